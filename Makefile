@@ -5,12 +5,12 @@ SHELL := /bin/bash
 # One more than there are cores: some tests wait for servers and disks.
 TESTERS = $(shell $(BIN)/python -c "import os; print(min(8, 1 + (os.cpu_count() or 1)))")
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint format docs openapi client clean
 
 demo: .venv/runnable
 	$(BIN)/evenreel demo
 
-test: .venv/installed
+test: .venv/installed .venv/generator
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(TESTERS) --dist loadfile
 
 lint: .venv/installed
@@ -21,6 +21,18 @@ lint: .venv/installed
 format: .venv/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The site of the documents, at http://127.0.0.1:8000/.
+docs: .venv/installed
+	$(BIN)/mkdocs serve
+
+# The description of the REST API that is checked in, anew.
+openapi: .venv/installed
+	$(BIN)/python -m scripts.openapi_file
+
+# A Python client of the REST API, in build/client.
+client: .venv/generator
+	$(BIN)/python -m scripts.python_client build/client
 
 # What running needs, and nothing that only developers use.
 .venv/runnable: pyproject.toml constraints.txt
@@ -33,6 +45,12 @@ format: .venv/installed
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
 	touch .venv/runnable $@
+
+# What generates the client, in an environment of its own; it needs Python 3.11.
+.venv/generator: scripts/python_client/requirements.txt | .venv/installed
+	if $(BIN)/python -c "import sys; sys.exit(sys.version_info < (3, 11))"; then \
+		$(BIN)/python -m venv .venv/client && .venv/client/bin/python -m pip install --quiet -r $<; fi
+	touch $@
 
 clean:
 	rm -rf .venv demo build dist src/*.egg-info

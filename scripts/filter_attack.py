@@ -258,7 +258,7 @@ def small_catalog() -> sqlite3.Connection:
             (f"/home/someone/videos/{name}", name, str(number), dump_metadata(METADATA if number else {})),
         )
         connection.execute("INSERT INTO clip_elements VALUES (?, 'entity', 1, 'ferry', 1.0)", (str(number),))
-    columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
+    columns = ", ".join(f"{sql} AS {name}" for name, (sql, *_) in COLUMNS.items())
     connection.execute(f"CREATE TEMP VIEW flat AS SELECT {columns}, clip_id FROM files JOIN clips USING (clip_id)")
     return connection
 

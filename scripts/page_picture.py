@@ -18,7 +18,7 @@ from urllib.parse import quote_plus
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-QUERY = "harbour"
+QUERY = "a red star"
 WIDTH, HEIGHT, COLOURS = 1500, 860, 256
 PATIENCE_MS = 180_000
 SEEN = """() => [...document.querySelectorAll('.cards img')]
@@ -56,6 +56,7 @@ def photograph(address: str, asked: argparse.Namespace) -> None:
         page.set_default_timeout(PATIENCE_MS)  # the model is loaded first
         page.goto(f"{address}?q={quote_plus(asked.query)}")
         page.wait_for_selector(".cards img")
+        page.wait_for_selector("#filters fieldset")
         page.wait_for_function(SEEN)
         page.screenshot(path=f"{folder}/page.png")
         browser.close()

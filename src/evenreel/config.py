@@ -63,6 +63,14 @@ class IndexSettings:
         language: language that is spoken, as a tag such as `en`; None to have it detected.
         sound: model of what clips sound like: a hub id or folder of a CLAP checkpoint; `auto` is the library's own, and
             none for a new one. It needs the extra `torch`.
+        ignore: pattern of files and folders to pass over from now on, in the syntax of gitignore; the library keeps it.
+        unignore: pattern to keep no longer.
+        passes: 1 reads pictures, words and speech of a file together; 2 reads the pictures of all files first, so that
+            they can be searched by these much sooner, and decodes each file twice; 0 takes two from ten minutes of
+            video on.
+        people: look for faces and put those of one person together; once asked for, it is the library's choice until
+            `evenreel people --forget ALL`.
+        face_models: folder of the two models that faces are found with; None for the library's own.
     """
 
     model: str | None = AUTO
@@ -80,6 +88,11 @@ class IndexSettings:
     speech: str | None = AUTO
     language: str | None = None
     sound: str | None = AUTO
+    ignore: tuple[str, ...] = ()
+    unignore: tuple[str, ...] = ()
+    passes: int = 0
+    people: bool = False
+    face_models: Path | None = None
 
     @property
     def worker_count(self) -> int:

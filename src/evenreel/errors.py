@@ -73,6 +73,10 @@ class LibraryError(EvenreelError):
     """Raised for a library folder that cannot be used as it is."""
 
 
+class VanishedFilesError(LibraryError):
+    """Raised where so many files of an indexed folder are gone that its disk may not be connected."""
+
+
 class OtherModelError(LibraryError):
     """Raised where a library was made with another model than the one that it is to be searched with."""
 

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import lazy_loader
 
 TORCH = "torch"
-_OF_TORCH = (
-    *("torch", "transformers", "lightning", "torchmetrics", "tensorboardX", "onnx", "jsonargparse"),
-    *("sentencepiece", "threadpoolctl"),
-)
-_OF_MEASURE = ("plotly", "polars", "scipy")
-_OF_SCALE = ("fsspec", "lance", "pyarrow", "ray", "s3fs")
-_OF_SPEECH = ("ctranslate2", "faster_whisper", "onnx_asr")
-EXTRAS = {
-    **dict.fromkeys(_OF_TORCH, TORCH),
-    **dict.fromkeys(_OF_MEASURE, "measure"),
-    **dict.fromkeys(_OF_SCALE, "scale"),
-    **dict.fromkeys(_OF_SPEECH, "speech"),
-    "sklearn": "calibrate",
+BROUGHT = {
+    "measure": ("plotly", "polars", "scipy"),
+    "calibrate": ("sklearn",),
+    TORCH: (
+        *("google", "jsonargparse", "lightning", "onnx", "sentencepiece", "tensorboardX", "threadpoolctl"),
+        *("torch", "torchmetrics", "transformers"),
+    ),
+    "open-clip": ("open_clip", "timm"),
+    "vectors-benchmark": ("faiss", "turbovec", "usearch"),
+    "scale": ("fsspec", "lance", "pyarrow", "ray", "s3fs"),
+    "speech": ("ctranslate2", "faster_whisper", "onnx_asr"),
+    "editing": ("opentimelineio", "otio_cmx3600_adapter"),
+    "mcp": ("httpx2", "mcp"),
+    "hdf5": ("h5py",),
+    "spacy": ("spacy",),
 }
+"""Packages, as they are imported, that each extra of evenreel brings."""
+EXTRAS = {package: extra for extra, packages in BROUGHT.items() for package in packages}
 """Extra of evenreel by the package that it brings."""
 
 
@@ -49,3 +57,27 @@ def needed_extra(error: ImportError, what: str = "This") -> str | None:
     return (
         None if extra is None else f"{what} needs {package}, which is not installed: pip install 'evenreel[{extra}]'."
     )
+
+
+def offered(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Offer the names of a package's stub, each imported when it is asked for; a missing extra is named.
+
+    Args:
+        package: name of the package.
+        file: its `__init__.py`, beside which the stub lies.
+
+    Returns:
+        `__getattr__`, `__dir__` and `__all__` of the package; the first raises ModuleNotFoundError in a sentence where
+        a package of an extra is missing.
+    """
+    find, listed, names = lazy_loader.attach_stub(package, file)
+
+    def found(name: str) -> Any:
+        try:
+            return find(name)
+        except ModuleNotFoundError as error:
+            if (sentence := needed_extra(error, f"{package}.{name}")) is None:
+                raise
+            raise ModuleNotFoundError(sentence, name=error.name, path=error.path) from error
+
+    return found, listed, names

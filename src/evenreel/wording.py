@@ -40,6 +40,19 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
+def duration(seconds: float) -> str:
+    """Return a duration in words, in the unit that fits it.
+
+    >>> duration(0.4), duration(59), duration(3000), duration(8.4 * 3600), duration(4 * 86400)
+    ('1 s', '59 s', '50 min', '8.4 h', '4 days')
+    """
+    for unit, length_s in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= (2 if unit == "days" else 1) * length_s - 0.5:
+            number = seconds / length_s
+            return f"{number:.1f} {unit}".replace(".0 ", " ") if unit == "h" and number < 10 else f"{number:.0f} {unit}"
+    return f"{max(1, round(seconds))} s"
+
+
 def other_separator(names: Sequence[str]) -> str:
     r"""Name the likely separator of a table read as one column, by the names of its columns, and say what to do.
 

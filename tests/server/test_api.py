@@ -354,8 +354,13 @@ def test_the_openapi_document_names_every_address(client: TestClient) -> None:
     assert set(document["paths"]) == {
         f"/api/v1/{path}"
         for path in (
-            *("search", "search/image", "stats", "browse", "files", "retry", "health", "clips/{clip_id}"),
-            *(f"clips/{{clip_id}}/{part}" for part in ("similar", "transcripts", "media", "still", "preview")),
+            *("search", "search/image", "stats", "browse", "export", "files", "retry", "health", "clips/{clip_id}"),
+            *("folders", "indexing", "examples", "highlights", "marks", "saved", "saved/news", "saved/seen"),
+            *(
+                f"clips/{{clip_id}}/{part}"
+                for part in ("similar", "transcripts", "media", "still", "preview", "folder")
+            ),
+            "clips/{clip_id}/mark",
         )
     }
     for path in document["paths"].values():

@@ -1,5 +1,5 @@
 """Audits of any system's scores, on numpy alone: does a ranking favour clips for the wrong reason?"""
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

@@ -1,5 +1,5 @@
 """Checkpoints of matchers: a folder with config.json, model.safetensors and a model card, or the hub id of one."""
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

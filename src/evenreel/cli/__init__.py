@@ -70,9 +70,11 @@ def main() -> None:
 
     _open_output()
     _listen_to_signals()
+    if (words := sys.argv[1:] or _asked()) is None:
+        return
     try:
-        with typed(sys.argv[1:]):
-            app(standalone_mode=True)
+        with typed(words):
+            app(words, standalone_mode=True)
     except UsageError as error:
         _fail(error.args, EXIT_USAGE)
     except EvenreelError as error:
@@ -84,6 +86,17 @@ def main() -> None:
     except Interrupted:
         _end_soon(EXIT_INTERRUPTED)
         _fail([INTERRUPTED], EXIT_INTERRUPTED)
+
+
+def _asked() -> list[str] | None:
+    """What a person at a terminal wants, who typed no command."""
+    from evenreel.cli.first_steps import asked
+
+    try:
+        return asked()
+    except (EOFError, Interrupted):
+        sys.stdout.write("\n")
+        return None
 
 
 def _open_output() -> None:

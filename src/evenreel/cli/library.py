@@ -13,7 +13,7 @@ from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import CacheOption, JsonOption, LibraryOption, PlaceOption
 from evenreel.cli.progress import bars
 from evenreel.cli.publish import fetched
-from evenreel.cli.show_library import show_done, show_dropped, show_problems, show_report, show_stats
+from evenreel.cli.show_library import console, show_done, show_dropped, show_problems, show_report, show_stats
 from evenreel.config import IndexSettings, Machines, default_library
 from evenreel.errors import UsageError
 
@@ -26,6 +26,21 @@ MetadataOption = Annotated[
 ]
 
 
+LIBRARYS_OWN = (
+    "people",
+    "face_models",
+    "model",
+    "rule",
+    "read_text",
+    "keep_stills",
+    "also",
+    "speech",
+    "language",
+    "sound",
+    "ignore",
+    "unignore",
+)
+"""Settings that an exchange of the model leaves as they are."""
 DROP_ALONE = "--drop takes --library, --dry-run and --json; leave the other options out."
 
 
@@ -96,9 +111,7 @@ class ModelChange:
 def reindex(
     change: ModelChange = from_settings(ModelChange),
     library: LibraryOption = None,
-    settings: IndexSettings = from_settings(
-        IndexSettings, leave_out=("model", "rule", "read_text", "keep_stills", "also", "speech", "language", "sound")
-    ),
+    settings: IndexSettings = from_settings(IndexSettings, leave_out=LIBRARYS_OWN),
     as_json: JsonOption = False,
 ) -> None:
     """Exchange the model of a library: new vectors are made, then take the place of the old ones at once.
@@ -124,11 +137,14 @@ def reindex(
 def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_json: JsonOption = False) -> None:
     """Say what a library holds, and list what was set aside and why; of a published snapshot also its indexes."""
     from evenreel.library import open_library
+    from evenreel.library.people.store import has_people
     from evenreel.library.snapshot.opening import cached_manifest
 
     place = fetched(library or default_library(), snapshot_cache)
     with open_library(place, vision=False) as opened:
-        show_stats(opened.stats(), opened.model_folders(), as_json, cached_manifest(place))
+        show_stats(opened.stats(), opened.model_folders(), opened.sizes(), as_json, cached_manifest(place))
+    if not as_json and has_people(place):
+        console().print("people: looked for (evenreel people lists them; --forget ALL deletes them and looks no more)")
 
 
 def verify(library: LibraryOption = None, as_json: JsonOption = False) -> None:

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import os
+import sys
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+
+from evenreel.wording import count, duration, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rich.progress import Progress, ProgressColumn, TaskID
 
+    from evenreel.features.progress import Forecast, VideoProgress
     from evenreel.progress import Progress as Share
     from evenreel.training.loop.milestones import Watch
+
+MUCH_S = 600.0
+"""Seconds of video from which on a run is foretold, and told of in a log; a shorter one is soon done."""
+
+LINE_S = 5.0
+"""Least seconds between two lines in a log."""
 
 PATIENCE_S = 2.0
 """How long work takes before a bar is drawn, for those who begin to wonder."""
 
 
 class Bars:
-    """A progress bar in one line: files done of all, files a minute, frames a second, time left.
+    """A progress bar in one line: what is done of all, how fast, the time left, the file that is read.
 
     It has the methods of `evenreel.features.progress.StagedProgress`, which it does not import: the command line stays
     light.
@@ -29,7 +41,8 @@ class Bars:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._task: TaskID | None = None
-        self._frames = 0
+        self._frames = self._files = 0
+        self._total: int | None = None
         self._started = time.monotonic()
 
     def begin(self, files: int) -> None:
@@ -44,9 +57,7 @@ class Bars:
 
     def file_done(self, path: str) -> None:
         """Count one more file that is finished or set aside."""
-        if self._task is not None:
-            self._progress.advance(self._task)
-            self._rates()
+        self.advance(1)
 
     def stage(self, name: str, count: int | None = None) -> None:
         """Begin another stage; `count` is the number of its steps, None where they cannot be counted."""
@@ -54,45 +65,146 @@ class Bars:
 
     def advance(self, steps: int) -> None:
         """Count steps of the stage that are done."""
-        if self._task is not None:
-            self._progress.advance(self._task, steps)
+        self._files += steps
+        if self._task is not None and self._total is not None:
+            self._progress.update(self._task, completed=self._files, amount=f"{self._files}/{self._total}")
+
+    def forecast(self, forecast: Forecast) -> None:
+        """Say how much there is to read, and how long it may take."""
+        if (sentence := foretold(forecast)) and _is_told():
+            self._progress.console.print(sentence, markup=False)
+
+    def video(self, progress: VideoProgress) -> None:
+        """Show how far the run has read."""
+        if self._task is None or not progress.total_s:
+            return
+        self._total = None  # files are counted in other words from now on
+        seconds = time.monotonic() - self._started
+        frames = f", {self._frames / seconds:.1f} frames/s" if seconds > 0.5 else ""
+        self._progress.update(
+            self._task,
+            description=progress.stage,
+            total=progress.total_s,
+            completed=progress.done_s,
+            amount=_amount(progress),
+            rates=f"{_speed(progress)}{frames}  {os.path.basename(progress.file)[-40:]}",
+        )
+
+    def _rates(self) -> None:
+        """Show how fast files are read, where their lengths are not told."""
+        seconds = time.monotonic() - self._started
+        if self._task is not None and self._total is not None and seconds > 0.5:
+            files = self._files * 60 / seconds
+            self._progress.update(self._task, rates=f"{files:.0f} files/min  {self._frames / seconds:.1f} frames/s")
 
     def _show(self, name: str, total: int | None) -> None:
         if self._task is not None:
             self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(name, total=total, rates="")
+        self._files, self._total = 0, total
+        amount = "" if total is None else f"0/{total}"
+        self._task = self._progress.add_task(name, total=total, amount=amount, rates="")
 
-    def _rates(self) -> None:
-        seconds = time.monotonic() - self._started
-        if self._task is not None and seconds > 0.5:
-            files = self._progress.tasks[0].completed * 60 / seconds
-            self._progress.update(self._task, rates=f"{files:.0f} files/min  {self._frames / seconds:.1f} frames/s")
+
+class LogLines:
+    """The same for a log: one line at most every `LINE_S` seconds, of runs that have much to read."""
+
+    def __init__(self) -> None:
+        self._tells, self._told_at = False, 0.0
+
+    def begin(self, files: int) -> None:
+        """Take that a run begins; nothing is said of it."""
+
+    def frame(self) -> None:
+        """Take that one more frame is decoded."""
+
+    def file_done(self, path: str) -> None:
+        """Take that one more file is finished."""
+
+    def stage(self, name: str, count: int | None = None) -> None:
+        """Say that another stage begins."""
+        if self._tells:
+            steps = "" if count is None else f" ({count:,})"
+            _log(f"{name}{steps}")
+
+    def advance(self, steps: int) -> None:
+        """Take that steps of the stage are done."""
+
+    def forecast(self, forecast: Forecast) -> None:
+        """Say how much there is to read, and how long it may take; from then on lines follow."""
+        if (sentence := foretold(forecast)) and _is_told():
+            self._tells, self._told_at = True, time.monotonic()
+            _log(sentence)
+
+    def video(self, progress: VideoProgress) -> None:
+        """Say how far the run has read, now and then."""
+        now = time.monotonic()
+        if self._tells and progress.total_s and now - self._told_at >= LINE_S:
+            self._told_at = now
+            _log(f"{progress.stage}: {_amount(progress)}, {_speed(progress)}; {os.path.basename(progress.file)}")
+
+
+def foretold(forecast: Forecast) -> str | None:
+    """Return the sentence on how much there is to read and how long that may take; None where it is soon done.
+
+    >>> from evenreel.features.progress import Forecast
+    >>> foretold(Forecast(1203, 41 * 3600, pictures_s=3000, words_s=8 * 3600))
+    '41 h of video in 1,203 files: pictures about 50 min, words about 8 h'
+    """
+    if forecast.video_s < MUCH_S:
+        return None
+    parts = []
+    if forecast.pictures_s is not None:
+        parts.append(f"pictures about {duration(forecast.pictures_s)}")
+    if forecast.words_s is not None:
+        parts.append(f"words about {duration(forecast.words_s)}")
+    if forecast.hears:
+        parts.append("what is said besides")
+    much = (
+        f"{'' if forecast.sure else 'about '}{duration(forecast.video_s)} of video in {count(forecast.files, 'file')}"
+    )
+    return f"{much}: {', '.join(parts)}" if parts else much
+
+
+def _amount(progress: VideoProgress) -> str:
+    """What is done of all: `12 of 41 min`."""
+    done, total = progress.done_s / 60, progress.total_s / 60
+    files = f"{progress.files_done:,}/{progress.files:,} files"
+    return f"{done:.0f} of {total:.0f} min, {files}" if total >= 10 else f"{done:.1f} of {total:.1f} min, {files}"
+
+
+def _speed(progress: VideoProgress) -> str:
+    """How fast, and how long it still takes: `23x playing speed, about 8 min left`."""
+    if progress.rate is None or progress.remaining_s is None:
+        return "speed not known yet"
+    rate = f"{progress.rate:.0f}" if progress.rate >= 10 else f"{progress.rate:.1f}"
+    return f"{rate}x playing speed, about {duration(progress.remaining_s)} left"
+
+
+def _is_told() -> bool:
+    """Whether a person has not asked for quiet."""
+    return logging.getLogger("evenreel").isEnabledFor(logging.WARNING)
+
+
+def _log(line: str) -> None:
+    sys.stderr.write(f"evenreel: {printable(line)}\n")
+    sys.stderr.flush()
 
 
 @contextlib.contextmanager
-def bars() -> Iterator[Bars]:
-    """Draw bars for the time of a block; nothing is drawn where standard error is not a terminal."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+def bars() -> Iterator[Bars | LogLines]:
+    """Draw bars for the time of a block, or write lines where standard error is not a terminal."""
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rates]}"),
+        TextColumn("{task.fields[amount]}"),
+        TextColumn("{task.fields[rates]}", markup=False),
         TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
     )
     with _drawn(columns) as progress:
-        yield Bars(progress)
+        yield LogLines() if progress.disable else Bars(progress)
 
 
 @contextlib.contextmanager
@@ -103,8 +215,6 @@ def share_bar(words: str) -> Iterator[Share]:
         words: name of the work; it is shown as text, without markup.
     """
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    from evenreel.wording import printable
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with _late_bar(columns, description=printable(words), total=1.0) as update:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from evenreel.library.search.hits import SearchResult
 
 
-def _as_utf8(argument: str | None) -> str | None:
+def as_utf8(argument: str | None) -> str | None:
     """Read an argument as UTF-8 whose bytes Python has kept as surrogates, because the locale cannot hold them."""
     if argument is None or argument.isascii():
         return argument
@@ -40,9 +41,9 @@ class Question:
 
     Attributes:
         query: what is to be seen, read on screen, said or heard; in quotes ('"mind the gap"') words as they are written
-            and no pictures; said:, on-screen:, seen: or sounds: before it chooses one of the four. With 'then' between
-            two of these, clips in which a moment of one comes before one of the other; with 'without', clips that show
-            what follows stand lower.
+            and no pictures; said:, on-screen:, seen: or sounds: before it chooses one of the four; person:NAME anywhere
+            in it, clips that somebody is in. With 'then' between two of these, clips in which a moment of one comes
+            before one of the other; with 'without', clips that show what follows stand lower.
         k: how many clips at most.
         where: filter, for example "source = 'camera' and duration_s < 60".
         image: search by a picture; a sentence beside it says what is to be seen too, such as "at night".
@@ -52,20 +53,22 @@ class Question:
         vision: False searches by words alone and loads no model.
         rerank: a matcher's checkpoint, folder or hub id, that orders the first clips anew.
         rerank_depth: how many clips --rerank looks at.
+        fold: False shows clips that are nearly the same one by one, not under the best of them.
         neutral_source: favour no source: take what sets generated clips apart from those of a camera out of the query.
 
     Raises:
         UsageError: neither a sentence nor an example is given, or options exclude each other.
     """
 
-    query: Annotated[str | None, typer.Argument(callback=_as_utf8)] = None
+    query: Annotated[str | None, typer.Argument(callback=as_utf8)] = None
     k: Annotated[int, OptionForm("-k")] = 10
-    where: Annotated[str | None, typer.Option(callback=_as_utf8)] = None
+    where: Annotated[str | None, typer.Option(callback=as_utf8)] = None
     image: Path | None = None
     vision: bool = True
     rerank: str | None = None
     rerank_depth: int = RERANK_DEPTH
     neutral_source: bool = False
+    fold: bool = True
     within_s: float | None = None
     right: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
@@ -133,23 +136,27 @@ def search(
 
     place = fetched(library or default_library(), snapshot_cache)
     with open_library(place, device=device, vision=asked.vision) as opened:
-        found = _found(opened, asked, device)
+        search = _search(opened, asked, device)
+        found = opened.folded(search, asked.k) if asked.fold else search(asked.k)
+        if asked.vision and (unknown := opened.unknown_to_model()) is not None:
+            found = replace(found, notices=(unknown, *found.notices))
         if not found.hits and not (held := opened.stats()).files:
             raise LibraryError(empty_sentence(held))
     show_result(found, as_json, others=everything)
 
 
-def _found(library: Library, asked: Question, device: str) -> SearchResult:
+def _search(library: Library, asked: Question, device: str) -> Callable[[int], SearchResult]:
+    """What searches for so many clips; pictures and matchers are read once."""
     if asked.image is not None:
-        return library.search_image(
-            asked.image, asked.k, asked.where, neutral_source=asked.neutral_source, words=asked.query
-        )
+        image, where, neutral, words = asked.image, asked.where, asked.neutral_source, asked.query
+        return lambda k: library.search_image(image, k, where, neutral_source=neutral, words=words)
     matcher = None
     if asked.rerank is not None:
         from evenreel.checkpoint import load_matcher
 
         matcher = load_matcher(asked.rerank, device=device)
-    return library.search(
-        asked.question(), asked.k, asked.where,
+    question = asked.question()
+    return lambda k: library.search(
+        question, k, asked.where,
         rerank=matcher, rerank_depth=asked.rerank_depth, neutral_source=asked.neutral_source,
     )  # fmt: skip

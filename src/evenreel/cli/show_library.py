@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,25 +106,35 @@ def show_report(report: IndexReport, library: Path, as_json: bool) -> None:
                 out.print(f"  {count(number, 'file')} {what}")
         if report.subtitles:
             out.print(f"  {count(report.subtitles, 'subtitle file or stream')} read")
-        if report.heard:
-            out.print(f"  {count(report.heard, 'clip')} heard")
-        if report.sounds:
-            out.print(f"  {count(report.sounds, 'clip')} listened to for sounds")
+        for number, what in (
+            (report.heard, "heard"),
+            (report.sounds, "listened to for sounds"),
+            (report.people, "looked at for people (evenreel people lists them)"),
+        ):
+            if number:
+                out.print(f"  {count(number, 'clip')} {what}")
         if report.subtitles_gone:
             out.print(f"  {count(report.subtitles_gone, 'subtitle file')} gone")
         if report.metadata_changed:
             out.print(f"  metadata of {count(report.metadata_changed, 'file')} updated")
     _passed_over(out, report)
+    _remarks(out, report)
+    list_aside(report.set_aside, more=AGAIN)
+
+
+def _remarks(out: Console, report: IndexReport) -> None:
+    for warning in report.warnings:
+        out.print(f"[yellow]{safe(warning)}[/]")
     for path, note in report.notes[:MANY_NOTES]:
         out.print(f"  note: {safe(path)}: {safe(note)}")
     if len(report.notes) > MANY_NOTES:
         out.print(f"  and {len(report.notes) - MANY_NOTES} more notes (--json lists them all)")
-    list_aside(report.set_aside, more=AGAIN)
 
 
 def _passed_over(out: Console, report: IndexReport) -> None:
-    if report.other_files or report.links:
+    if report.other_files or report.links or report.ignored:
         parts = [count(report.other_files, "other file"), count(report.links, "link")]
+        parts.append(count(report.ignored, "ignored path"))
         out.print(f"  passed over: {', '.join(part for part in parts if not part.startswith('0 '))}")
     for folder in report.closed_folders:
         out.print(f"  [yellow]cannot be opened:[/] {safe(folder)}")
@@ -212,6 +222,10 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
         out.print(f"      [dim]matcher: {safe(_parts(hit))}; mean {_decimals(hit.scores['reranked'])}[/]")
     for path in hit.other_paths:
         out.print(f"      [dim]also {safe(path)}[/]")
+    if hit.folded:
+        first, more = hit.folded[0], len(hit.folded) - 1
+        others = f" and {count(more, 'other')}" if more else ""
+        out.print(f"      [dim]nearly the same: {safe(first.path)}{others} (--no-fold shows all)[/]")
 
 
 def _marked(said: TextHit) -> str:
@@ -258,12 +272,16 @@ def _span(start_s: float, end_s: float) -> str:
 
 
 def show_stats(
-    stats: LibraryStats, models: Sequence[ModelFolder], as_json: bool, snapshot: SnapshotManifest | None = None
+    stats: LibraryStats,
+    models: Sequence[ModelFolder],
+    sizes: Mapping[str, int],
+    as_json: bool,
+    snapshot: SnapshotManifest | None = None,
 ) -> None:
-    """Print what a library holds, the size of its further models, and of a published snapshot its indexes."""
+    """Print what a library holds, what its parts take on the disk, and of a published snapshot its indexes."""
     if as_json:
         published = {} if snapshot is None else {"snapshot": snapshot.summary()}
-        print_json(stats.to_json() | {"models": [one.to_json() for one in models]} | published)
+        print_json(stats.to_json() | {"models": [one.to_json() for one in models], "bytes": sizes} | published)
         return
     out, hours = console(), stats.hours
     length = f"{hours:,.1f} hours" if hours >= 1 else f"{hours * 60:.1f} minutes"
@@ -279,6 +297,10 @@ def show_stats(
         out.print(f"  vectors of {safe(one.model)}: {megabytes(one.bytes)}{state}")
     if snapshot is not None:
         show_snapshot(snapshot)
+    parts = ", ".join(f"{name} {megabytes(size)}" for name, size in sizes.items() if size)
+    out.print(f"  on the disk: {megabytes(sum(sizes.values()))} ({parts})")
+    if stats.ignored:
+        out.print(f"  passed over: {printable('  '.join(stats.ignored))}", markup=False)
     if stats.metadata:
         out.print(f"  metadata: {safe(', '.join(stats.metadata))}")
     if stats.with_elements is not None:

@@ -32,10 +32,11 @@ def transcript(
 ) -> None:
     """Print what is said in a clip, by its subtitle files and streams."""
     from evenreel.library import open_library
+    from evenreel.speech.transcripts import is_in
 
     with open_library(fetched(library or default_library(), snapshot_cache), vision=False) as opened:
         found = opened.transcripts(clip)
-    spoken = [one for one in found if one.utterances and _is_in(one, language)]
+    spoken = [one for one in found if one.utterances and is_in(one, language)]
     if not spoken:
         raise NotFoundError(_nothing(clip, found, language))
     if form == "json":
@@ -48,14 +49,6 @@ def transcript(
         typer.echo(
             f"{count(len(others), 'more transcript')} ({printable(also)}); choose one with --language.", err=True
         )
-
-
-def _is_in(transcript: Transcript, language: str | None) -> bool:
-    """Whether a transcript is in a language, wherever that is spoken: `pt` takes `pt-BR` too."""
-    from evenreel.media.languages import language_tag
-
-    wanted, known = language_tag(language), transcript.language
-    return language is None or (known is not None and wanted in {known, known.partition("-")[0]})
 
 
 def _written(transcript: Transcript, form: Form) -> str:

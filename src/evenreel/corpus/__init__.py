@@ -1,5 +1,5 @@
 """Corpora: tables of clips and captions, checked, kept in a folder, and read from the files of benchmarks."""
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

@@ -1,5 +1,5 @@
 """Frozen image and text towers: the families of `evenreel.encoders.families`, and a model inside the package."""
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

@@ -1,5 +1,5 @@
 """Evaluation of any system's scores: metrics with intervals, comparisons and corrections, on numpy alone."""
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

@@ -110,10 +110,11 @@ class OtherWindowsError(Exception):
 class _WorkerOutput:
     """Messages of the worker so far.
 
-    `views` are what each model makes of the frames, None where it is not wanted; `places` are those of their periods
-    among the streams of frames that the worker sends, of which the first is that of pictures.
+    `path` is the file; `views` are what each model makes of the frames, None where it is not wanted; `places` those of
+    their periods among the streams of frames that the worker sends, of which the first is that of pictures.
     """
 
+    path: str
     views: Sequence[ClipVectors | None]
     places: Sequence[int | None]
     stills: Stills | None = None
@@ -220,7 +221,7 @@ class ClipReader:
     Args:
         settings: rule, limits and threads.
         models: the models, shared by all readers, None for words alone; all are given what is decoded once.
-        on_frame: called after every frame, for progress.
+        on_frame: called after every frame with the path of its file and its time in seconds.
         target: dotted path of what the worker runs; tests put stubs here.
         hearing: writes down what is said, shared by all readers; None for no speech.
     """
@@ -229,7 +230,7 @@ class ClipReader:
         self,
         settings: ReaderSettings,
         models: Sequence[Vision | None],
-        on_frame: Callable[[], None] = lambda: None,
+        on_frame: Callable[[str, float], None] = lambda path, time_s: None,
         target: str = READER,
         hearing: Hearing | None = None,
     ) -> None:
@@ -271,7 +272,7 @@ class ClipReader:
         periods = sorted({view.period_s for view in views if view is not None and view.period_s})
         streams = [0.0, *periods]
         places = [None if view is None else streams.index(view.period_s) for view in views]
-        reading, part, first = _WorkerOutput(views, places, stills), source.part, wanted[0]
+        reading, part, first = _WorkerOutput(source.path, views, places, stills), source.part, wanted[0]
         task = {
             "path": source.path,
             "part": [part.start_s, part.end_s],
@@ -322,7 +323,7 @@ class ClipReader:
     def _count(self, reading: _WorkerOutput, time_s: float) -> None:
         if not reading.times_s or reading.times_s[-1] != time_s:
             reading.times_s.append(time_s)
-            self._on_frame()
+            self._on_frame(reading.path, time_s)
 
     def _check_windows(self, reading: _WorkerOutput, *, wait: bool = False) -> None:
         for view in reading.views:
@@ -373,22 +374,3 @@ class ClipReader:
             text_times_s=None if not wanted.text or np.array_equal(sampled_s, times_s) else sampled_s,
             transcripts=None if reading.info.subtitle_streams else (NO_STREAM,),
         )
-
-
-def merge(new: Shard, old: Shard) -> Shard:
-    """Merge the stages of two shards of a clip: fields of the new one, and those of the old one that it lacks."""
-    seen, read = old if new.frames is None else new, old if new.tracks is None else new
-    return replace(
-        seen,
-        tracks=read.tracks,
-        reader_id=read.reader_id,
-        cuts_s=old.cuts_s if new.cuts_s is None else new.cuts_s,
-        text_times_s=_text_times(read, seen.times_s),
-        transcripts=new.transcripts if old.transcripts is None else old.transcripts,
-    )
-
-
-def _text_times(read: Shard, times_s: Times) -> Times | None:
-    """The times at which text was read, for a shard with frames of these times; None where they are the same."""
-    own = read.times_s if read.text_times_s is None else read.text_times_s
-    return None if read.tracks is None or np.array_equal(own, times_s) else own

@@ -28,12 +28,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenreel.errors import EncoderError, FeaturesError, LibraryError, MediaError
-from evenreel.features.clip_reader import READER, ClipReader, ClipSource, ReaderSettings, WantedStages, merge
+from evenreel.features.clip_reader import READER, ClipReader, ClipSource, ReaderSettings, WantedStages
 from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clip_key, clips_of
 from evenreel.features.corpus_words import CorpusWords
 from evenreel.features.folder import CLIPS, RECOMPUTE, Ledger, clip_shard, remove_leftovers
 from evenreel.features.lock import writer_lock
 from evenreel.features.manifest import FeatureSet, Manifest, write_manifest
+from evenreel.features.merging import merge
 from evenreel.features.pool import ReaderPool
 from evenreel.features.progress import TRANSIENT, NoProgress, SetAside, StagedProgress
 from evenreel.features.settings import FeatureReport, FeatureSettings, Words, precision_of
@@ -387,7 +388,7 @@ class FeatureJob:
             self._report.set_aside.append(clip_aside(clip, error))
         self._progress.file_done(clip.path)
 
-    def _count_frame(self) -> None:
+    def _count_frame(self, path: str, time_s: float) -> None:
         with self._report_lock:
             self._report.frames += 1
         self._progress.frame()

@@ -6,10 +6,12 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar
 
+from evenreel.errors import EvenreelError
 from evenreel.media.content import watched_digest
 
 GRACE_S = 3.0
@@ -21,6 +23,51 @@ class Closable(Protocol):
 
     def close(self) -> None:
         """End the process; callable from any thread, and more than once."""
+
+
+class RunHaltedError(EvenreelError):
+    """Raised where a run was asked to end at once; what it had finished is kept."""
+
+    def __init__(self) -> None:
+        super().__init__("The run was ended; what was finished is kept, and the next one goes on.")
+
+
+class Brake:
+    """Has a run end early: `ease` after the items under way, `halt` at once; the next run goes on from there."""
+
+    def __init__(self) -> None:
+        self._eased, self._halted = threading.Event(), threading.Event()
+        self._held: list[Closable] = []
+
+    @property
+    def eased(self) -> bool:
+        """Whether nothing more is to be begun."""
+        return self._eased.is_set()
+
+    @property
+    def halted(self) -> bool:
+        """Whether the run is to end at once."""
+        return self._halted.is_set()
+
+    def ease(self) -> None:
+        """Have the run begin nothing more."""
+        self._eased.set()
+
+    def halt(self) -> None:
+        """Have the run end at once; processes that work for it are ended."""
+        self._halted.set()
+        self._eased.set()
+        for one in tuple(self._held):
+            one.close()
+
+    @contextmanager
+    def held(self, process: Closable) -> Iterator[None]:
+        """Have `halt` close a process during the block."""
+        self._held.append(process)
+        try:
+            yield
+        finally:
+            self._held.remove(process)
 
 
 Item = TypeVar("Item")
@@ -37,9 +84,17 @@ class ReaderPool(Generic[Reader, Item]):
         read: reads one item with a reader. It may call `hand_over` with the rest of the work on it, and `add` for
             further items.
         readers: number of threads.
+        brake: ends the run early; None for nobody who does.
     """
 
-    def __init__(self, new_reader: Callable[[], Reader], read: Callable[[Reader, Item], None], readers: int) -> None:
+    def __init__(
+        self,
+        new_reader: Callable[[], Reader],
+        read: Callable[[Reader, Item], None],
+        readers: int,
+        brake: Brake | None = None,
+    ) -> None:
+        self._brake = brake or Brake()
         self._new_reader, self._read, self._count = new_reader, read, readers
         self._queue: deque[Item] = deque()
         self._readers: list[Reader] = []
@@ -54,14 +109,20 @@ class ReaderPool(Generic[Reader, Item]):
 
         Broken off by an exception, it waits at most `GRACE_S` for its threads; one that is left behind then (a model is
         loading, a batch is being encoded) ends with that call or with the process.
+
+        Raises:
+            RunHaltedError: the brake says so.
         """
         self._queue.extend(items)
         try:
-            while self._queue and self._failure is None:  # an item may be added when the last reader has just gone
+            # An item may be added when the last reader has just gone.
+            while self._queue and self._failure is None and not self._brake.eased:
                 for number in range(min(self._count, len(self._queue))):
                     self._activity.begin()
                     threading.Thread(target=self._read_from_queue, name=f"reader-{number}", daemon=True).start()
-                self._activity.wait()
+                self._activity.wait(unless=lambda: self._brake.halted)
+            if self._brake.halted:
+                raise RunHaltedError
         finally:
             self._stop()
             self._activity.wait(GRACE_S)
@@ -103,7 +164,7 @@ class ReaderPool(Generic[Reader, Item]):
         reader = self._new_reader()
         self._readers.append(reader)
         try:
-            while not self.stopping:
+            while not (self.stopping or self._brake.eased):
                 try:
                     item = self._queue.popleft()
                 except IndexError:
@@ -147,9 +208,14 @@ class RunningTasks:
             self._count -= 1
             self._changed.notify_all()
 
-    def wait(self, timeout_s: float = math.inf) -> None:
-        """Wait until all tasks have ended, for at most `timeout_s` seconds; an interrupt is raised at once."""
+    def wait(self, timeout_s: float = math.inf, unless: Callable[[], bool] = lambda: False) -> None:
+        """Wait until all tasks have ended, for at most `timeout_s` seconds; an interrupt is raised at once.
+
+        Args:
+            timeout_s: most seconds to wait.
+            unless: asked again and again; the waiting ends where it returns True.
+        """
         deadline = time.monotonic() + timeout_s
         with self._changed:
-            while self._count and time.monotonic() < deadline:
+            while self._count and time.monotonic() < deadline and not unless():
                 self._changed.wait(0.2)

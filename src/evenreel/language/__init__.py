@@ -1,5 +1,5 @@
 """Words of captions: part-of-speech tags, lemmas, entities and activities, and verb and noun classes for relevance."""
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

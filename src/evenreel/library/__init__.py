@@ -1,5 +1,5 @@
 """A library: a folder of indexed videos, made by `index_folders` and searched by `open_library(...).search(...)`."""
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

@@ -6,6 +6,7 @@ from .index.ingest import index_folders as index_folders
 from .index.integrity import LibraryProblem as LibraryProblem, verify as verify
 from .index.dropping import DropReport as DropReport, drop_model as drop_model
 from .index.repairing import repair as repair
+from .index.removing import RemoveReport as RemoveReport, remove_from_library as remove_from_library
 from .index.reindex import reindex as reindex
 from .index.report import IndexReport as IndexReport
 from .index.tagging import TagReport as TagReport, tag_library as tag_library, untag_library as untag_library
@@ -15,4 +16,6 @@ from .search.asked import PlainText as PlainText
 from .search.query import UnfinishedText as UnfinishedText
 from .snapshot.publish import PublishReport as PublishReport, publish_library as publish_library
 from .snapshot.settings import PublishSettings as PublishSettings
+from .watching.state import WatchState as WatchState
+from .watching.watcher import Watcher as Watcher
 from .stats import LibraryStats as LibraryStats

@@ -12,7 +12,8 @@ from itertools import groupby
 from typing import Literal
 
 from evenreel.errors import UsageError
-from evenreel.library.search.columns import COLUMNS, ELEMENT, FilterColumn, columns_of
+from evenreel.library.people.clips import named_clips
+from evenreel.library.search.columns import COLUMNS, ELEMENT, PEOPLE, FilterColumn, columns_of
 from evenreel.library.search.filters import parse_filter
 from evenreel.library.store.catalog import load_metadata
 from evenreel.wording import printable
@@ -25,6 +26,7 @@ NO_CHOICE = frozenset({"caption", "pair_id"})
 
 DAYS = {"date": "date", "created": "recorded", "modified": "changed"}
 FEW_VALUES = {
+    "favourite": "favourite",
     "codec": "codec",
     "orientation": "orientation",
     "has_words": "has words on screen",
@@ -57,7 +59,8 @@ class Facet:
     Attributes:
         column: name as a filter writes it, in double quotes or with `metadata.` before it where it must be.
         label: name as people read it.
-        values: values, most frequent first; empty past `MAX_VALUES`, except that scene elements list their first ones.
+        values: values, most frequent first; empty past `MAX_VALUES`, except that scene elements and people list their
+            first ones.
         low: smallest number where a range is given; None where values are listed.
         high: largest number where a range is given; None where values are listed.
         kind: `days`: values are months (`2024-05`) or years (`2024`), the latest first, for `date like '2024-05%'`;
@@ -86,6 +89,7 @@ def facets(connection: sqlite3.Connection) -> list[Facet]:
     for name, label in FEW_VALUES.items():
         found += _few(connection, name, label, columns)
     found += _elements(connection) if ELEMENT in columns else ()
+    found += _people(connection) if PEOPLE in columns else ()
     counts = _metadata_counts(connection)
     for key in sorted(counts.keys() - NO_CHOICE):
         if column := written_column(key, counts, columns):
@@ -189,6 +193,16 @@ def _elements(connection: sqlite3.Connection) -> Iterator[Facet]:
         (MAX_VALUES,),
     )
     yield from _facet(ELEMENT, "scene element", Counter(dict(rows)))
+
+
+def _people(connection: sqlite3.Connection) -> Iterator[Facet]:
+    rows = connection.execute(
+        "SELECT json_extract(named.value, '$[1]') AS name, count(DISTINCT clips.clip_id) AS clips"
+        " FROM json_each(?) AS named JOIN clips ON clips.clip_id = json_extract(named.value, '$[0]')"
+        f" WHERE {_THERE} GROUP BY name ORDER BY clips DESC, name LIMIT ?",
+        (named_clips(connection), MAX_VALUES),
+    )
+    yield from _facet(PEOPLE, "people", Counter(dict(rows)))
 
 
 def _metadata_counts(connection: sqlite3.Connection) -> dict[str, Counter[Scalar]]:

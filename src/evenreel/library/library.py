@@ -24,11 +24,13 @@ from evenreel.library.asking.examples import Marked, picture_with_words
 from evenreel.library.asking.steps import Then
 from evenreel.library.asking.without import Without
 from evenreel.library.loading import load_pictures, load_sounds
+from evenreel.library.people.asked import asked_people, clips_of_people, known_names, with_people
 from evenreel.library.reading import LibraryContents
 from evenreel.library.search.ahead import scanned_ahead
+from evenreel.library.search.filters import below
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import read_image
-from evenreel.library.search.query import ClipMoment, Query, picture_vector, unit
+from evenreel.library.search.query import MOST_CLIPS, ClipMoment, Query, UnfinishedText, picture_vector, unit
 from evenreel.library.search.searcher import Answer, Searcher
 from evenreel.library.search.together import OtherModels
 from evenreel.library.snapshot.holding import FolderHold
@@ -38,8 +40,11 @@ from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
+    from evenreel.library.personal.data import PersonalData
+    from evenreel.library.search.folding import TakeFolder
     from evenreel.library.search.gallery import Opened
     from evenreel.library.search.rerank import Reranker
+    from evenreel.library.search.unlike import UnlikeClips
     from evenreel.library.tried_examples import TriedExample
 
 
@@ -109,10 +114,11 @@ class Library(LibraryContents):
         """Search for clips that match a sentence, best first.
 
         Args:
-            text: what is to be seen, read or heard, in the language of `search.asked`; an `UnfinishedText` may be cut.
-                With `then` between two of these, or a `Then`: clips in which a moment of one comes before one of the
-                other (`asking.steps`). With `without`: clips that show what follows stand lower (`asking.without`). A
-                `Marked` has examples of what is right and wrong (`asking.examples`).
+            text: what is to be seen, read or heard, in the language of `search.asked`, and `person:NAME` for clips that
+                somebody is in (`people.asked`); an `UnfinishedText` may be cut. With `then` between two of these, or a
+                `Then`: clips in which a moment of one comes before one of the other (`asking.steps`). With `without`:
+                clips that show what follows stand lower (`asking.without`). A `Marked` has examples of what is right
+                and wrong (`asking.examples`).
             k: most clips to return.
             where: a filter such as `source = 'camera' and duration_s < 60`.
             rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again
@@ -123,11 +129,18 @@ class Library(LibraryContents):
 
         Raises:
             UsageError: an empty text or wrong quotes, `k` below 1, a wrong filter, no vision, or see `neutral_trouble`;
-                examples with a matcher, or for one moment after another.
+                examples with a matcher, or for one moment after another; nobody has the name after `person:`.
             NotFoundError: a clip is marked that the library does not have.
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
+        if isinstance(text, str) and (people := asked_people(text)):
+            names = known_names(self.path, people.names, typing=isinstance(text, UnfinishedText))
+            where = with_people(where, names)
+            if not people.rest:
+                Query(text=text, k=k)  # refuses a wrong number
+                return clips_of_people(self.path, names, self.browse(where, "path", MOST_CLIPS), k)
+            text = type(text)(people.rest)
         asked = read_question(text) if isinstance(text, str) else text
         make = partial(Query, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source)
         queries = queries_of(asked, make)
@@ -255,6 +268,54 @@ class Library(LibraryContents):
         found = self._searcher.read(search)  # at one moment: the model may be exchanged beside it
         hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
         return replace(found, hits=hits, state=found.state if hits else "nothing")
+
+    def folded(self, search: Callable[[int], SearchResult], k: int = 10) -> SearchResult:
+        """Search for k clips that are not nearly the same, each with those that are nearly the same as it.
+
+        Args:
+            search: function that searches this library for so many clips, such as `lambda k: library.search(text, k)`.
+            k: clips to return at most.
+
+        Raises:
+            EvenreelError: the search raises it, or the vectors cannot be read.
+        """
+        from evenreel.library.search.folding import search_folded
+
+        return search_folded(search, k, self._fold)
+
+    def _fold(self, result: SearchResult) -> SearchResult:
+        return self._searcher.read(lambda opened: self._takes.fold(opened, result))
+
+    @cached_property
+    def _takes(self) -> TakeFolder:
+        from evenreel.library.search.folding import TakeFolder
+
+        return TakeFolder()
+
+    def highlights(self, folder: str | Path | None = None, k: int = 12, where: str | None = None) -> UnlikeClips:
+        """Choose clips that are unlike the rest, by stored vectors, without the model.
+
+        Args:
+            folder: only clips with a file below this folder; None for all.
+            k: most clips to return.
+            where: a filter, as in `search`.
+
+        Raises:
+            UsageError: `k` is below 1, the filter is wrong, or the library has no vision.
+        """
+        from evenreel.library.search.unlike import unlike_clips
+
+        chosen = self._filter(where)
+        if folder is not None:
+            chosen = chosen & below(folder)
+        return self._searcher.read(lambda opened: unlike_clips(opened, chosen, k))
+
+    @property
+    def personal(self) -> PersonalData:
+        """Favourites, notes and saved searches of the library, to read and to write."""
+        from evenreel.library.personal.data import PersonalData
+
+        return PersonalData(self.path, self._personal, self.clip_named, self.search)
 
     def _check_neutral(self, wanted: bool) -> None:
         """Say that a search cannot be neutral before a model is loaded for it; later on, the search says so itself."""

@@ -10,10 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenreel.errors import LibraryError
 from evenreel.library import contents
 from evenreel.library.browsing import BrowsedPage, BrowseOrder, browse
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, FileQuery
+from evenreel.library.people.store import people_state
+from evenreel.library.personal.file import personal_state
+from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.search.filters import Filter, read_filter
+from evenreel.library.sizes import sizes_on_disk
 from evenreel.library.snapshot.holding import marker_of
 from evenreel.library.stats import LibraryStats, read_stats
 from evenreel.library.store import catalog, seals
@@ -22,6 +27,7 @@ from evenreel.library.store.speech import clip_transcripts
 
 if TYPE_CHECKING:
     from evenreel.library.facets import Facet
+    from evenreel.library.personal.placed import PersonalView
     from evenreel.library.population import Populations
     from evenreel.library.result_bias import Favours
     from evenreel.speech import Transcript
@@ -40,8 +46,18 @@ class LibraryContents:
 
     def _filter(self, where: str | None) -> Filter:
         """What a person wrote, understood; before a search too, so that no model is loaded for what is wrong."""
+        view = self._personal
         with catalog.readable(self.path):
-            return read_filter(self._connection, where, relative_paths=self._relative_paths)
+            found = read_filter(self._connection, where, relative_paths=self._relative_paths)
+        view.of_filter(found.sql)
+        return found
+
+    @cached_property
+    def _personal(self) -> PersonalView:
+        """A person's own records, by which filters choose too."""
+        from evenreel.library.personal.placed import PersonalView
+
+        return PersonalView(self.path, self._connection)
 
     def roots(self) -> tuple[str, ...]:
         """Return the folders that were indexed, as the system names them."""
@@ -60,6 +76,15 @@ class LibraryContents:
         marker = marker_of(self.path)
         return found if marker is None else replace(found, library=marker.place, snapshot=marker.id)
 
+    def sizes(self) -> dict[str, int]:
+        """Measure what each part of the library takes on the disk, in bytes; see `evenreel.library.sizes.PARTS`."""
+        return sizes_on_disk(self.path)
+
+    def unknown_to_model(self) -> str | None:
+        """Return a sentence where clips are shown to a model that cannot know them, see `evenreel.library.rendered`."""
+        with self._reading():
+            return unknown_to_builtin(self._connection, catalog.get_meta(self._connection))
+
     def model_folders(self) -> list[ModelFolder]:
         """List the vectors of further models on disk, also of those that are not searched with."""
         with self._reading():
@@ -74,14 +99,14 @@ class LibraryContents:
         with self._reading():
             return contents.clip_detail(self._connection, clip_id, self.path / catalog.SHARDS)
 
-    def clip_named(self, clip: str) -> str:
-        """Return the id of a clip, given by that or by the path of a file.
+    def clip_named(self, name: str) -> str:
+        """Return the id of the clip with this id, or of the file with this path.
 
         Raises:
             NotFoundError: the library has no such clip.
         """
         with self._reading():
-            return contents.clip_named(self._connection, clip)
+            return contents.clip_named(self._connection, name)
 
     def transcripts(self, clip: str) -> tuple[Transcript, ...]:
         """Read what is said in a clip, given by its id or the path of a file, by each source.
@@ -144,6 +169,8 @@ class LibraryContents:
         """List the columns that the library can be filtered by."""
         from evenreel.library.facets import facets
 
+        with contextlib.suppress(LibraryError):  # the other columns do not depend on a person's own
+            self._personal.refresh()
         with self._reading():
             return facets(self._connection)
 
@@ -162,7 +189,8 @@ class LibraryContents:
 
         with self._reading():
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            population = self._populations.passing(version, where)
+            state = hash((version, people_state(self.path)))
+            population = self._populations.passing(state, where, personal_state(self.path))
             return favours(population.without(left_out) if left_out else population, clip_ids)
 
     @cached_property

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evenreel.features.progress import SetAside
+from evenreel.library.index.ignoring import kept_patterns
 from evenreel.library.store import catalog
 from evenreel.library.store.also import SOUNDS, further
 from evenreel.wording import count, printable
@@ -35,6 +36,8 @@ class LibraryStats:
     """Further models that the library is searched with."""
     sounds: str | None = None
     """The model of what its clips sound like."""
+    ignored: tuple[str, ...] = ()
+    """Patterns of what the library passes over."""
     snapshot: str | None = None
     """The published snapshot that is read; None for a library of its own."""
 
@@ -71,6 +74,7 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
         ),
         with_elements=_with_elements(connection),
         also=tuple(further(meta).values()),
+        ignored=kept_patterns(meta),
         sounds=next(iter(further(meta, SOUNDS).values()), None),
     )
 

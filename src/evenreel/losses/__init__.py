@@ -1,5 +1,5 @@
 """Losses as functions of tensors; they take no model, recipe or corpus."""
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

@@ -1,5 +1,5 @@
 """Video files as frames: safe to open, exact in time, upright, and fast where few frames are wanted."""
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

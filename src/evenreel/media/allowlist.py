@@ -132,6 +132,11 @@ def sound_options() -> dict[str, str]:
     }
 
 
+def copy_options(limits: MediaLimits) -> dict[str, str]:
+    """Return the FFmpeg options with which a file is opened to copy its pictures and sound: all trusted decoders."""
+    return {**open_options(limits), "codec_whitelist": ",".join((*DECODERS, *SOUND_DECODERS))}
+
+
 def codec_options(limits: MediaLimits) -> dict[str, str]:
     """Return the FFmpeg decoder option that limits pixels a picture, for sizes that no header gives.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # AVI stores frames in slots of equal length, in decoding order. What FFmpeg makes up as presentation times is
 # wrong where several pictures share a slot (packed B-frames); the slot at which a frame came out is right.
-_WITHOUT_PTS = {"avi"}
+WITHOUT_PTS = {"avi"}
 
 
 @dataclass
@@ -60,7 +60,7 @@ class FrameReader:
     ) -> None:
         self._packets = PacketReader(container, stream, cursor, may_skip=may_skip)
         self._codec = stream.codec_context
-        self._by_order = container.format.name in _WITHOUT_PTS
+        self._by_order = container.format.name in WITHOUT_PTS
         self._usual_duration = usual_duration(stream)
         self._last: int | None = None
         self._run_start: int | None = None  # set until a run begun with a skip has shown its keyframe

@@ -53,7 +53,11 @@ def open_container(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[I
     """
     container = open_file(path, open_options(limits))
     try:
-        return container, _choose_stream(container, limits)
+        stream = choose_stream(container, limits)
+        for other in container.streams:
+            if other is not stream:
+                other.discard = av.stream.Discard.all  # not even read from the disk where the index allows
+        return container, stream
     except BaseException:
         container.close()
         raise
@@ -158,7 +162,12 @@ def _has_box(path: str | os.PathLike[str], wanted: bytes) -> bool:
     return False
 
 
-def _choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStream:
+def choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStream:
+    """Choose the video stream of an open container: the one marked default, else the first that is no cover picture.
+
+    Raises:
+        MediaError: no_video, codec_not_allowed or too_large.
+    """
     candidates = [s for s in container.streams.video if not s.disposition & _NOT_A_PICTURE]
     if not candidates:
         held = sorted({s.type for s in container.streams if s.type != "video"})
@@ -169,9 +178,6 @@ def _choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStrea
     stream = next((s for s in candidates if s.disposition & Disposition.default), candidates[0])
     _check_codec(stream)
     check_size(stream.width, stream.height, limits)
-    for other in container.streams:
-        if other is not stream:
-            other.discard = av.stream.Discard.all  # not even read from the disk where the index allows
     return stream
 
 

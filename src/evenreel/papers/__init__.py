@@ -8,6 +8,6 @@ know, is in `words`. The function and the reader are imported when the study is 
 `engine.training_tables` measures each with each seed, and `engine.seeds` has their means and changes.
 """
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

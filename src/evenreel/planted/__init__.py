@@ -1,5 +1,5 @@
 """The planted benchmark: rendered scenes and captions with known truth, and corpora with a bias of known strength."""
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

@@ -1,5 +1,5 @@
 """Reports: results in words, charts and tables, on one self-contained HTML page that opens offline."""
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

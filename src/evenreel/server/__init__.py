@@ -1,5 +1,5 @@
 """The page and the REST API of one library; `make_app` builds them, `serve` runs them."""
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

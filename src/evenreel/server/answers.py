@@ -13,13 +13,14 @@ from evenreel.library.browsing import BrowsedPage
 from evenreel.library.facets import Facet
 from evenreel.library.result_bias import SOURCE
 from evenreel.library.search.highlights import marks
-from evenreel.library.search.hits import Element, Hit, SearchResult, TextHit
+from evenreel.library.search.hits import Element, FoldedHit, Hit, SearchResult, TextHit
 from evenreel.library.search.neutral import NO_VISION
 from evenreel.server.media_files import media_type
 from evenreel.server.pictures import PREVIEW_PART_S
 from evenreel.server.records import (
     Clip,
     Files,
+    FoldedClip,
     FoundClip,
     LibraryFile,
     ListedClip,
@@ -228,7 +229,21 @@ def _found(hit: Hit, roots: Sequence[str]) -> FoundClip:
         none_read=hit.none_read,
         metadata=clean_metadata(hit.metadata),
         other_files=[clean(PurePath(other).name) for other in hit.other_paths],
+        folded=[_folded(one, roots) for one in hit.folded],
         still=still_address(hit.clip_id, hit.moments[0].time_s if hit.moments else middle_s),
+    )
+
+
+def _folded(hit: FoldedHit, roots: Sequence[str]) -> FoldedClip:
+    time_s = (hit.duration_s or 0.0) / 2 if hit.time_s is None else hit.time_s
+    return FoldedClip(
+        clip_id=hit.clip_id,
+        name=clean(PurePath(hit.path).name),
+        folder=contents.folder_of(hit.path, roots),
+        duration_s=finite(hit.duration_s),
+        time_s=time_s,
+        distance=hit.distance,
+        still=still_address(hit.clip_id, time_s),
     )
 
 

@@ -17,10 +17,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp
 
 import evenreel
 from evenreel.errors import EncoderError, EvenreelError, MediaError, NotFoundError, UsageError
+from evenreel.server.adding.routes import AddingApi
 from evenreel.server.desk import BusyError, Desk, LoadingError
+from evenreel.server.exports import Exports
 from evenreel.server.file_manager import FileManagerApi
 from evenreel.server.guard import Guard
 from evenreel.server.peers import Peers
@@ -74,7 +77,8 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
     settings = settings or ServeSettings()
     desk, uploads = Desk(library, settings), Uploads(settings)
     pictures, playback = Pictures(library, settings, desk.followed.stills_of), Playback(desk, settings)
-    retrier = Retrier(library, peers)
+    retrier, adding = Retrier(library, peers), AddingApi(desk, library, settings)
+    exports = Exports(desk, playback, settings)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -82,10 +86,14 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
         pictures.start()
         uploads.start()
         playback.start()
+        adding.start()
+        exports.start()
         try:
             yield
         finally:
+            adding.close()
             retrier.close()
+            exports.close()
             playback.close()
             uploads.close()
             pictures.close()
@@ -97,11 +105,14 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
         version=evenreel.__version__,
         lifespan=lifespan,
         openapi_url="/api/v1/openapi.json",
+        generate_unique_id_function=lambda route: route.name,  # what generated clients call it
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
     )
-    app.state.desk = desk
+    app.state.desk, app.state.adder = desk, adding.adder
     app.include_router(Api(desk, pictures, uploads, playback, retrier, peers).router())
+    app.include_router(adding.router())
+    app.include_router(exports.router())
     app.include_router(FileManagerApi(desk, settings).router())
     _add_pages(app)
     _add_errors(app)
@@ -123,25 +134,36 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
         UsageError: the address cannot be had, or several workers cannot share one on this system.
         CheckpointError: there is no such matcher as is to re-rank, or it is damaged.
     """
-    import uvicorn
-
-    from evenreel.server.connections import timed_protocol
     from evenreel.server.supervisor import Supervisor, check_system
 
     if settings.workers > 1:
         check_system()
-    _check(library, settings)
+    check_servable(library, settings)
+    if settings.workers == 1:
+        run_app(make_app(library, settings), settings, on_ready)
+        return
     with _listening(settings) as listener:
-        if settings.workers > 1:
-            on_ready(_address(settings, listener))
-            Supervisor(library, settings, listener).run()
-            return
-        config = server_config(make_app(library, settings), settings, timed_protocol(settings.idle_s))
+        on_ready(_address(settings, listener))
+        Supervisor(library, settings, listener).run()
+
+
+def run_app(app: ASGIApp, settings: ServeSettings, on_ready: Callable[[str], None]) -> None:
+    """Run an application in this process until it is asked to stop.
+
+    Raises:
+        UsageError: the address cannot be had.
+    """
+    import uvicorn
+
+    from evenreel.server.connections import timed_protocol
+
+    with _listening(settings) as listener:
+        config = server_config(app, settings, timed_protocol(settings.idle_s))
         on_ready(_address(settings, listener))
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def server_config(app: FastAPI, settings: ServeSettings, protocol: type[asyncio.Protocol]) -> uvicorn.Config:
+def server_config(app: ASGIApp, settings: ServeSettings, protocol: type[asyncio.Protocol]) -> uvicorn.Config:
     """Configure uvicorn for one process that serves the application."""
     import uvicorn
 
@@ -160,8 +182,14 @@ def server_config(app: FastAPI, settings: ServeSettings, protocol: type[asyncio.
     )
 
 
-def _check(library: Path, settings: ServeSettings) -> None:
-    """Refuse what the operator can put right before anybody can come."""
+def check_servable(library: Path, settings: ServeSettings) -> None:
+    """Refuse what the operator can put right before anybody can come.
+
+    Raises:
+        LibraryError: there is no library, or it is damaged or of another version, or of another model than the matcher
+            that is to re-rank.
+        CheckpointError: there is no such matcher, or it is damaged.
+    """
     with evenreel.open_library(library, cache=settings.snapshot_cache) as opened:
         if settings.rerank is not None:
             from evenreel.checkpoint import load_matcher

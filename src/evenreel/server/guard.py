@@ -12,7 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from evenreel.server.login import Login
+from evenreel.server.login import FOR_PROGRAMS, Login
 from evenreel.server.settings import ServeSettings, is_known_host
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -80,7 +80,7 @@ def _from_elsewhere(scope: Scope, headers: Headers, host: str) -> bool:
     """Whether another site's page asks; its links to our pages are welcome, the API is not for it."""
     if scope["method"] not in READING:
         return not _same_origin(headers, host)
-    return scope["path"].startswith("/api/") and headers.get("sec-fetch-site") == "cross-site"
+    return scope["path"].startswith(FOR_PROGRAMS) and headers.get("sec-fetch-site") == "cross-site"
 
 
 def _same_origin(headers: Headers, host: str) -> bool:

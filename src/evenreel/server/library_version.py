@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from evenreel.library.calibration.file import FILE as CALIBRATION
+from evenreel.library.people.store import FILE as PEOPLE
+from evenreel.library.personal.file import FILE as PERSONAL
 from evenreel.library.store.also import MODELS, place_of
 from evenreel.library.store.catalog import CATALOG
 
@@ -16,9 +18,10 @@ Version = tuple[tuple[int, int, int], ...]
 
 
 def library_version(library: Path) -> Version:
-    """Return what changes with every change of the catalog, of one of a further model, or of the calibration."""
+    """Return what changes with every change of a catalog, the calibration, a person's own records or the people."""
     places = (library, *sorted((library / MODELS).glob("*")))
-    return tuple(_stamp(path) for path in (*_files_of(places), library / CALIBRATION))
+    beside = (library / name for name in (CALIBRATION, PERSONAL, PEOPLE))
+    return tuple(_stamp(path) for path in (*_files_of(places), *beside))
 
 
 def vectors_version(library: Path, folder: str) -> Version:

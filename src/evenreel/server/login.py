@@ -21,6 +21,8 @@ from evenreel.server.settings import ServeSettings
 COOKIE = "evenreel_session"
 SESSION = "/session"
 OPEN_TO_ALL = ("/api/v1/health", "/static/")
+FOR_PROGRAMS = ("/api/", "/mcp")
+"""Beginnings of addresses that programs ask: the REST API, and that of assistants."""
 LOGIN_BYTES = 4_096
 WRONG_TOKEN_DELAY_S = 0.5
 LONGEST_LINE = 10
@@ -87,7 +89,7 @@ class Login:
             return await self._log_in(Request(scope, receive))
         if path.startswith(OPEN_TO_ALL):
             return None
-        if path.startswith("/api/"):
+        if path.startswith(FOR_PROGRAMS):
             return await self._to_a_program(scope)
         return await self._to_a_visitor(scope)
 

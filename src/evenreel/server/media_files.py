@@ -120,11 +120,13 @@ class SentAs:
         kind: media type.
         name: file name for saving.
         tag: entity tag, which changes with the content.
+        to_save: whether browsers save it instead of showing it.
     """
 
     kind: str
     name: str
     tag: str
+    to_save: bool = False
 
 
 class OpenedFile(RangedFile):
@@ -151,7 +153,7 @@ class OpenedFile(RangedFile):
             stat_result=found,
             media_type=sent_as.kind,
             filename=sent_as.name,
-            content_disposition_type="inline",
+            content_disposition_type="attachment" if sent_as.to_save else "inline",
             headers={"cache-control": "private, no-cache", "etag": f'"{sent_as.tag}"'},
         )
         self.path = cast("os.PathLike[str]", _Again(descriptor))

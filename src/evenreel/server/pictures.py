@@ -37,6 +37,8 @@ PAGE_GAP_S = 0.3
 REMEMBERED_S = 600.0
 """Seconds for which a picture that cannot be made is not tried again."""
 REMEMBERED = 1_000
+EXPORT = "export-"
+"""Beginning of the names of folders in the cache in which `evenreel.server.exports` makes files."""
 TRIM_SHARE = 1 / 16
 """Share of the cache's limit that may be written between two looks at its size."""
 
@@ -256,7 +258,8 @@ class Pictures:
 def trim(folder: Path, most_bytes: int) -> None:
     """Delete the oldest files of a cache until at most `most_bytes` are left."""
     found: list[tuple[float, int, str]] = []
-    for place, _, names in os.walk(folder):
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(EXPORT)]  # what is just being made or sent
         for name in names:
             with contextlib.suppress(OSError):
                 stat = os.stat(os.path.join(place, name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path, PurePath
@@ -81,9 +82,23 @@ class Playback:
             BusyError: too many files are being played.
             OSError: the file cannot be opened.
         """
+        return await self.sent(path, SentAs(kind, path.name, path.stem))
+
+    async def sent(self, path: Path, sent_as: SentAs, ended: Callable[[], None] = lambda: None) -> OpenedFile:
+        """Send a file of the server's own.
+
+        Args:
+            path: the file.
+            sent_as: headers to send it with.
+            ended: called when it has been sent or its receiver has gone.
+
+        Raises:
+            BusyError: too many files are being played.
+            OSError: the file cannot be opened.
+        """
         flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
         descriptor = await asyncio.get_running_loop().run_in_executor(self._readers, os.open, path, flags)
-        return self._send(descriptor, SentAs(kind, path.name, path.stem))
+        return self._send(descriptor, sent_as, ended)
 
     async def unchanged(self, clip_id: str, clip: ClipMedia) -> Located:
         """Find a readable file of a clip that is unchanged since it was indexed; return it with its present stamp.
@@ -96,15 +111,16 @@ class Playback:
         os.close(descriptor)
         return file
 
-    def _send(self, descriptor: int, sent_as: SentAs) -> OpenedFile:
+    def _send(self, descriptor: int, sent_as: SentAs, ended: Callable[[], None] = lambda: None) -> OpenedFile:
         if self._playing >= self._most:
             os.close(descriptor)
             raise BusyError("Too many visitors play at the moment; try again in a moment.")
         self._playing += 1
-        return OpenedFile(descriptor, sent_as, self._readers, self._ended)
+        return OpenedFile(descriptor, sent_as, self._readers, partial(self._ended, ended))
 
-    def _ended(self) -> None:
+    def _ended(self, ended: Callable[[], None]) -> None:
         self._playing -= 1
+        ended()
 
     async def _open_unchanged(self, clip_id: str, clip: ClipMedia) -> tuple[Located, int]:
         """A file of a clip, and its descriptor, which the caller closes."""

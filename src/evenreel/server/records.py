@@ -45,6 +45,21 @@ class Sign(BaseModel):
     marks: list[tuple[int, int]] = []
 
 
+class FoldedClip(BaseModel):
+    """A clip of a result that is nearly the same as a better one; `still` is the picture of its best moment.
+
+    `distance` is 1 minus the mean cosine of its moments with those of the better one.
+    """
+
+    clip_id: str
+    name: str
+    folder: str
+    duration_s: float | None
+    time_s: float
+    distance: float
+    still: str
+
+
 class FoundClip(BaseModel):
     """One clip of a result.
 
@@ -59,7 +74,7 @@ class FoundClip(BaseModel):
     nothing to read on it, or it was not read, and the part `on_screen` is of what the matcher learned to put in its
     place. `steps` are the moments of a search for one after another, in order; `scores` then has how far each is above
     nonsense (`first`, `then`). `still` is the address of its picture: of its best moment, of the middle of the clip
-    where no moment was found.
+    where no moment was found. `folded` are clips that are nearly the same and answer less well.
     """
 
     clip_id: str
@@ -83,6 +98,7 @@ class FoundClip(BaseModel):
     none_read: bool
     metadata: dict[str, MetadataValue]
     other_files: list[str]
+    folded: list[FoldedClip]
     still: str
 
 

@@ -71,7 +71,7 @@ class Retrier:
                     return self.state()
                 if is_published(self._library):
                     return self._tell(ONLY_READ)
-                places, gone = _places(library)
+                places, gone = known_places(library)
                 if not places:
                     return self._tell(NOTHING_THERE)
                 left_out = f" {count(gone, 'folder')} cannot be reached and {_are(gone)} left out." if gone else ""
@@ -131,8 +131,8 @@ def _told(path: Path) -> Retry:
         return IDLE
 
 
-def _places(library: Library) -> tuple[list[str], int]:
-    """The folders and single files that can be looked at again, and how many of the folders are gone."""
+def known_places(library: Library) -> tuple[list[str], int]:
+    """Return the folders and single files that can be looked at again, and how many of the folders are gone."""
     roots = library.roots()
     there = [root for root in roots if os.path.isdir(root)]
     return [*there, *(path for path in library.single_files() if os.path.exists(path))], len(roots) - len(there)
@@ -145,13 +145,13 @@ def _command(library: Library) -> list[str]:
     command += ["--library", str(library.path)]
     if stats.clips and not stats.model:
         command.append("--no-vision")
-    if stats.clips and not _reads_text(library):
+    if stats.clips and not reads_text(library):
         command.append("--no-ocr")
     return command
 
 
-def _reads_text(library: Library) -> bool:
-    """Whether on-screen text was read of any clip; it is not to be read of all of them now."""
+def reads_text(library: Library) -> bool:
+    """Return whether on-screen text was read of any clip; else it is not to be read of all of them now."""
     read = [facet.values for facet in library.facets() if facet.column == "has_text"]
     return any(found.value for values in read for found in values)
 

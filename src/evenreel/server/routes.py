@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -13,11 +14,13 @@ from pydantic import TypeAdapter
 
 from evenreel.library import Library
 from evenreel.library.browsing import BrowseOrder
+from evenreel.library.search.hits import SearchResult
 from evenreel.library.tried_examples import TriedExample
 from evenreel.server import answers
 from evenreel.server.answers import Searched
 from evenreel.server.desk import Desk
 from evenreel.server.peers import Peers
+from evenreel.server.personal import PersonalApi
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures
 from evenreel.server.playback import Playback
 from evenreel.server.questions import LONGEST_QUERY, Beside, Words, beside
@@ -59,9 +62,33 @@ Rerank = Annotated[
     bool,
     Query(description="Let the server's matcher order the first clips anew, where it has one; never with neutral."),
 ]
+Fold = Annotated[bool, Query(description="Put clips that are nearly the same under the best of them.")]
 Seconds = Annotated[float, Query(ge=0, le=LATEST_S, allow_inf_nan=False, description="From the clip's start.")]
 PartNumber = Annotated[int, Query(ge=0, le=int(LATEST_S / PREVIEW_PART_S), description="Parts follow one another.")]
 Width = Annotated[int, Query(ge=16, le=1280, description="In pixels; the next larger of a few is sent.")]
+
+
+@dataclass(frozen=True)
+class SearchWays:
+    """How a sentence is searched for."""
+
+    neutral: Neutral = False
+    rerank: Rerank = True
+    fold: Fold = True
+
+
+@dataclass(frozen=True)
+class PictureWays:
+    """How a picture, or a moment of a clip, is searched for."""
+
+    neutral: Neutral = False
+    fold: Fold = True
+    q: Words = ""
+
+    @property
+    def words(self) -> str | None:
+        """What is to be seen beside it; None for nothing."""
+        return self.q.strip() or None
 
 
 class Api:
@@ -99,6 +126,7 @@ class Api:
         router.add_api_route("/search/image", self.search_image, methods=["POST"], **about)
         about = _about("Try again what was set aside.", Retry)
         router.add_api_route("/retry", self.retry, methods=["POST"], status_code=202, **about)
+        PersonalApi(self._desk, _about).add_to(router)
         return router
 
     def _reading(self) -> list[tuple[str, Callable[..., Any], dict[str, Any]]]:
@@ -126,37 +154,41 @@ class Api:
         more: BesideIt,
         where: Where = None,
         k: Count = 20,
-        neutral: Neutral = False,
-        rerank: Rerank = True,
+        how: Annotated[SearchWays, Depends()] = SearchWays(),
     ) -> Response:
         """Search clips by what is seen, written and said, see `Library.search`."""
         self._desk.need_model()
         asked = more.asked(q)
         plain = isinstance(asked, str)
-        matcher = self._desk.matcher if rerank and not neutral and plain else None
+        matcher = self._desk.matcher if how.rerank and not how.neutral and plain else None
         depth = self._desk.rerank_depth
 
         def found(library: Library) -> Searched:
-            return Searched(
-                library.search(asked, k, where, rerank=matcher, rerank_depth=depth, neutral_source=neutral), where
-            )
+            def search(most: int) -> SearchResult:
+                return library.search(
+                    asked, most, where, rerank=matcher, rerank_depth=depth, neutral_source=how.neutral
+                )
 
-        key = ("text", asked, more.typing, where, k, neutral, matcher is not None)
-        wanted = Wanted(q, everywhere=where is None and not neutral) if plain else None
+            return Searched(_folded(library, search, k, how.fold), where)
+
+        key = ("text", asked, more.typing, where, k, how, matcher is not None)
+        wanted = Wanted(q, everywhere=where is None and not how.neutral) if plain else None
         return await self._found(found, key, RequestNeeds(model=True, rerank=matcher is not None, wanted=wanted))
 
     async def search_image(
-        self, request: Request, where: Where = None, k: Count = 20, neutral: Neutral = False, q: Words = ""
+        self, request: Request, asked: Annotated[PictureWays, Depends()], where: Where = None, k: Count = 20
     ) -> Response:
         """Search clips by a picture, which is the body of the request, and words beside it."""
         self._desk.need_vision()
         async with self._uploads.picture(request) as pixels:
-            return await self._found(
-                lambda library: Searched(
-                    library.search_pixels(pixels, k, where, neutral_source=neutral, words=q.strip() or None), where
-                ),
-                needs=RequestNeeds(model=True),
-            )
+
+            def found(library: Library) -> Searched:
+                def search(most: int) -> SearchResult:
+                    return library.search_pixels(pixels, most, where, neutral_source=asked.neutral, words=asked.words)
+
+                return Searched(_folded(library, search, k, asked.fold), where)
+
+            return await self._found(found, needs=RequestNeeds(model=True))
 
     async def similar(
         self,
@@ -164,17 +196,20 @@ class Api:
         t: Seconds | None = None,
         where: Where = None,
         k: Count = 20,
-        neutral: Neutral = False,
-        q: Words = "",
+        asked: Annotated[PictureWays, Depends()] = PictureWays(),
     ) -> Response:
         """Search clips like the one at hand, by the stored frame nearest to `t` or all of them, and words beside it."""
-        words = q.strip() or None
+
+        def found(library: Library) -> Searched:
+            def search(most: int) -> SearchResult:
+                return library.similar(clip_id, t, most, where, neutral_source=asked.neutral, words=asked.words)
+
+            return Searched(_folded(library, search, k, asked.fold), where, left_out=clip_id)
+
         return await self._found(
-            lambda library: Searched(
-                library.similar(clip_id, t, k, where, neutral_source=neutral, words=words), where, left_out=clip_id
-            ),
-            key=("similar", clip_id, t, where, k, neutral, words),
-            needs=None if words is None else RequestNeeds(model=True),
+            found,
+            key=("similar", clip_id, t, where, k, asked),
+            needs=None if asked.words is None else RequestNeeds(model=True),
         )
 
     async def clip(self, clip_id: ClipId) -> Clip:
@@ -285,9 +320,15 @@ class Api:
         return _json(await self._desk.query_once(key, answer, needs))
 
 
+def _folded(library: Library, search: Callable[[int], SearchResult], k: int, fold: bool) -> SearchResult:
+    return library.folded(search, k) if fold else search(k)
+
+
 def _about(summary: str, answer: Any, *problems: int) -> dict[str, Any]:
     """What the OpenAPI document says of an address: what it answers with, a record or a media type, and refusals."""
     refusals: dict[int | str, dict[str, Any]] = {code: {"model": Problem} for code in (*EVERYWHERE, *problems)}
+    if answer is None:
+        return {"summary": summary, "status_code": 204, "response_class": Response, "responses": refusals}
     if isinstance(answer, str):
         sent = {"description": summary, "content": {answer: {"schema": {"type": "string", "format": "binary"}}}}
         return {"summary": summary, "response_class": Response, "responses": {200: sent, **refusals}}

@@ -1,5 +1,5 @@
 """What a clip sounds like: vectors of its sound and of sentences about sounds, by CLAP."""
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

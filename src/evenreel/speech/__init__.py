@@ -1,5 +1,5 @@
 """What is said in a clip, with times: read from subtitles beside and inside the video, or recognised in its sound."""
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from evenreel.media.languages import language_tag
 from evenreel.speech.utterances import SpeechSource, SpokenWord, Utterance
 
 Stamp = tuple[int, int, int]
@@ -60,6 +61,12 @@ def streams_known(rows: Collection[tuple[str, str | None]], *, pictures: bool, r
     return bool(rows) and not any(
         origin in behind or (retry and problem and origin != UNREAD.origin) for origin, problem in rows
     )
+
+
+def is_in(transcript: Transcript, language: str | None) -> bool:
+    """Return whether a transcript is in a language, wherever that is spoken: `pt` takes `pt-BR` too; None takes any."""
+    wanted, known = language_tag(language), transcript.language
+    return language is None or (known is not None and wanted in {known, known.partition("-")[0]})
 
 
 def transcript_record(transcript: Transcript) -> dict[str, Any]:

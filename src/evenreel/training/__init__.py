@@ -1,5 +1,5 @@
 """Training of any matcher with Lightning: on features computed once, or through the towers from pixels and words."""
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

@@ -23,6 +23,7 @@ from evenreel.errors import EncoderError, EvenreelError, LibraryError, MediaErro
 from evenreel.features.progress import NoProgress
 from evenreel.library import IndexReport, index_folders, open_library, verify
 from evenreel.library.index.ingest import IndexJob
+from evenreel.library.index.passes import RunParts
 from evenreel.library.index.scan import scan
 from evenreel.library.store import catalog as catalogs
 from evenreel.library.store.writer import Store
@@ -64,7 +65,7 @@ def test_every_file_is_indexed_and_a_second_run_does_nothing(videos: Path, libra
 def test_unchanged_files_cost_a_stat(videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index(videos, library)
     monkeypatch.setattr("evenreel.features.pool.watched_digest", lambda path, *_: pytest.fail(f"{path} was read"))
-    monkeypatch.setattr("evenreel.library.index.ingest.ClipReader", lambda *_: pytest.fail("a reader was started"))
+    monkeypatch.setattr("evenreel.library.index.passes.ClipReader", lambda *_: pytest.fail("a reader was started"))
     assert index(videos, library).unchanged == 4
 
 
@@ -540,7 +541,7 @@ def index_with_stub(videos: Path, library: Path, limits: MediaLimits) -> IndexRe
         job = IndexJob(
             Store(library, connection, {}),
             replace(WORDS_ONLY, limits=limits),
-            NoProgress(),
+            RunParts(),
             "tests.library.stub_reader:StubReader",
         )
         return job.run(scan([videos]))

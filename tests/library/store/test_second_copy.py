@@ -16,7 +16,8 @@ from evenreel.errors import LibraryError
 from evenreel.features.shards import read_shard, write_shard
 from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.library.store import writer as store_module
-from evenreel.library.store.kept import FILE, _line, read_copy
+from evenreel.library.store.kept import FILE, read_copy
+from evenreel.library.store.sealed_lines import sealed_line
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.damage import QUICK, change, library, made, table_of, videos
 from tests.library.state import state
@@ -214,6 +215,6 @@ def test_a_copy_that_is_needed_and_cannot_be_read_just_now_stops_a_repair(librar
 
 
 def test_a_copy_of_a_later_version_is_a_problem_with_its_remedy(library: Path) -> None:
-    (library / FILE).write_text(_line({"format": 9, "changes": 1, "seals": "", "lines": 0}))
+    (library / FILE).write_text(sealed_line({"format": 9, "changes": 1, "seals": "", "lines": 0}))
     (problem,) = verify(library)
     assert (problem.where, problem.remedy) == (FILE, "update evenreel")

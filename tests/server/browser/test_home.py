@@ -55,13 +55,13 @@ def test_the_last_searches_are_kept_and_forgotten(rendered_visits: Visits) -> No
     expect(page.locator("#home-searches .choice")).to_have_text(["harbour", "a red star"])
     page.get_by_role("button", name="Forget").click()
     expect(page.locator("#home-searches")).to_be_hidden()
-    assert page.evaluate("() => localStorage.getItem('evenreel.searches')") == "[]"
+    assert page.evaluate("() => localStorage.getItem('evenreel-searches')") == "[]"
 
 
 def test_what_others_wrote_into_the_browser_s_memory_is_no_search(rendered_visits: Visits) -> None:
     page = rendered_visits.open("/")
     for kept in ("{", '{"a": 1}', "[1, null, []]", '"harbour"'):
-        page.evaluate("(kept) => localStorage.setItem('evenreel.searches', kept)", kept)
+        page.evaluate("(kept) => localStorage.setItem('evenreel-searches', kept)", kept)
         page.reload()
         expect(page.locator("#home-recent .card")).to_have_count(4)
         expect(page.locator("#home-searches")).to_be_hidden()

@@ -1,6 +1,7 @@
 """Undoing of a first index run that fails before anything is indexed: better no library than an empty one.
 
-A run that is killed cannot tidy up; the empty library that it leaves says that it is empty.
+A run that is killed cannot tidy up; the empty library that it leaves says that it is empty. A page that folders are to
+be added from begins with an empty library that is made on purpose.
 """
 
 from __future__ import annotations
@@ -15,10 +16,23 @@ from evenreel.errors import LibraryError
 from evenreel.features.lock import HOLDER, LOCK
 from evenreel.features.shards import remove_shards, shard_files
 from evenreel.library.store.also import MODELS
-from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
+from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS, open_for_writing
+from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.kept import forget_copy
 
 JOURNALS = ("", "-wal", "-shm", "-journal")
+
+
+def make_empty(library: Path) -> None:
+    """Make a library without videos where there is none.
+
+    Raises:
+        LibraryError: the folder cannot be written, another process is making a library there, or what is there is none
+            that can be read.
+    """
+    if not (library / CATALOG).exists():
+        with library_lock(library):
+            open_for_writing(library).close()
 
 
 @contextlib.contextmanager

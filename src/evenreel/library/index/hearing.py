@@ -18,6 +18,7 @@ from evenreel.config import AUTO, IndexSettings
 from evenreel.errors import UsageError
 from evenreel.features.clip_reader import WantedStages
 from evenreel.features.hearing import SpeechHearing
+from evenreel.features.pool import Brake
 from evenreel.features.progress import StagedProgress
 from evenreel.features.shards import DamagedShardError, read_shard, shard_path
 from evenreel.library.index.report import IndexReport
@@ -87,8 +88,24 @@ class SpeechStage:
         if self.reading is not None:
             self.reading.close()
 
-    def hear_the_rest(self, progress: StagedProgress) -> None:
+    def unheard(self) -> set[str]:
+        """Return the clips of the run that no subtitles and no model say anything of yet; none where nothing is heard.
+
+        Clips that another model has heard are left out: they are heard after all others.
+        """
+        if self.reading is None:
+            return set()
+        known = self._store.connection.execute("SELECT clip_id FROM transcripts WHERE source = 'recognised'")
+        heard = {clip_id for (clip_id,) in known}
+        waiting = _unheard(self._store.connection, self._found, self.reading.speech_id, retry=False)
+        return {clip_id for clip_id, _ in waiting} - heard
+
+    def hear_the_rest(self, progress: StagedProgress, brake: Brake) -> None:
         """Hear the clips of the run that nothing says anything of yet; their subtitles have been read.
+
+        Args:
+            progress: receives the stage where there is something to hear.
+            brake: ends it early.
 
         Raises:
             EvenreelError: no worker can be started; it says so where the model does not hear the language.
@@ -96,11 +113,13 @@ class SpeechStage:
         """
         if self.model is None:
             return
-        with closing(self._hearing(self.model)) as hearing:
+        with closing(self._hearing(self.model)) as hearing, brake.held(hearing):
             wanted = list(_unheard(self._store.connection, self._found, hearing.speech_id, retry=self._settings.retry))
             if wanted:
                 progress.stage("hearing what is said", len(wanted))
             for clip_id, path in wanted:
+                if brake.eased:
+                    return
                 heard = hearing.hear(path)
                 if heard is not None:
                     _put(self._store, clip_id, heard)

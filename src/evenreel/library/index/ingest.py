@@ -1,4 +1,4 @@
-"""Indexing of folders as a library: several readers in parallel, one durable transaction for each clip."""
+"""Indexing of folders as a library: what is new is read, what is gone is noted, and all else is left alone."""
 
 from __future__ import annotations
 
@@ -6,64 +6,68 @@ import contextlib
 import logging
 import os
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from evenreel.arguments import as_path, check_settings_kind, one_or_more
 from evenreel.config import IndexSettings, Machines
-from evenreel.errors import LibraryError, MediaError
-from evenreel.features.clip_reader import (
-    READER,
-    ClipReader,
-    ClipSource,
-    OtherWindowsError,
-    ReaderSettings,
-    WantedStages,
-)
-from evenreel.features.pool import ReaderPool
-from evenreel.features.progress import NoProgress, SetAside, StagedProgress
-from evenreel.features.shards import Shard, tidy_shards
-from evenreel.features.stills import Stills
+from evenreel.errors import LibraryError
+from evenreel.features.clip_reader import READER, WantedStages
+from evenreel.features.progress import Forecast, NoProgress, SetAside, StagedProgress
+from evenreel.features.shards import tidy_shards
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
 from evenreel.library.index.dropping import finish_dropping
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.first_run import taken_back_if_empty
+from evenreel.library.index.foretelling import PICTURES_ALONE, WORDS_ALONE
 from evenreel.library.index.hearing import SpeechStage, check_speech
+from evenreel.library.index.ignoring import IgnoreRules, changed_patterns, kept_patterns, noted_patterns
 from evenreel.library.index.joined import ModelStore, joined, opened_model
-from evenreel.library.index.metadata import read_tables, tables_beside
+from evenreel.library.index.lengths import VideoLengths, measure_lengths
+from evenreel.library.index.metadata import KnownMetadata, read_tables, tables_beside
 from evenreel.library.index.model import ModelInUse, resolve
+from evenreel.library.index.passes import BOTH, PICTURES, WORDS, ReadingPasses, RunParts, check_passes, pictures_of
 from evenreel.library.index.plan import (
     IndexPlan,
     check_nothing_vanished,
     known_files,
     make_plan,
     mark_gone,
-    still_wanted,
     work_of,
 )
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan, scan
 from evenreel.library.index.sounds import check_sound, encode_sounds
-from evenreel.library.index.spread import Outcomes, SpreadRun, check_machines
+from evenreel.library.index.spread import check_machines
 from evenreel.library.index.subtitles import read_subtitles
 from evenreel.library.machines.arrivals import clear_arrivals
+from evenreel.library.people.looking import check_people, find_people
+from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.store import catalog
 from evenreel.library.store.also import folder_of_model
 from evenreel.library.store.filesystem import library_lock, refuse_published
 from evenreel.library.store.kept import copied
 from evenreel.library.store.writer import FoundFile, Store, closing_error
-from evenreel.media.content import stamp
 from evenreel.types import Encoder
-from evenreel.wording import printable
 
 LOST = "its features were gone from the library, so it was read anew"
 """Note on a file whose clip has no shard."""
 
+LONG_S = 600.0
+"""Seconds of video from which on pictures are read before words: ten minutes, which take a person minutes to wait for.
+A shorter run is over before a second reading of its files would be worth it."""
+
 log = logging.getLogger("evenreel")
+
+
+@dataclass(frozen=True)
+class FoundFiles:
+    """Files of an index run, and what tables say of them."""
+
+    scan: Scan
+    known: KnownMetadata
 
 
 def index_folders(
@@ -86,8 +90,7 @@ def index_folders(
         machines: machines that read and encode; None for this one alone.
 
     Raises:
-        LibraryError: there is no video for a new library, the library cannot be written, belongs to another model, or a
-            disk has vanished.
+        LibraryError: no video for a new library, it cannot be written or is of another model, or a disk has vanished.
         EncoderError: the model cannot be loaded.
         UsageError: a metadata table that was named or the sampling rule is wrong, an argument is of the wrong kind, or
             machines have a staging place without a cluster, or one with credentials in its address.
@@ -99,10 +102,36 @@ def index_folders(
     settings = settings or IndexSettings()
     check_speech(settings)
     check_sound(settings)
-    found = scan(_paths(places, "places"))
+    check_passes(settings, machines)
+    check_people(library, settings)
+    found = scan(_paths(places, "places"), ignore_rules(library, settings))
     known = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"), settings.limits)
     if not found.files and not (library / catalog.CATALOG).exists():
         raise LibraryError(found.no_video())
+    parts = RunParts(progress or NoProgress(), machines)
+    return index_found(library, settings, FoundFiles(found, known), parts)
+
+
+def ignore_rules(library: Path, settings: IndexSettings) -> IgnoreRules:
+    """Return the patterns of a library, with those that a run adds and without those that it takes away.
+
+    Raises:
+        UsageError: one that is added is no pattern, or one that is taken away is not known.
+        LibraryError: the library is damaged.
+    """
+    known: tuple[str, ...] = ()
+    if (library / catalog.CATALOG).exists():
+        with contextlib.closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
+            known = kept_patterns(catalog.get_meta(connection))
+    return IgnoreRules(changed_patterns(known, settings.ignore, settings.unignore))
+
+
+def index_found(library: Path, settings: IndexSettings, found: FoundFiles, parts: RunParts) -> IndexReport:
+    """Bring a library up to date with files that were found; see `index_folders`.
+
+    Raises:
+        RunHaltedError: the brake of the run says so.
+    """
     folder_is_new = not library.exists()
     with library_lock(library), taken_back_if_empty(library, folder_is_new=folder_is_new):
         connection = catalog.open_for_writing(library)
@@ -111,10 +140,9 @@ def index_folders(
                 finish_exchange(library, catalog.get_meta(connection))
                 finish_dropping(library, connection)
                 clear_arrivals(library)  # of a run with Ray that was killed
-                store = Store(library, connection, known.rows)
-                job = IndexJob(store, settings, progress or NoProgress(), machines=machines)
+                job = IndexJob(Store(library, connection, found.known.rows), settings, parts)
                 job.join(opened)
-                return job.run(found, known.set_aside)
+                return job.run(found.scan, found.known.set_aside)
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
         except (ValueError, TypeError, LookupError, ArithmeticError) as error:
@@ -136,30 +164,18 @@ class IndexJob:
     Args:
         store: the library, locked and open.
         settings: settings of the run, `auto` included.
-        progress: receives the progress of the run.
+        parts: progress, machines and brake of the run.
         reader: target of the workers; tests put stubs here.
-        machines: machines that read and encode; None for this one alone.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        settings: IndexSettings,
-        progress: StagedProgress,
-        reader: str = READER,
-        machines: Machines | None = None,
-    ) -> None:
-        self._store, self._progress, self._target = store, progress, reader
-        self._machines = machines if machines and machines.ray else None
+    def __init__(self, store: Store, settings: IndexSettings, parts: RunParts, reader: str = READER) -> None:
+        self._store, self._parts, self._target = store, parts, reader
+        self._progress = parts.progress
         self._meta = catalog.get_meta(store.connection)
-        self._settings = resolve(settings, self._meta, store.library)
-        model = ModelInUse(store, self._settings) if self._settings.model is not None else None
-        self._models = [ModelStore(store, model, WantedStages(model is not None, self._settings.read_text, True))]
+        self._settings = settings = resolve(settings, self._meta, store.library)
+        model = ModelInUse(store, settings, parts.encoders.get(settings.model)) if settings.model is not None else None
+        self._models = [ModelStore(store, model, WantedStages(model is not None, settings.read_text, True))]
         self._report = IndexReport()
-        self._report_lock = threading.Lock()
-        self._claims: dict[str, list[FoundFile]] = {}
-        self._claims_lock = threading.Lock()
-        self._pool = ReaderPool(self._new_reader, self._read_one, self._settings.worker_count)
 
     def join(self, opened: contextlib.ExitStack, making: Encoder | None = None) -> None:
         """Have the run bring the library's further models up to date too, and one in the making.
@@ -169,7 +185,7 @@ class IndexJob:
             making: the model in the making.
         """
         own = self._models[0]
-        self._models = joined(opened, own, self._settings)
+        self._models = joined(opened, own, self._settings, self._parts.encoders)
         if making is not None:
             model = folder_of_model(making.weights_hash), making.encoder_id
             self._models.append(opened_model(opened, own, self._settings, model, making))
@@ -179,20 +195,33 @@ class IndexJob:
         started = time.monotonic()
         self._report.set_aside += tables_aside
         tidy_shards(self._store.library / catalog.STILLS)
-        plans = [self._plan(one, found) for one in self._models]
+        plans = [self._plan(one, found, one.wanted) for one in self._models]
         self._tie()
         for one in self._models:
             one.store.begin(found.roots, {"rule": self._settings.rule})
+        self._keep_patterns(found)
         self._report.add_scan(found, plans, LOST)
         self._speech = SpeechStage(self._store, found, self._settings, self._report)
-        for file in plans[0].refused:
-            if file.error is not None:
-                self._set_aside(file, file.error)
+        self._reading = ReadingPasses(
+            self._models, self._settings, self._parts, self._report, self._speech, self._target
+        )
+        self._reading.refuse(plans[0].refused)
         for one, plan in zip(self._models, plans, strict=True):
             for file, clip_id in plan.returned:
                 one.store.link(file, clip_id)
         self._report.recognised += len(plans[0].returned)
-        self._read_all(work_of(plans))
+        try:
+            self._read(found, plans)
+        finally:
+            self._speech.close()
+        self._finish(found, plans)
+        if self._report.indexed and (unknown := unknown_to_builtin(self._store.connection, self._store.meta())):
+            self._report.warnings.append(unknown)
+        self._report.seconds = time.monotonic() - started
+        return self._report
+
+    def _finish(self, found: Scan, plans: Sequence[IndexPlan]) -> None:
+        """Bring everything up to date that does not need pictures."""
         gone = [mark_gone(one.store, plan) for one, plan in zip(self._models, plans, strict=True)]
         self._report.missing, self._report.moved = gone[0]
         read_subtitles(self._store, found, self._settings, self._report, self._progress)
@@ -202,18 +231,27 @@ class IndexJob:
             one.store.complete_codes()  # those of a library of before there were codes
         self._update_null_scores()
         self._update_elements()
-        self._speech.hear_the_rest(self._progress)
-        encode_sounds(self._store, found, self._settings, self._report, self._progress)
+        self._speech.hear_the_rest(self._progress, self._parts.brake)
+        if not self._parts.brake.eased:
+            encode_sounds(self._store, found, self._settings, self._report, self._progress)
+        if not self._parts.brake.eased:
+            find_people(self._store, found, self._settings, self._report, self._progress)
+        self._report.unfinished = self._parts.brake.eased
         self._report.set_aside.sort(key=lambda aside: aside.path)
         self._report.notes.sort()
-        self._report.seconds = time.monotonic() - started
-        return self._report
+        for one in self._models:
+            if one.model is not None and one.model.window() is not None:
+                self._parts.encoders[one.model.name] = one.model.encoder()
 
-    def _plan(self, one: ModelStore, found: Scan) -> IndexPlan:
+    def _keep_patterns(self, found: Scan) -> None:
+        if found.patterns or kept_patterns(self._meta):
+            self._store.begin((), noted_patterns(found.patterns))
+
+    def _plan(self, one: ModelStore, found: Scan, wanted: WantedStages) -> IndexPlan:
         """What is to be done with each file for one model; most of a folder gone at once is refused for the first."""
         shards = tidy_shards(one.store.library / catalog.SHARDS)
         known = {row.path: row for row in known_files(one.store.connection, shards)}
-        plan = make_plan(found, known, one.wanted, retry=self._settings.retry)
+        plan = make_plan(found, known, wanted, retry=self._settings.retry)
         if one is self._models[0] and not self._settings.accept_missing:
             check_nothing_vanished(found, known, plan.gone)
         return plan
@@ -227,158 +265,46 @@ class IndexJob:
         elif own and made_with and model not in {made_with, self._meta.get("asked_model")}:
             own.encoder()
 
-    def _read_all(self, work: list[FoundFile]) -> None:
+    def _read(self, found: Scan, plans: Sequence[IndexPlan]) -> None:
+        """Read what is to be read, in one pass or in two."""
+        work, progress = work_of(plans), self._progress
         if not work:
             return
-        self._progress.begin(len(work))
-        if self._machines is None:
-            try:
-                self._pool.run(work)
-            finally:
-                self._speech.close()
+        lengths = measure_lengths(work, self._store.connection, self._settings.limits)
+        first = self._pictures_first(found) if self._in_two_passes(lengths) else []
+        foretold = self._foretell(lengths, first, work) if lengths.video_s >= LONG_S else (None, None)
+        progress.forecast(Forecast(len(work), lengths.video_s, lengths.sure, *foretold, self._speech.model is not None))
+        if not first:
+            self._reading.read(BOTH, work, lengths.by_path)
             return
-        outcomes = Outcomes(self._wanted_of, self._keep, self._link, self._set_aside, self._count_frame, self._speech)
-        SpreadRun(self._models, self._settings, self._machines, outcomes, self._target).run(work)
+        self._reading.read(PICTURES, first, lengths.by_path)
+        self._update_null_scores()  # so that searches say what fits
+        paths = {file.path for file in work}
+        again = self._plan(self._models[0], found, self._models[0].wanted).work
+        self._reading.read(WORDS, [file for file in again if file.path in paths], lengths.by_path)
 
-    def _new_reader(self) -> ClipReader:
-        settings = self._settings
-        workers, limits = settings.worker_count, settings.limits
-        reading = ReaderSettings(settings.rule, settings.read_text, workers, limits, find_shots=True)
-        models = [one.model for one in self._models]
-        return ClipReader(reading, models, self._count_frame, self._target, self._speech.reading)
+    def _in_two_passes(self, lengths: VideoLengths) -> bool:
+        """Whether pictures are read before words: where that lets a person search much sooner."""
+        settings, own = self._settings, self._models[0]
+        if own.model is None or self._parts.cluster or not (settings.read_text or self._speech.model):
+            return False
+        return settings.passes == 2 or (settings.passes == 0 and lengths.video_s >= LONG_S)
 
-    def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
-        clip_id, stills = None, Stills() if self._settings.keep_stills else None
-        try:
-            file = replace(file, stamp=stamp(file.path))
-            clip_id = self._pool.digest(file.path, self._settings.limits.stall_timeout_s)
-            wanted = self._speech.stages_of(file, self._claim(file, clip_id))
-            if wanted is None:
-                return
-            try:
-                taken = stills if wanted[0] is not None else None
-                read = reader.read(ClipSource(clip_id, file.path, file.stamp), wanted, taken)
-            except BaseException:
-                self._release(clip_id)
-                raise
-        except OtherWindowsError as error:
-            self._again(file, error)
-            return
-        except MediaError as error:
-            if not self._pool.stopping:  # a worker that was ended by us is no fault of the file
-                self._set_aside(file, error, clip_id)
-            return
-        self._pool.hand_over(partial(self._finish, file, clip_id, read, stills))
+    def _pictures_first(self, found: Scan) -> list[FoundFile]:
+        """The files that any model has to see."""
+        return work_of([self._plan(one, found, pictures_of(one.wanted)) for one in self._models])
 
-    def _finish(
-        self,
-        file: FoundFile,
-        clip_id: str,
-        read: Callable[[], list[Shard | MediaError | None]],
-        stills: Stills | None,
-    ) -> None:
-        try:
-            self._keep(file, clip_id, read(), stills)
-        except OtherWindowsError as error:
-            self._again(file, error)
-        except MediaError as error:
-            self._set_aside(file, error, clip_id)
-        finally:
-            self._release(clip_id)
-
-    def _again(self, file: FoundFile, error: OtherWindowsError) -> None:
-        with self._report_lock:
-            self._report.frames -= error.frames
-        self._pool.add([file])
-
-    def _keep(
-        self, file: FoundFile, clip_id: str, shards: Sequence[Shard | MediaError | None], stills: Stills | bytes | None
-    ) -> None:
-        """Store what was made of a clip for each model; where a model could make nothing, its error is noted there."""
-        errors = {}
-        for one, shard in zip(self._models, shards, strict=True):
-            if isinstance(shard, MediaError):
-                one.store.set_aside(file, shard, clip_id)
-                errors[str(shard)] = shard
-                continue
-            if shard is not None:
-                self._add(one.store, shard, stills if one is self._models[0] else None)
-            one.store.link(file, clip_id)
-        for error in errors.values():
-            self._note_aside(file, error)
-        made = [shard for shard in shards if isinstance(shard, Shard)]
-        with self._report_lock:
-            self._report.indexed += bool(made) and not isinstance(shards[0], MediaError)
-            self._report.heard += isinstance(shards[0], Shard) and shards[0].is_heard
-            self._report.notes += [
-                (printable(file.path), note) for note in dict.fromkeys(note for one in made for note in one.info.notes)
-            ]
-        self._progress.file_done(file.path)
-
-    def _add(self, store: Store, shard: Shard, stills: Stills | bytes | None) -> None:
-        try:
-            store.add_clip(shard, stills)
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # what nobody thought of, in this file
-            what = f"what was read of it cannot be stored ({type(error).__name__}: {error})"
-            raise MediaError("failed", what) from error
-
-    def _claim(self, file: FoundFile, clip_id: str) -> list[WantedStages | None] | None:
-        """The stages this thread is to do for each model; None where all is there, or another thread reads it just now.
-
-        In that case the file comes back to the queue when the other thread is done with it.
-        """
-        with self._claims_lock:
-            if clip_id in self._claims:
-                self._claims[clip_id].append(file)
-                return None
-            wanted = self._wanted_of(clip_id)
-            if any(one is not None for one in wanted):
-                self._claims[clip_id] = []
-                return wanted
-        self._link(file, clip_id)
-        return None
-
-    def _wanted_of(self, clip_id: str) -> list[WantedStages | None]:
-        """The stages to do for each model; None where its shard is there and nothing is wanted."""
-        return [self._wanted(one, clip_id) for one in self._models]
-
-    def _wanted(self, one: ModelStore, clip_id: str) -> WantedStages | None:
-        done = one.store.done_stages(clip_id)
-        wanted = still_wanted(one.wanted, done)
-        return wanted if done is None or wanted else None
-
-    def _release(self, clip_id: str) -> None:
-        with self._claims_lock:
-            self._pool.add(self._claims.pop(clip_id))
-
-    def _link(self, file: FoundFile, clip_id: str) -> None:
-        for one in self._models:
-            one.store.link(file, clip_id)
-        with self._report_lock:
-            self._report.recognised += 1
-        self._progress.file_done(file.path)
-
-    def _set_aside(self, file: FoundFile, error: MediaError, clip_id: str | None = None) -> None:
-        for one in self._models:
-            one.store.set_aside(file, error, clip_id)
-        self._note_aside(file, error)
-        self._progress.file_done(file.path)
-
-    def _note_aside(self, file: FoundFile, error: MediaError) -> None:
-        path = printable(file.path)
-        log.info("set aside %s: %s: %s", path, error.reason, error)
-        with self._report_lock:
-            self._report.newly_aside += 1
-            self._report.set_aside.append(SetAside("", path, error.reason, str(error)))
-
-    def _count_frame(self) -> None:
-        """A frame is there, so there is a video, and the models are wanted if they were not before."""
-        for one in self._models:
-            if one.model:
-                one.model.start()
-        with self._report_lock:
-            self._report.frames += 1
-        self._progress.frame()
+    def _foretell(
+        self, lengths: VideoLengths, first: Sequence[FoundFile], work: Sequence[FoundFile]
+    ) -> tuple[float | None, float | None]:
+        """Seconds that pictures and words may take, measured; None where they cannot be told."""
+        if self._parts.cluster:
+            return None, None
+        pictures = [PICTURES_ALONE if one.wanted.vision else None for one in self._models]
+        words = [WORDS_ALONE if self._settings.read_text else None, *(None for _ in self._models[1:])]
+        seen_s, read_s = self._reading.seconds_a_second(work, lengths.by_path, [pictures, words])
+        to_see_s = sum(lengths.by_path[file.path] for file in first or work)
+        return seen_s and seen_s * to_see_s, read_s and read_s * lengths.video_s
 
     def _update_null_scores(self) -> None:
         """Measure how nonsense scores in this library, where clips have come or gone since it was measured."""

@@ -25,6 +25,9 @@ from evenreel.features.shards import (
 from evenreel.library.calibration import file as calibration
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError, named_elements, read_elements
 from evenreel.library.index.exchange import named_shard, unfinished_exchange
+from evenreel.library.people.damage import trouble_with_people
+from evenreel.library.people.store import FILE as PEOPLE
+from evenreel.library.personal.file import personal_problems
 from evenreel.library.store import catalog, schema, seals
 from evenreel.library.store.also import folder_of_model, place_of
 from evenreel.library.store.catalog import SHARDS, STILLS
@@ -70,10 +73,16 @@ def verify(library: Path) -> list[LibraryProblem]:
         if next(shard_files(library / SHARDS), None) is None:
             raise LibraryError(f"There is no library at {library}.")
         gone = LibraryProblem(catalog.CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)
-        return [gone, *_further_problems(library)]
+        return [gone, *_further_problems(library), *_personal_problems(library)]
     # Shards and catalog are two things: beside a writer they could only be compared with excuses.
     with library_lock(library) if os.access(library, os.W_OK) else nullcontext():
-        return [*_all_problems(library), *_further_problems(library)]
+        return [*_all_problems(library), *_further_problems(library), *_personal_problems(library)]
+
+
+def _personal_problems(library: Path) -> Iterator[LibraryProblem]:
+    """What is wrong with the files of a person's favourites, notes and saved searches."""
+    for name, what in personal_problems(library):
+        yield LibraryProblem(name, what, RUN_REPAIR)
 
 
 def _further_problems(library: Path) -> Iterator[LibraryProblem]:
@@ -234,6 +243,8 @@ def _problems(library: Path, connection: sqlite3.Connection) -> Iterator[Library
     yield from _element_problems(library, connection)
     yield from _still_problems(library, connection)
     yield from _calibration_problems(library)
+    if trouble := trouble_with_people(library):
+        yield LibraryProblem(PEOPLE, *trouble)
 
 
 def _calibration_problems(library: Path) -> Iterator[LibraryProblem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -29,13 +30,16 @@ class ModelStore:
     wanted: WantedStages
 
 
-def joined(opened: ExitStack, own: ModelStore, settings: IndexSettings) -> list[ModelStore]:
+def joined(
+    opened: ExitStack, own: ModelStore, settings: IndexSettings, held: Mapping[str, Encoder]
+) -> list[ModelStore]:
     """Open what a run brings up to date: the library with its own model, and its further models.
 
     Args:
         opened: closes the catalogs of further models, and writes their second copies.
         own: the library with its own model.
         settings: settings of the run; the models of `also` that are new to the library are loaded at once.
+        held: models that are loaded already, by name.
 
     Raises:
         UsageError: a model of `also` is named twice, is the library's own, there is no own model to set it beside, or
@@ -64,7 +68,13 @@ def joined(opened: ExitStack, own: ModelStore, settings: IndexSettings) -> list[
         own.store.begin((), {ALSO: noted(models)})
     elif own.model is None:
         return [own]
-    return [own, *(opened_model(opened, own, settings, one, loaded.get(one[0])) for one in models.items())]
+    return [
+        own,
+        *(
+            opened_model(opened, own, settings, (folder, name), loaded.get(folder) or held.get(name))
+            for folder, name in models.items()
+        ),
+    ]
 
 
 def own_hash(own: ModelStore) -> str:

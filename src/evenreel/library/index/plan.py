@@ -6,8 +6,9 @@ import os
 import sqlite3
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
-from evenreel.errors import LibraryError
+from evenreel.errors import VanishedFilesError
 from evenreel.features.clip_reader import WantedStages
 from evenreel.features.progress import TRANSIENT
 from evenreel.library.index.scan import Scan
@@ -115,10 +116,16 @@ def _gone(found: Scan, known: dict[str, KnownFile]) -> list[str]:
         for path, row in known.items()
         if row.state != "missing"
         and path not in present
+        and (found.changed is None or not found.changed.isdisjoint({path, *map(str, PurePath(path).parents)}))
         and any(_below(path, root) for root in found.roots)
         and not any(_below(path, folder) for folder in found.closed_folders)
-        and not os.path.lexists(path)
+        and (not os.path.lexists(path) or passed_over(path, found))
     ]
+
+
+def passed_over(path: str, found: Scan) -> bool:
+    """Return whether an ignore list passes over a known file, or over a folder that it is in."""
+    return bool(found.ignored) and not found.ignored.isdisjoint({path, *map(str, PurePath(path).parents)})
 
 
 def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[str]) -> None:
@@ -127,15 +134,15 @@ def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[
     A file that is new and has the size and time of one that is gone is that one, moved, as far as a stat can tell.
 
     Raises:
-        LibraryError: most likely a disk or a share is not connected.
+        VanishedFilesError: most likely a disk or a share is not connected.
     """
     new = {_identity(file.stamp) for file in found.files if file.path not in known}
-    vanished = [path for path in gone if _identity(known[path].stamp) not in new]
+    vanished = [path for path in gone if _identity(known[path].stamp) not in new and not passed_over(path, found)]
     for root in found.roots:
         before = sum(row.state != "missing" and _below(path, root) for path, row in known.items())
         lost = sum(_below(path, root) for path in vanished)
         if lost and (lost == before or (lost >= GONE_AT_ONCE and lost > GONE_SHARE * before)):
-            raise LibraryError(
+            raise VanishedFilesError(
                 f"{lost} of {before} indexed files are gone from {root}; is its disk or share connected? Nothing was "
                 "changed. If they are gone for good, run again with --accept-missing."
             )

@@ -18,7 +18,7 @@ from pathlib import Path
 from evenreel.arguments import as_path, check_settings_kind
 from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError, UsageError
-from evenreel.features.clip_reader import merge
+from evenreel.features.merging import merge
 from evenreel.features.progress import NoProgress, StagedProgress
 from evenreel.features.shards import Shard, read_shard, shard_path, write_shard
 from evenreel.library.contents import roots, single_files
@@ -26,7 +26,9 @@ from evenreel.library.elements import drop_elements
 from evenreel.library.index import ingest
 from evenreel.library.index.dropping import finish_dropping
 from evenreel.library.index.exchange import finish_exchange, waiting_shards
+from evenreel.library.index.ignoring import IgnoreRules, kept_patterns
 from evenreel.library.index.model import load
+from evenreel.library.index.passes import RunParts
 from evenreel.library.index.rebuild import next_generation, rebuild_vectors
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan, scan
@@ -78,7 +80,7 @@ def reindex(
             finish_dropping(library, connection)
             store, encoder = Store(library, connection, {}), load(model, settings)
             _begin(store, encoder, anew)
-            job = ingest.IndexJob(store, replace(settings, model=None, read_text=False), progress)
+            job = ingest.IndexJob(store, replace(settings, model=None, read_text=False), RunParts(progress))
             with ExitStack() as opened:
                 job.join(opened, encoder)
                 report = job.run(_its_files(connection))
@@ -117,7 +119,9 @@ def _begin(store: Store, encoder: Encoder, anew: bool) -> None:
 def _its_files(connection: sqlite3.Connection) -> Scan:
     """The files of a library that are there; new ones are left to the next index run."""
     known = {catalog.loaded_path(path) for (path,) in connection.execute("SELECT path FROM files")}
-    found = scan([Path(place) for place in (*roots(connection), *single_files(connection)) if Path(place).exists()])
+    rules = IgnoreRules(kept_patterns(catalog.get_meta(connection)))
+    places = [Path(place) for place in (*roots(connection), *single_files(connection)) if Path(place).exists()]
+    found = scan(places, rules)
     found.files = [file for file in found.files if file.path in known]
     return found
 

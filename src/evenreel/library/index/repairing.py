@@ -17,6 +17,8 @@ from evenreel.features.shards import shard_files
 from evenreel.library.index.dropping import finish_dropping
 from evenreel.library.index.integrity import SET_AGAIN
 from evenreel.library.index.rebuild import rebuild
+from evenreel.library.people.damage import repair_people
+from evenreel.library.personal.file import mend_personal
 from evenreel.library.store import catalog
 from evenreel.library.store.also import (
     ALSO,
@@ -61,7 +63,9 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
         try:
             done = rebuild(library, drop_missing)
             with closing(catalog.open_for_writing(library)) as connection, copied(library, connection):
-                return [*done, *_repair_further(library, connection, drop_missing)]
+                done += _repair_further(library, connection, drop_missing)
+                done += repair_people(library, connection)
+            return [*done, *mend_personal(library)]
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
 

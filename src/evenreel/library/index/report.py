@@ -18,9 +18,11 @@ class IndexReport:
 
     `missing` counts files that are gone with their content, `moved` gone files whose content another file has.
     `subtitles` counts subtitle files and streams that were read, `subtitles_gone` those that are gone, `heard` clips
-    whose speech was recognised, `sounds` those whose sounds were encoded.
+    whose speech was recognised, `sounds` those whose sounds were encoded, `people` those in which faces were looked
+    for.
     `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
-    run looked at.
+    run looked at. `ignored` counts files and folders that an ignore list passed over. `unfinished` is True where the
+    run was asked to end early: the next one goes on. `warnings` are sentences about the whole library.
     """
 
     indexed: int = 0
@@ -34,12 +36,16 @@ class IndexReport:
     subtitles_gone: int = 0
     heard: int = 0
     sounds: int = 0
+    people: int = 0
     frames: int = 0
     seconds: float = 0.0
     set_aside: list[SetAside] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
     other_files: int = 0
     links: int = 0
+    ignored: int = 0
+    unfinished: bool = False
+    warnings: list[str] = field(default_factory=list)
     closed_folders: list[str] = field(default_factory=list)
 
     def add_scan(self, found: Scan, plans: Sequence[IndexPlan], lost: str) -> None:
@@ -51,7 +57,8 @@ class IndexReport:
             lost: note on a file whose clip has no shard.
         """
         self.unchanged = len(set.intersection(*(set(plan.unchanged) for plan in plans)))
-        self.other_files, self.links = found.other_files, found.links
+        self.other_files, self.links, self.ignored = found.other_files, found.links, len(found.ignored)
+        self.notes += found.troubles
         self.closed_folders = [printable(folder) for folder in found.closed_folders]
         self.set_aside += [
             SetAside("", printable(row.path), row.reason or "failed", row.sentence or "")
@@ -63,9 +70,8 @@ class IndexReport:
     def did_nothing(self) -> bool:
         """True if the library was up to date already."""
         files = self.indexed or self.recognised or self.missing or self.moved or self.newly_aside
-        return not (
-            files or self.metadata_changed or self.subtitles or self.subtitles_gone or self.heard or self.sounds
-        )
+        beside = self.subtitles or self.subtitles_gone or self.heard or self.sounds or self.people
+        return not (files or self.metadata_changed or beside)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain data, the form that `--json` prints."""

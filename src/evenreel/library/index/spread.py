@@ -47,7 +47,7 @@ class Outcomes:
         keep: stores the shards and stills of a file.
         link: notes that a file has known content.
         set_aside: notes that a file cannot be used.
-        frame: counts a frame; the models are wanted then.
+        frame: counts a frame of a file, with its time in seconds; the models are wanted then.
         speech: what is heard, and which files.
     """
 
@@ -55,7 +55,7 @@ class Outcomes:
     keep: Callable[[FoundFile, str, Sequence[Shard | MediaError | None], bytes | None], None]
     link: Callable[[FoundFile, str], None]
     set_aside: Callable[[FoundFile, MediaError, str | None], None]
-    frame: Callable[[], None]
+    frame: Callable[[str, float], None]
     speech: SpeechStage
 
 
@@ -160,7 +160,7 @@ class SpreadRun:
     def _take(self, one: _Waiting, status: FileStatus) -> list[_Waiting]:
         """Store what became of a file; return it where it is to be read again."""
         for _ in range(status.frames):
-            self.outcomes.frame()
+            self.outcomes.frame(one.file.path, 0.0)
         if status.kind in {"made", "known"}:
             known = replace(one, clip_id=str(status.clip_id))
             if self._linked(known, self.outcomes.wanted(str(status.clip_id))):  # by another file, if it was made

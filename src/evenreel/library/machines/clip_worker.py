@@ -85,7 +85,7 @@ class _Seat:
         reading = ReaderSettings(order.rule, order.read_text, readers, order.limits, find_shots=True)
         self.reader = ClipReader(reading, models, self._count, order.reader, hearing)
 
-    def _count(self) -> None:
+    def _count(self, path: str, time_s: float) -> None:
         self.frames += 1
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal, NamedTuple
 
+from evenreel.library.people.clips import knows_names, named_clips
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import has_elements
 from evenreel.library.store.timed_texts import SAID
@@ -15,15 +17,28 @@ ColumnKind = Literal["number", "text", "date"]
 
 
 class FilterColumn(NamedTuple):
-    """SQL of a column, and the kind of its values; a date is text such as `2024-05-31`."""
+    """SQL of a column, and the kind of its values; a date is text such as `2024-05-31`.
+
+    A column of which a clip has several values or none has `of_clip` too: SQL with `{}` for a comparison of `sql`, true
+    where one of the clip's values passes it. Its one bound value, where it needs one, is read by `bound` when a filter
+    names the column.
+    """
 
     sql: str
     kind: ColumnKind
+    of_clip: str = ""
+    bound: Callable[[], str] | None = None
 
 
 ELEMENT = "element"
 """FilterColumn of the phrases of a scene dictionary that a clip shows."""
 PHRASE = "clip_elements.phrase"
+_ELEMENT_OF_CLIP = "EXISTS (SELECT 1 FROM clip_elements WHERE clip_elements.clip_id = clips.clip_id AND {})"
+
+PEOPLE = "people"
+"""FilterColumn of the names of people who are in a clip, which lie in a file of their own."""
+_PERSON = "json_extract(named.value, '$[1]')"
+_PERSON_OF_CLIP = "clips.clip_id IN (SELECT json_extract(named.value, '$[0]') FROM json_each(?) AS named WHERE {})"
 
 _PATH = "CAST(files.path AS TEXT)"  # a path that is not UTF-8 is stored as bytes
 _ROOT = f"rtrim(CAST(roots.path AS TEXT), '{os.sep}') || '{os.sep}'"
@@ -64,6 +79,18 @@ COLUMNS: Mapping[str, FilterColumn] = {
 """Columns of every library: `folder` is below the indexed one, '' at its top; `has_text` says that words on screen were
 looked for, `has_words` that there are some."""
 
+_NOTES = "json_each(personal_notes())"
+_PERSONAL = {
+    "favourite": FilterColumn("clips.clip_id IN (SELECT value FROM json_each(personal_favourites()))", "number"),
+    "note": FilterColumn(
+        f"CASE WHEN clips.clip_id IN (SELECT key FROM {_NOTES})"
+        f" THEN (SELECT value FROM {_NOTES} WHERE key = clips.clip_id) END",
+        "text",
+    ),
+}
+"""Columns of a person's own, where the connection has the functions of `evenreel.library.personal.placed`."""
+FLAGS = frozenset(("favourite", "has_vision", "has_text", "has_words", "has_speech"))
+"""Columns of yes and no, which are conditions by themselves."""
 _SPEECH = {
     "has_speech": FilterColumn("EXISTS (SELECT 1 FROM utterances WHERE utterances.clip_id = clips.clip_id)", "number")
 }
@@ -83,5 +110,12 @@ def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) 
     """
     found = {**COLUMNS, **(_DATES if seals.has_table(connection, "recorded") else _NO_DATES)}
     found |= _SPEECH if seals.has_table(connection, SAID.table) else {}
-    found |= {ELEMENT: FilterColumn(PHRASE, "text")} if has_elements(connection) else {}
+    found |= _PERSONAL if _has_function(connection, "personal_notes") else {}
+    found |= {ELEMENT: FilterColumn(PHRASE, "text", _ELEMENT_OF_CLIP)} if has_elements(connection) else {}
+    if knows_names(connection):
+        found[PEOPLE] = FilterColumn(_PERSON, "text", _PERSON_OF_CLIP, partial(named_clips, connection))
     return found | ({"path": FilterColumn(RELATIVE_PATH, "text")} if relative_paths else {})
+
+
+def _has_function(connection: sqlite3.Connection, name: str) -> bool:
+    return connection.execute("SELECT 1 FROM pragma_function_list WHERE name = ?", (name,)).fetchone() is not None

@@ -8,23 +8,27 @@ as 1 and 0) is compared, and any other counts as missing, so that `year > 2000` 
 metadata value is compared as text, so that `episode = '12'` finds 12 as well. As in SQL, a comparison with a missing
 value is neither true nor false, and `like` ignores the case of English letters.
 
+A column of yes and no is a condition by itself: `favourite`, `not has_words`.
+
 A date is a day, `date >= '2024-05-01'`, and as text `date like '2024-05%'`.
 
-The column `element` exists where the library has scene elements. A clip has several or none, so a comparison is true
-where one of them is such; `!=` is true where none is equal, `is null` where there is none.
+The column `element` exists where the library has scene elements, `people` where it has people with names. A clip has
+several or none, so a comparison is true where one of them is such; `!=` is true where none is equal, `is null` where
+there is none.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import UsageError
-from evenreel.library.search.columns import COLUMNS, ELEMENT, PHRASE, FilterColumn, columns_of
+from evenreel.library.search.columns import COLUMNS, ELEMENT, FLAGS, PEOPLE, FilterColumn, columns_of
 from evenreel.library.search.metadata_columns import MetadataKeys
 
 if TYPE_CHECKING:
@@ -41,8 +45,6 @@ MAX_TOLD = 50
 
 Kind = Literal["number", "text", "date", "any"]
 Value = str | int | float
-
-_OF_CLIP = "EXISTS (SELECT 1 FROM clip_elements WHERE clip_elements.clip_id = clips.clip_id AND {})"
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -73,6 +75,9 @@ class Filter:
         """Whether the condition says anything of `clips`; of `files` alone it needs no join."""
         return "clips." in self.sql
 
+    def __and__(self, other: Filter) -> Filter:
+        return Filter(f"({self.sql} AND {other.sql})", self.parameters + other.parameters)
+
 
 @dataclass(frozen=True)
 class _Operand:
@@ -82,6 +87,7 @@ class _Operand:
     parameters: tuple[Value, ...]
     kind: Kind
     name: str  # as the user knows it
+    several: FilterColumn | None = None  # its column, where a clip has several values of it
 
     def as_kind(self, kind: Kind) -> _Operand:
         """The same value seen as a number or as text; what is not of that kind becomes NULL."""
@@ -92,6 +98,12 @@ class _Operand:
             sql = f"CASE WHEN typeof({self.sql}) IN ('integer', 'real') THEN {self.sql} END"
             return _Operand(sql, self.parameters * 2, kind, self.name)
         return _Operand(f"CAST({self.sql} AS TEXT)", self.parameters, kind, self.name)
+
+
+def below(folder: str | os.PathLike[str]) -> Filter:
+    """Return the condition that a file is in a folder, or in one below it."""
+    inside = os.path.join(os.path.abspath(folder), "")
+    return Filter("(substr(CAST(files.path AS TEXT), 1, length(?)) = ?)", (inside, inside))
 
 
 def read_filter(connection: sqlite3.Connection, text: str | None, *, relative_paths: bool = False) -> Filter:
@@ -182,13 +194,20 @@ class _Walker:
                 return self._is_null(tree)
             case nodes.Between() | nodes.In() | nodes.Like():
                 return self._test(tree)
-        return self._comparison(tree)
+        return self._flag(tree) if isinstance(tree, nodes.Column) else self._comparison(tree)
 
     def _check_parts(self, tree: Expression) -> None:
         """Refuse what is not listed, be it a node or a part of one (`between symmetric`, `db.table.column`)."""
         given = {part for part, value in tree.args.items() if value is not None and value is not False}
         if not given <= _PARTS.get(type(tree).__name__, set()):
             raise self._refused(tree)
+
+    def _flag(self, tree: Expression) -> Filter:
+        """A column of yes and no by itself."""
+        operand = self._operand(tree)
+        if operand.name not in FLAGS or operand.parameters:  # a metadata value is compared with something
+            raise self._refused(tree)
+        return Filter(f"({operand.sql})")
 
     def _comparison(self, tree: Expression) -> Filter:
         from sqlglot import expressions as nodes
@@ -197,14 +216,15 @@ class _Walker:
         operator = operators.get(type(tree))
         if operator is None:
             raise self._refused(tree)
-        left, right = _aligned([self._operand(tree.left), self._operand(tree.right)])
+        operands = left, right = _aligned([self._operand(tree.left), self._operand(tree.right)])
         values = left.parameters + right.parameters
-        if PHRASE not in {left.sql, right.sql}:
+        column = _column_of_several(operands)
+        if column is None:
             return Filter(f"({left.sql} {operator} {right.sql})", values)
         if operator not in {"=", "!="}:
-            raise _no_order()
-        found = _OF_CLIP.format(f"{left.sql} = {right.sql}")
-        return Filter(f"({found})" if operator == "=" else f"(NOT {found})", values)
+            raise _no_order(operands)
+        found = _of_clip(column, Filter(f"{left.sql} = {right.sql}", values))
+        return found if operator == "=" else Filter(f"(NOT {found.sql})", found.parameters)
 
     def _test(self, tree: Expression) -> Filter:
         """between, in and like."""
@@ -226,13 +246,13 @@ class _Walker:
         if isinstance(tree, nodes.Like) and operands[1].kind == "number":
             raise UsageError(f"Only text is compared by like; write it as {operands[0].name} like '%...%'.")
         sql = template.format(*(operand.sql for operand in operands))
-        if any(operand.sql == PHRASE for operand in operands):
+        found = Filter(sql, tuple(value for operand in operands for value in operand.parameters))
+        if column := _column_of_several(operands):
             if isinstance(tree, nodes.Between):
-                raise _no_order()
-            sql = f"({_OF_CLIP.format(sql)})"
-        if tree.args.get("negate"):  # so `a not like b` is parsed, while `a not in b` is a node of its own
-            sql = f"(NOT {sql})"
-        return Filter(sql, tuple(value for operand in operands for value in operand.parameters))
+                raise _no_order(operands)
+            found = _of_clip(column, found)
+        # So `a not like b` is parsed, while `a not in b` is a node of its own.
+        return replace(found, sql=f"(NOT {found.sql})") if tree.args.get("negate") else found
 
     def _is_null(self, tree: Expression) -> Filter:
         from sqlglot import expressions as nodes
@@ -240,8 +260,9 @@ class _Walker:
         if not isinstance(tree.args["expression"], nodes.Null):
             raise self._refused(tree)
         operand = self._operand(tree.this)
-        if operand.sql == PHRASE:
-            return Filter(f"(NOT {_OF_CLIP.format('TRUE')})")
+        if operand.several:
+            found = _of_clip(operand.several, Filter())
+            return Filter(f"(NOT {found.sql})", found.parameters)
         return Filter(f"({operand.sql} IS NULL)", operand.parameters)
 
     def _operand(self, tree: Expression) -> _Operand:
@@ -268,8 +289,8 @@ class _Walker:
         if table and table.name.lower() != "metadata":
             raise self._unknown(f"{table.name}.{name}")
         if not table and (column := _matching_name(name, self._columns)):
-            sql, kind = self._columns[column]
-            return _Operand(sql, (), kind, column)
+            found = self._columns[column]
+            return _Operand(found.sql, (), found.kind, column, found if found.of_clip else None)
         if (key := _matching_name(name, self._keys)) is None:
             raise self._unknown(name)
         # A key that JSON writes with escapes cannot be named in SQLite's JSON paths.
@@ -281,6 +302,11 @@ class _Walker:
         if name.casefold() == ELEMENT:
             return UsageError(
                 "The library has no scene elements to filter by; find them with: evenreel elements --library LIBRARY."
+            )
+        if name.casefold() == PEOPLE:
+            return UsageError(
+                "The library has no people with names to filter by; look for them with: evenreel index --people, and "
+                "name them with: evenreel people --name."
             )
         keys = [key[:TOLD] for key in sorted(self._keys)]
         known = [*self._columns, *keys[:MAX_TOLD], *([f"{len(keys) - MAX_TOLD} more"] if len(keys) > MAX_TOLD else [])]
@@ -306,10 +332,21 @@ def _too_deep() -> UsageError:
     return UsageError("The filter is nested too deeply; use fewer parentheses.")
 
 
-def _no_order() -> UsageError:
-    return UsageError(
-        f"A clip has several scene elements, which have no order; compare {ELEMENT} with =, !=, in (...) or like."
-    )
+def _column_of_several(operands: Sequence[_Operand]) -> FilterColumn | None:
+    """The column of a comparison of which a clip has several values."""
+    return next((operand.several for operand in operands if operand.several), None)
+
+
+def _of_clip(column: FilterColumn, comparison: Filter) -> Filter:
+    """What is true of a clip where a comparison is of one of its values."""
+    bound = () if column.bound is None else (column.bound(),)
+    return Filter(f"({column.of_clip.format(comparison.sql)})", (*bound, *comparison.parameters))
+
+
+def _no_order(operands: Sequence[_Operand]) -> UsageError:
+    name = next(operand.name for operand in operands if operand.several)
+    what = "scene elements" if name == ELEMENT else name
+    return UsageError(f"A clip has several {what}, which have no order; compare {name} with =, !=, in (...) or like.")
 
 
 def _aligned(operands: list[_Operand]) -> list[_Operand]:

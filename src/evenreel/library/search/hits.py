@@ -74,6 +74,21 @@ class Element:
 
 
 @dataclass(frozen=True)
+class FoldedHit:
+    """A clip of a result that is nearly the same as a better one (`evenreel.library.search.folding`).
+
+    `time_s` is its best moment, None where no moment was found; `distance` is 1 minus the mean cosine of its moments
+    with those of the better one.
+    """
+
+    clip_id: str
+    path: str
+    duration_s: float | None
+    time_s: float | None
+    distance: float
+
+
+@dataclass(frozen=True)
 class Hit:
     """One clip of a search result, with the reason it is there.
 
@@ -88,8 +103,9 @@ class Hit:
     its sound beats; None where it was not found by that. `elements` are its scene elements.
     `parts` are the parts that `reranked` is the mean of, where the matcher has some: the query's similarity to
     frames (`seen`), to words (`on_screen`), and to `both`. `none_read` is True where no words were read; their part
-    is then that of the matcher's learned vector for no words. `steps` are the moments of a search for one after
-    another, in their order; `scores` then has how far each (`first`, `then`) is above nonsense, and `score` their sum.
+    is then that of the matcher's learned vector for no words. `folded` are the hits that are nearly the same as it.
+    `steps` are the moments of a search for one after another, in their order; `scores` then has how far each (`first`,
+    `then`) is above nonsense, and `score` their sum.
     """
 
     clip_id: str
@@ -110,6 +126,7 @@ class Hit:
     probability: float | None = None
     said: tuple[TextHit, ...] = ()
     sounds: float | None = None
+    folded: tuple[FoldedHit, ...] = ()
     steps: tuple[MomentHit, ...] = ()
 
     @property

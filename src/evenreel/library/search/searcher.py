@@ -21,6 +21,8 @@ from evenreel.errors import LibraryError, NotFoundError, OtherModelError, UsageE
 from evenreel.library.calibration.file import calibration_of, calibration_state
 from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.contents import no_clip
+from evenreel.library.people.store import people_state
+from evenreel.library.personal.file import PersonalState, personal_state
 from evenreel.library.search import filters
 from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths
 from evenreel.library.search.answering import Answering, AnsweringClips, JudgeClips
@@ -99,6 +101,7 @@ class Searcher:
         self._folder = folder
         self._filters = KeptFilters(connection, read_filter or partial(filters.read_filter, connection))
         self._others = others
+        self._personal: PersonalState = None
         self._read_at: tuple[object, ...] | None = None
         self._generation: str | None = None
         self._weights_hash: str | None = None
@@ -222,12 +225,16 @@ class Searcher:
             )
 
     def _version(self) -> tuple[object, ...]:
-        """Changes whenever anyone has changed the catalog, or the calibration that lies beside it."""
+        """Changes whenever anyone has changed the catalog, or what lies beside it: the calibration, the people."""
         (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
-        return changes, self._connection.total_changes, calibration_state(self._folder)
+        beside = calibration_state(self._folder), people_state(self._folder)
+        return changes, self._connection.total_changes, *beside
 
     def _refresh(self) -> None:
         """Read again what is kept, if anyone has changed the catalog or the calibration."""
+        if (personal := personal_state(self._folder)) != self._personal:
+            self._filters.clear()
+            self._personal = personal
         now = self._version()
         if now == self._read_at:
             return

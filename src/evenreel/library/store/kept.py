@@ -9,7 +9,6 @@ that is behind its copy, or is of the same state and has other seals, is not wha
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -17,13 +16,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
-from zlib import crc32
 
 from evenreel.errors import LibraryError
 from evenreel.files import TEMPORARY_SUFFIX, is_temporary, write_durably
 from evenreel.library.store import seals
 from evenreel.library.store.filesystem import free_name
 from evenreel.library.store.schema import NOT_KEPT, kept_tables, tables
+from evenreel.library.store.sealed_lines import record_of, sealed_line
 
 FILE = "kept.jsonl"
 FORMAT = 1
@@ -113,8 +112,8 @@ def write_copy(library: Path, connection: sqlite3.Connection) -> None:
     if _noted_changes(library / FILE) == changes_of(connection):
         return
     state = state_of(connection)
-    lines = [_line(record) for record in _records(connection)]
-    head = _line({"format": FORMAT, "changes": state.changes, "seals": state.seals, "lines": len(lines)})
+    lines = [sealed_line(record) for record in _records(connection)]
+    head = sealed_line({"format": FORMAT, "changes": state.changes, "seals": state.seals, "lines": len(lines)})
     payload = "".join([head, *lines]).encode()
     try:
         for left in library.glob(f".{FILE}.*{TEMPORARY_SUFFIX}"):  # by a run that was killed
@@ -158,7 +157,7 @@ def read_copy(library: Path) -> SecondCopy | None:
         raise UnreadableCopyError(
             f"{path} cannot be read ({error.strerror or error}); check the disk and the permissions."
         ) from error
-    about, records = _record(head), [record for record in map(_record, lines) if record is not None]
+    about, records = record_of(head), [record for record in map(record_of, lines) if record is not None]
     if about is None:
         about = {"changes": 0, "seals": "", "lines": len(records) + 1}
     elif about["format"] > FORMAT:
@@ -180,7 +179,7 @@ def forget_copy(library: Path) -> None:
     if not path.exists():
         return
     lines = path.read_bytes().splitlines()
-    if lines and not any(map(_record, lines)):
+    if lines and not any(map(record_of, lines)):
         raise LibraryError(
             f"{path} has the name of a file of a library but is none; move it away, or use another --library."
         )
@@ -191,7 +190,7 @@ def _noted_changes(path: Path) -> int | None:
     """The state that a copy says it is of; None where it cannot say so."""
     try:
         with path.open("rb") as file:
-            about = _record(file.readline().rstrip(b"\n"))
+            about = record_of(file.readline().rstrip(b"\n"))
     except OSError:
         return None
     return None if about is None else int(about["changes"])
@@ -204,20 +203,6 @@ def _records(connection: sqlite3.Connection) -> Iterator[Mapping[str, Any]]:
             row = dict(zip(names, map(_dumped, values), strict=True))
             if table != "meta" or row["key"] not in NOT_KEPT:
                 yield {"table": table, "row": row}
-
-
-def _line(record: Mapping[str, Any]) -> str:
-    text = json.dumps(record, separators=(",", ":"))
-    return f"{crc32(text.encode()):08x} {text}\n"
-
-
-def _record(line: bytes) -> dict[str, Any] | None:
-    """What a line says; None where it is not what was written."""
-    checksum, _, text = line.partition(b" ")
-    if checksum != b"%08x" % crc32(text):
-        return None
-    record: dict[str, Any] = json.loads(text)
-    return record
 
 
 def _dumped(value: Any) -> Any:

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from evenreel.errors import LibraryError, MediaError
-from evenreel.features.clip_reader import WantedStages, merge
+from evenreel.features.clip_reader import WantedStages
+from evenreel.features.merging import merge
 from evenreel.features.progress import TRANSIENT
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, remove_shard, shard_path, write_shard
 from evenreel.features.stills import Stills, write_stills

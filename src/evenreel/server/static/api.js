@@ -12,7 +12,7 @@
  *   probability: number | null, written: number,
  *   scores: Record<string, number>, moments: Moment[], on_screen: Sign[], said: Sign[], sounds: number | null,
  *   elements: SceneElement[], parts: Record<string, number>, none_read: boolean, metadata: Record<string, any>,
- *   other_files: string[], still: string}} FoundClip
+ *   other_files: string[], folded: FoldedClip[], still: string}} FoundClip
  * @typedef {{query: string, state: "fits" | "may_fit" | "nothing" | null, fit: number, may_fit: number,
  *   answering: number, probability: number | null, calibration: string | null, uncalibrated: string | null,
  *   notices: string[], hits: FoundClip[], favours: object, took_ms: number}} SearchAnswer
@@ -26,6 +26,12 @@
  *   high: number | null, kind: "values" | "range" | "days" | "folders"}} Facet
  * @typedef {{clip_id: string, name: string, folder: string, day: string | null, duration_s: number | null,
  *   metadata: Record<string, any>, still: string}} ListedClip
+ * @typedef {{clip_id: string, time_s: number | null, favourite: boolean, note: string, made: string,
+ *   state: "here" | "replaced" | "gone", name: string, folder: string, duration_s: number | null,
+ *   still: string | null}} Mark
+ * @typedef {{name: string, query: string, where: string | null, looked: string}} SavedSearch
+ * @typedef {{clip_id: string, name: string, folder: string, duration_s: number | null, time_s: number,
+ *   distance: number, still: string}} FoldedClip
  * @typedef {{kind: "read" | "said" | "about" | "seen", query: string}} Example
  */
 
@@ -90,6 +96,27 @@ export const preview = async (clipId, part, signal) => {
   return response.blob();
 };
 
+/**
+ * Stretches in one form: the file, its name, and sentences on what is unusual or left out; waits while others are made.
+ *
+ * @param {{form: string, stretches: {clip_id: string, start_s: number, end_s: number | null}[], exact: boolean,
+ *   title: string}} wanted
+ * @param {AbortSignal} signal
+ * @returns {Promise<{file: Blob, name: string, sentences: string[]}>}
+ */
+export const takeAway = async (wanted, signal) => {
+  const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(wanted) };
+  const response = await patiently(() => answered("/api/v1/export", { ...options, signal }), undefined, signal);
+  const disposition = response.headers.get("Content-Disposition") ?? "";
+  const [, coded, plain] = /filename(?:\*=utf-8''([^;]+)|="([^"]*)")/.exec(disposition) ?? [];
+  const notes = response.headers.get("Evenreel-Notes");
+  return {
+    file: await response.blob(),
+    name: coded ? decodeURIComponent(coded) : plain || "stretches",
+    sentences: notes ? JSON.parse(decodeURIComponent(notes)) : [],
+  };
+};
+
 /** Address of the picture of a clip at a time. */
 export const stillAddress = (clipId, time, width) => `${clipAddress(clipId)}/still?${parameters({ t: time, width })}`;
 
@@ -108,11 +135,52 @@ export const filePlace = (clipId, signal) => json(`${clipAddress(clipId)}/folder
 /** Show a clip's file in the file manager of the server's machine. */
 export const openFolder = (clipId) => json(`${clipAddress(clipId)}/folder`, { method: "POST" });
 
+/** Favourites and notes. @returns {Promise<Mark[]>} */
+export const marks = (signal) => json("/api/v1/marks", { signal });
+
+/** Make a clip or a moment a favourite, or write a note to it. @returns {Promise<Mark>} */
+export const mark = (clipId, said) => json(`${clipAddress(clipId)}/mark`, sent(said));
+
+/** Saved searches. @returns {Promise<SavedSearch[]>} */
+export const savedSearches = (signal) => json("/api/v1/saved", { signal });
+
+/** Save a search; what it finds now counts as seen. */
+export const saveSearch = (search) => json("/api/v1/saved", sent(search));
+
+/** Forget a saved search. */
+export const removeSearch = (name) => answered(`/api/v1/saved?${parameters({ name })}`, { method: "DELETE" });
+
+/**
+ * What a saved search finds that is new.
+ *
+ * @param {string} name
+ * @param {"news" | "seen"} how `seen`: none of it is new from now on
+ */
+export const newOf = (name, how) =>
+  json(`/api/v1/saved/${how}?${parameters({ name })}`, how === "seen" ? { method: "POST" } : {});
+
+/** Clips that are unlike the rest. */
+export const highlights = (k, signal) => json(`/api/v1/highlights?${parameters({ k })}`, { signal });
+
 /** Some files of the library. */
 export const files = (wanted, signal) => json(`/api/v1/files?${parameters(wanted)}`, { signal });
 
 /** Start to try again what was set aside. */
 export const retry = () => json("/api/v1/retry", { method: "POST" });
+
+/** The folders in one below the server's home folder, each with the number of its videos. */
+export const folders = (inside, signal) => json(`/api/v1/folders?${parameters({ inside })}`, { signal });
+
+/** How adding folders goes. */
+export const indexing = (signal) => json("/api/v1/indexing", { signal });
+
+/** Start, pause, go on with or stop adding folders. */
+export const orderIndexing = (order) =>
+  json("/api/v1/indexing", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(order),
+  });
 
 /** How far that is. */
 export const retryState = (signal) => json("/api/v1/retry", { signal });
@@ -171,6 +239,12 @@ export function pause(seconds, signal) {
     });
   });
 }
+
+const sent = (record) => ({
+  method: "POST",
+  headers: { "Content-Type": "application/json" },
+  body: JSON.stringify(record),
+});
 
 const limits = ({ where, k, neutral }) => ({ where, k, neutral: neutral || null });
 

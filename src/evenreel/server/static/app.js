@@ -1,5 +1,6 @@
 // The page: it shows the place that the address names, and goes to another when something is asked for.
 
+import { Adding } from "./adding.js";
 import { asks, browses, here, put, write, START } from "./address.js";
 import { ApiError, patiently, stats, stillAddress } from "./api.js";
 import { Browsing } from "./browsing.js";
@@ -15,7 +16,9 @@ import { Player } from "./player.js";
 import { keepSearch } from "./recent_searches.js";
 import { remember, remembered } from "./remembered.js";
 import { Results } from "./results.js";
+import { Saved } from "./saved.js";
 import { listenToSelection } from "./selection.js";
+import { listenToTakeAway } from "./take_away.js";
 import { listenToThen, showThen } from "./then.js";
 
 const TYPING_MS = 300;
@@ -23,7 +26,18 @@ const FEWEST_LETTERS = 2;
 // A prefix or a quote that waits for words.
 const BEGUN = /^\s*((said|on-screen|seen|sounds)\s*:\s*["“”„]*|["“”„]+)\s*$/i;
 const QUERY_PICTURE_PX = 320;
-const NO_QUESTION = { q: "", then: "", marks: [], like: null, likeTime: null, picture: null, k: START.k, browse: "", clip: null, time: null };
+const NO_QUESTION = {
+  q: "",
+  then: "",
+  marks: [],
+  like: null,
+  likeTime: null,
+  picture: null,
+  k: START.k,
+  browse: "",
+  clip: null,
+  time: null,
+};
 
 let place = here();
 let vision = true;
@@ -54,6 +68,7 @@ const wishes = {
 const results = new Results(wishes);
 const browsing = new Browsing(wishes);
 const home = new Home(wishes);
+const saved = new Saved(wishes);
 const library = new LibraryView({
   go,
   address: (clipId) => cardAddress(clipId, 0),
@@ -69,6 +84,8 @@ const player = new Player({
     return vision ? goLike : null;
   },
 });
+
+const adding = new Adding({ grew: learnMore, ended: learnAll });
 
 /** Change some of what is looked at. */
 function go(changes, how = {}) {
@@ -100,7 +117,9 @@ function show({ run = false } = {}) {
   if (view !== "results") results.leave();
   if (view !== "browsed") browsing.leave();
   if (view !== "home") home.leave();
+  saved.at(place, view === "home" && !inLibrary);
   if (view === "results" && !unfinished) keepSearch(place.q);
+  if (view !== "home") adding.seen();
   showClip(run);
 }
 
@@ -272,11 +291,11 @@ function listenToCompact() {
     byId("search-view").classList.toggle("compact", on);
     byId("compact").setAttribute("aria-pressed", String(on));
   };
-  set(remembered("evenreel.compact") === "1");
+  set(remembered("evenreel-compact") === "1");
   byId("compact").addEventListener("click", () => {
     const on = byId("compact").getAttribute("aria-pressed") !== "true";
     set(on);
-    remember("evenreel.compact", on ? "1" : "0");
+    remember("evenreel-compact", on ? "1" : "0");
   });
 }
 
@@ -288,10 +307,24 @@ async function learnLibrary() {
     byId("choose-picture").hidden = !vision;
     filters.offer(held);
     home.know(held);
+    adding.know(held);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     home.fail(error, learnLibrary);
   }
+}
+
+/** Videos were added: what is searched in vain is searched again, other results stay as they are looked at. */
+async function learnMore() {
+  if (byId("search-view").contains(document.activeElement)) return; // what is read or used there stays
+  await learnLibrary();
+  if (results.answer && !results.answer.hits.length) results.again(false);
+}
+
+async function learnAll() {
+  await learnLibrary();
+  if (asks(place) && !player.clipId) results.again(false);
+  library.again();
 }
 
 listenToSearch();
@@ -300,6 +333,7 @@ listenToLinks();
 listenToCards();
 listenToCompact();
 listenToSelection();
+listenToTakeAway();
 listenToThen({ place: () => place, go });
 listenToMarks({ place: () => place, go });
 listenForPictures(
@@ -313,5 +347,7 @@ listenForPictures(
     results.fail(new ApiError(415, sentence));
   },
 );
+document.addEventListener("librarychange", learnLibrary); // told by what adds to it
 show();
 learnLibrary();
+saved.learn();

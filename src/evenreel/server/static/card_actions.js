@@ -5,7 +5,8 @@ import { byId, element, fill } from "./dom.js";
 /**
  * Makes a button for a stretch of a clip, or null where it has none for it.
  *
- * @typedef {(stretch: import("./selection.js").Stretch & {name: string}) => (HTMLElement | null)} ActionMaker
+ * @typedef {(stretch: import("./selection.js").Stretch & {name: string}, inPlayer: boolean) =>
+ *   (HTMLElement | null | false)} ActionMaker
  */
 
 /** @type {ActionMaker[]} */
@@ -28,7 +29,7 @@ export const cardActions = (stretch) =>
   element(
     "span",
     { class: "card-actions" },
-    makers.map((make) => make(stretch)),
+    makers.map((make) => make(stretch, false)),
   );
 
 /**
@@ -39,5 +40,5 @@ export const cardActions = (stretch) =>
 export const showPlayerActions = (stretch) =>
   fill(
     byId("player-actions"),
-    makers.map((make) => make(stretch)),
+    makers.map((make) => make(stretch, true)),
   );

@@ -2,6 +2,7 @@
 
 import { cardActions } from "./card_actions.js";
 import { breakable, element, icon, marked, still } from "./dom.js";
+import { addFolded } from "./folded.js";
 import { clock, length, percent } from "./format.js";
 import { playOnHover } from "./hover.js";
 import { WRITTEN } from "./reasons.js";
@@ -71,6 +72,7 @@ export function card(hit, actions, why) {
       actions.like && likeButton(hit, time, actions),
     ),
   );
+  addFolded(made, hit, actions);
   for (const one of made.querySelectorAll("button, summary, footer a")) one.tabIndex = -1;
   playOnHover(made, picture, stretch);
   return made;

@@ -45,7 +45,8 @@ function ofColumn(column, conditions) {
 function withinTest({ column, within, kind }) {
   if (kind === "days") return `${column} like ${literal(`${within}%`)}`;
   if (!within) return `${column} = ''`;
-  const below = SEPARATORS.map(([mark, next]) => `${column} >= ${literal(within + mark)} and ${column} < ${literal(within + next)}`);
+  const [from, to] = [0, 1].map((side) => SEPARATORS.map((ends) => literal(within + ends[side])));
+  const below = from.map((start, number) => `${column} >= ${start} and ${column} < ${to[number]}`);
   return `${column} = ${literal(within)} or ${below.join(" or ")}`;
 }
 

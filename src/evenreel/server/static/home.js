@@ -117,7 +117,8 @@ export class Home {
 
   #recent(clips) {
     if (!clips.length) return;
-    const all = element("button", { type: "button", class: "quiet small", onclick: () => this.wishes.go({ browse: "latest" }) }, "All clips");
+    const list = () => this.wishes.go({ browse: "latest" });
+    const all = element("button", { type: "button", class: "quiet small", onclick: list }, "All clips");
     fill(
       byId("home-recent"),
       heading("Latest clips", all),
@@ -184,7 +185,7 @@ function hint(what, example, act) {
 }
 
 function emptyLibrary() {
-  const text = element("p", {}, "Index a folder of videos and load this page again:");
-  const command = element("pre", {}, element("code", {}, "evenreel index VIDEOS --library LIBRARY"));
-  return element("div", { class: "message" }, element("h2", {}, "This library is empty"), text, command);
+  const text = element("p", {}, "At the machine that it is served from, a folder of videos can be added:");
+  const command = element("pre", {}, element("code", {}, "evenreel index VIDEOS"));
+  return element("div", { class: "message empty" }, element("h2", {}, "This library is empty"), text, command);
 }

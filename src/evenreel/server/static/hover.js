@@ -34,8 +34,8 @@ export function playOnHover(card, still, stretch) {
 
 /** Play the stretch again and again; the answer ends it. */
 function play(still, { clip_id, start_s, end_s }) {
-  const video = element("video", { class: "moment", playsinline: true, muted: true, tabindex: -1, "aria-hidden": "true" });
-  video.muted = true; // the attribute alone is read at parsing only
+  const video = element("video", { class: "moment", playsinline: true, tabindex: -1, "aria-hidden": "true" });
+  video.muted = true; // an attribute would be read at parsing only
   const from = start_s ?? 0;
   const to = from + Math.min(LONGEST_S, Math.max(SHORTEST_S, (end_s ?? from) - from));
   const nobody = () => {};

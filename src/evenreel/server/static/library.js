@@ -49,6 +49,13 @@ export class LibraryView {
     this.#list(place);
   }
 
+  /** Count and list again, now or when it is shown next. */
+  again() {
+    if (this.key === null || !this.place) return;
+    if (byId("library-view").hidden) this.key = null;
+    else this.#refresh();
+  }
+
   #refresh() {
     this.#count();
     this.#list(this.place);

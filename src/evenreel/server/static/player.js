@@ -73,8 +73,7 @@ export class Player {
     if (request.signal.aborted) return;
     byId("player-title").textContent = this.clip.name;
     this.fileRow.show(this.clip, this.wishes.opensFolders);
-    const { start_s = null, end_s = null } = hit?.moments[0] ?? {};
-    showPlayerActions({ clip_id: clipId, start_s, end_s, name: this.clip.name });
+    showPlayerActions(this.#stretch(time));
     this.playback.open(this.clip, time, run);
     this.#describe();
     this.#shown(time);
@@ -83,7 +82,9 @@ export class Player {
   /** Add why the clip was found, where that became known after it was opened. */
   explain(hit) {
     this.hit = hit;
-    if (this.clip) this.#describe();
+    if (!this.clip) return;
+    this.#describe();
+    showPlayerActions(this.#stretch(this.playback.time));
   }
 
   /** Close; the page says where the focus goes. */
@@ -145,6 +146,14 @@ export class Player {
 
   #moments() {
     return [...(this.hit?.moments ?? [])].sort((one, other) => one.time_s - other.time_s);
+  }
+
+  /** The moment that was opened, for what can be done with it. */
+  #stretch(time) {
+    const far = (one) => Math.abs(one.time_s - time);
+    const [nearest] = this.#moments().sort((one, other) => far(one) - far(other));
+    const { start_s = null, end_s = null } = nearest ?? {};
+    return { clip_id: this.clipId, name: this.clip.name, start_s, end_s };
   }
 
   /** All words on screen, those that the search matched with their marks. */

@@ -43,16 +43,17 @@ function written(hit, query) {
   const time = hit.moments[0]?.time_s;
   const holds = ({ start_s, end_s }) => time !== undefined && start_s - 0.01 <= time && time <= end_s + 0.01;
   const { on_screen: signs, said } = hit;
-  if (said.length && (!signs.length || (!signs.some(holds) && said.some(holds)))) return spoken(said.find(holds) ?? said[0]);
-  if (signs.length) return shownWords(signs);
+  const heard = said.find(holds);
+  if (said.length && (!signs.length || (heard && !signs.some(holds)))) return spoken(heard ?? said[0]);
+  if (signs.length) return shownWords(signs, holds, time);
   const caption = String(hit.metadata.caption ?? "");
   const [inCaption, inName] = [caption, hit.name].map((text) => ({ text, marks: marksOf(text, query) }));
   if (inCaption.marks.length) return ["caption: ", ...excerpt(inCaption)];
   return inName.marks.length ? ["name: ", ...excerpt(inName)] : null;
 }
 
-/** Signs with words of the query that the ones before did not have. */
-function shownWords(signs) {
+/** Signs with words of the query that the ones before did not have, at the moment that is shown of them. */
+function shownWords(signs, holds, time) {
   const told = new Set();
   const news = signs.filter((sign) => {
     const words = sign.marks.map(([from, to]) => Array.from(sign.text).slice(from, to).join("").toLowerCase());
@@ -62,7 +63,7 @@ function shownWords(signs) {
   });
   const shown = (news.length ? news : signs).slice(0, MOST_SIGNS);
   const texts = shown.flatMap((sign, number) => [...(number ? [", "] : []), ...excerpt(sign)]);
-  return ["says ", ...texts, ` at ${clock(shown[0].start_s)}`];
+  return ["says ", ...texts, ` at ${clock(shown.some(holds) ? time : shown[0].start_s)}`];
 }
 
 const spoken = (said) => ["said: “", ...excerpt(said), `” at ${clock(said.start_s)}`];
@@ -81,7 +82,7 @@ function excerpt({ text, marks }) {
 }
 
 /**
- * Where the words of a query begin words of a text: what the page can tell of captions and names, which the server finds
+ * Where the words of a query stand in a text: what the page can tell of captions and names, which the server finds
  * by their forms too.
  *
  * @param {string} text

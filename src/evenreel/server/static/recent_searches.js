@@ -2,7 +2,7 @@
 
 import { remember, remembered } from "./remembered.js";
 
-const KEY = "evenreel.searches";
+const KEY = "evenreel-searches";
 const MOST = 8;
 
 /**

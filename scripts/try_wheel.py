@@ -1,0 +1,82 @@
+"""Build wheel and sdist, install the wheel into an environment of its own, and run the demo from there.
+
+    python scripts/try_wheel.py [--extras measure] [--keep FOLDER]
+
+The wheel is made of the sdist, so that both are tried. The demo runs in an empty folder, with no checkout in sight.
+Exit status 1 where anything fails, or the installed package lacks a file of the checkout's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SUFFIXES = frozenset((".py", ".pyi", ".typed", ".sql", ".txt", ".json", ".html", ".css", ".js", ".svg"))
+SUFFIXES |= {".safetensors", ".onnx", ".md", ".yaml"}
+ASK = "import evenreel, sys; sys.stdout.write(evenreel.__file__)"
+
+
+def main() -> int:
+    """Say what was tried; 1 where it failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--extras", default="measure", help="extras that are installed; the demo needs measure")
+    parser.add_argument("--keep", type=Path, help="folder to put wheel and sdist into")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        made = options.keep or place / "dist"
+        run([sys.executable, "-m", "build", "--outdir", str(made), str(REPOSITORY)])
+        (wheel,), (sdist,) = made.glob("*.whl"), made.glob("*.tar.gz")
+        lacking = missing_files(wheel)
+        with tarfile.open(sdist) as held:
+            tests = [name for name in held.getnames() if "/tests" in name]
+        python = place / "environment" / ("Scripts" if os.name == "nt" else "bin") / "python"
+        run([sys.executable, "-m", "venv", str(place / "environment")])
+        constraints = str(REPOSITORY / "constraints.txt")
+        run([str(python), "-m", "pip", "install", "--quiet", "-c", constraints, f"{wheel}[{options.extras}]"])
+        (place / "empty").mkdir()
+        where = run([str(python), "-c", ASK], cwd=place / "empty")
+        run([str(python), "-m", "evenreel", "demo"], cwd=place / "empty")
+        found = run(
+            [str(python), "-m", "evenreel", "search", "a red star", "--library", "demo/library", "--json"],
+            cwd=place / "empty",
+        )
+        size_mib = sum(path.stat().st_size for path in (place / "environment").rglob("*") if path.is_file()) / 2**20
+        hits = json.loads(found)["hits"]
+        print(f"{wheel.name}: {wheel.stat().st_size / 2**20:.1f} MiB; installed with what it needs {size_mib:,.0f} MiB")
+        print(f"the demo ran from {where}; its library answers with {len(hits)} clips")
+        for name in lacking:
+            print(f"the wheel lacks {name}")
+        for name in tests[:1]:
+            print(f"the sdist holds {name}, which needs files that it does not hold")
+        return int(bool(lacking or tests or not hits or str(REPOSITORY) in where))
+
+
+def missing_files(wheel: Path) -> list[str]:
+    """Files of the package in the checkout that the wheel does not hold."""
+    with zipfile.ZipFile(wheel) as held:
+        there = set(held.namelist())
+    package = REPOSITORY / "src"
+    wanted = [path for path in (package / "evenreel").rglob("*") if path.suffix in SUFFIXES and path.is_file()]
+    return sorted(name for path in wanted if (name := path.relative_to(package).as_posix()) not in there)
+
+
+def run(command: list[str], cwd: Path | None = None) -> str:
+    """Run a command outside of any checkout; what it says of a failure is shown."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, env=environment)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""`evenreel export`: what a search found, or a stretch of a clip, as cuts, lists for editors, tables, subtitles."""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenreel.cli import EXIT_SET_ASIDE
+from evenreel.cli.from_settings import from_settings
+from evenreel.cli.options import CacheOption, DeviceOption, JsonOption, PlaceOption
+from evenreel.cli.progress import share_bar
+from evenreel.cli.publish import fetched
+from evenreel.cli.search import as_utf8
+from evenreel.cli.show_library import console, print_json, safe
+from evenreel.config import MediaLimits, default_library
+from evenreel.errors import NotFoundError, UsageError
+from evenreel.settings_checks import OptionForm
+from evenreel.wording import count
+
+if TYPE_CHECKING:
+    from evenreel.handover.picks import Pick
+    from evenreel.handover.report import HandoverReport
+    from evenreel.handover.settings import HandoverSettings
+    from evenreel.library import Library
+
+USAGE = (
+    "Give a query in quotes, what `evenreel search --json` printed (a .json file, or - for standard input), or "
+    "CLIP START END, such as tram.mp4 0:15 0:22.5."
+)
+LARGEST_DOCUMENT = 64 * 2**20
+_CLOCK = re.compile(r"(?:(?:(\d{1,3}):)?(\d{1,2}):)?(\d{1,7}(?:\.\d{1,9})?)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class WantedStretches:
+    """Which stretches of a search are taken away.
+
+    Attributes:
+        k: how many clips at most.
+        where: filter, for example "source = 'camera' and duration_s < 60".
+        vision: False searches by words alone and loads no model.
+        every_moment: take all moments of a clip, not its best alone.
+        others: take the nearest others too, below what fits or may fit.
+    """
+
+    k: Annotated[int, OptionForm("-k")] = 10
+    where: Annotated[str | None, typer.Option(callback=as_utf8)] = None
+    vision: bool = True
+    every_moment: bool = False
+    others: Annotated[bool, OptionForm("--all")] = False
+
+
+def export(
+    what: Annotated[list[str], typer.Argument(metavar="WHAT...", help=USAGE)],
+    settings: HandoverSettings = from_settings("evenreel.handover.settings:HandoverSettings"),
+    wanted: WantedStretches = from_settings(WantedStretches),
+    out: Annotated[Path, typer.Option(help="Folder to write to; nothing in it is replaced.")] = Path(),
+    library: PlaceOption = None,
+    device: DeviceOption = "auto",
+    snapshot_cache: CacheOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take found stretches away: cuts, lists for editors, tables, subtitles, a sheet of stills."""
+    from evenreel.library import open_library
+
+    document = _document(what)
+    place = fetched(library or default_library(), snapshot_cache)
+    searching = len(what) == 1 and document is None
+    with open_library(place, device=device, vision=searching and wanted.vision) as opened:
+        title, picks = _picked(opened, what, document, wanted)
+        report = _written(opened, picks, out, title, settings)
+    _show(report, out, as_json)
+    if not report.files:
+        raise typer.Exit(1)
+    if report.set_aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _document(what: list[str]) -> dict[str, Any] | None:
+    """The JSON that the argument names; None where it names none."""
+    if len(what) != 1 or not (what[0] == "-" or (what[0].lower().endswith(".json") and Path(what[0]).is_file())):
+        return None
+    from evenreel.documents import parse_json
+
+    try:
+        if what[0] == "-":
+            held = sys.stdin.buffer.read(LARGEST_DOCUMENT + 1)
+        else:
+            with Path(what[0]).open("rb") as file:
+                held = file.read(LARGEST_DOCUMENT + 1)
+        if len(held) > LARGEST_DOCUMENT:
+            raise UsageError(f"{what[0]} is larger than {LARGEST_DOCUMENT >> 20} MiB, the limit; ask for fewer clips.")
+        document = parse_json(held.decode("utf-8-sig"))
+    except OSError as error:
+        raise UsageError(f"{what[0]} cannot be read ({(error.strerror or str(error)).lower()}).") from error
+    except ValueError as error:
+        raise UsageError(f"{what[0]} is no JSON ({error}); give what `evenreel search --json` prints.") from error
+    if not isinstance(document, dict):
+        raise UsageError(f"{what[0]} holds no result of a search; give what `evenreel search --json` prints.")
+    return document
+
+
+def _picked(
+    library: Library, what: list[str], document: dict[str, Any] | None, wanted: WantedStretches
+) -> tuple[str, list[Pick]]:
+    """The title of lists, and the stretches."""
+    from evenreel.handover.picks import Pick, picks_of, stretches_of
+
+    if document is not None:
+        if "stretches" in document:
+            return str(document.get("title") or "stretches"), stretches_of(document)
+        picks = picks_of(document, every_moment=wanted.every_moment, others=wanted.others)
+        return _titled(str(document.get("query") or "stretches"), picks)
+    if len(what) == 3:
+        start_s, end_s = _seconds(what[1]), _seconds(what[2])
+        return PurePath(what[0]).stem, [Pick(library.clip_named(what[0]), start_s, end_s)]
+    if len(what) != 1:
+        raise UsageError(USAGE)
+    query = as_utf8(what[0]) or ""
+    found = library.search(query, wanted.k, wanted.where).to_json()
+    return _titled(query, picks_of(found, every_moment=wanted.every_moment, others=wanted.others))
+
+
+def _titled(query: str, picks: list[Pick]) -> tuple[str, list[Pick]]:
+    if not picks:
+        raise NotFoundError(f"Nothing fits {query[:200]!r}; --all takes the nearest others too.")
+    return query, picks
+
+
+def _seconds(text: str) -> float:
+    """Read a time.
+
+    Raises:
+        UsageError: it is none.
+
+    >>> _seconds("62.5"), _seconds("1:02.5"), _seconds("1:00:00")
+    (62.5, 62.5, 3600.0)
+    """
+    found = _CLOCK.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"{text[:40]!r} is no time; write seconds (75.5), 1:15.5 or 1:02:03. {USAGE}")
+    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return 3600 * hours + 60 * minutes + seconds
+
+
+def _written(library: Library, picks: list[Pick], out: Path, title: str, settings: HandoverSettings) -> HandoverReport:
+    from evenreel.handover.export import Handover
+    from evenreel.handover.located import known_of, takes_of
+    from evenreel.handover.report import HandoverReport
+    from evenreel.handover.settings import READER
+    from evenreel.media.workers import Worker
+
+    limits, missing = MediaLimits(), HandoverReport()
+    takes = takes_of(library, picks, missing)
+    with (
+        closing(Worker(READER, {"limits": asdict(limits)}, limits)) as worker,
+        share_bar("cutting" if "clip" in settings.forms else "writing") as progress,
+    ):
+        report = Handover(worker, known_of(library), settings, progress).write(takes, out, title)
+    report.set_aside[:0] = missing.set_aside
+    return report
+
+
+def _show(report: HandoverReport, out: Path, as_json: bool) -> None:
+    if as_json:
+        print_json(report.to_json() | {"out": out})
+        return
+    shown = console()
+    if report.files:
+        shown.print(f"Wrote {count(len(report.files), 'file')} to {safe(out)}:")
+    for path in report.files:
+        shown.print(f"  {safe(path.name)}")
+    for name, sentence in report.notes:
+        shown.print(f"  [dim]{safe(name)} {safe(sentence)}[/]")
+    if report.set_aside:
+        shown.print(f"[yellow]Not taken: {len(report.set_aside)}{'' if report.files else '; nothing was written'}[/]")
+    for one in report.set_aside:
+        shown.print(f"  {safe(one.path)}: {safe(one.sentence)}")

@@ -1,0 +1,256 @@
+"""Cutting a stretch out of a file to the frame, by encoding its pictures and its sound anew.
+
+Pictures become H.264 as a person sees them: upright, with square pixels, in BT.709; the first stream of sound becomes
+AAC. The frames are those on screen in the stretch, each for as long as in the file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import av
+import numpy as np
+
+from evenreel.config import MediaLimits
+from evenreel.errors import MediaError
+from evenreel.handover.copying import cannot_write
+from evenreel.handover.facts import FileFacts
+from evenreel.handover.frames import FrameRate
+from evenreel.media import open_video
+from evenreel.media.allowlist import copy_options
+from evenreel.media.encode import BT709, LIMITED_RANGE
+from evenreel.media.moments import GivenTimes
+from evenreel.media.opening import FFMPEG_ERRORS, open_file
+from evenreel.media.packets import time_base_of
+from evenreel.media.source import Source
+from evenreel.media.workers import Message
+from evenreel.types import FloatArray, Frame, Pixels
+
+if TYPE_CHECKING:
+    from av.audio.stream import AudioStream
+    from av.container import InputContainer, OutputContainer
+    from av.video.stream import VideoStream
+
+FORM = "mp4"
+OPTIONS = {"preset": "medium", "crf": "18"}
+TICKS = 90_000
+"""Ticks of the clock of a film whose frame rate varies, in a second."""
+_FASTEST = 240
+"""Frames a second that a film of varying rate is looked at."""
+_BLOCK = 1024
+"""Samples in a block of AAC."""
+_BEFORE_S = Fraction(1)
+
+
+def encode_stretch(
+    path: str, out: str, stretch: tuple[Fraction, Fraction], facts: FileFacts, limits: MediaLimits
+) -> Iterator[Message]:
+    """Encode a stretch of a file as an mp4 file.
+
+    Args:
+        path: the file.
+        out: path of the file to write.
+        stretch: start and end in seconds of a player's timeline.
+        facts: what the file says of its frames.
+        limits: limits of reading the file.
+
+    Yields:
+        A sign of life a frame, then a message as `evenreel.handover.copying.copy_stretch` sends.
+
+    Raises:
+        MediaError: the file cannot be read, has no such stretch, or cannot be encoded.
+    """
+    try:
+        with av.open(out, "w", format=FORM, options={"movflags": "+faststart"}) as target:
+            film = _Film(target, facts, stretch)
+            yield from film.encode(path, limits)
+    except OSError as error:
+        raise cannot_write(error) from error
+    starts_s, ends_s = film.span_s
+    yield {"format": FORM, "starts_s": float(starts_s), "ends_s": float(ends_s), "left_out": []}, None
+
+
+class _Film:
+    """A file that frames and sound of a stretch are encoded into."""
+
+    def __init__(self, target: OutputContainer, facts: FileFacts, stretch: tuple[Fraction, Fraction]) -> None:
+        self._target, self._facts, self._stretch = target, facts, stretch
+        self._rate = FrameRate(facts.own_fps)
+        first = max(0, self._rate.frame_at(stretch[0] - facts.offset_s, facts.slack_s))
+        self._frames = range(first, max(first + 1, self._rate.frame_after(stretch[1] - facts.offset_s, facts.slack_s)))
+        self._last_pts = -1
+
+    @property
+    def span_s(self) -> tuple[Fraction, Fraction]:
+        """Start and end of what is encoded, on the player's timeline."""
+        if not self._facts.steady:
+            return self._stretch
+        offset_s, frame_s = self._facts.offset_s, self._rate.frame_s
+        return offset_s + self._frames.start * frame_s, offset_s + self._frames.stop * frame_s
+
+    def encode(self, path: str, limits: MediaLimits) -> Iterator[Message]:
+        """Encode pictures and sound; yields a sign of life a frame."""
+        times = self._times_s()
+        stream, sound = None, None
+        with open_video(path, replace(limits, max_frames=max(limits.max_frames, len(times) + 1)), threads=2) as video:
+            for frame in video.frames(GivenTimes(times)):
+                if stream is None:
+                    stream = self._picture_stream(frame.pixels)
+                    sound = _Sound.of(path, limits, self._target)
+                self._add(stream, frame)
+                yield {}, None
+        if stream is None:
+            raise MediaError("no_frames", "no picture of the stretch can be decoded")
+        self._finish(stream)
+        if sound is not None:
+            with closing(sound):
+                yield from sound.encode(*self.span_s)
+
+    def _finish(self, stream: VideoStream) -> None:
+        """Write what is still held; the last picture stays to the end of the stretch."""
+        for packet in stream.encode(None):
+            if packet.pts == self._last_pts:
+                end = len(self._frames) if self._facts.steady else round((self._stretch[1] - self._stretch[0]) * TICKS)
+                packet.duration = max(1, end - self._last_pts)
+            self._target.mux_one(packet)
+
+    def _times_s(self) -> list[float]:
+        """Times at which the frames are on screen: of a steady film their middles."""
+        start_s, end_s = self._stretch
+        if self._facts.steady:
+            frame_s = self._rate.frame_s
+            return [float(self._facts.offset_s + (number + Fraction(1, 2)) * frame_s) for number in self._frames]
+        count = math.ceil((end_s - start_s) * _FASTEST)
+        return [float(start_s + Fraction(number, _FASTEST)) for number in range(count)]
+
+    def _add(self, stream: VideoStream, frame: Frame) -> None:
+        pixels = _even(frame.pixels)
+        if (stream.width, stream.height) != (pixels.shape[1], pixels.shape[0]):
+            raise MediaError("failed", "the size of its pictures changes in the stretch, which is not encoded")
+        picture = av.VideoFrame.from_ndarray(pixels, format="rgb24").reformat(
+            format="yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG"
+        )
+        self._last_pts = max(self._pts(frame.time_s), self._last_pts + 1)
+        picture.pts, picture.time_base = self._last_pts, stream.codec_context.time_base
+        self._target.mux(stream.encode(picture))
+
+    def _pts(self, time_s: float) -> int:
+        time = Fraction(time_s)
+        if self._facts.steady:
+            nearest = round((time - self._facts.offset_s) * self._rate.fps)
+            return max(0, nearest - self._frames.start)
+        return max(0, round((time - self._stretch[0]) * TICKS))
+
+    def _picture_stream(self, pixels: Pixels) -> VideoStream:
+        facts, shape = self._facts, _even(pixels).shape
+        stream = self._target.add_stream("libx264", rate=self._rate.fps, options=OPTIONS)
+        stream.height, stream.width, stream.pix_fmt = shape[0], shape[1], "yuv420p"
+        context = stream.codec_context
+        context.time_base = self._rate.frame_s if facts.steady else Fraction(1, TICKS)
+        context.colorspace = context.color_primaries = context.color_trc = BT709
+        context.color_range = LIMITED_RANGE
+        return stream
+
+
+def _even(pixels: Pixels) -> Pixels:
+    """(H, W, 3) with H and W even, as 4:2:0 wants them; the last row or column is left out."""
+    height, width = (side // 2 * 2 for side in pixels.shape[:2])
+    if not height or not width:
+        raise MediaError("failed", f"its pictures are {pixels.shape[1]} x {pixels.shape[0]}, too small to be encoded")
+    return np.ascontiguousarray(pixels[:height, :width])
+
+
+class _Sound:
+    """The first stream of sound of a file, encoded as AAC from a start to an end, to the sample."""
+
+    def __init__(self, container: InputContainer, zero_s: Fraction, target: OutputContainer) -> None:
+        self._container, self._zero_s, self._target = container, zero_s, target
+        self._source = container.streams.audio[0]
+        rate, layout = self._source.rate, self._source.layout.name
+        self._stream: AudioStream = target.add_stream("aac", rate=rate, layout=layout)
+        self._resampler = av.AudioResampler(format="fltp", layout=layout, rate=rate)
+        self._layout, self._rate = layout, rate
+        self._waiting: list[FloatArray] = []
+        self._given = self._held = 0
+
+    @staticmethod
+    def of(path: str, limits: MediaLimits, target: OutputContainer) -> _Sound | None:
+        """The sound of a file; None where there is none that can be decoded."""
+        with closing(Source(path, limits, 1)) as source:
+            zero_s = -Fraction(source.clock.seconds(0)).limit_denominator(1_000_000)
+        container = open_file(path, copy_options(limits))
+        try:
+            if container.streams.audio and container.streams.audio[0].codec_context is not None:
+                return _Sound(container, zero_s, target)
+        except FFMPEG_ERRORS:
+            pass
+        container.close()
+        return None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._container.close()
+
+    def encode(self, start_s: Fraction, end_s: Fraction) -> Iterator[Message]:
+        """Encode what is heard between two times of the player's timeline; yields signs of life."""
+        count = math.floor((end_s - start_s) * self._rate)
+        for at_s, samples in self._decoded(start_s):
+            first = round((at_s - start_s) * self._rate)
+            if first >= count:
+                break
+            position = self._given + self._held
+            if first > position:  # a gap
+                self._put(np.zeros((len(samples), first - position), np.float32))
+            skipped = max(0, self._given + self._held - first)
+            self._put(samples[:, skipped : count - first])
+            yield {}, None
+        self._flush()
+
+    def _decoded(self, start_s: Fraction) -> Iterator[tuple[Fraction, FloatArray]]:
+        """Times on the player's timeline, and samples (channels, N)."""
+        time_base = time_base_of(self._source)  # type: ignore[arg-type]
+        try:
+            self._container.seek(int((start_s + self._zero_s - _BEFORE_S) / time_base), stream=self._source)
+        except FFMPEG_ERRORS:
+            return
+        try:
+            for frame in self._container.decode(self._source):
+                if frame.pts is None:
+                    continue
+                at_s = frame.pts * time_base - self._zero_s
+                for made in self._resampler.resample(frame):
+                    yield at_s, np.asarray(made.to_ndarray(), np.float32)
+        except FFMPEG_ERRORS:  # damaged from here on
+            return
+
+    def _put(self, samples: FloatArray) -> None:
+        if not samples.shape[1]:
+            return
+        self._waiting.append(samples)
+        self._held += samples.shape[1]
+        if self._held >= 64 * _BLOCK:
+            self._mux(keep=True)
+
+    def _flush(self) -> None:
+        self._mux(keep=False)
+        self._target.mux(self._stream.encode(None))
+
+    def _mux(self, *, keep: bool) -> None:
+        if not self._waiting:
+            return
+        whole = np.concatenate(self._waiting, axis=1)
+        stop = whole.shape[1] // _BLOCK * _BLOCK if keep else whole.shape[1]
+        for first in range(0, stop, _BLOCK):
+            part = whole[:, first : min(first + _BLOCK, stop)]
+            if part.shape[1] < _BLOCK:
+                part = np.pad(part, ((0, 0), (0, _BLOCK - part.shape[1])))
+            frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(part), "fltp", self._layout)
+            frame.sample_rate, frame.pts, frame.time_base = self._rate, self._given + first, Fraction(1, self._rate)
+            self._target.mux(self._stream.encode(frame))
+        self._waiting = [whole[:, stop:]]
+        self._given, self._held = self._given + stop, whole.shape[1] - stop

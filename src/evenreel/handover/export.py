@@ -1,0 +1,240 @@
+"""Writing of stretches to a folder in every form that is asked for; what cannot be taken costs itself alone."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+from evenreel.errors import EvenreelError, MediaError, OutputError
+from evenreel.files import make_folder, output_file, sync_file, sync_folder
+from evenreel.handover.copying import SUFFIXES as CUT_SUFFIXES
+from evenreel.handover.copying import formats_for
+from evenreel.handover.facts import FileFacts
+from evenreel.handover.fcpxml import as_fcpxml
+from evenreel.handover.names import file_stem, free_path, stretch_stem
+from evenreel.handover.picks import CheckedTake, Take, checked
+from evenreel.handover.report import HandoverReport
+from evenreel.handover.settings import A_FILE_EACH, SUFFIXES, HandoverForm, HandoverSettings
+from evenreel.handover.sheet import MOST_STILLS, STILL_PX, SheetCell, sheet_jpeg
+from evenreel.handover.tables import as_csv, as_json
+from evenreel.handover.timelines import as_edl, as_otio, of_one_rate
+from evenreel.handover.words import subtitles
+from evenreel.media.workers import Worker
+
+if TYPE_CHECKING:
+    from evenreel.speech import Transcript
+
+ListWriter = Callable[[Sequence[CheckedTake], str], str]
+LISTS: dict[HandoverForm, ListWriter] = {
+    "csv": as_csv, "json": as_json, "edl": as_edl, "fcpxml": as_fcpxml, "otio": as_otio,
+}  # fmt: skip
+"""Writer of each form that is one text for all stretches."""
+KIND = {".mkv": "a Matroska file", ".mp4": "an mp4 file"}
+_UNSEEN = Fraction(1, 100)  # less than a frame at 60 a second needs no word
+
+
+@dataclass(frozen=True)
+class KnownOfClips:
+    """What a library knows of its clips, as far as their stretches need it.
+
+    Attributes:
+        transcripts: function from a clip's id to what is said in it.
+        still: function from a clip's id and a time in seconds to the JPEG that was kept of it, or None.
+    """
+
+    transcripts: Callable[[str], Sequence[Transcript]]
+    still: Callable[[str, float], bytes | None]
+
+
+class Handover:
+    """Writes stretches of clips into a folder.
+
+    Args:
+        worker: process that reads their files (`evenreel.handover.reader`).
+        known: what the library knows of the clips.
+        settings: forms and how cuts are made.
+        progress: called with the share that is done, from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        known: KnownOfClips,
+        settings: HandoverSettings,
+        progress: Callable[[float], object] = lambda share: None,
+    ) -> None:
+        self._worker, self._known, self._settings, self._progress = worker, known, settings, progress
+        self._facts: dict[str, FileFacts | MediaError] = {}
+        self._cut_spans: dict[int, tuple[Fraction, Fraction]] = {}  # what cuts hold, by the take's place
+
+    def write(self, takes: Sequence[Take], folder: Path, title: str) -> HandoverReport:
+        """Write the forms; the names of lists come from the title, those of cuts from their files and times.
+
+        Args:
+            takes: the stretches, in the order in which they are listed.
+            folder: folder to write to; it is made where it is missing. No file in it is replaced.
+            title: title of lists.
+
+        Raises:
+            OutputError: the folder cannot be made.
+        """
+        report = HandoverReport()
+        try:
+            make_folder(folder)
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise OutputError(f"{folder} cannot be written to ({why}); choose another place with --out.") from error
+        ready = self._ready(takes, report)
+        for form in sorted(dict.fromkeys(self._settings.forms), key=lambda form: form != "clip") if ready else ():
+            self._write_form(form, ready, folder, title, report)
+        return report
+
+    def _ready(self, takes: Sequence[Take], report: HandoverReport) -> list[CheckedTake]:
+        ready = []
+        for take in takes:
+            try:
+                wanted = replace(take, pick=take.pick.with_handles(self._settings.handles_s))
+                ready.append(checked(wanted, self._facts_of(take)))
+            except MediaError as error:
+                report.leave_out(take, error)
+                continue
+            if ready[-1].facts.note:
+                report.note(take.name, ready[-1].facts.note)
+            if take.pick.end_s > ready[-1].stretch[1] + _UNSEEN:
+                report.note(take.name, f"ends at {float(ready[-1].stretch[1]):.2f} s, and so does the stretch")
+        return ready
+
+    def _facts_of(self, take: Take) -> FileFacts:
+        if take.path not in self._facts:
+            try:
+                ((found, _),) = self._worker.run({"facts": take.path})
+                self._facts[take.path] = FileFacts.from_json(found)
+            except MediaError as error:
+                self._facts[take.path] = error
+        facts = self._facts[take.path]
+        if isinstance(facts, MediaError):
+            raise facts
+        return facts
+
+    def _write_form(
+        self, form: HandoverForm, ready: Sequence[CheckedTake], folder: Path, title: str, report: HandoverReport
+    ) -> None:
+        if form in A_FILE_EACH:
+            self._write_each(form, ready, folder, report)
+            return
+        try:
+            content = self._listed(form, ready, title, report)
+            path = free_path(folder, file_stem(title, "stretches"), SUFFIXES[form])
+            with output_file(path) as part:
+                part.write_bytes(content)
+            report.files.append(path)
+        except (EvenreelError, OSError) as error:
+            report.leave_out_form(form, error)
+
+    def _listed(self, form: HandoverForm, ready: Sequence[CheckedTake], title: str, report: HandoverReport) -> bytes:
+        if form == "sheet":
+            return self._sheet(ready, title, report)
+        if form == "edl":
+            ready, others = of_one_rate(ready)
+            for other in others:
+                report.leave_out(
+                    other.take,
+                    MediaError(
+                        "failed",
+                        f"it has {other.facts.rate}, and the EDL {ready[0].facts.rate}, of which it can have one only; "
+                        "take it away by itself, or as otio or fcpxml",
+                    ),
+                )
+        return LISTS[form](ready, title).encode("utf-8", "replace")
+
+    def _write_each(
+        self, form: HandoverForm, ready: Sequence[CheckedTake], folder: Path, report: HandoverReport
+    ) -> None:
+        for place, take in enumerate(ready):
+            try:
+                if form == "clip":
+                    report.files.append(self._cut(place, take, folder, report))
+                else:
+                    report.files.append(self._subtitled(place, take, form, folder))
+            except (EvenreelError, OSError) as error:
+                report.leave_out(take.take, error)
+            self._progress((place + 1) / len(ready))
+
+    def _cut(self, place: int, checked: CheckedTake, folder: Path, report: HandoverReport) -> Path:
+        """Cut a stretch into a hidden folder, and give it its name when it is whole."""
+        take = checked.take
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".evenreel-") as scratch:
+            made = os.path.join(scratch, "cut")
+            task = self._cut_task(checked, made)
+            *_, (said, _) = self._worker.run(task)
+            take.check_unchanged()
+            path = free_path(folder, stretch_stem(take.name, *checked.stretch), CUT_SUFFIXES[said["format"]])
+            sync_file(Path(made))
+            os.replace(made, path)
+        sync_folder(folder)
+        self._cut_spans[place] = Fraction(said["starts_s"]), Fraction(said["ends_s"])
+        self._note_cut(checked, said, path, report)
+        return path
+
+    def _cut_task(self, checked: CheckedTake, out: str) -> dict[str, Any]:
+        path, facts = checked.take.path, checked.facts
+        task = {"out": out, "stretch": list(map(str, checked.stretch)), "facts": facts.to_json()}
+        if self._settings.exact:
+            return {**task, "encode": path}
+        return {**task, "copy": path, "formats": formats_for(facts.container, PurePath(path).suffix)}
+
+    def _note_cut(self, checked: CheckedTake, said: dict[str, Any], path: Path, report: HandoverReport) -> None:
+        early_s, late_s = float(checked.stretch[0]) - said["starts_s"], said["ends_s"] - float(checked.stretch[1])
+        if why := said.get("why"):
+            report.note(path.name, f"was encoded anew, as {why}")
+        elif not self._settings.exact:
+            if early_s > 1 / checked.facts.fps:
+                report.note(
+                    path.name,
+                    f"begins {early_s:.2f} s before the start asked for, at the key frame there (see --exact)",
+                )
+            if late_s > 2 / checked.facts.fps:
+                report.note(path.name, f"ends {late_s:.2f} s after the end asked for")
+            wanted = formats_for(checked.facts.container, PurePath(checked.take.path).suffix)[0]
+            if said["format"] != wanted:
+                report.note(path.name, f"is {KIND[path.suffix]}, as {wanted} does not hold its codecs")
+        if said["left_out"]:
+            report.note(path.name, "lacks a stream of sound, which no container here holds")
+
+    def _subtitled(self, place: int, checked: CheckedTake, form: HandoverForm, folder: Path) -> Path:
+        """Write what is said in a stretch, on the clock of its cut where there is one."""
+        take = checked.take
+        span_s = self._cut_spans.get(place, checked.stretch)
+        text = subtitles(self._known.transcripts(take.pick.clip_id), form, span_s, self._settings.language)
+        path = free_path(folder, stretch_stem(take.name, *checked.stretch), f".{form}")
+        with output_file(path) as part:
+            part.write_text(text, encoding="utf-8", newline="")
+        return path
+
+    def _sheet(self, ready: Sequence[CheckedTake], title: str, report: HandoverReport) -> bytes:
+        if len(ready) > MOST_STILLS:
+            report.note("sheet", f"shows the first {MOST_STILLS} of {len(ready):,} stretches, the most that it can")
+        cells = [self._cell(take, report) for take in ready[:MOST_STILLS]]
+        return sheet_jpeg(cells, title)
+
+    def _cell(self, checked: CheckedTake, report: HandoverReport) -> SheetCell:
+        take, (start_s, end_s) = checked.take, map(float, checked.stretch)
+        time_s = take.pick.reason.get("time_s")
+        if time_s is None or not start_s <= time_s < end_s:
+            time_s = (start_s + end_s) / 2
+        rate, frames = checked.facts.rate, checked.source_frames
+        times = f"{rate.timecode(frames.start)} – {rate.timecode(frames.stop)}"
+        still = self._known.still(take.pick.clip_id, time_s)
+        if still is None:
+            try:
+                task = {"still": take.path, "time_s": time_s, "width": STILL_PX[0]}
+                still = b"".join(array.tobytes() for _, array in self._worker.run(task) if array is not None)
+                take.check_unchanged()
+            except MediaError as error:
+                report.note(take.name, f"has no still on the sheet: {error}")
+        return SheetCell(still, take.name, times)

@@ -1,0 +1,61 @@
+"""Finding the files of picked stretches in an open library, as far as they are those that were indexed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from evenreel.errors import MediaError, NotFoundError
+from evenreel.features.stills import read_still
+from evenreel.handover.export import KnownOfClips
+from evenreel.handover.picks import Pick, Take
+from evenreel.handover.report import HandoverReport
+from evenreel.library.store.catalog import STILLS
+from evenreel.library.store.identity import SameContent
+from evenreel.wording import printable
+
+if TYPE_CHECKING:
+    from evenreel.library import Library
+    from evenreel.library.contents import Located
+
+STALL_S = 30.0
+"""How long a file may give nothing while its content is compared."""
+
+
+def takes_of(library: Library, picks: Sequence[Pick], report: HandoverReport) -> list[Take]:
+    """Find the file of each stretch; what cannot be found is added to the report."""
+    same, found = SameContent(STALL_S), list[Take]()
+    for pick in picks:
+        try:
+            file = _unchanged(library, pick.clip_id, same)
+        except (MediaError, NotFoundError) as error:
+            report.leave_out(Take(pick, "", "", _name(library, pick.clip_id)), error)
+            continue
+        found.append(Take(pick, file.path, file.path, PurePath(file.path).name, file.stamp))
+    return found
+
+
+def _unchanged(library: Library, clip_id: str, same: SameContent) -> Located:
+    why = "its file is not there any more; is its disk connected? `evenreel index` looks again"
+    for file in library.locate(clip_id).files:
+        try:
+            return same.check(clip_id, file, os.stat(file.path, follow_symlinks=False))
+        except OSError:
+            continue
+        except MediaError:
+            why = "its file has changed since it was indexed; `evenreel index` reads it again"
+    raise MediaError("unreadable", why)
+
+
+def _name(library: Library, clip_id: str) -> str:
+    try:
+        return printable(library.clip(clip_id).name)
+    except NotFoundError:
+        return clip_id
+
+
+def known_of(library: Library) -> KnownOfClips:
+    """Return what an open library knows of its clips."""
+    return KnownOfClips(library.transcripts, lambda clip_id, time_s: read_still(library.path / STILLS, clip_id, time_s))

@@ -1,0 +1,320 @@
+"""The passes of an index run over its files: several readers in parallel, one durable transaction for each clip.
+
+In one pass, pictures, words on screen and speech of a file are read together, and it is decoded once. In two, pictures
+come first, so that all files can soon be searched by what is seen, and the others follow in a second reading.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from evenreel.config import IndexSettings, Machines
+from evenreel.errors import MediaError, UsageError
+from evenreel.features.clip_reader import ClipReader, ClipSource, OtherWindowsError, ReaderSettings, WantedStages
+from evenreel.features.pool import Brake, ReaderPool
+from evenreel.features.progress import NoProgress, SetAside, StagedProgress
+from evenreel.features.shards import Shard
+from evenreel.features.stills import Stills
+from evenreel.library.index.foretelling import seconds_a_second
+from evenreel.library.index.hearing import SpeechStage
+from evenreel.library.index.joined import ModelStore
+from evenreel.library.index.meter import VideoMeter
+from evenreel.library.index.plan import still_wanted
+from evenreel.library.index.report import IndexReport
+from evenreel.library.index.spread import Outcomes, SpreadRun
+from evenreel.library.store.writer import FoundFile, Store
+from evenreel.media.content import FileStamp, stamp
+from evenreel.types import Encoder
+from evenreel.wording import printable
+
+PICTURES, WORDS, BOTH = "pictures", "words", "pictures and words"
+"""What a pass reads."""
+
+log = logging.getLogger("evenreel")
+
+
+@dataclass(frozen=True)
+class RunParts:
+    """What an index run works with, besides the library and its settings.
+
+    Attributes:
+        progress: receives the progress of the run.
+        machines: machines that read and encode; None for this one alone.
+        brake: ends the run early.
+        encoders: models that are loaded, by name; those that the run loads are added.
+    """
+
+    progress: StagedProgress = field(default_factory=NoProgress)
+    machines: Machines | None = None
+    brake: Brake = field(default_factory=Brake)
+    encoders: dict[str, Encoder] = field(default_factory=dict)
+
+    @property
+    def cluster(self) -> Machines | None:
+        """The machines, where they form a cluster."""
+        return self.machines if self.machines and self.machines.ray else None
+
+
+class ReadingPasses:
+    """Reads the files of an index run into the stores of its models.
+
+    Args:
+        models: the models, the library's own first.
+        settings: settings of the run.
+        parts: progress, machines and brake of the run.
+        report: gets counts, notes and what was set aside.
+        speech: what is heard.
+        reader: target of the workers.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[ModelStore],
+        settings: IndexSettings,
+        parts: RunParts,
+        report: IndexReport,
+        speech: SpeechStage,
+        reader: str,
+    ) -> None:
+        self._models, self._settings, self._parts, self._report = models, settings, parts, report
+        self._speech, self._target = speech, reader
+        self._report_lock, self._claims_lock = threading.Lock(), threading.Lock()
+        self._claims: dict[str, list[FoundFile]] = {}
+        self._digests: dict[str, tuple[FileStamp, str]] = {}
+        self._counted: set[str] = set()  # clips, files and notes that the report has
+        self._begin(BOTH, {})
+
+    def _begin(self, stage: str, lengths_s: Mapping[str, float]) -> None:
+        self._again = stage == WORDS and bool(self._counted)
+        self._stage, self._meter = stage, VideoMeter(stage, lengths_s, self._parts.progress) if lengths_s else None
+        self._unheard = self._speech.unheard() if stage == WORDS else set()
+        self._pool = ReaderPool(self._new_reader, self._read_one, self._settings.worker_count, self._parts.brake)
+
+    def read(self, stage: str, work: Sequence[FoundFile], lengths_s: Mapping[str, float]) -> None:
+        """Read files in one pass.
+
+        Args:
+            stage: `PICTURES`, `WORDS` or `BOTH`.
+            work: the files; those that the run has set aside before are left out.
+            lengths_s: length in seconds of each file, by path.
+
+        Raises:
+            RunHaltedError: the brake of the run says so.
+        """
+        work = [file for file in work if f"aside {file.path}" not in self._counted]
+        if not work or self._parts.brake.eased:
+            return
+        self._begin(stage, {file.path: lengths_s.get(file.path, 0.0) for file in work})
+        self._parts.progress.begin(len(work))
+        if self._parts.cluster is None:
+            self._pool.run(work)
+            return
+        outcomes = Outcomes(self._wanted_of, self._keep, self._link, self._set_aside, self._count_frame, self._speech)
+        SpreadRun(self._models, self._settings, self._parts.cluster, outcomes, self._target).run(work)
+
+    def seconds_a_second(
+        self,
+        work: Sequence[FoundFile],
+        lengths_s: Mapping[str, float],
+        stages: Sequence[Sequence[WantedStages | None]],
+    ) -> list[float | None]:
+        """Measure how long a second of video takes, see `evenreel.library.index.foretelling`.
+
+        Args:
+            work: files of the run.
+            lengths_s: their lengths in seconds, by path.
+            stages: what is wanted by each model, for each of the measurements.
+        """
+        return seconds_a_second(self._new_reader, self._settings.worker_count, work, lengths_s, stages)
+
+    def _new_reader(self) -> ClipReader:
+        settings = self._settings
+        workers, limits = settings.worker_count, settings.limits
+        reading = ReaderSettings(settings.rule, settings.read_text and self._stage != PICTURES, workers, limits, True)
+        models = [one.model for one in self._models]
+        return ClipReader(reading, models, self._count_frame, self._target, self._speech.reading)
+
+    def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
+        clip_id, stills = None, Stills() if self._settings.keep_stills and not self._again else None
+        try:
+            file = replace(file, stamp=stamp(file.path))
+            clip_id = self._digest(file)
+            wanted = self._speech.stages_of(file, self._claim(file, clip_id))
+            if wanted is None:
+                return
+            try:
+                taken = stills if wanted[0] is not None else None
+                read = reader.read(ClipSource(clip_id, file.path, file.stamp), wanted, taken)
+            except BaseException:
+                self._release(clip_id)
+                raise
+        except OtherWindowsError as error:
+            self._read_again(file, error)
+            return
+        except MediaError as error:
+            if not self._pool.stopping:  # a worker that was ended by us is no fault of the file
+                self._set_aside(file, error, clip_id)
+            return
+        self._pool.hand_over(partial(self._finish, file, clip_id, read, stills))
+
+    def _digest(self, file: FoundFile) -> str:
+        """The digest of a file's bytes, which are read once in a run unless the file changes."""
+        known = self._digests.get(file.path)
+        if known is None or known[0] != file.stamp:
+            clip_id = self._pool.digest(file.path, self._settings.limits.stall_timeout_s)
+            self._digests[file.path] = known = (file.stamp, clip_id)
+        return known[1]
+
+    def _finish(
+        self,
+        file: FoundFile,
+        clip_id: str,
+        read: Callable[[], list[Shard | MediaError | None]],
+        stills: Stills | None,
+    ) -> None:
+        try:
+            self._keep(file, clip_id, read(), stills)
+        except OtherWindowsError as error:
+            self._read_again(file, error)
+        except MediaError as error:
+            self._set_aside(file, error, clip_id)
+        finally:
+            self._release(clip_id)
+
+    def _read_again(self, file: FoundFile, error: OtherWindowsError) -> None:
+        with self._report_lock:
+            self._report.frames -= error.frames
+        self._pool.add([file])
+
+    def _keep(
+        self, file: FoundFile, clip_id: str, shards: Sequence[Shard | MediaError | None], stills: Stills | bytes | None
+    ) -> None:
+        """Store what was made of a clip for each model; where a model could make nothing, its error is noted there."""
+        errors = {}
+        for one, shard in zip(self._models, shards, strict=True):
+            if isinstance(shard, MediaError):
+                one.store.set_aside(file, shard, clip_id)
+                errors[str(shard)] = shard
+                continue
+            if shard is not None:
+                self._add(one.store, shard, stills if one is self._models[0] else None)
+            one.store.link(file, clip_id)
+        for error in errors.values():
+            self._note_aside(file, error)
+        made = [shard for shard in shards if isinstance(shard, Shard)]
+        notes = dict.fromkeys((printable(file.path), note) for one in made for note in one.info.notes)
+        with self._report_lock:
+            if made and not isinstance(shards[0], MediaError):
+                self._report.indexed += self._is_new(clip_id)
+            self._report.heard += isinstance(shards[0], Shard) and shards[0].is_heard
+            self._report.notes += [note for note in notes if self._is_new("\0".join(note))]
+        self._count_file(file, made[0].info.duration_s if made else None)
+
+    def _add(self, store: Store, shard: Shard, stills: Stills | bytes | None) -> None:
+        try:
+            store.add_clip(shard, stills)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # what nobody thought of, in this file
+            what = f"what was read of it cannot be stored ({type(error).__name__}: {error})"
+            raise MediaError("failed", what) from error
+
+    def _claim(self, file: FoundFile, clip_id: str) -> list[WantedStages | None] | None:
+        """The stages this thread is to do for each model; None where all is there, or another thread reads it just now.
+
+        In that case the file comes back to the queue when the other thread is done with it.
+        """
+        with self._claims_lock:
+            if clip_id in self._claims:
+                self._claims[clip_id].append(file)
+                return None
+            wanted = self._wanted_of(clip_id)
+            if any(one is not None for one in wanted):
+                self._claims[clip_id] = []
+                return wanted
+        self._link(file, clip_id)
+        return None
+
+    def _wanted_of(self, clip_id: str) -> list[WantedStages | None]:
+        """The stages to do for each model; None where its shard is there and nothing is wanted."""
+        found = [self._wanted(one, clip_id) for one in self._models]
+        if self._stage == WORDS and found[0] is not None and not found[0].vision:
+            return [replace(found[0], speech=clip_id in self._unheard), *(None for _ in found[1:])]
+        return found
+
+    def _wanted(self, one: ModelStore, clip_id: str) -> WantedStages | None:
+        done = one.store.done_stages(clip_id)
+        wanted = still_wanted(pictures_of(one.wanted) if self._stage == PICTURES else one.wanted, done)
+        return wanted if done is None or wanted else None
+
+    def _release(self, clip_id: str) -> None:
+        with self._claims_lock:
+            self._pool.add(self._claims.pop(clip_id))
+
+    def _link(self, file: FoundFile, clip_id: str) -> None:
+        for one in self._models:
+            one.store.link(file, clip_id)
+        with self._report_lock:
+            self._report.recognised += self._is_new(f"linked {file.path}")
+        self._count_file(file)
+
+    def _set_aside(self, file: FoundFile, error: MediaError, clip_id: str | None = None) -> None:
+        for one in self._models:
+            one.store.set_aside(file, error, clip_id)
+        self._note_aside(file, error)
+        self._count_file(file)
+
+    def refuse(self, files: Sequence[FoundFile]) -> None:
+        """Set files aside that cannot be looked at."""
+        for file in files:
+            if file.error is not None:
+                self._set_aside(file, file.error)
+
+    def _note_aside(self, file: FoundFile, error: MediaError) -> None:
+        path = printable(file.path)
+        log.info("set aside %s: %s: %s", path, error.reason, error)
+        with self._report_lock:
+            self._is_new(f"aside {file.path}")
+            self._report.newly_aside += 1
+            self._report.set_aside.append(SetAside("", path, error.reason, str(error)))
+
+    def _is_new(self, what: str) -> bool:
+        """Whether the report has not counted this yet; it has from now on."""
+        is_new = what not in self._counted
+        self._counted.add(what)
+        return is_new
+
+    def _count_file(self, file: FoundFile, length_s: float | None = None) -> None:
+        if self._meter is not None:
+            self._meter.finish(file.path, length_s)
+        self._parts.progress.file_done(file.path)
+
+    def _count_frame(self, path: str, time_s: float) -> None:
+        """A frame is there, so there is a video, and the models are wanted if they were not before."""
+        for one in self._models:
+            if one.model:
+                one.model.start()
+        with self._report_lock:
+            self._report.frames += not self._again
+        if self._meter is not None:
+            self._meter.read(path, time_s)
+        self._parts.progress.frame()
+
+
+def check_passes(settings: IndexSettings, machines: Machines | None) -> None:
+    """Check the number of passes of a run before anything is read.
+
+    Raises:
+        UsageError: there is no such number, or a cluster would have to read in two.
+    """
+    if settings.passes not in (0, 1, 2):
+        raise UsageError(f"--passes {settings.passes}: files are read in 1 pass or in 2; 0 chooses.")
+    if settings.passes == 2 and machines is not None and machines.ray is not None:
+        raise UsageError("The workers of --ray read each file in one pass; leave --passes out.")
+
+
+def pictures_of(wanted: WantedStages) -> WantedStages:
+    """Return the stages of the first of two passes."""
+    return replace(wanted, text=False, speech=False)

@@ -1,0 +1,188 @@
+"""Files that a library forgets: their rows go, then the clips that no other file has; the files themselves stay.
+
+Further models come first and the library's own rows last, so that a run that is killed in between is finished by the
+same command: until its end the library knows the files.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from evenreel.arguments import as_path, one_or_more
+from evenreel.errors import UsageError
+from evenreel.library.contents import roots
+from evenreel.library.elements import DamagedElementsError
+from evenreel.library.index.dropping import finish_dropping
+from evenreel.library.index.exchange import finish_exchange
+from evenreel.library.index.ignoring import kept_patterns, noted_patterns
+from evenreel.library.index.scan import is_within
+from evenreel.library.people.damage import repair_people
+from evenreel.library.store import catalog
+from evenreel.library.store.also import places
+from evenreel.library.store.catalog import loaded_path, stored_path
+from evenreel.library.store.confidence import bank_of, measure_nonsense
+from evenreel.library.store.filesystem import library_lock
+from evenreel.library.store.fulltext import remove_about
+from evenreel.library.store.kept import copied
+from evenreel.library.store.writer import Store, closing_error, open_vectors
+from evenreel.wording import printable
+
+
+@dataclass(frozen=True)
+class RemoveReport:
+    """What a library forgets, or would forget.
+
+    Attributes:
+        library: folder of the library.
+        files: number of files.
+        clips: number of clips that no other file has.
+        sources: folders that are no longer indexed.
+        found_again: indexed folders that hold what is removed, so that their next index run finds it again.
+        ignored: patterns that the library passes over from now on.
+        removed: False if it was only asked what would be forgotten.
+    """
+
+    library: str
+    files: int
+    clips: int
+    sources: tuple[str, ...]
+    found_again: tuple[str, ...]
+    ignored: tuple[str, ...]
+    removed: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain data, the form that `--json` prints."""
+        return asdict(self)
+
+
+def remove_from_library(
+    library: str | Path,
+    removed: str | Path | Sequence[str | Path],
+    *,
+    ignore: bool = False,
+    dry_run: bool = False,
+) -> RemoveReport:
+    """Forget the clips of folders and single files; nothing on the disk but the library changes.
+
+    Args:
+        library: folder of the library.
+        removed: folders and videos, or one alone; they need not be there any more.
+        ignore: have the library pass over them from now on, where an indexed folder holds them.
+        dry_run: only say what would be forgotten.
+
+    Raises:
+        UsageError: the library knows nothing of one of them.
+        LibraryError: there is no library, it is damaged, another process holds it, or it cannot be written.
+    """
+    library = as_path(library, "library")
+    wanted = [os.path.abspath(as_path(one, "removed")) for one in one_or_more(removed, "removed", (str, os.PathLike))]
+    with closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
+        report = _report(library, connection, wanted, ignore)
+    if dry_run:
+        return report
+    with library_lock(library), closing(catalog.open_for_writing(library)) as connection:
+        try:
+            with copied(library, connection), ExitStack() as opened:
+                meta = catalog.get_meta(connection)
+                finish_exchange(library, meta)
+                finish_dropping(library, connection)
+                stores = [*_further(library, meta, opened), Store(library, connection, {})]
+                for store in stores:
+                    _forget(store, wanted)
+                    _measure(store)
+                list(repair_people(library, connection))  # the faces of clips that are gone
+                if report.ignored:
+                    patterns = dict.fromkeys((*kept_patterns(meta), *report.ignored))
+                    stores[-1].begin((), noted_patterns(tuple(patterns)))
+        except (sqlite3.Error, OSError) as error:
+            raise closing_error(library, error) from error
+    return RemoveReport(**{**asdict(report), "removed": True})
+
+
+def _report(library: Path, connection: sqlite3.Connection, wanted: Sequence[str], ignore: bool) -> RemoveReport:
+    known, files = roots(connection), list[str]()
+    for place in wanted:
+        its = [path for path in _paths(connection) if is_within(path, place)]
+        if not its and not any(is_within(root, place) for root in known):
+            raise UsageError(f"The library {library} knows no file of {printable(place)}; is it another --library?")
+        files += its
+    gone = set(files)
+    others = {clip_id for path, clip_id in _files(connection) if path not in gone}
+    clips = {clip_id for path, clip_id in _files(connection) if path in gone and clip_id is not None}
+    sources = [root for root in known if any(is_within(root, place) for place in wanted)]
+    holding = {place: root for place in wanted for root in known if root not in sources and is_within(place, root)}
+    patterns = [_pattern(place, root) for place, root in holding.items()] if ignore else []
+    return RemoveReport(
+        str(library),
+        len(gone),
+        len(clips - others),
+        sources=tuple(map(printable, sources)),
+        found_again=() if ignore else tuple(dict.fromkeys(map(printable, holding.values()))),
+        ignored=tuple(dict.fromkeys(patterns)),
+        removed=False,
+    )
+
+
+def _pattern(place: str, root: str) -> str:
+    """The pattern that ignores a place below an indexed folder, and nothing else of it."""
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+    return "/" + GitIgnoreSpecPattern.escape(os.path.relpath(place, root).replace(os.sep, "/"))
+
+
+def _files(connection: sqlite3.Connection) -> Iterator[tuple[str, str | None]]:
+    for path, clip_id in connection.execute("SELECT path, clip_id FROM files"):
+        yield loaded_path(path), clip_id
+
+
+def _paths(connection: sqlite3.Connection) -> Iterator[str]:
+    return (path for path, _ in _files(connection))
+
+
+def _further(library: Path, meta: dict[str, str], opened: ExitStack) -> Iterator[Store]:
+    """The stores of further models, which have rows of the same files."""
+    for place in places(library, meta):
+        if (place / catalog.CATALOG).exists():
+            connection = opened.enter_context(closing(catalog.open_for_writing(place)))
+            opened.enter_context(copied(place, connection))
+            yield Store(place, connection, {})
+
+
+def _forget(store: Store, wanted: Sequence[str]) -> None:
+    """Delete the rows of files and sources, and the clips that no file has any more."""
+    connection = store.connection
+    with catalog.transaction(connection):
+        for path, clip_id in list(_files(connection)):
+            if any(is_within(path, place) for place in wanted):
+                if clip_id is not None:
+                    connection.execute("INSERT OR IGNORE INTO replaced (clip_id) VALUES (?)", (clip_id,))
+                connection.execute("DELETE FROM files WHERE path = ?", (stored_path(path),))
+                remove_about(connection, stored_path(path))
+        for root in roots(connection):
+            if any(is_within(root, place) for place in wanted):
+                connection.execute("DELETE FROM roots WHERE path = ?", (stored_path(root),))
+    store.drop_replaced()
+
+
+def _measure(store: Store) -> None:
+    """Measure how nonsense scores on the clips that are left, and find their scene elements, without the model."""
+    meta = store.meta()
+    vectors = open_vectors(store.library, meta)
+    if vectors is None or store.null_scores_hold():
+        return
+    bank = bank_of(store.connection, meta.get("weights_hash", ""), vectors.dimension)
+    if bank is None:  # the next index run does it
+        return
+    with catalog.transaction(store.connection):
+        measure_nonsense(store.connection, vectors, bank)
+    if not store.elements_hold():
+        try:
+            store.update_elements()
+        except DamagedElementsError:  # verify says so, and what it means
+            return

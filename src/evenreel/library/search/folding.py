@@ -1,0 +1,181 @@
+"""Nearly the same clips of a result under the best of them: encoded anew, trimmed, cropped, or another take.
+
+Two clips are compared by their stored moments in order, the shorter one laid along the longer at the shift that fits
+best, each moment against the one that it falls on or those before and after it, as two files are seldom looked at in
+the same instants: their distance is 1 minus the mean cosine. How small it has to be is measured in the library itself,
+as encoders spread their vectors differently: clips are takes of one another where they are as near as moments of one
+clip that follow each other usually are (`NEIGHBOURS`), and never where they are farther apart than a small part of what
+lies between any two clips (`OF_ANY_TWO`). `benchmarks/same_takes.py` measures both on rendered clips of known kinship.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from evenreel.arrays import Indices
+from evenreel.library.search.gallery import FrameGallery, Opened
+from evenreel.library.search.hits import FoldedHit, Hit, SearchResult
+from evenreel.library.store.rows import clip_times
+from evenreel.library.store.vectors import VectorIndex
+from evenreel.types import FloatArray
+
+NEIGHBOURS = 0.75
+"""Share of all moments that follow each other in a clip which are nearer than takes may be."""
+OF_ANY_TWO = 1 / 8
+"""Part of the median distance of two clips, which takes may not exceed."""
+
+SAMPLED_CLIPS, SAMPLED_MOMENTS = 256, 16
+"""Most clips of a library, and moments of each, that its distances are measured on."""
+MOST_MOMENTS = 128
+"""Most moments of a clip that are compared, around its best one."""
+MOST_ASKED = 4
+"""Times the results asked for that are searched for, where some fold."""
+
+Search = Callable[[int], SearchResult]
+
+
+@dataclass(frozen=True, eq=False)
+class ClipStretch:
+    """Moments of a clip: vectors (n, D) of unit length, and which of them a search found, None where it found none."""
+
+    vectors: FloatArray
+    best: int | None
+
+
+class TakeFolder:
+    """Folds takes of one library; what takes may be apart is measured once for each state of its clips."""
+
+    def __init__(self) -> None:
+        self._measured: tuple[FrameGallery, float | None] | None = None
+
+    def fold(self, opened: Opened, result: SearchResult) -> SearchResult:
+        """Put hits that are takes of a better one under it; only the hits are compared with each other.
+
+        Raises:
+            LibraryError: the vectors cannot be read.
+        """
+        farthest = self.farthest(opened)
+        if farthest is None:
+            return result
+        heads: list[tuple[Hit, ClipStretch | None, list[FoldedHit]]] = []
+        for hit in result.hits:
+            stretch = _stretch_of(opened, hit)
+            near = [
+                (apart, place)
+                for place, (_, other, _) in enumerate(heads)
+                if stretch is not None and other is not None and (apart := distance(stretch, other)) <= farthest
+            ]
+            if near:
+                apart, place = min(near)
+                heads[place][2].append(_folded(hit, apart))
+            else:
+                heads.append((hit, stretch, []))
+        return replace(result, hits=tuple(replace(hit, folded=tuple(under)) for hit, _, under in heads))
+
+    def farthest(self, opened: Opened) -> float | None:
+        """Measure how far apart takes may be in a library; None where nothing is known of its frames."""
+        if self._measured is None or self._measured[0] is not opened.gallery:
+            self._measured = opened.gallery, measure_farthest(opened.gallery, opened.vectors)
+        return self._measured[1]
+
+
+def search_folded(search: Search, k: int, fold: Callable[[SearchResult], SearchResult]) -> SearchResult:
+    """Search for k clips that are no takes of one another, each with its takes under it.
+
+    Args:
+        search: function that searches for so many clips.
+        k: clips to return; fewer where the library has no more, or where most of those found are takes.
+        fold: function that folds a result.
+    """
+    asked = k
+    while True:
+        found = search(asked)
+        folded = fold(found)
+        if len(folded.hits) >= k or len(found.hits) < asked or asked >= MOST_ASKED * k:
+            return replace(folded, hits=folded.hits[:k])
+        asked = min(2 * asked, MOST_ASKED * k)
+
+
+def measure_farthest(gallery: FrameGallery, vectors: VectorIndex | None) -> float | None:
+    """Measure how far apart takes may be, on clips that lie evenly among all of a gallery.
+
+    Returns:
+        The largest distance; None for fewer than two clips.
+
+    Raises:
+        LibraryError: the vectors cannot be read.
+    """
+    if vectors is None or len(gallery.clip_ids) < 2:
+        return None
+    sample = _evenly(len(gallery.clip_ids), SAMPLED_CLIPS)
+    clips = [_read(vectors, gallery, int(place), 0, SAMPLED_MOMENTS) for place in sample]
+    stretches = [ClipStretch(clip, None) for clip in clips]
+    half = (len(clips) + 1) // 2
+    pairs = [distance(one, stretches[(at + half) % len(clips)]) for at, one in enumerate(stretches)]
+    bound = OF_ANY_TWO * float(np.median(pairs))
+    steps = np.concatenate([1 - np.sum(clip[1:] * clip[:-1], axis=1) for clip in clips])
+    return bound if not len(steps) else min(bound, float(np.quantile(steps, NEIGHBOURS)))
+
+
+def distance(one: ClipStretch, other: ClipStretch) -> float:
+    """Return how far apart two clips are: 1 minus the mean cosine of their moments at the shift that fits best.
+
+    It is infinite where one is more than twice as long as the other and its best moment is not in what they share: it
+    was found for something else.
+    """
+    short, long = sorted((one, other), key=lambda clip: len(clip.vectors))
+    cosines = _with_neighbours(short.vectors @ long.vectors.T)
+    shifts = len(long.vectors) - len(short.vectors) + 1
+    means = [np.trace(cosines[:, shift : shift + len(cosines)]) / len(cosines) for shift in range(shifts)]
+    shift = int(np.argmax(means))
+    if (
+        len(long.vectors) > 2 * len(cosines)
+        and long.best is not None
+        and not (shift - 1 <= long.best <= shift + len(cosines))
+    ):
+        return float("inf")
+    return float(1 - means[shift])
+
+
+def _with_neighbours(cosines: FloatArray) -> FloatArray:
+    """The cosine (n, m) of each moment with another one, or with that before or after it where it is greater."""
+    found = cosines.copy()
+    found[:, 1:] = np.maximum(found[:, 1:], cosines[:, :-1])
+    found[:, :-1] = np.maximum(found[:, :-1], cosines[:, 1:])
+    return found
+
+
+def _stretch_of(opened: Opened, hit: Hit) -> ClipStretch | None:
+    place = opened.gallery.place.get(hit.clip_id)
+    if place is None or opened.vectors is None:
+        return None
+    count, best = int(opened.gallery.counts[place]), None
+    if hit.moments:
+        (times,) = clip_times(opened.connection, [hit.clip_id])
+        times.check(hit.clip_id, count)
+        best = int(np.abs(times.spans_s[:, 0] - hit.moments[0].time_s).argmin())
+    first = min(max(0, (best or 0) - MOST_MOMENTS // 2), max(0, count - MOST_MOMENTS))
+    return ClipStretch(
+        _read(opened.vectors, opened.gallery, place, first, MOST_MOMENTS), None if best is None else best - first
+    )
+
+
+def _read(vectors: VectorIndex, gallery: FrameGallery, place: int, skipped: int, most: int) -> FloatArray:
+    """Moments of a clip from a number on, (n, D), of unit length; float16 has rounded them."""
+    count = min(most, int(gallery.counts[place]) - skipped)
+    found = vectors.read(int(gallery.first_rows[place]) + skipped, count).astype(np.float32)
+    unit: FloatArray = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-6)
+    return unit
+
+
+def _evenly(total: int, most: int) -> Indices:
+    """Places of at most so many of all, evenly spread."""
+    return np.unique(np.linspace(0, total - 1, min(total, most)).astype(np.int64))
+
+
+def _folded(hit: Hit, apart: float) -> FoldedHit:
+    time_s = hit.moments[0].time_s if hit.moments else None
+    return FoldedHit(hit.clip_id, hit.path, hit.duration_s, time_s, round(max(0.0, apart), 5))

@@ -1,0 +1,66 @@
+"""What a library takes on the disk, by its parts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from evenreel.library.store.also import MODELS
+from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
+from evenreel.library.store.kept import FILE
+
+PARTS = {
+    "catalog": "the catalog with its full text, and the second copy of what only it knows",
+    "vectors": "the vectors that are searched, and their codes",
+    "shards": "features of each clip, from which all else can be made anew",
+    "stills": "small pictures of moments",
+    "models": "vectors of further models, and of sounds",
+    "others": "everything else, such as a dictionary of scene elements",
+}
+"""Name of each part, and what it holds."""
+
+_FOLDERS = {SHARDS: "shards", STILLS: "stills", MODELS: "models"}
+
+
+def sizes_on_disk(library: Path) -> dict[str, int]:
+    """Measure the bytes that each of `PARTS` of a library takes; files that go meanwhile count nothing.
+
+    Args:
+        library: folder of the library.
+    """
+    found = dict.fromkeys(PARTS, 0)
+    for entry in _entries(library):
+        if entry.is_dir(follow_symlinks=False):
+            found[_FOLDERS.get(entry.name, "others")] += sum(map(_size, _below(entry.path)))
+        else:
+            found[_part_of(entry.name)] += _size(entry)
+    return found
+
+
+def _part_of(name: str) -> str:
+    if name.startswith((CATALOG, FILE)):
+        return "catalog"
+    return "vectors" if name.startswith("vectors.") else "others"
+
+
+def _below(folder: str) -> Iterator[os.DirEntry[str]]:
+    for entry in _entries(folder):
+        if entry.is_dir(follow_symlinks=False):
+            yield from _below(entry.path)
+        else:
+            yield entry
+
+
+def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
+    try:
+        return list(os.scandir(folder))
+    except OSError:
+        return []
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_size
+    except OSError:
+        return 0

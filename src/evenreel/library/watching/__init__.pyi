@@ -1,0 +1,2 @@
+from .state import WatchState as WatchState
+from .watcher import Watcher as Watcher

@@ -1,0 +1,1 @@
+"""A library for assistants (Model Context Protocol); read `asking`, `records`, `brief`, `tools`, then `serving`."""

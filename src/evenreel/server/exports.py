@@ -1,0 +1,297 @@
+"""Taking stretches away through the API: made in a process that can be killed, sent as one file, and forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import secrets
+import shutil
+import tempfile
+import time
+import urllib.parse
+import zipfile
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, Field
+
+from evenreel.errors import EvenreelError, MediaError, NotFoundError, UsageError
+from evenreel.features.stills import read_still
+from evenreel.handover.names import file_stem
+from evenreel.handover.picks import Pick, Take
+from evenreel.handover.report import HandoverReport
+from evenreel.handover.settings import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
+from evenreel.media.workers import Worker
+from evenreel.server.desk import BusyError, Desk
+from evenreel.server.media_files import TYPES, SentAs
+from evenreel.server.pictures import EXPORT
+from evenreel.server.playback import Playback
+from evenreel.server.records import Problem
+from evenreel.server.routes import EVERYWHERE, LATEST_S
+from evenreel.server.settings import MOST_RESULTS, ServeSettings
+from evenreel.wording import printable
+
+if TYPE_CHECKING:
+    from evenreel.speech import Transcript
+
+log = logging.getLogger("evenreel")
+
+MOST_COPIED_S, MOST_ENCODED_S = 3_600.0, 600.0
+"""Most seconds of all cuts of a request together, copied or encoded anew."""
+MOST_BYTES = 8 * 2**30
+"""Most bytes that the cuts of a request may come to, by the sizes of their files."""
+WAITING = 4
+"""Most requests that are made or waited for at a time."""
+LARGEST_BODY = 2**18
+ABANDONED_S = 86_400.0
+"""Seconds after which a folder that is still there is nobody's."""
+LONGEST_NOTES = 4_000
+"""Most characters of the header with notes."""
+NOTES = "evenreel-notes"
+ZIP = "application/zip"
+NOTES_FILE = "notes.txt"
+CUT_TYPES = {".mp4": "video/mp4", ".mov": "video/quicktime", ".mkv": TYPES["matroska"], ".ts": TYPES["mpegts"]}
+
+
+class ExportStretch(BaseModel):
+    """A stretch of a clip, in seconds of the timeline that a player shows; without an end, to that of the clip."""
+
+    clip_id: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+    start_s: Annotated[float, Field(ge=0, le=LATEST_S, allow_inf_nan=False)] = 0.0
+    end_s: Annotated[float | None, Field(ge=0, le=LATEST_S, allow_inf_nan=False)] = None
+    words: Annotated[list[Annotated[str, Field(max_length=400)]], Field(max_length=20)] = []
+
+
+class ExportRequest(BaseModel):
+    """What is to be taken away: the form, and the stretches in the order in which they are listed.
+
+    `exact` encodes cuts anew, to the frame; `language` is that of subtitles; `title` that of lists, and their name.
+    """
+
+    form: HandoverForm
+    stretches: Annotated[list[ExportStretch], Field(min_length=1, max_length=MOST_RESULTS)]
+    exact: bool = False
+    language: Annotated[str | None, Field(max_length=35)] = None
+    title: Annotated[str, Field(max_length=200)] = "stretches"
+
+
+class SmallBodyRoute(APIRoute):
+    """A route that reads no more of a request than `LARGEST_BODY` bytes."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler of the route, over a request whose body ends in a refusal where it is too large."""
+        handle = super().get_route_handler()
+
+        async def limited(request: Request) -> Response:
+            return await handle(_SmallRequest(request.scope, request.receive))
+
+        return limited
+
+
+class _SmallRequest(Request):
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """The body, up to the limit."""
+        size = 0
+        async for chunk in super().stream():
+            size += len(chunk)
+            if size > LARGEST_BODY:
+                raise HTTPException(413, f"The request is too large; at most {LARGEST_BODY >> 10} KiB are read.")
+            yield chunk
+
+
+@dataclass(frozen=True)
+class MadeExport:
+    """A file to send, in a folder that is deleted when that is done."""
+
+    path: Path
+    kind: str
+    report: HandoverReport
+
+
+class Exports:
+    """Makes what is taken away, one request at a time.
+
+    Args:
+        desk: says where files lie and what is said in them.
+        playback: opens the files, and sends what was made.
+        settings: limits, and the folder in which files are made.
+    """
+
+    def __init__(self, desk: Desk, playback: Playback, settings: ServeSettings) -> None:
+        self._desk, self._playback, self._settings = desk, playback, settings
+        self._waiting = 0
+
+    def start(self) -> None:
+        """Prepare the thread and its worker process, which starts when it is needed."""
+        remove_abandoned(self._settings.cache)
+        limits = self._settings.limits
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="export")
+        self._worker = Worker(READER, {"limits": asdict(limits)}, limits)
+
+    def close(self) -> None:
+        """End the worker process at once, whatever it makes."""
+        self._worker.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def router(self) -> APIRouter:
+        """Make the router with the one route."""
+        router = APIRouter(prefix="/api/v1", route_class=SmallBodyRoute)
+        kinds = (ZIP, *MEDIA_TYPES.values(), *CUT_TYPES.values())
+        content = {kind.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
+        summary = "Stretches as cuts, lists for editors, tables or subtitles."
+        answers: dict[int | str, dict[str, Any]] = {200: {"description": summary, "content": content}}
+        answers |= {code: {"model": Problem} for code in (*EVERYWHERE, 404, 413)}
+        router.add_api_route(
+            "/export", self.export, methods=["POST"], summary=summary, response_class=Response, responses=answers
+        )
+        return router
+
+    async def export(self, wanted: ExportRequest) -> Response:
+        """Send a file with the stretches in one form; several files come as a zip file.
+
+        What could not be taken is left out and told in the header `evenreel-notes`, which is a JSON list of sentences
+        in percent encoding, and in a zip file in `notes.txt`.
+        """
+        if self._waiting >= self._settings.share(WAITING):
+            raise BusyError("Others are being made at the moment; try again in a moment.")
+        self._waiting += 1
+        try:
+            return await self._made(wanted)
+        finally:
+            self._waiting -= 1
+
+    async def _made(self, wanted: ExportRequest) -> Response:
+        report = HandoverReport()
+        takes = await self._takes(wanted, report)
+        spoken = await self._spoken(takes) if wanted.form in {"srt", "vtt"} else {}
+        scratch = await asyncio.to_thread(self._scratch)
+        try:
+            make = asyncio.get_running_loop().run_in_executor(
+                self._pool, self._make, wanted, takes, spoken, report, Path(scratch.name)
+            )
+            made = await make
+            sent_as = SentAs(made.kind, made.path.name, secrets.token_hex(8), to_save=True)
+            answer = await self._playback.sent(made.path, sent_as, scratch.cleanup)
+        except BaseException:
+            scratch.cleanup()
+            raise
+        if sentences := _sentences(made.report):
+            answer.headers[NOTES] = _as_header(sentences)
+        return answer
+
+    def _scratch(self) -> tempfile.TemporaryDirectory[str]:
+        self._settings.cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return tempfile.TemporaryDirectory(dir=self._settings.cache, prefix=EXPORT, ignore_cleanup_errors=True)
+
+    async def _takes(self, wanted: ExportRequest, report: HandoverReport) -> list[Take]:
+        """The files of the stretches, compared with what was indexed; the sizes of cuts are checked on the way."""
+        takes, size, length_s = [], 0.0, 0.0
+        for stretch in wanted.stretches:
+            pick = Pick(stretch.clip_id, stretch.start_s, stretch.end_s or 0.0, {"words": stretch.words})
+            try:
+                clip = await self._desk.locate(stretch.clip_id)
+                if stretch.end_s is None:
+                    pick = replace(pick, end_s=clip.duration_s or LATEST_S)
+                file = await self._playback.unchanged(stretch.clip_id, clip)
+            except NotFoundError as error:
+                report.leave_out(Take(pick, "", "", stretch.clip_id), error)
+                continue
+            shown = PurePath(os.path.relpath(file.path, file.root))
+            takes.append(Take(pick, file.path, str(shown), shown.name, file.stamp))
+            taken_s = max(0.0, min(pick.end_s, clip.duration_s or pick.end_s) - pick.start_s)
+            length_s += taken_s
+            size += file.stamp.size * taken_s / (clip.duration_s or 1.0)
+        if wanted.form == "clip":
+            _check_size(length_s, size, exact=wanted.exact)
+        return takes
+
+    async def _spoken(self, takes: Sequence[Take]) -> dict[str, Sequence[Transcript]]:
+        ids = {take.pick.clip_id for take in takes}
+        return await self._desk.query(lambda library: {clip_id: library.transcripts(clip_id) for clip_id in ids})
+
+    def _make(
+        self,
+        wanted: ExportRequest,
+        takes: Sequence[Take],
+        spoken: dict[str, Sequence[Transcript]],
+        missing: HandoverReport,
+        scratch: Path,
+    ) -> MadeExport:
+        from evenreel.handover.export import Handover, KnownOfClips
+
+        stills = self._desk.followed.stills_of
+        known = KnownOfClips(
+            lambda clip_id: spoken.get(clip_id, ()),
+            lambda clip_id, time_s: read_still(stills(clip_id), clip_id, time_s),
+        )
+        settings = HandoverSettings((wanted.form,), wanted.exact, language=wanted.language)
+        report = Handover(self._worker, known, settings).write(takes, scratch / "made", wanted.title)
+        report.set_aside[:0] = missing.set_aside
+        if not report.files:
+            raise _nothing(report)
+        if len(report.files) == 1:
+            (path,) = report.files
+            return MadeExport(path, MEDIA_TYPES.get(wanted.form) or CUT_TYPES.get(path.suffix, "video/*"), report)
+        return MadeExport(_zipped(report, scratch / f"{file_stem(wanted.title, 'stretches')}.zip"), ZIP, report)
+
+
+def remove_abandoned(cache: Path) -> None:
+    """Delete what killed servers were making a day ago or earlier; younger ones may be another worker's."""
+    for left in cache.glob(f"{EXPORT}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > ABANDONED_S:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _check_size(length_s: float, size: float, *, exact: bool) -> None:
+    most_s = MOST_ENCODED_S if exact else MOST_COPIED_S
+    if length_s > most_s:
+        how = "are encoded anew" if exact else "are cut"
+        raise UsageError(f"The stretches are {length_s:,.0f} s long; at most {most_s:,.0f} s {how} at a time.")
+    if size > MOST_BYTES and not exact:
+        raise UsageError(
+            f"The cuts would come to some {size / 2**30:,.1f} GiB; at most {MOST_BYTES >> 30} GiB are cut at a time."
+        )
+
+
+def _nothing(report: HandoverReport) -> EvenreelError:
+    """The error for a request of which nothing can be taken."""
+    whole = [one.sentence for one in report.set_aside if not one.clip_id]
+    if whole:
+        return UsageError(whole[0])
+    one = report.set_aside[0]
+    return MediaError("failed", f"{one.path}: {one.sentence}" if one.path != one.clip_id else one.sentence)
+
+
+def _sentences(report: HandoverReport) -> list[str]:
+    """All that a person should know of what was made."""
+    aside = [f"{one.path} was left out: {one.sentence}" for one in report.set_aside]
+    return aside + [f"{name} {sentence}" for name, sentence in report.notes]
+
+
+def _as_header(sentences: Sequence[str]) -> str:
+    """A JSON list in percent encoding; the last ones are left out where it would be too long."""
+    kept = list(map(printable, sentences))
+    while len(text := urllib.parse.quote(json.dumps(kept, ensure_ascii=False))) > LONGEST_NOTES:
+        kept = [*kept[: max(0, len(kept) - 2)], "…"] if len(kept) > 1 else ["See notes.txt."]
+    return text
+
+
+def _zipped(report: HandoverReport, path: Path) -> Path:
+    """Put all files into one, with the sentences; each is deleted when it is in."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, strict_timestamps=False) as archive:
+        for file in report.files:
+            archive.write(file, file.name)
+            with contextlib.suppress(OSError):
+                file.unlink()
+        if sentences := _sentences(report):
+            archive.writestr(NOTES_FILE, "\n".join(sentences) + "\n")
+    return path

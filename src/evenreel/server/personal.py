@@ -1,0 +1,241 @@
+"""Routes of the API for what a person keeps: favourites, notes, saved searches; and for highlights.
+
+These are the only addresses, with that of trying again, that write; they write beside the library
+(`evenreel.library.personal`) and never into its catalog, so any number of processes may serve it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import BaseModel, Field
+
+from evenreel.library import Library, contents
+from evenreel.library.personal.placed import MarkState, PlacedMark
+from evenreel.library.personal.records import LATEST_S, LONGEST_NAME, LONGEST_NOTE, LONGEST_QUERY, SavedSearch
+from evenreel.library.search.unlike import UnlikeClips
+from evenreel.server.answers import clean, finite, still_address
+from evenreel.server.desk import Desk
+from evenreel.server.turns import RequestNeeds
+
+MOST_HIGHLIGHTS = 100
+
+MarkedClip = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Digest of the clip's content.")]
+At = Annotated[
+    float | None, Query(ge=0, le=LATEST_S, allow_inf_nan=False, description="The moment; the whole clip without it.")
+]
+SavedName = Annotated[str, Query(min_length=1, max_length=LONGEST_NAME, description="Name of the saved search.")]
+Documented = Callable[..., dict[str, Any]]
+
+
+class NewMark(BaseModel):
+    """What is to be said of a clip, or of a moment of it; None leaves a favourite or note as it is."""
+
+    time_s: Annotated[float | None, Field(ge=0, le=LATEST_S, allow_inf_nan=False)] = None
+    favourite: bool | None = None
+    note: Annotated[str | None, Field(max_length=LONGEST_NOTE)] = None
+
+
+class MarkRecord(BaseModel):
+    """A favourite or a note, with the clip that it is on now.
+
+    `clip_id` is that clip; of a clip whose file is gone, the one that it was made for. `state` is `here`, `replaced`
+    where the file has another content than it had, or `gone`. `made` is ISO 8601 in UTC.
+    """
+
+    clip_id: str
+    time_s: float | None
+    favourite: bool
+    note: str
+    made: str
+    state: MarkState
+    name: str
+    folder: str
+    duration_s: float | None
+    still: str | None
+
+
+class NewSearch(BaseModel):
+    """A search to be saved; its name is the query where it has none."""
+
+    query: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY)]
+    where: Annotated[str | None, Field(max_length=4_000)] = None
+    name: Annotated[str | None, Field(max_length=LONGEST_NAME)] = None
+
+
+class SavedRecord(BaseModel):
+    """A saved search; `looked` is when somebody last looked at what it finds, ISO 8601 in UTC."""
+
+    name: str
+    query: str
+    where: str | None
+    looked: str
+
+
+class SavedNews(BaseModel):
+    """What a saved search finds that it had not shown before: ids of these clips, the best first."""
+
+    name: str
+    new: list[str]
+
+
+class HighlightedClip(BaseModel):
+    """A clip that is unlike those before it; `apart` is its cosine distance to the nearest of them."""
+
+    clip_id: str
+    name: str
+    folder: str
+    duration_s: float | None
+    time_s: float
+    apart: float
+    still: str
+
+
+class Highlights(BaseModel):
+    """Clips that are unlike the rest, in the order of choice; `compared` of `total` clips were looked at."""
+
+    clips: list[HighlightedClip]
+    compared: int
+    total: int
+
+
+class PersonalApi:
+    """Routes over what a person keeps in the library.
+
+    Args:
+        desk: runs queries on the library.
+        about: function that describes an address for the OpenAPI document.
+    """
+
+    def __init__(self, desk: Desk, about: Documented) -> None:
+        self._desk, self._about = desk, about
+
+    def add_to(self, router: APIRouter) -> None:
+        """Add the routes to a router."""
+        about = self._about
+        for method, path, endpoint, described in (
+            ("GET", "/marks", self.marks, about("Favourites and notes.", list[MarkRecord])),
+            ("POST", "/clips/{clip_id}/mark", self.mark, about("Make a favourite, write a note.", MarkRecord, 404)),
+            ("DELETE", "/clips/{clip_id}/mark", self.unmark, about("Delete a favourite and its note.", None, 404)),
+            ("GET", "/saved", self.saved, about("Saved searches.", list[SavedRecord])),
+            ("POST", "/saved", self.save, about("Save a search; what it finds now is seen.", SavedRecord)),
+            ("DELETE", "/saved", self.remove, about("Delete a saved search.", None, 404)),
+            ("GET", "/saved/news", self.news, about("What a saved search finds that is new.", SavedNews, 404)),
+            ("POST", "/saved/seen", self.seen, about("The same, and none of it is new from now on.", SavedNews, 404)),
+            ("GET", "/highlights", self.highlights, about("Clips that are unlike the rest.", Highlights)),
+        ):
+            router.add_api_route(path, endpoint, methods=[method], **described)
+            if method == "GET":
+                router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
+
+    async def marks(self) -> list[MarkRecord]:
+        """List favourites and notes."""
+        return await self._desk.query(lambda library: _records(library, library.personal.marks()))
+
+    async def mark(self, clip_id: MarkedClip, said: NewMark) -> MarkRecord:
+        """Make a clip or a moment a favourite, or write a note to it."""
+
+        def written(library: Library) -> MarkRecord:
+            mark = library.personal.mark(clip_id, said.time_s, favourite=said.favourite, note=said.note)
+            gone = PlacedMark(mark, clip_id, mark.path, "here")  # where it says nothing any more
+            return _records(library, [next((one for one in library.personal.marks() if one.mark == mark), gone)])[0]
+
+        return await self._desk.query(written)
+
+    async def unmark(self, clip_id: MarkedClip, t: At = None) -> Response:
+        """Delete what was said of a clip, or of a moment of it."""
+        await self._desk.query(lambda library: library.personal.unmark(clip_id, t))
+        return Response(status_code=204)
+
+    async def saved(self) -> list[SavedRecord]:
+        """List the saved searches."""
+        return [_saved(one) for one in await self._desk.query(lambda library: library.personal.searches())]
+
+    async def save(self, search: NewSearch) -> SavedRecord:
+        """Save a search."""
+        self._desk.need_model()
+        needs = RequestNeeds(model=True)
+        return _saved(
+            await self._desk.query(
+                lambda library: library.personal.save_search(search.query, search.where, search.name or None), needs
+            )
+        )
+
+    async def remove(self, name: SavedName) -> Response:
+        """Delete a saved search."""
+        await self._desk.query(lambda library: library.personal.remove_search(name))
+        return Response(status_code=204)
+
+    async def news(self, name: SavedName) -> SavedNews:
+        """Return what is new, and leave it so."""
+        return await self._run(name, keep=True)
+
+    async def seen(self, name: SavedName) -> SavedNews:
+        """Return what is new; from now on it is not."""
+        return await self._run(name, keep=False)
+
+    async def highlights(
+        self,
+        where: Annotated[str | None, Query(max_length=4_000, description="Filter, as the search takes it.")] = None,
+        k: Annotated[int, Query(ge=1, le=MOST_HIGHLIGHTS, description="How many clips at most.")] = 12,
+    ) -> Response:
+        """Choose clips that are unlike the rest."""
+
+        def answer(library: Library) -> bytes:
+            found = library.highlights(k=k, where=where)
+            return _highlights(found, library.roots()).model_dump_json().encode()
+
+        content = await self._desk.query_once(("highlights", where, k), answer)
+        return Response(content, media_type="application/json")
+
+    async def _run(self, name: str, *, keep: bool) -> SavedNews:
+        self._desk.need_model()
+        found = await self._desk.query(
+            lambda library: library.personal.run_search(name, keep=keep), RequestNeeds(model=True)
+        )
+        return SavedNews(name=clean(name), new=[hit.clip_id for hit in found.new])
+
+
+def _records(library: Library, marks: tuple[PlacedMark, ...] | list[PlacedMark]) -> list[MarkRecord]:
+    roots = library.roots()
+    return [
+        MarkRecord(
+            clip_id=one.clip_id or one.mark.clip_id,
+            time_s=one.mark.time_s,
+            favourite=one.mark.favourite,
+            note=one.mark.note,
+            made=one.mark.made,
+            state=one.state,
+            name=clean(PurePath(one.path).name),
+            folder=contents.folder_of(one.path, roots),
+            duration_s=finite(one.duration_s),
+            still=still_address(one.clip_id, one.mark.time_s or (one.duration_s or 0.0) / 2) if one.clip_id else None,
+        )
+        for one in marks
+    ]
+
+
+def _saved(search: SavedSearch) -> SavedRecord:
+    return SavedRecord(name=search.name, query=search.query, where=search.where, looked=search.looked)
+
+
+def _highlights(found: UnlikeClips, roots: tuple[str, ...]) -> Highlights:
+    return Highlights(
+        clips=[
+            HighlightedClip(
+                clip_id=clip.clip_id,
+                name=clean(PurePath(clip.path).name),
+                folder=contents.folder_of(clip.path, roots),
+                duration_s=finite(clip.duration_s),
+                time_s=clip.time_s,
+                apart=clip.apart,
+                still=still_address(clip.clip_id, clip.time_s),
+            )
+            for clip in found.clips
+        ],
+        compared=found.compared,
+        total=found.total,
+    )

@@ -1,0 +1,199 @@
+// The dialog that takes stretches away: the form, their times, and what is to be known of the file that comes.
+
+import { ApiError, takeAway } from "./api.js";
+import { addCardAction } from "./card_actions.js";
+import { byId, element, fill, icon } from "./dom.js";
+import { count } from "./format.js";
+import { onSelection, selected } from "./selection.js";
+
+const LEAST_S = 2; // a moment of one frame is widened to so much, as `evenreel export` does
+
+/** The forms, as the server names them, and what they are for. */
+const FORMS = [
+  ["clip", "Video", "the stretches cut out, one file each"],
+  ["edl", "EDL", "for editors: CMX3600, of one frame rate"],
+  ["fcpxml", "FCPXML", "for Final Cut Pro and DaVinci Resolve"],
+  ["otio", "OTIO", "for editors that read OpenTimelineIO"],
+  ["srt", "Subtitles (SRT)", "what is said in each stretch"],
+  ["vtt", "Subtitles (WebVTT)", "what is said in each stretch"],
+  ["sheet", "Contact sheet", "one picture with a still of each"],
+  ["csv", "Table (CSV)", "times in seconds, frames and timecodes"],
+  ["json", "JSON", "the same for a program"],
+];
+
+/** @typedef {import("./selection.js").Stretch & {name?: string}} Stretch */
+
+class TakeAway {
+  constructor() {
+    /** @type {Stretch[]} */
+    this.stretches = [];
+    this.start = timeField("Start", "take-away-start");
+    this.end = timeField("End", "take-away-end");
+    this.times = element("div", { class: "times" }, this.start.label, this.end.label);
+    this.exact = element("input", { type: "checkbox", id: "take-away-exact" });
+    this.exactly = element(
+      "label",
+      { class: "exactly" },
+      this.exact,
+      element("span", {}, "To the frame ", element("small", {}, "encodes anew; else it begins at the key frame before")),
+    );
+    this.said = element("div", { class: "take-away-said", role: "status" });
+    this.save = element("button", { type: "submit" }, "Save");
+    this.title = element("h2", { id: "take-away-title" });
+    this.dialog = element(
+      "dialog",
+      { class: "take-away", "aria-labelledby": "take-away-title", onclose: () => this.request?.abort() },
+      element(
+        "form",
+        { method: "dialog", novalidate: true, onsubmit: (event) => this.#submit(event) },
+        element("div", { class: "head" }, this.title, this.#closing()),
+        this.times,
+        element("fieldset", { class: "forms", onchange: () => this.#chosen() }, element("legend", {}, "As"), FORMS.map(choice)),
+        this.exactly,
+        this.said,
+        element("div", { class: "tools" }, this.save),
+      ),
+    );
+    this.dialog.addEventListener("keydown", (event) => event.stopPropagation());
+    document.body.append(this.dialog);
+  }
+
+  /** Ask how these stretches are to be taken away. */
+  open(stretches, title) {
+    this.stretches = stretches;
+    this.title.textContent = `Take away ${title}`;
+    this.times.hidden = stretches.length !== 1;
+    if (stretches.length === 1) this.#showTimes(stretches[0]);
+    fill(this.said);
+    this.#chosen();
+    this.dialog.showModal();
+  }
+
+  #closing() {
+    const close = element("button", { class: "plain", type: "button", "aria-label": "Close" }, icon("close"));
+    close.addEventListener("click", () => this.dialog.close());
+    return close;
+  }
+
+  #showTimes(stretch) {
+    const { start_s, end_s } = widened(stretch);
+    this.start.input.value = written(start_s);
+    this.end.input.value = end_s === null ? "" : written(end_s);
+    this.end.input.placeholder = "the end";
+  }
+
+  #form() {
+    return this.dialog.querySelector("input[name=form]:checked").value;
+  }
+
+  #chosen() {
+    this.exactly.hidden = this.#form() !== "clip";
+  }
+
+  /** What is wanted, or null where a time is none, which is said. */
+  #wanted() {
+    const [start, end] = [seconds(this.start.input.value), seconds(this.end.input.value)];
+    if (this.stretches.length !== 1) return this.stretches.map(widened);
+    if (Number.isNaN(start) || Number.isNaN(end)) {
+      this.#say(["Write a time as 75.5, 1:15.5 or 1:02:03."], true);
+      (Number.isNaN(start) ? this.start : this.end).input.focus();
+      return null;
+    }
+    return [{ ...this.stretches[0], start_s: start ?? 0, end_s: end }];
+  }
+
+  async #submit(event) {
+    event.preventDefault();
+    const stretches = this.#wanted()?.map(({ clip_id, start_s, end_s }) => ({ clip_id, start_s, end_s }));
+    if (!stretches) return;
+    const request = (this.request = new AbortController());
+    this.save.disabled = true;
+    this.#say(["It is being made…"]);
+    try {
+      const title = new URLSearchParams(location.search).get("q")?.slice(0, 200) || "stretches";
+      const wanted = { form: this.#form(), stretches, exact: this.exact.checked, title };
+      const { file, name, sentences } = await takeAway(wanted, request.signal);
+      download(file, name);
+      this.#say([`${name} is saved.`, ...sentences]);
+    } catch (error) {
+      if (request.signal.aborted) return;
+      if (!(error instanceof ApiError)) throw error;
+      this.#say([error.message], true);
+    } finally {
+      this.save.disabled = false;
+    }
+  }
+
+  #say(sentences, wrong = false) {
+    this.said.classList.toggle("wrong", wrong);
+    fill(
+      this.said,
+      sentences.map((sentence) => element("p", { dir: "auto" }, sentence)),
+    );
+  }
+}
+
+function choice([form, name, about], place) {
+  const radio = element("input", { type: "radio", name: "form", value: form, checked: place === 0 });
+  return element("label", {}, radio, element("span", {}, name, " ", element("small", {}, about)));
+}
+
+function timeField(name, id) {
+  const input = element("input", { id, type: "text", inputmode: "decimal", autocomplete: "off", spellcheck: "false" });
+  return { input, label: element("label", {}, `${name} `, input) };
+}
+
+/** A stretch of at least LEAST_S; of a whole clip, its start is 0 and its end null. */
+function widened({ start_s, end_s, ...rest }) {
+  if (start_s === null || end_s === null) return { ...rest, start_s: start_s ?? 0, end_s };
+  const missing = Math.max(0, LEAST_S - (end_s - start_s));
+  const start = Math.max(0, start_s - missing / 2);
+  return { ...rest, start_s: start, end_s: Math.max(end_s, missing ? start + LEAST_S : end_s) };
+}
+
+/** 75.5 -> 1:15.500 */
+function written(time) {
+  const thousandths = Math.round(time * 1000);
+  const minutes = Math.floor(thousandths / 60000);
+  const rest = String(((thousandths % 60000) / 1000).toFixed(3)).padStart(6, "0");
+  return `${minutes}:${rest}`;
+}
+
+/** 1:15.5 -> 75.5; null for nothing, NaN for what is no time. */
+function seconds(text) {
+  if (!text.trim()) return null;
+  if (!/^(\d+:){0,2}\d+([.,]\d+)?$/.test(text.trim())) return NaN;
+  return text.trim().replace(",", ".").split(":").reduce((total, part) => 60 * total + Number(part), 0);
+}
+
+function download(file, name) {
+  const address = URL.createObjectURL(file);
+  const link = element("a", { href: address, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
+/** Add the buttons: on each card, in the player, in the bar of what is selected. */
+export function listenToTakeAway() {
+  const takeAwayDialog = new TakeAway();
+  addCardAction((stretch) =>
+    element(
+      "button",
+      {
+        class: "plain take-away-button",
+        type: "button",
+        "aria-label": `Take away ${stretch.name}`,
+        title: "Take away: video, lists for editors, subtitles",
+        onclick: () => takeAwayDialog.open([stretch], stretch.name),
+      },
+      icon("save"),
+      element("span", {}, "Take away"),
+    ),
+  );
+  const button = element("button", { class: "quiet", type: "button" }, icon("save"), "Take away");
+  button.addEventListener("click", () => takeAwayDialog.open(selected(), count(selected().length, "stretch", "stretches")));
+  byId("take-away").append(button);
+  onSelection((stretches) => (button.disabled = stretches.length === 0));
+}

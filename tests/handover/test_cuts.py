@@ -1,0 +1,215 @@
+"""Cuts of numbered films: which frames they hold, at which times, whatever the container and its groups of pictures."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+
+from evenreel.config import MediaLimits
+from evenreel.errors import MediaError
+from evenreel.handover.copying import formats_for
+from evenreel.handover.facts import FileFacts
+from evenreel.handover.reader import CutReader
+from tests.media_files import Film, gop, number_in, numbered_picture, write_film
+from tests.sound_files import Track, bursts, write_sound
+
+COUNT = 150
+GROUP = 24
+OPEN_GROUPS = ":open-gop=1:ref=3:b-adapt=0"
+FILMS = {
+    "plain.mp4": (Fraction(25), gop(GROUP)),
+    "ntsc.mp4": (Fraction(30000, 1001), gop(GROUP, b_frames=2)),
+    "film.mkv": (Fraction(24000, 1001), gop(GROUP, b_frames=3)),
+    "open.mp4": (Fraction(25), gop(GROUP, b_frames=3, more=OPEN_GROUPS)),
+    "open.ts": (Fraction(30000, 1001), gop(GROUP, b_frames=2, more=OPEN_GROUPS)),
+    "fast.mov": (Fraction(60000, 1001), gop(GROUP, b_frames=2)),
+    "endless.mkv": (Fraction(25), gop(1000, b_frames=1)),
+}
+RANDOM_CUTS = 21
+"""Cuts that the suite makes; `scripts/random_cuts.py` makes 200."""
+
+
+def film(folder: Path, name: str) -> Path:
+    path = folder / name
+    if not path.exists():
+        fps, options = FILMS[name]
+        write_film(path, Film(range(COUNT), time_base=1 / fps, options=options))
+    return path
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("films")
+
+
+def shown(path: Path) -> list[tuple[int, Fraction]]:
+    """Numbers of a file's frames and the times that they come on screen, from the first on."""
+    with av.open(str(path)) as container:
+        frames = list(container.decode(video=0))
+    assert not any(frame.is_corrupt for frame in frames)
+    times = [frame.pts * frame.time_base for frame in frames]
+    return [
+        (number_in(frame.to_ndarray(format="rgb24")), at - times[0]) for frame, at in zip(frames, times, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A cut: the file, and what was said of it."""
+
+    path: Path
+    said: dict[str, Any]
+
+
+def facts_of(path: Path, reader: CutReader) -> dict[str, Any]:
+    return next(iter(reader({"facts": str(path)})))[0]
+
+
+def cut(path: Path, start_s: Fraction, end_s: Fraction, *, exact: bool = False, out: Path | None = None) -> Cut:
+    reader, out = CutReader(asdict(MediaLimits())), out or path.with_suffix(".cut")
+    task = {"out": str(out), "stretch": [str(start_s), str(end_s)], "facts": facts_of(path, reader)}
+    kind = (
+        {"encode": str(path)} if exact else {"copy": str(path), "formats": formats_for(task["facts"]["container"], "")}
+    )
+    *_, (said, _) = reader({**task, **kind})
+    return Cut(out, said)
+
+
+def check_cut(made: Cut, wanted: range, fps: Fraction, group: int) -> None:
+    """It holds all frames that are wanted, in a row, and at most one group more than these."""
+    numbers, times = zip(*shown(made.path), strict=True)
+    assert set(wanted) <= set(numbers)
+    assert numbers[0] <= wanted[0]
+    whole = [number for number in numbers if number <= wanted[-1]]
+    assert whole == list(range(numbers[0], wanted[-1] + 1)), "no frame is missing or comes twice"
+    assert len(numbers) - len(wanted) <= group
+    for number, at in zip(numbers, times, strict=True):
+        assert abs(at - (number - numbers[0]) / fps) <= Fraction(1, 900), (
+            "a millisecond, where a container counts in these"
+        )
+
+
+@pytest.mark.parametrize("number", range(RANDOM_CUTS))
+def test_a_random_cut_holds_the_stretch_and_at_most_a_group_more(films: Path, tmp_path: Path, number: int) -> None:
+    draw = random.Random(number)
+    name = list(FILMS)[number % len(FILMS)]
+    fps, group = FILMS[name][0], COUNT if name.startswith("endless") else GROUP
+    first = draw.randrange(COUNT - 1)
+    wanted = range(first, draw.randrange(first + 1, min(COUNT, first + 60) + 1))
+    made = cut(film(films, name), wanted.start / fps, wanted.stop / fps, out=tmp_path / "cut")
+    check_cut(made, wanted, fps, group)
+    assert abs(Fraction(made.said["starts_s"]) - shown(made.path)[0][0] / fps) < Fraction(1, 900)
+
+
+@pytest.mark.parametrize("name", FILMS)
+def test_an_exact_cut_holds_the_frames_of_the_stretch_and_no_other(films: Path, tmp_path: Path, name: str) -> None:
+    fps, wanted = FILMS[name][0], range(37, 61)
+    made = cut(film(films, name), wanted.start / fps, wanted.stop / fps, exact=True, out=tmp_path / "cut")
+    assert [(number, round(at * fps)) for number, at in shown(made.path)] == [(k, k - 37) for k in wanted]
+    assert (made.said["format"], made.said["starts_s"]) == ("mp4", pytest.approx(float(37 / fps)))
+
+
+def test_a_stretch_within_one_frame_gives_that_frame(films: Path, tmp_path: Path) -> None:
+    path = film(films, "plain.mp4")
+    made = cut(path, Fraction(1.01), Fraction(1.02), exact=True, out=tmp_path / "cut")
+    assert [number for number, _ in shown(made.path)] == [25]
+
+
+def test_what_a_format_cannot_hold_is_put_into_matroska(tmp_path: Path) -> None:
+    path = write_film(tmp_path / "a.mkv", Film(range(50), codec="libvpx", time_base=Fraction(1, 25)))
+    reader = CutReader(asdict(MediaLimits()))
+    task = {"copy": str(path), "out": str(tmp_path / "o"), "stretch": ["1/2", "3/2"], "facts": facts_of(path, reader)}
+    *_, (said, _) = reader({**task, "formats": ["mp4", "matroska"]})
+    assert said["format"] == "matroska"
+    assert {number for number, _ in shown(tmp_path / "o")} >= set(range(13, 37))
+
+
+def test_a_container_without_times_is_encoded_anew_and_says_so(tmp_path: Path) -> None:
+    path = write_film(tmp_path / "a.avi", Film(range(60), time_base=Fraction(1, 25), options=gop(12)))
+    made = cut(path, Fraction(30, 25), Fraction(40, 25))
+    assert made.said["why"] == "its container does not say when pictures are shown"
+    assert [number for number, _ in shown(made.path)] == list(range(30, 40))
+
+
+def test_recordings_joined_end_to_end_are_encoded_anew(tmp_path: Path) -> None:
+    """The second one's timestamps begin anew, so a packet's own say not where it is."""
+    path, parts = tmp_path / "joined.ts", []
+    for number in range(2):
+        pictures = [numbered_picture(100 * number + k) for k in range(75)]
+        film = Film(range(75), time_base=Fraction(1, 25), options=gop(25))
+        parts.append(write_film(tmp_path / f"{number}.ts", film, pictures).read_bytes())
+    path.write_bytes(b"".join(parts))
+    made = cut(path, Fraction(110, 25), Fraction(120, 25))
+    assert made.said["why"] == "its timestamps step back on the way"
+    assert [number for number, _ in shown(made.path)] == list(range(135, 145))
+    before = cut(path, Fraction(30, 25), Fraction(40, 25), out=tmp_path / "before")
+    assert "why" not in before.said
+    assert [number for number, _ in shown(before.path)] == list(range(25, 40))
+
+
+def test_a_film_of_varying_rate_is_cut_by_its_times(tmp_path: Path) -> None:
+    times, at = [], 0
+    for number in range(100):
+        times.append(at)
+        at += 20 if number % 3 else 70
+    path = write_film(tmp_path / "phone.mp4", Film(times, options=gop(10)))
+    reader = CutReader(asdict(MediaLimits()))
+    facts = FileFacts.from_json(facts_of(path, reader))
+    assert "frame rate varies" in facts.note
+    start_s, end_s = Fraction(times[44], 1000), Fraction(times[57], 1000)
+    copied = [number for number, _ in shown(cut(path, start_s, end_s, out=tmp_path / "copied").path)]
+    assert copied == list(range(40, 57))
+    exact = shown(cut(path, start_s, end_s, exact=True, out=tmp_path / "exact").path)
+    assert [number for number, _ in exact] == list(range(44, 57))
+    assert [round(1000 * at) for _, at in exact] == [times[k] - times[44] for k in range(44, 57)]
+    with av.open(str(tmp_path / "exact")) as container:
+        assert container.duration == pytest.approx(float((end_s - start_s) * av.time_base), abs=1500)
+
+
+def test_a_rate_that_editors_do_not_know_is_kept_and_counted_at_one_that_they_do(tmp_path: Path) -> None:
+    path = write_film(tmp_path / "a.mp4", Film(range(60), time_base=Fraction(1, 12), options=gop(12)))
+    facts = FileFacts.from_json(facts_of(path, CutReader(asdict(MediaLimits()))))
+    assert (facts.fps, facts.own_fps, facts.frames(Fraction(1), Fraction(2))) == (24, 12, range(24, 48))
+    assert facts.note == "it has 12 frames a second, which editors do not know; they are counted at 24"
+    exact = shown(cut(path, Fraction(1), Fraction(2), exact=True).path)
+    assert exact == [(number, Fraction(number - 12, 12)) for number in range(12, 24)]
+
+
+def beeps(path: Path) -> list[float]:
+    """Times at which sound begins, on the clock of the pictures."""
+    with av.open(str(path)) as container:
+        first = min(frame.pts * frame.time_base for frame in container.decode(video=0))
+    with av.open(str(path)) as container:
+        rate = container.streams.audio[0].rate
+        parts = [(frame.pts * frame.time_base, frame.to_ndarray()[0]) for frame in container.decode(audio=0)]
+    loud = [float(at - first) + np.flatnonzero(np.abs(part) > 0.2) / rate for at, part in parts]
+    times = np.concatenate(loud)
+    return [float(times[0]), *(float(b) for a, b in itertools.pairwise(times) if b - a > 0.2)]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_sound_stays_with_its_pictures(tmp_path: Path, exact: bool) -> None:
+    path = tmp_path / "beeps.mp4"
+    write_sound(path, [Track(bursts([0.5, 1.5, 2.5, 3.5], 4.0))], pictures_s=4.0)
+    made = cut(path, Fraction(7, 5), Fraction(14, 5), exact=exact)
+    start_s = float(made.said["starts_s"])
+    expected = [at - start_s for at in (0.5, 1.5, 2.5) if at >= start_s]
+    assert beeps(made.path) == pytest.approx(expected, abs=0.05)
+
+
+def test_a_cut_that_cannot_be_written_is_one_sentence(films: Path, tmp_path: Path) -> None:
+    with pytest.raises(MediaError, match="its cut cannot be written"):
+        cut(film(films, "plain.mp4"), Fraction(1), Fraction(2), out=tmp_path / "nowhere" / "cut")
+    full = Path("/dev/full")
+    if full.exists():
+        for exact in (False, True):
+            with pytest.raises(MediaError, match=r"cannot be written \(no space left on device\); make room"):
+                cut(film(films, "plain.mp4"), Fraction(1), Fraction(2), exact=exact, out=full)

@@ -1,0 +1,91 @@
+"""Frame numbers and timecodes, against OpenTimelineIO's and against counting labels one by one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from fractions import Fraction
+
+import opentimelineio as otio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenreel.errors import UsageError
+from evenreel.handover.frames import STANDARD, FrameRate, drops_by_habit, editing_rate, is_steady, meant_rate
+
+RATES = [FrameRate(fps, drops_by_habit(fps)) for fps in STANDARD] + [FrameRate(fps) for fps in STANDARD]
+OF_A_DAY_AND_A_HALF = 130_000 * 60
+
+
+def labels(rate: FrameRate) -> Iterator[str]:
+    """All labels in order, without those that SMPTE ST 12-1 drops: by its words, one at a time."""
+    dropped = {30: 2, 60: 4}[rate.base] if rate.drop else 0
+    for minute, second, frame in itertools.product(range(25), range(60), range(rate.base)):
+        if second == 0 and frame < dropped and minute % 10:
+            continue
+        yield f"{minute // 60:02}:{minute % 60:02}:{second:02}{';' if rate.drop else ':'}{frame:02}"
+
+
+def labels_of_minutes(rate: FrameRate, minutes: int) -> Iterator[str]:
+    for label in labels(rate):
+        if int(label[:2]) * 60 + int(label[3:5]) >= minutes:
+            return
+        yield label
+
+
+@pytest.mark.parametrize("rate", RATES, ids=str)
+def test_frames_have_the_labels_that_counting_gives(rate: FrameRate) -> None:
+    counted = list(labels_of_minutes(rate, 22))
+    assert [rate.timecode(number) for number in range(len(counted))] == counted
+    assert [rate.frame_of(label) for label in counted] == list(range(len(counted)))
+
+
+@given(rate=st.sampled_from([rate for rate in RATES if rate.drop == drops_by_habit(rate.fps)]), data=st.data())
+def test_labels_are_those_of_opentimelineio(rate: FrameRate, data: st.DataObject) -> None:
+    frame = data.draw(st.integers(0, 24 * 3600 * 23))
+    theirs = otio.opentime.to_timecode(otio.opentime.RationalTime(frame, float(rate.fps)), float(rate.fps))
+    assert rate.timecode(frame) == theirs
+    assert rate.frame_of(theirs) == otio.opentime.from_timecode(theirs, float(rate.fps)).value == frame
+
+
+@given(rate=st.sampled_from(RATES), frame=st.integers(0, OF_A_DAY_AND_A_HALF))
+def test_a_frame_is_found_again_by_its_beginning_and_its_end(rate: FrameRate, frame: int) -> None:
+    begins_s, ends_s = Fraction(float(frame / rate.fps)), Fraction(float((frame + 1) / rate.fps))
+    assert rate.frame_at(begins_s) == frame
+    assert rate.frame_after(begins_s) == frame
+    assert rate.frame_at(ends_s - Fraction(1, 1000)) == frame
+    assert rate.frame_after(ends_s - Fraction(1, 1000)) == frame + 1
+
+
+@pytest.mark.parametrize("text", ["", "1:2", "00:60:00:00", "00:00:61:00", "00:00:00:25", "a" * 500, "00:00:00"])
+def test_what_is_no_timecode_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is no timecode of 25 frames a second; write HH:MM:SS:FF"):
+        FrameRate(Fraction(25)).frame_of(text)
+
+
+@pytest.mark.parametrize(
+    ("measured", "meant"),
+    [
+        *((Fraction(1000, 1001) * whole, Fraction(1000, 1001) * whole) for whole in (24, 30, 48, 60)),
+        (Fraction(23976, 1000), Fraction(24000, 1001)),
+        (Fraction(2997, 100), Fraction(30000, 1001)),
+        (Fraction(24), Fraction(24)),
+        (Fraction(30303, 1000), Fraction(30303, 1000)),
+        (Fraction(10), Fraction(10)),
+    ],
+)
+def test_the_rate_that_is_meant(measured: Fraction, meant: Fraction) -> None:
+    assert meant_rate(measured) == meant
+
+
+@given(fps=st.fractions(min_value=1, max_value=240, max_denominator=1001))
+def test_an_editor_knows_every_editing_rate(fps: Fraction) -> None:
+    assert editing_rate(fps) in STANDARD
+
+
+def test_milliseconds_are_steady_and_another_rate_is_not() -> None:
+    times = [round(number * 1000 * 1001 / 24000) for number in range(500)]
+    assert is_steady(times, Fraction(1, 1000), Fraction(24000, 1001))
+    assert not is_steady(times, Fraction(1, 1000), Fraction(25))
+    assert not is_steady([*times[:-1], times[-1] + 30], Fraction(1, 1000), Fraction(24000, 1001))

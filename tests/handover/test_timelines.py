@@ -1,0 +1,190 @@
+"""Lists for editors, read again by OpenTimelineIO: every time is the frame that it was."""
+
+from __future__ import annotations
+
+import random
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import opentimelineio as otio
+import pytest
+
+from evenreel.handover.facts import FileFacts
+from evenreel.handover.fcpxml import as_fcpxml
+from evenreel.handover.frames import FrameRate
+from evenreel.handover.picks import CheckedTake, Pick, Take, checked
+from evenreel.handover.timelines import as_edl, as_otio, of_one_rate
+
+RATES = {
+    "23.976": FrameRate(Fraction(24000, 1001)),
+    "24": FrameRate(Fraction(24)),
+    "25": FrameRate(Fraction(25)),
+    "29.97 df": FrameRate(Fraction(30000, 1001), drop=True),
+    "59.94": FrameRate(Fraction(60000, 1001), drop=True),
+    "29.97 ndf": FrameRate(Fraction(30000, 1001)),
+    "30": FrameRate(Fraction(30)),
+    "50": FrameRate(Fraction(50)),
+    "60": FrameRate(Fraction(60)),
+}
+HOURS = 3 * 3600
+Read = list[tuple[str, int, int]]
+"""Names, first frames by the file's timecode and numbers of frames of the clips of a timeline."""
+
+
+def facts(rate: FrameRate, timecode: str | None = None, sounds: int = 1) -> FileFacts:
+    length_s = Fraction(2 * HOURS)
+    return FileFacts(
+        rate.fps,
+        rate.fps,
+        True,
+        rate.drop,
+        timecode,
+        Fraction(0),
+        Fraction(1, 10**6),
+        length_s,
+        1920,
+        1080,
+        sounds,
+        "mp4",
+    )
+
+
+def take_of(name: str, its: FileFacts, frames: range) -> CheckedTake:
+    """A stretch of these frames, whose times are floats, as those of a search are."""
+    start_s, end_s = (float(number / its.fps) for number in (frames.start, frames.stop))
+    return checked(Take(Pick("0" * 32, start_s, end_s, {"words": ["ab"]}), f"/v/{name}", f"/v/{name}", name), its)
+
+
+def takes(rate: FrameRate, timecode: str | None) -> tuple[list[CheckedTake], Read]:
+    """Stretches at random, and ones at the minutes at which labels are dropped, with what is to be read."""
+    draw, its = random.Random(7), facts(rate, timecode)
+    minutes = [number * 60 * rate.base for number in (1, 2, 9, 10, 11, 60)]
+    firsts = [draw.randrange(HOURS * rate.base // 2) for _ in range(60)] + [
+        one + k for one in minutes for k in (-1, 0, 1)
+    ]
+    stretches = [range(first, first + draw.randrange(1, 5000)) for first in firsts]
+    first = its.first_frame
+    names = [f"tram {number % 7}.mp4" for number in range(len(stretches))]
+    made = [take_of(name, its, frames) for name, frames in zip(names, stretches, strict=True)]
+    return made, [(name, first + frames.start, len(frames)) for name, frames in zip(names, stretches, strict=True)]
+
+
+def read_otio(text: str, rate: FrameRate) -> Read:
+    return _clips(otio.adapters.read_from_string(text, "otio_json"), float(rate.fps))
+
+
+def read_edl(text: str, rate: FrameRate) -> Read:
+    labels = float(rate.fps) if rate.drop else float(rate.base)
+    return _clips(otio.adapters.read_from_string(text, "cmx_3600", rate=labels), labels)
+
+
+def read_fcpxml(text: str, rate: FrameRate) -> Read:
+    return _clips(otio.adapters.read_from_string(text, "fcpx_xml"), float(rate.fps))
+
+
+def _clips(timeline: otio.schema.Timeline, rate: float) -> Read:
+    found = []
+    for clip in timeline.video_tracks()[0]:
+        assert isinstance(clip, otio.schema.Clip)
+        assert clip.source_range.start_time.rate == pytest.approx(rate, rel=1e-9)
+        found.append((clip.name, clip.source_range.start_time.value, clip.source_range.duration.value))
+    return found
+
+
+@pytest.fixture
+def exact_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The FCPXML adapter with its two conversions in rationals; its own (1.0.0) cut 29.97 frames a second to 29."""
+
+    adapter = otio.adapters.from_name("fcpx_xml").module()
+
+    def rate_of(self: Any, format_id: str) -> Fraction:
+        total, rate = self._format_frame_duration(format_id)
+        return Fraction(int(rate), int(total))
+
+    def time_of(text: str | None, fps: Fraction) -> otio.opentime.RationalTime:
+        frames = Fraction((text or "0s").rstrip("s")) * fps
+        assert frames.denominator == 1, f"{text} is between two frames"
+        return otio.opentime.RationalTime(int(frames), float(fps))
+
+    def number_of(self: Any, text: str | None, format_id: str) -> int:
+        return int(time_of(text, rate_of(self, format_id)).value)
+
+    monkeypatch.setattr(adapter, "to_rational_time", time_of)
+    monkeypatch.setattr(adapter.FcpxXml, "_format_frame_rate", rate_of)
+    monkeypatch.setattr(adapter.FcpxXml, "_number_of_frames", number_of)
+
+
+FORMS: dict[str, tuple[Callable[[Sequence[CheckedTake], str], str], Callable[[str, FrameRate], Read]]] = {
+    "otio": (as_otio, read_otio),
+    "edl": (as_edl, read_edl),
+    "fcpxml": (as_fcpxml, read_fcpxml),
+}
+
+
+@pytest.mark.usefixtures("exact_adapter")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("timecode", [None, "01:00:00:00"])
+@pytest.mark.parametrize("name", RATES)
+def test_a_list_is_read_again_to_the_frame(form: str, name: str, timecode: str | None) -> None:
+    write, read = FORMS[form]
+    made, expected = takes(RATES[name], timecode)
+    assert read(write(made, "trams"), RATES[name]) == expected
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_the_records_of_an_edl_follow_one_another_and_its_head_says_how_labels_count(name: str) -> None:
+    rate = RATES[name]
+    made, expected = takes(rate, None)
+    lines = as_edl(made, "trams\n").splitlines()
+    assert lines[:2] == ["TITLE: trams\\n", f"FCM: {'' if rate.drop else 'NON-'}DROP FRAME"]
+    events = [line.split() for line in lines if line[:3].isdigit()]
+    at = 0
+    for event, (_, first, count) in zip(events, expected, strict=True):
+        assert event[-4:] == [
+            rate.timecode(first),
+            rate.timecode(first + count),
+            rate.timecode(at),
+            rate.timecode(at + count),
+        ]
+        at += count
+
+
+def test_reels_are_short_and_none_is_of_two_files() -> None:
+    its = facts(RATES["25"])
+    names = ["tram at night.mp4", "tram at noon.mp4", "東京.mp4", "大阪.mp4", "tram at night.mp4"]
+    lines = as_edl([take_of(name, its, range(25)) for name in names], "t").splitlines()
+    reels = [line.split()[1] for line in lines if line[:3].isdigit()]
+    assert reels == ["TRAMATNI", "TRAMATNO", "CLIP", "CLIP2", "TRAMATNI"]
+    assert "* FROM CLIP NAME:  東京.mp4" in lines
+
+
+def test_an_edl_has_one_rate_and_the_others_are_told_apart() -> None:
+    mixed = [take_of("a", facts(RATES["25"]), range(25)), take_of("b", facts(RATES["50"]), range(50))]
+    mixed.append(take_of("c", facts(RATES["25"]), range(25)))
+    fits, others = of_one_rate(mixed)
+    assert [take.take.name for take in fits] == ["a", "c"]
+    assert [take.take.name for take in others] == ["b"]
+
+
+def test_a_project_of_mixed_rates_holds_each_stretch_at_its_own_rate() -> None:
+    mixed = [take_of("a.mp4", facts(RATES["25"]), range(25, 50)) for _ in range(2)]
+    mixed.insert(1, take_of("b.mp4", facts(RATES["59.94"]), range(100, 161)))
+    root = ET.fromstring(as_fcpxml(mixed, "t <&>"))
+    clips = root.findall(".//asset-clip")
+    assert [clip.get("start") for clip in clips] == ["25/25s", "100100/60000s", "25/25s"]
+    assert [clip.get("duration") for clip in clips] == ["25/25s", "26/25s", "25/25s"]
+    assert [clip.get("offset") for clip in clips] == ["0s", "25/25s", "51/25s"]
+    assert (root.find("project").get("name"), root.find(".//sequence").get("duration")) == ("t <&>", "76/25s")
+    formats = {one.get("id"): one.get("frameDuration") for one in root.findall("./resources/format")}
+    assert [formats[clip.get("format")] for clip in clips] == ["1/25s", "1001/60000s", "1/25s"]
+
+
+def test_a_timeline_has_a_gap_where_a_film_is_silent() -> None:
+    made = [take_of("a.mp4", facts(RATES["25"]), range(25)), take_of("b.mp4", facts(RATES["25"], sounds=0), range(9))]
+    read = otio.adapters.read_from_string(as_otio(made, "t"), "otio_json")
+    pictures, sound = read.tracks
+    assert [type(item).__name__ for item in sound] == ["Clip", "Gap"]
+    assert [item.duration().value for item in sound] == [item.duration().value for item in pictures] == [25, 9]
+    assert pictures[0].media_reference.target_url == "file:///v/a.mp4"

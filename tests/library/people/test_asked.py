@@ -1,0 +1,166 @@
+"""People in searches: `person:` in a query, the column `people` of filters, and its facet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenreel import open_library
+from evenreel.errors import UsageError
+from evenreel.library import UnfinishedText
+from evenreel.library.people.asked import asked_people
+from evenreel.library.people.editing import name_person
+from evenreel.library.people.forgetting import forget_everyone, forget_person
+from evenreel.library.search.hits import SearchResult
+
+ADA, BOB, BOTH, NOBODY = {"ada_0", "ada_1", "ada_2", "both"}, {"bob_0", "bob_1", "both"}, {"both"}, {"nobody"}
+
+
+def found(result: SearchResult) -> set[str]:
+    return {Path(hit.path).stem for hit in result.hits}
+
+
+def search(library: Path, text: str, where: str | None = None) -> SearchResult:
+    with open_library(library) as opened:
+        return opened.search(text, 10, where)
+
+
+@pytest.mark.parametrize(
+    ("text", "clips"),
+    [
+        ('person:"Ada King"', ADA),
+        ("person:king", ADA),
+        ("PERSON: bob", BOB),
+        ('person:bob person:"ada king"', BOTH),
+        ('a red square person:"Ada King"', ADA),
+        ("person:bob a red square", BOB),
+        ('person:bob "both"', BOTH),
+    ],
+)
+def test_clips_are_those_that_everybody_named_is_in(made: Path, text: str, clips: set[str]) -> None:
+    assert found(search(made / "library", text)) == clips
+
+
+def test_a_search_for_a_person_alone_lists_clips_by_faces_with_the_moments_of_these(made: Path) -> None:
+    result = search(made / "library", "person:bob", "name != 'bob_1.mp4'")
+    assert [Path(hit.path).stem for hit in result.hits] == ["bob_0", "both"]
+    assert [[(one.start_s, one.end_s) for one in hit.moments] for hit in result.hits] == [[(0.0, 2.0)], [(0.0, 0.0)]]
+    assert result.state is None
+    json.dumps(result.to_json(), allow_nan=False)
+    with open_library(made / "library", vision=False) as opened:
+        assert len(opened.search("person:bob", 1).hits) == 1
+        with pytest.raises(UsageError, match="The number of results is 0"):
+            opened.search("person:bob", 0)
+
+
+def test_moments_far_apart_are_stretches_of_their_own() -> None:
+    from evenreel.library.people.asked import _stretches
+
+    times = [(0.0, 0.91), (1.0, 0.99), (20.0, 0.95), (40.0, 0.92), (41.0, 0.93), (42.0, 0.94), (60.0, 0.9)]
+    assert [(one.time_s, one.start_s, one.end_s, one.score) for one in _stretches(times)] == [
+        (1.0, 0.0, 1.0, 0.99),
+        (20.0, 20.0, 20.0, 0.95),
+        (42.0, 40.0, 42.0, 0.94),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("where", "clips"),
+    [
+        ("people = 'Bob'", BOB),
+        ("people != 'Bob'", (ADA | NOBODY) - BOTH),
+        ("people is null", NOBODY),
+        ("people is not null", ADA | BOB),
+        ("people in ('Bob', 'Ada King')", ADA | BOB),
+        ("people not in ('Bob')", (ADA | NOBODY) - BOTH),
+        ("people like 'ada%'", ADA),
+        ("people not like 'ada%'", (BOB | NOBODY) - BOTH),
+        ("people = 'Bob' and people = 'Ada King'", BOTH),
+        ("people = 'Zoe'", set()),
+        ("people = 'Bob' or name = 'nobody.mp4'", BOB | NOBODY),
+    ],
+)
+def test_people_are_a_column_of_filters(made: Path, where: str, clips: set[str]) -> None:
+    with open_library(made / "library", vision=False) as opened:
+        assert {Path(clip.path).stem for clip in opened.browse(where).clips} == clips
+        assert found(opened.search("mp4", 10, where)) <= clips
+
+
+def test_a_filter_cannot_order_people(made: Path) -> None:
+    with open_library(made / "library", vision=False) as opened:
+        for where in ("people > 'A'", "people between 'A' and 'B'"):
+            with pytest.raises(UsageError, match="A clip has several people, which have no order"):
+                opened.browse(where)
+
+
+def test_the_facet_counts_the_clips_of_each_name(made: Path) -> None:
+    with open_library(made / "library", vision=False) as opened:
+        (facet,) = [one for one in opened.facets() if one.column == "people"]
+    assert [(one.value, one.clips) for one in facet.values] == [("Ada King", 4), ("Bob", 3)]
+
+
+def test_an_open_library_sees_new_names_and_forgets_old_ones(library: Path) -> None:
+    with open_library(library) as opened:
+        assert found(opened.search("person:bob")) == BOB
+        assert found(opened.search("square", 10, "people = 'Bob'")) == BOB
+        name_person(library, "Bob", "Robert")
+        assert found(opened.search("square", 10, "people = 'Bob'")) == set()
+        assert found(opened.search("person:robert square")) == BOB
+        forget_person(library, "Robert")
+        with pytest.raises(UsageError, match="Nobody is called 'robert'"):
+            opened.search("person:robert square")
+        forget_everyone(library)
+        with pytest.raises(UsageError, match="knows no people"):
+            opened.search("person:robert")
+        with pytest.raises(UsageError, match="no people with names to filter by"):
+            opened.browse("people = 'Robert'")
+        assert not [one for one in opened.facets() if one.column == "people"]
+
+
+@pytest.mark.parametrize("text", ["person:", "a dog person:", 'person:""', 'person:" "'])
+def test_a_name_must_follow(made: Path, text: str) -> None:
+    with pytest.raises(UsageError, match="Nothing follows person:"):
+        search(made / "library", text)
+
+
+def test_an_ambiguous_name_is_asked_back(library: Path) -> None:
+    name_person(library, "Bob", "Bob King")
+    with pytest.raises(UsageError, match=r'king may be Ada King, or Bob King; .*person:"Ada King"'):
+        search(library, "person:king")
+
+
+def test_a_name_that_is_typed_may_be_cut(made: Path) -> None:
+    assert found(search(made / "library", UnfinishedText("person:ad"))) == ADA
+    with pytest.raises(UsageError, match="Nobody is called 'ad'"):
+        search(made / "library", "person:ad")
+
+
+@pytest.mark.parametrize("text", ['"person: of interest"', "a salesperson: tall", "people at a harbour"])
+def test_a_sentence_that_asks_for_nobody_is_left_as_it_is(text: str) -> None:
+    assert asked_people(text) is None
+
+
+@given(
+    st.lists(st.from_regex(r"[a-z]+( [a-z]+)?", fullmatch=True), min_size=1, max_size=3), st.text("ab :", max_size=8)
+)
+def test_names_in_quotes_are_taken_out_wherever_they_stand(names: list[str], rest: str) -> None:
+    asked = asked_people(" ".join([*(f'person:"{name}"' for name in names), rest]))
+    assert asked is not None
+    assert asked.names == tuple(names)
+    assert asked.rest == " ".join(rest.split())
+
+
+@pytest.mark.parametrize(
+    "name", ["O'Neil", "a--b", "/* x */", "50% _", "Zoë 😀 李", "x'; DROP TABLE faces; --", "\\'", "{}", "?"]
+)
+def test_whatever_a_name_holds_it_is_found_by(library: Path, name: str) -> None:
+    name_person(library, "Bob", name)
+    with open_library(library, vision=False) as opened:
+        assert found(opened.search(f'person:"{name.upper()}"')) == BOB
+        assert found(opened.search(f'person:"{name}" mp4')) == BOB
+        (facet,) = [one for one in opened.facets() if one.column == "people"]
+        assert {one.value for one in facet.values} == {"Ada King", name}

@@ -1,0 +1,171 @@
+"""Takes of one clip in a result: their distance against a slow loop, what folds, and what a fold never loses."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from evenreel.library.search.folding import (
+    MOST_ASKED,
+    NEIGHBOURS,
+    OF_ANY_TWO,
+    ClipStretch,
+    TakeFolder,
+    distance,
+    measure_farthest,
+    search_folded,
+)
+from evenreel.library.search.hits import Hit, MomentHit, SearchResult
+from evenreel.library.search.searcher import Searcher
+from evenreel.types import FloatArray
+from tests.library.fakes import Library, encode, finish
+
+LENGTHS = st.integers(1, 9)
+
+
+def clip(rows: FloatArray, best: int | None = None) -> ClipStretch:
+    return ClipStretch(rows / np.linalg.norm(rows, axis=1, keepdims=True), best)
+
+
+def clips(data: st.DataObject, count: int) -> ClipStretch:
+    numbers = st.floats(-1, 1, width=16).filter(lambda number: abs(number) > 1e-2)
+    return clip(data.draw(arrays(np.float32, (count, 4), elements=numbers)))
+
+
+def slow(one: ClipStretch, other: ClipStretch) -> float:
+    """The definition, moment by moment."""
+    short, long = sorted((one.vectors, other.vectors), key=len)
+    best = -np.inf
+    for shift in range(len(long) - len(short) + 1):
+        total = 0.0
+        for at, vector in enumerate(short):
+            near = [at + shift + step for step in (-1, 0, 1) if 0 <= at + shift + step < len(long)]
+            total += max(float(vector @ long[place]) for place in near)
+        best = max(best, total / len(short))
+    return 1 - best
+
+
+@given(data=st.data(), first=LENGTHS, second=LENGTHS)
+@settings(max_examples=80, deadline=None)
+def test_the_distance_is_that_of_its_definition(data: st.DataObject, first: int, second: int) -> None:
+    one, other = clips(data, first), clips(data, second)
+    assert distance(one, other) == pytest.approx(slow(one, other), abs=1e-5)
+    if first != second:
+        assert distance(one, other) == pytest.approx(distance(other, one), abs=1e-6)
+    assert distance(one, one) == pytest.approx(0, abs=1e-5)
+
+
+@given(data=st.data(), length=st.integers(2, 9))
+@settings(max_examples=40, deadline=None)
+def test_a_part_of_a_clip_is_no_distance_away(data: st.DataObject, length: int) -> None:
+    whole = clips(data, length)
+    start = data.draw(st.integers(0, length - 1))
+    end = data.draw(st.integers(start + 1, length))
+    assert distance(ClipStretch(whole.vectors[start:end], None), whole) == pytest.approx(0, abs=1e-5)
+
+
+def test_a_long_film_found_for_another_part_is_no_take_of_an_excerpt() -> None:
+    film = np.eye(12, dtype=np.float32)
+    excerpt = clip(film[2:4])
+    assert distance(excerpt, clip(film, best=3)) == pytest.approx(0)
+    assert distance(excerpt, clip(film, best=9)) == float("inf")
+    assert distance(excerpt, clip(film)) == pytest.approx(0)
+
+
+@pytest.fixture
+def takes(tmp_path: Path) -> Searcher:
+    """Six different clips whose moments drift, and two takes of the first."""
+    made = Library(tmp_path)
+    seen = {
+        f"c{number}": [f"thing{number} place{number} shape{number} step{number}{step}" for step in range(5)]
+        for number in range(6)
+    }
+    seen["c0 cut"] = seen["c0"][1:4]
+    seen["c0 again"] = [*seen["c0"][:4], "thing0 place0 shape0 another"]
+    for clip_id, frames in seen.items():
+        made.add_clip(clip_id, frames, duration_s=float(len(frames)))
+        made.add_file(f"/v/{clip_id}.mp4", clip_id)
+    return finish(made)
+
+
+def result_of(*clip_ids: str) -> SearchResult:
+    hits = [
+        Hit(one, f"/v/{one}.mp4", 1.0, "fits", None, 0.0, {"seen": 0.5}, (MomentHit(1.5, 1.0, 2.0, 0.5),), (), 5.0)
+        for one in clip_ids
+    ]
+    return SearchResult("thing", tuple(hits), "fits", fit=len(hits))
+
+
+def folded_ids(result: SearchResult) -> dict[str, list[str]]:
+    return {hit.clip_id: [one.clip_id for one in hit.folded] for hit in result.hits}
+
+
+def test_takes_fold_under_the_best_of_them_in_every_order(takes: Searcher) -> None:
+    for order in itertools.permutations(("c0", "c0 cut", "c0 again", "c1")):
+        found = takes.read(lambda opened, ids=order: TakeFolder().fold(opened, result_of(*ids)))  # type: ignore[misc]
+        head, *under = (one for one in order if one != "c1")
+        assert folded_ids(found) == {head: under, "c1": []}
+        assert found.fit == 4
+
+
+def test_nothing_is_lost_and_different_clips_stay(takes: Searcher) -> None:
+    ids = ["c3", "c0", "c1", "c0 cut", "c2", "c5", "c0 again", "c4", "nobody"]
+    found = takes.read(lambda opened: TakeFolder().fold(opened, result_of(*ids)))
+    heads, under = [hit.clip_id for hit in found.hits], [one.clip_id for hit in found.hits for one in hit.folded]
+    assert heads == ["c3", "c0", "c1", "c2", "c5", "c4", "nobody"]
+    assert under == ["c0 cut", "c0 again"]
+    assert all(0 <= one.distance < 0.1 and one.time_s == 1.5 for hit in found.hits for one in hit.folded)
+
+
+@pytest.mark.parametrize(("kept", "bound"), [(3, True), (16, False)])
+def test_how_far_takes_may_be_is_measured_in_the_library(tmp_path: Path, kept: int, bound: bool) -> None:
+    """Words that stay from moment to moment: few, so that clips drift far, or many."""
+    made, frames = Library(tmp_path), []
+    for number in range(6):
+        still = " ".join(f"word{number}{place}" for place in range(kept))
+        seen = [f"{still} step{number}{step}" for step in range(5)]
+        made.add_clip(f"c{number}", seen)
+        made.add_file(f"/v/{number}.mp4", f"c{number}")
+        frames.append(np.stack([encode(one) for one in seen]))
+    found = finish(made).read(lambda opened: measure_farthest(opened.gallery, opened.vectors))
+    steps = [1 - float(a @ b) for rows in frames for a, b in itertools.pairwise(rows)]
+    half = [slow(clip(frames[at]), clip(frames[(at + 3) % 6])) for at in range(6)]
+    usual, most = float(np.quantile(steps, NEIGHBOURS)), OF_ANY_TWO * float(np.median(half))
+    assert (most < usual) == bound
+    assert found == pytest.approx(min(usual, most), abs=1e-3)
+
+
+def test_a_library_without_pictures_or_with_one_clip_folds_nothing(tmp_path: Path) -> None:
+    made = Library(tmp_path)
+    made.add_clip("a", ["red bus"])
+    made.add_clip("b")
+    for name in "ab":
+        made.add_file(f"/v/{name}.mp4", name)
+    found = finish(made).read(lambda opened: TakeFolder().fold(opened, result_of("a", "b", "a")))
+    assert folded_ids(found) == {"a": [], "b": []}
+
+
+@given(found=st.integers(0, 40), k=st.integers(1, 12), alike=st.integers(1, 6))
+@settings(max_examples=60, deadline=None)
+def test_so_many_different_clips_as_asked_for_where_there_are(found: int, k: int, alike: int) -> None:
+    """Every `alike` hits in order are takes of the first of them."""
+    asked = []
+
+    def search(most: int) -> SearchResult:
+        asked.append(most)
+        return result_of(*(f"c{number:02}" for number in range(min(most, found))))
+
+    def fold(result: SearchResult) -> SearchResult:
+        return replace(result, hits=result.hits[::alike])
+
+    shown = search_folded(search, k, fold)
+    assert max(asked) <= MOST_ASKED * k
+    enough = min(-(-found // alike), -(-MOST_ASKED * k // alike), k)
+    assert [hit.clip_id for hit in shown.hits] == [f"c{number * alike:02}" for number in range(enough)]

@@ -1,0 +1,342 @@
+"""Adding folders over the API: found while it goes on, paused, gone on with, refused in a sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from evenreel.errors import UsageError
+from evenreel.library import open_library, verify
+from evenreel.library.store.filesystem import library_lock
+from evenreel.server import ServeSettings
+from evenreel.server.adding import adder
+from evenreel.server.adding.adder import NOTE, Adder
+from evenreel.server.adding.places import HomeFolders
+from evenreel.server.adding.run import RunOrder
+from tests.server.adding.conftest import NewHome
+from tests.server.conftest import wait_until
+
+ADD: dict[str, Any] = {"action": "start", "folder": "Videos", "model": "builtin"}
+
+
+def state(visitor: TestClient) -> dict[str, Any]:
+    answer = visitor.get("/api/v1/indexing")
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def order(visitor: TestClient, status: int = 200, **what: object) -> dict[str, Any]:
+    answer = visitor.post("/api/v1/indexing", json=what)
+    assert answer.status_code == status, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def until(visitor: TestClient, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    wait_until(lambda: holds(state(visitor)))
+    return state(visitor)
+
+
+def ended(visitor: TestClient) -> dict[str, Any]:
+    return until(visitor, lambda told: told["state"] not in {"running", "pausing"})
+
+
+def clips(visitor: TestClient) -> int:
+    held: int = visitor.get("/api/v1/stats").json()["clips"]
+    return held
+
+
+def test_results_appear_while_it_goes_on_and_it_can_be_paused(here: TestClient, new_home: NewHome) -> None:
+    assert [choice["name"] for choice in state(here)["models"]] == ["default", "fast", "words", "builtin"]
+    begun = order(here, **ADD)
+    assert (begun["state"], begun["folders"]) == ("running", ["Videos"])
+    told = until(here, lambda told: told["done"] >= 1)
+    assert (told["state"], told["stage"], told["total"]) == ("running", "reading pictures and words", 3)
+    assert told["file"] in {"star.mp4", "heart.mp4", "cross.mp4"}
+    assert 1 <= clips(here) < 3  # the others wait at the gate
+    wait_until(lambda: here.get("/api/v1/health").json()["model"] == "ready")
+    assert here.get("/api/v1/search?q=a+star").json()["hits"]
+
+    assert order(here, 400, **ADD)["detail"].startswith("Videos are being added already")
+    assert order(here, action="pause")["state"] == "pausing"
+    assert ended(here)["state"] == "paused"
+    kept = clips(here)
+    assert 1 <= kept < 3
+    with library_lock(new_home.library):  # free for others meanwhile
+        pass
+
+    new_home.gate.touch()
+    assert order(here, action="resume")["state"] == "running"
+    done = ended(here)
+    assert (done["state"], clips(here)) == ("done", 3)
+    assert done["sentence"] == f"{3 - kept} video{'s' if kept == 1 else ''} taken in."
+    assert not (new_home.library / NOTE).exists()
+    assert verify(new_home.library) == []
+    assert here.get("/api/v1/folders?inside=Videos/Trips").json()["added"]
+    assert state(here)["models"] == []
+
+
+def test_a_run_that_is_stopped_is_forgotten_and_keeps_what_it_has(here: TestClient, new_home: NewHome) -> None:
+    order(here, **ADD)
+    until(here, lambda told: told["done"] >= 1)
+    order(here, action="stop")
+    assert ended(here)["state"] == "idle"
+    assert not (new_home.library / NOTE).exists()
+    assert 1 <= clips(here) < 3
+    assert "Nothing was begun" in order(here, 400, action="resume")["detail"]
+    assert order(here, action="pause")["state"] == "idle"
+
+
+def test_a_run_goes_on_after_the_server_has_ended(new_home: NewHome) -> None:
+    with new_home.visitor() as visitor:
+        order(visitor, **ADD)
+        until(visitor, lambda told: told["done"] >= 1)
+    with library_lock(new_home.library), open_library(new_home.library, vision=False) as left:  # nobody writes any more
+        assert 1 <= left.stats().clips < 3
+    new_home.gate.touch()
+    with new_home.visitor() as visitor:
+        assert ended(visitor)["state"] == "done"
+        assert clips(visitor) == 3
+
+
+def test_a_run_ends_with_a_server_that_is_killed(new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kill is that of a process which holds the run's input: only its end of the pipe tells the run."""
+    with new_home.visitor() as visitor:
+        order(visitor, **ADD)
+        until(visitor, lambda told: told["done"] >= 1)
+        adding = _adder(visitor)
+        assert adding._run is not None and adding._run.process.stdin is not None
+        adding._run.process.stdin.close()
+        told = ended(visitor)
+    assert (told["state"], adder.BROKE) == ("failed", told["sentence"])
+    assert json.loads((new_home.library / NOTE).read_text())["state"] == "paused"
+
+
+def test_a_paused_run_waits_for_a_person(new_home: NewHome) -> None:
+    with new_home.visitor() as visitor:
+        order(visitor, **ADD)
+        order(visitor, action="pause")
+        assert ended(visitor)["state"] == "paused"
+    new_home.gate.touch()
+    with new_home.visitor() as visitor:
+        told = state(visitor)
+        assert (told["state"], told["folders"]) == ("paused", ["Videos"])
+        order(visitor, action="resume")
+        assert ended(visitor)["state"] == "done"
+
+
+def test_hazard_174_no_folder_is_added_twice_and_its_new_videos_are_found(
+    here: TestClient, new_home: NewHome, rendered: Path
+) -> None:
+    new_home.gate.touch()
+    order(here, **ADD)
+    assert ended(here)["sentence"] == "3 videos taken in."
+    for folder in ("Videos", "Videos/Trips"):
+        told = order(here, 400, action="start", folder=folder)
+        assert told["detail"].endswith("is in the library already; look for new videos in it instead of adding it.")
+    shutil.copyfile(rendered / "circle <b>.mp4", new_home.home / "Videos" / "more.mp4")
+    (new_home.home / "Videos" / "broken.mp4").write_text("no video")
+    order(here, action="start")
+    assert ended(here)["sentence"] == "1 video taken in; 1 file set aside (the view Library says why)."
+    assert "has its model already" in order(here, 400, action="start", model="fast")["detail"]
+
+
+def test_what_was_paused_is_done_with_the_next_folder(here: TestClient, new_home: NewHome) -> None:
+    (new_home.home / "Films").mkdir()
+    (new_home.home / "Videos" / "Trips" / "star.mp4").rename(new_home.home / "Films" / "star.mp4")
+    order(here, **ADD)
+    order(here, action="pause")
+    ended(here)
+    new_home.gate.touch()
+    assert order(here, action="start", folder="Films")["folders"] == ["Videos", "Films"]
+    assert ended(here)["state"] == "done"
+    assert clips(here) == 3
+
+
+def test_folders_are_watched_until_that_is_stopped(here: TestClient, new_home: NewHome, rendered: Path) -> None:
+    new_home.gate.touch()
+    order(here, **{**ADD, "action": "watch"})
+    told = until(here, lambda told: told["state"] == "watching")
+    assert (told["watches"], told["sentence"], clips(here)) == (True, "3 videos taken in.", 3)
+    (new_home.home / "Films").mkdir()
+    shutil.copyfile(rendered / "circle <b>.mp4", new_home.home / "Videos" / "new.mp4")
+    until(here, lambda told: clips(here) == 4)
+    until(here, lambda told: told["state"] == "watching")
+    (new_home.home / "Videos" / "new.mp4").rename(new_home.home / "Films" / "new.mp4")
+    told = order(here, action="start", folder="Films")  # the others stay watched
+    assert (told["state"], told["folders"], told["watches"]) == ("running", ["Videos", "Films"], True)
+    until(here, lambda told: told["state"] == "watching")
+    order(here, action="stop")
+    assert ended(here)["state"] == "idle"
+    assert clips(here) == 4
+    assert verify(new_home.library) == []
+
+
+def test_words_alone_need_no_model(here: TestClient, new_home: NewHome) -> None:
+    new_home.gate.touch()
+    order(here, action="start", folder="Videos/Trips", model="words")
+    assert ended(here)["state"] == "done"
+    assert here.get("/api/v1/stats").json()["model"] is None
+    assert here.get("/api/v1/search?q=harbour").json()["hits"]
+    order(here, action="start")
+    assert ended(here)["sentence"] == "Nothing is new."
+
+
+@pytest.mark.parametrize(
+    ("folder", "status", "sentence"),
+    [
+        ("Pictures", 404, "The folder Pictures is not there any more; choose another."),
+        ("Empty", 400, "There is no video in Empty; choose a folder that holds some."),
+        ("../..", 400, "../.. is no folder that can be added: choose one below your home folder."),
+        ("/etc", 400, "/etc is no folder that can be added: choose one below your home folder."),
+        (".library", 400, ".library is no folder that can be added: choose one below your home folder."),
+    ],
+)
+def test_hazard_174_folders_that_cannot_be_added(
+    here: TestClient, new_home: NewHome, folder: str, status: int, sentence: str
+) -> None:
+    (new_home.home / "Empty").mkdir()
+    assert order(here, status, action="start", folder=folder, model="builtin") == {"detail": sentence}
+    assert state(here)["state"] == "idle"
+
+
+def test_hazard_174_there_is_nothing_to_look_through_again(here: TestClient) -> None:
+    assert order(here, 400, action="start")["detail"].startswith("No folder of the library is there")
+    assert order(here, 400, action="start", folder="Videos", model="odd")["detail"].startswith("There is no choice odd")
+    assert order(here, 422, action="jump")["detail"].startswith("action:")
+
+
+def test_hazard_175_a_folder_that_vanishes_before_it_is_read(here: TestClient, new_home: NewHome) -> None:
+    order(here, **ADD)
+    order(here, action="pause")
+    assert ended(here)["state"] == "paused"
+    (new_home.home / "Videos").rename(new_home.home / "Films")
+    order(here, action="resume")
+    told = ended(here)
+    assert told["state"] == "failed" and told["sentence"].startswith(f"{new_home.home}/Videos does not exist")
+    order(here, 404, **ADD)
+
+
+def test_hazard_176_a_library_that_a_terminal_is_indexing(here: TestClient, new_home: NewHome) -> None:
+    new_home.gate.touch()
+    with library_lock(new_home.library):
+        order(here, **ADD)
+        told = ended(here)
+    assert told["state"] == "failed" and f"is being written by process {os.getpid()}" in told["sentence"]
+
+
+def test_hazard_177_a_full_disk(here: TestClient, new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> object:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(adder, "replacing", full)
+        told = order(here, 400, **ADD)
+    why = "no space left on device"
+    assert told["detail"] == f"The library's folder cannot be written ({why}); make room there, or make it writable."
+    assert state(here)["state"] == "idle"
+
+
+@pytest.mark.parametrize("note", ["{", "[]", '{"state": "running"}', '{"state": 1, "order": {"library": 1}}', "\0"])
+def test_hazard_178_a_note_that_cannot_be_understood(new_home: NewHome, note: str) -> None:
+    (new_home.library / NOTE).write_text(note)
+    with new_home.visitor() as visitor:
+        assert state(visitor)["state"] == "idle"
+
+
+@pytest.mark.parametrize(
+    "code", ["import sys; sys.exit('odd')", "print('{')", "print('[]')", "import os; os.abort()", "print('{\"x\": 1}')"]
+)
+def test_a_run_that_ends_without_a_word_says_so(new_home: NewHome, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adder, "COMMAND", (sys.executable, "-c", code))
+    adding = Adder(new_home.library, lambda: HomeFolders(new_home.home))
+    adding.start(RunOrder(str(new_home.library), (str(new_home.home / "Videos"),)))
+    wait_until(lambda: adding.state().state != "running")
+    assert (adding.state().state, adding.state().sentence) == ("failed", adder.BROKE)
+
+
+def test_a_run_that_does_not_end_is_killed(new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adder, "COMMAND", (sys.executable, "-c", "import time; time.sleep(600)"))
+    monkeypatch.setattr(adder, "PATIENCE_S", 0.1)
+    adding = Adder(new_home.library, lambda: HomeFolders(new_home.home))
+    told = RunOrder(str(new_home.library), (str(new_home.home / "Videos"),))
+    adding.start(told)
+    run = adding._run
+    adding.close()
+    assert run is not None and run.process.returncode == -signal.SIGKILL
+    with pytest.raises(UsageError):
+        adding.start(told)
+
+
+STRANGERS: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, int]]] = {
+    "the server is open to others": ({"host": "0.0.0.0", "token": "correct horse battery"}, {}, ("127.0.0.1", 1)),
+    "another name is allowed": ({"allowed_hosts": ("films.example",)}, {}, ("127.0.0.1", 1)),
+    "a proxy is trusted": ({"trusted_proxies": ("127.0.0.1",)}, {}, ("127.0.0.1", 1)),
+    "several processes serve": ({"workers": 2}, {}, ("127.0.0.1", 1)),
+    "a proxy has handed it on": ({}, {"x-forwarded-for": "10.0.0.7"}, ("127.0.0.1", 1)),
+    "a proxy says so": ({}, {"forwarded": "for=10.0.0.7"}, ("127.0.0.1", 1)),
+    "it comes from elsewhere": ({}, {}, ("10.0.0.7", 1)),
+}
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_hazard_179_nobody_adds_from_elsewhere(new_home: NewHome, stranger: str) -> None:
+    changes, headers, client = STRANGERS[stranger]
+    if "token" in changes:
+        headers = {"authorization": f"Bearer {changes['token']}"}
+    settings = ServeSettings(cache=new_home.home / ".cache", painters=1, **changes)
+    with new_home.visitor(settings, client) as visitor:
+        for answer in _every_address(visitor, headers):
+            assert answer.status_code == 403
+            assert answer.json()["detail"].startswith("Folders are added only at the machine")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.example"}, 400),
+        ({"origin": "http://evil.example", "sec-fetch-site": "cross-site"}, 403),
+        ({"authorization": "Bearer wrong token"}, 401),
+        ({}, 401),
+    ],
+)
+def test_hazard_179_host_origin_and_token_are_asked_for(
+    new_home: NewHome, headers: dict[str, str], status: int
+) -> None:
+    settings = ServeSettings(cache=new_home.home / ".cache", painters=1, token="correct horse battery")
+    with new_home.visitor(settings) as visitor:
+        assert [answer.status_code for answer in _every_address(visitor, headers)] == [status] * 3
+        right = {"authorization": "Bearer correct horse battery"}
+        assert visitor.get("/api/v1/folders", headers=right).status_code == 200
+
+
+def test_a_snapshot_is_only_read(new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.server.adding.routes.is_published", lambda _: True)
+    with new_home.visitor() as visitor:
+        assert not state(visitor)["can_add"]
+        assert order(visitor, 400, **ADD)["detail"].startswith("A published snapshot is only read")
+
+
+def _every_address(visitor: TestClient, headers: dict[str, str]) -> list[Any]:
+    return [
+        visitor.get("/api/v1/folders?inside=Videos", headers=headers),
+        visitor.get("/api/v1/indexing", headers=headers),
+        visitor.post("/api/v1/indexing", headers=headers, json=ADD),
+    ]
+
+
+def _adder(visitor: TestClient) -> Adder:
+    """The adder of a visitor's server."""
+    application: Any = visitor.app
+    found: Adder = application.state.adder
+    return found

@@ -1,0 +1,342 @@
+"""What an assistant is answered, asked by the SDK's own client: over a pipe by the real command, and over HTTP."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import av
+import httpx2
+import numpy as np
+import pytest
+from anyio.from_thread import start_blocking_portal
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult
+from PIL import Image
+
+from evenreel.config import IndexSettings
+from evenreel.library import index_folders, open_library
+from evenreel.server import ServeSettings
+from evenreel.server.assistants import asking
+from evenreel.server.assistants.asking import AskedLibrary
+from evenreel.server.assistants.tools import AssistantServer
+from tests.conftest import REPOSITORY
+from tests.server.conftest import Served, rendered, served
+
+__all__ = ["rendered", "served"]
+
+TOKEN = "correct horse battery"
+TOOLS = {"search", "open_moment", "similar", "transcript", "stats"}
+UNKNOWN = "0" * 32
+
+Call = Callable[[str, dict[str, Any]], CallToolResult]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "XDG_CACHE_HOME": str(folder), "OMP_NUM_THREADS": "1", "EVENREEL_TOKEN": TOKEN}
+
+
+@contextlib.contextmanager
+def http_command(library: Path) -> Iterator[str]:
+    """The command, answering over HTTP behind a token, and its address."""
+    command = [sys.executable, "-m", "evenreel", "mcp", "--http", "--port", "0", "--library", str(library)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(library.parent))
+    try:
+        assert process.stdout is not None
+        found = re.search(r"http://127\.0\.0\.1:\d+/mcp", process.stdout.readline())
+        assert found
+        yield found[0]
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+@contextlib.asynccontextmanager
+async def over_http(address: str) -> AsyncIterator[Client]:
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        Client(streamable_http_client(address, http_client=http)) as client,
+    ):
+        yield client
+
+
+def over_pipe(library: Path) -> Client:
+    """The command as the page tells assistants to start it."""
+    configured = written()[0]["mcpServers"]["evenreel"]
+    assert configured["command"] == "evenreel"
+    arguments = [
+        "-m",
+        "evenreel",
+        *(str(library) if word == "/home/me/library" else word for word in configured["args"]),
+    ]
+    command = StdioServerParameters(command=sys.executable, args=arguments, env=environment(library.parent))
+    return Client(stdio_client(command))
+
+
+def written() -> list[dict[str, Any]]:
+    """The configurations that the page on assistants shows."""
+    page = (REPOSITORY / "docs" / "programs.md").read_text("utf-8")
+    return [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)]
+
+
+@pytest.fixture(scope="module", params=["pipe", "http"])
+def client(request: pytest.FixtureRequest, served: Served) -> Iterator[tuple[Any, Client]]:
+    """A client of the command, and the portal to the loop that it lives in."""
+    with contextlib.ExitStack() as stack:
+        portal = stack.enter_context(start_blocking_portal())
+        if request.param == "pipe":
+            connected = over_pipe(served.library)
+        else:
+            connected = over_http(stack.enter_context(http_command(served.library)))
+        yield portal, stack.enter_context(portal.wrap_async_context_manager(connected))
+
+
+@pytest.fixture
+def call(client: tuple[Any, Client]) -> Call:
+    portal, connected = client
+    return lambda name, arguments: portal.call(connected.call_tool, name, arguments)
+
+
+def answer(call: Call, name: str, **arguments: object) -> dict[str, Any]:
+    done = call(name, arguments)
+    assert not done.is_error, done.content
+    assert done.structured_content is not None
+    return dict(done.structured_content)
+
+
+def refusal(done: CallToolResult) -> str:
+    assert done.is_error
+    (told,) = done.content
+    assert told.type == "text"
+    return told.text
+
+
+def test_every_tool_reads_and_says_what_it_answers_with(client: tuple[Any, Client]) -> None:
+    portal, connected = client
+    tools = portal.call(connected.list_tools).tools
+    assert {tool.name for tool in tools} == TOOLS
+    for tool in tools:
+        assert tool.annotations.read_only_hint and not tool.annotations.destructive_hint
+        assert tool.output_schema["type"] == "object" and tool.output_schema["properties"]
+        assert tool.description and "\n   " not in tool.description
+        assert all("description" in str(about) for about in tool.input_schema["properties"].values())
+
+
+def test_the_configurations_of_the_page_are_of_one_server() -> None:
+    desktop, code, http = (next(iter(one.values()))["evenreel"] for one in written())
+    assert (code["command"], code["args"]) == (desktop["command"], desktop["args"])
+    assert http["url"] == f"http://127.0.0.1:{ServeSettings().port}/mcp"
+
+
+def test_a_search_is_that_of_the_library(call: Call, served: Served) -> None:
+    found = answer(call, "search", query="a red star on a beach", k=3)
+    with open_library(served.library) as library:
+        wanted = library.search("a red star on a beach", k=3)
+    hits = found["answers"] + found["nearest_others"]
+    assert [hit["clip_id"] for hit in hits] == [hit.clip_id for hit in wanted.hits]
+    assert len(found["answers"]) == wanted.answering == 1
+    assert (found["answers"][0]["name"], found["answers"][0]["metadata"]) == ("star.mp4", {"source": "camera"})
+    best = wanted.hits[0].moments[0]
+    assert found["answers"][0]["moments"][0] == {"time_s": best.time_s, "start_s": best.start_s, "end_s": best.end_s}
+
+
+def test_words_on_screen_come_with_their_times(call: Call) -> None:
+    found = answer(call, "search", query='"harbour"', k=20)
+    assert len(found["answers"]) == 4
+    (sign,) = found["answers"][0]["on_screen"]
+    assert sign["text"] == "HARBOUR" and sign["start_s"] < sign["end_s"]
+    assert "on_screen" in found["answers"][0]["found_by"]
+
+
+def test_a_filter_of_the_facts_can_be_used(call: Call) -> None:
+    facts = answer(call, "stats")
+    (source,) = [hint for hint in facts["filters"] if hint["column"] == "source"]
+    assert source["values"][0] == "camera"
+    found = answer(call, "search", query="a shape", where=f"source = '{source['values'][0]}'")
+    names = {hit["name"] for hit in found["answers"] + found["nearest_others"]}
+    assert names == {"star.mp4", "heart.mp4"}
+
+
+def test_the_facts_are_those_of_the_library(call: Call, served: Served) -> None:
+    facts = answer(call, "stats")
+    with open_library(served.library) as library:
+        stats = library.stats()
+    assert (facts["clips"], facts["files"], facts["moments"]) == (stats.clips, stats.files, stats.moments)
+    assert (facts["set_aside"], facts["missing"], facts["vision"]) == (1, 0, True)
+    assert facts["hours"] == pytest.approx((3 + 4 + 5 + 6) / 3600, abs=1e-3)
+    assert str(served.videos) not in str(facts)
+
+
+def test_a_similar_clip_is_another_one(call: Call, served: Served) -> None:
+    star = answer(call, "search", query="star", k=1)["answers"][0]["clip_id"]
+    found = answer(call, "similar", clip_id=star, time_s=1.0, k=2)
+    with open_library(served.library) as library:
+        wanted = library.similar(star, 1.0, k=2)
+    assert [hit["clip_id"] for hit in found["answers"]] == [hit.clip_id for hit in wanted.hits]
+    assert star not in {hit["clip_id"] for hit in found["answers"]}
+
+
+def test_an_opened_moment_shows_the_picture_of_that_time(call: Call, served: Served) -> None:
+    star = answer(call, "search", query="star", k=1)["answers"][0]["clip_id"]
+    done = call("open_moment", {"clip_id": star, "time_s": 2.0, "width": 640})
+    text, image = done.content
+    assert text.type == "text" and image.type == "image" and image.mime_type == "image/jpeg"
+    shown = Image.open(io.BytesIO(base64.b64decode(image.data)))
+    with av.open(served.videos / "star.mp4") as video:
+        frames = {float(frame.time or 0): frame.to_image() for frame in video.decode(video=0)}
+    at = min(frames, key=lambda time: abs(time - 2.0))
+
+    def distance(time: float) -> float:
+        other = np.asarray(frames[time].resize(shown.size), float)
+        return float(np.abs(np.asarray(shown, float) - other).mean())
+
+    assert distance(at) < min(distance(0.0), 10.0)
+    assert done.structured_content is not None
+    assert done.structured_content["name"] == "star.mp4" and done.structured_content["no_picture"] is None
+    assert {sign["text"] for sign in done.structured_content["on_screen"]} == {"HARBOUR"}
+
+
+def test_a_time_past_the_end_is_the_end(call: Call) -> None:
+    star = answer(call, "search", query="star", k=1)["answers"][0]
+    opened = answer(call, "open_moment", clip_id=star["clip_id"], time_s=500)
+    assert opened["time_s"] == star["duration_s"]
+    assert opened["no_picture"] is None
+
+
+def test_a_clip_in_which_nobody_speaks(call: Call) -> None:
+    star = answer(call, "search", query="star", k=1)["answers"][0]["clip_id"]
+    assert answer(call, "transcript", clip_id=star) == {"clip_id": star, "sources": [], "goes_on_at_s": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "sentence"),
+    [
+        ("search", {}, "query: field required"),
+        ("search", {"query": "   "}, "The query is empty; "),
+        ("search", {"query": "x" * 2_001}, "query: string should have at most 2000 characters"),
+        ("search", {"query": ["a", "star"]}, "query: input should be a valid string"),
+        ("search", {"query": "star", "k": 21}, "k: input should be less than or equal to 20"),
+        ("search", {"query": "star", "limit": 3}, "search takes no 'limit'; it takes query, k, where."),
+        ("search", {"query": "star", "where": "a b c"}, "The filter 'a b c' cannot be read; "),
+        ("search", {"query": "𝄞" * 2_000, "where": "𝄞" * 4_000}, "The query and the filter are too long together; "),
+        ("similar", {"clip_id": "star.mp4"}, "clip_id: string should match pattern"),
+        ("similar", {"clip_id": UNKNOWN}, f"The library has no clip '{UNKNOWN}'"),
+        ("open_moment", {"clip_id": UNKNOWN}, f"The library has no clip '{UNKNOWN}'"),
+        ("open_moment", {"clip_id": UNKNOWN, "time_s": -1}, "time_s: input should be greater than or equal to 0"),
+        ("transcript", {"clip_id": UNKNOWN}, f"The library has no clip '{UNKNOWN}'"),
+        ("stats", {"of": "all"}, "stats takes no 'of'; it takes nothing."),
+        ("delete", {}, "Unknown tool: delete"),
+    ],
+)
+def test_what_is_asked_wrongly_costs_one_sentence(
+    call: Call, name: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    told = refusal(call(name, arguments))
+    assert told.startswith(sentence)
+    assert "\n" not in told and "Error" not in told and len(told) < 600
+    assert answer(call, "search", query="star", k=1)["answers"]
+
+
+@pytest.fixture(scope="module")
+def talking(rendered: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library of one clip with 130 subtitles of a hundredth of a second, two of them at the same time."""
+    folder = tmp_path_factory.mktemp("talking")
+    (folder / "videos").mkdir()
+    (folder / "videos" / "star.mp4").write_bytes((rendered / "star.mp4").read_bytes())
+    cues = [f"{n}\n00:00:{time_of(n)} --> 00:00:{time_of(n, 10)}\nline {n}\n" for n in range(130)]
+    (folder / "videos" / "star.srt").write_text("\n".join(cues), encoding="utf-8")
+    settings = IndexSettings(model="builtin", workers=1, read_text=False)
+    index_folders([folder / "videos"], folder / "library", settings)
+    return folder
+
+
+def time_of(cue: int, later_ms: int = 0) -> str:
+    start_ms = (cue - (cue == 100)) * 20 + later_ms  # the hundredth and the one before it begin together
+    return f"{start_ms // 1000:02}.{start_ms % 1000:03}".replace(".", ",")
+
+
+def in_process(library: Path, *calls: tuple[str, dict[str, Any]]) -> list[CallToolResult]:
+    """Results of a client of this process, one call after the other."""
+
+    async def ask() -> list[CallToolResult]:
+        asked = AskedLibrary(library, ServeSettings(cache=library.parent / "cache", painters=1))
+        async with asked.running(), Client(AssistantServer(asked)) as client:
+            return [await client.call_tool(name, arguments) for name, arguments in calls]
+
+    return anyio.run(ask)
+
+
+def clip_of(folder: Path) -> str:
+    with open_library(folder / "library", vision=False) as library:
+        return library.browse().clips[0].clip_id
+
+
+def test_a_long_transcript_comes_in_parts_that_tell_every_line_once(talking: Path) -> None:
+    clip = clip_of(talking)
+    (first,) = in_process(talking / "library", ("transcript", {"clip_id": clip}))
+    assert first.structured_content is not None
+    on = first.structured_content["goes_on_at_s"]
+    (second,) = in_process(talking / "library", ("transcript", {"clip_id": clip, "start_s": on}))
+    assert second.structured_content is not None
+    parts = [[line["text"] for line in one.structured_content["sources"][0]["lines"]] for one in (first, second)]  # type: ignore[index]
+    assert parts[0] + parts[1] == [f"line {n}" for n in range(130)]
+    assert len(parts[0]) == 99  # the two that begin together stay together
+    assert second.structured_content["goes_on_at_s"] is None
+
+
+def test_a_stretch_of_a_transcript(talking: Path) -> None:
+    asked = {"clip_id": clip_of(talking), "start_s": 1.0, "end_s": 1.06}
+    (part,) = in_process(talking / "library", ("transcript", asked))
+    assert part.structured_content is not None
+    (source,) = part.structured_content["sources"]
+    assert source["source"] == "sidecar"
+    assert [line["text"] for line in source["lines"]] == ["line 50", "line 51", "line 52"]
+
+
+def test_the_words_of_a_moment_are_told_though_its_file_is_gone(talking: Path) -> None:
+    clip, video = clip_of(talking), talking / "videos" / "star.mp4"
+    video.rename(talking / "elsewhere.mp4")
+    try:
+        (opened,) = in_process(talking / "library", ("open_moment", {"clip_id": clip, "time_s": 0.5, "width": 640}))
+    finally:
+        (talking / "elsewhere.mp4").rename(video)
+    assert [one.type for one in opened.content] == ["text"]
+    assert opened.structured_content is not None
+    assert opened.structured_content["no_picture"].startswith("The file is not there any more")
+    assert opened.structured_content["said"][0]["text"] == "line 0"
+
+
+def test_a_search_waits_while_the_model_is_loaded(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, waits = AskedLibrary(served.library, served.settings), []
+    answers = iter([503, 503, 200])
+
+    async def loading(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"retry-after", b"1")] if (status := next(answers)) == 503 else []
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    async def wait(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def ask() -> bytes:
+        async with httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(app=loading), base_url=asking.OWN_ADDRESS
+        ) as asked._client:
+            return await asked.get("/search")
+
+    monkeypatch.setattr(asking.anyio, "sleep", wait)
+    assert anyio.run(ask) == b"{}"
+    assert waits == [1.0, 1.0]

@@ -1,0 +1,203 @@
+"""`POST /api/v1/export`: one file of what is wanted, within limits; what cannot be taken is told."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import urllib.parse
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import av
+import httpx2
+import opentimelineio as otio
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+
+from evenreel.server import exports, make_app
+from evenreel.server.pictures import trim
+
+from .conftest import Served
+
+NOBODY = "0" * 32
+
+
+@pytest.fixture(scope="module")
+def visitor(served: Served) -> Iterator[TestClient]:
+    """A visitor of the served library, whose model need not be loaded."""
+    with TestClient(make_app(served.library, served.settings), base_url="http://127.0.0.1:8765") as visitor:
+        yield visitor
+
+
+@pytest.fixture(scope="module")
+def ids(visitor: TestClient) -> dict[str, str]:
+    files = visitor.get("/api/v1/files", params={"state": "indexed"}).json()["files"]
+    return {file["name"]: file["clip_id"] for file in files}
+
+
+def ask(visitor: TestClient, form: str, *stretches: tuple[str, float, float | None], **more: Any) -> httpx2.Response:
+    named = [{"clip_id": clip_id, "start_s": start_s, "end_s": end_s} for clip_id, start_s, end_s in stretches]
+    return visitor.post("/api/v1/export", json={"form": form, "stretches": named, **more})
+
+
+def notes_of(answer: httpx2.Response) -> list[str]:
+    found: list[str] = json.loads(urllib.parse.unquote(answer.headers.get("evenreel-notes", "[]")))
+    return found
+
+
+def length_s(content: bytes) -> float:
+    with closing(av.open(io.BytesIO(content))) as container:
+        return float(sum(1 for _ in container.decode(video=0)) / container.streams.video[0].average_rate)
+
+
+def test_a_cut_is_sent_to_be_saved(visitor: TestClient, ids: dict[str, str]) -> None:
+    answer = ask(visitor, "clip", (ids["star.mp4"], 1.0, 2.0), exact=True)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "video/mp4"
+    assert answer.headers["content-disposition"] == (
+        "attachment; filename*=utf-8''star%2000.00.01.000-00.00.02.000.mp4"
+    )
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert length_s(answer.content) == pytest.approx(1.0)
+    whole = ask(visitor, "clip", (ids["star.mp4"], 0.0, None))
+    assert length_s(whole.content) == pytest.approx(3.0)
+
+
+def test_several_files_come_as_one_and_what_is_left_out_is_told(visitor: TestClient, ids: dict[str, str]) -> None:
+    wanted = [(ids["star.mp4"], 1.0, 2.0), (ids["circle <b>.mp4"], 2.0, 3.0), (NOBODY, 0.0, 1.0)]
+    wanted += [(ids["star.mp4"], 50.0, 60.0), (ids["star.mp4"], 1.0, 1.0)]
+    answer = ask(visitor, "clip", *wanted, title="a/b ☃")
+    assert answer.headers["content-type"] == "application/zip"
+    assert urllib.parse.quote("a_b ☃.zip") in answer.headers["content-disposition"]
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        names = archive.namelist()
+        told = archive.read("notes.txt").decode()
+    assert names == ["star 00.00.01.000-00.00.02.000.mp4", "circle _b_ 00.00.02.000-00.00.03.000.mp4", "notes.txt"]
+    for sentence in ("has no clip", "is outside of the clip, which is 3.00 s long", "from 1 to 1 s is empty"):
+        assert sentence in told
+        assert any(sentence in one for one in notes_of(answer))
+
+
+def test_lists_name_files_from_the_indexed_folder_on(visitor: TestClient, ids: dict[str, str], served: Served) -> None:
+    stretches = ((ids["star.mp4"], 1.0, 2.0), (ids["heart.mp4"], 0.5, 2.5))
+    for form in ("edl", "fcpxml", "otio", "csv", "json"):
+        answer = ask(visitor, form, *stretches, title="trams")
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["content-disposition"] == f'attachment; filename="trams.{form}"'
+        assert str(served.videos.parent) not in answer.text
+        assert "star.mp4" in answer.text
+    clips = otio.adapters.read_from_string(ask(visitor, "otio", *stretches).text, "otio_json").video_tracks()[0]
+    fps = clips[0].source_range.duration.rate
+    assert [clip.source_range.duration.value / fps for clip in clips] == [1.0, 2.0]
+
+
+def test_a_sheet_shows_the_stills(visitor: TestClient, ids: dict[str, str]) -> None:
+    answer = ask(visitor, "sheet", *((clip_id, 1.0, 2.0) for clip_id in ids.values()))
+    picture = Image.open(io.BytesIO(answer.content))
+    assert picture.size == (1360, 296)
+    assert len(picture.resize((64, 64)).getcolors(4096) or ()) > 50, "more than paper and ink"
+
+
+def test_nothing_of_what_was_made_stays(visitor: TestClient, ids: dict[str, str], served: Served) -> None:
+    for form in ("clip", "csv", "srt"):
+        ask(visitor, form, (ids["star.mp4"], 1.0, 2.0))
+    assert list(served.settings.cache.glob("export-*")) == []
+
+
+def test_what_is_being_made_is_no_part_of_the_cache_that_is_trimmed(tmp_path: Path) -> None:
+    for name in ("export-now", "export-old", "ab"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(b"x" * 100)
+    trim(tmp_path, 0)
+    assert sorted(path.parent.name for path in tmp_path.glob("*/file")) == ["export-now", "export-old"]
+    long_ago = (tmp_path / "export-now").stat().st_mtime - 2 * exports.ABANDONED_S
+    os.utime(tmp_path / "export-old", (long_ago, long_ago))
+    exports.remove_abandoned(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ab", "export-now"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status", "sentence"),
+    [
+        ({"form": "gif"}, 422, "form: input should be 'clip', "),
+        ({"stretches": []}, 422, "stretches: list should have at least 1 item"),
+        ({"stretches": [{"clip_id": "../x", "start_s": 0}]}, 422, "string should match pattern"),
+        ({"stretches": [{"clip_id": NOBODY, "start_s": -1}]}, 422, "greater than or equal to 0"),
+        ({"stretches": [{"clip_id": NOBODY, "start_s": 0}] * 201}, 422, "at most 200 items"),
+        ({"stretches": [{"clip_id": NOBODY, "start_s": 0}]}, 404, "The library has no clip"),
+        ({"title": "x" * 201}, 422, "at most 200 characters"),
+    ],
+)
+def test_what_is_wrong_is_refused_in_a_sentence(
+    visitor: TestClient, ids: dict[str, str], wanted: dict[str, Any], status: int, sentence: str
+) -> None:
+    usual = {"form": "clip", "stretches": [{"clip_id": ids["star.mp4"], "start_s": 0, "end_s": 1}]}
+    answer = visitor.post("/api/v1/export", json=usual | wanted)
+    assert (answer.status_code, sentence in answer.json()["detail"]) == (status, True), answer.text
+
+
+def test_a_stretch_outside_of_its_clip_is_one_sentence(visitor: TestClient, ids: dict[str, str]) -> None:
+    answer = ask(visitor, "clip", (ids["star.mp4"], 100.0, 101.0))
+    assert (answer.status_code, answer.json()["detail"]) == (
+        404, "star.mp4: the stretch from 100 to 101 s is outside of the clip, which is 3.00 s long",
+    )  # fmt: skip
+
+
+def test_more_than_the_limits_is_refused(
+    visitor: TestClient, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = [(ids["star.mp4"], 0.0, 3.0)] * 4
+    monkeypatch.setattr(exports, "MOST_COPIED_S", 10.0)
+    answer = ask(visitor, "clip", *wanted)
+    assert (answer.status_code, answer.json()["detail"]) == (
+        400, "The stretches are 12 s long; at most 10 s are cut at a time.",
+    )  # fmt: skip
+    assert ask(visitor, "csv", *wanted).status_code == 200
+    monkeypatch.setattr(exports, "MOST_COPIED_S", 3_600.0)
+    monkeypatch.setattr(exports, "MOST_BYTES", 10)
+    assert "are cut at a time" in ask(visitor, "clip", *wanted).json()["detail"]
+    body = b'{"form": "csv", "stretches": [' + b" " * exports.LARGEST_BODY + b"]}"
+    large = visitor.post("/api/v1/export", content=body, headers={"content-type": "application/json"})
+    assert (large.status_code, large.json()["detail"]) == (413, "The request is too large; at most 256 KiB are read.")
+
+
+def test_too_many_at_a_time_are_told_to_come_back(
+    visitor: TestClient, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "WAITING", 0)
+    answer = ask(visitor, "csv", (ids["star.mp4"], 0.0, 1.0))
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+
+
+def test_another_site_and_a_visitor_without_the_token_take_nothing_away(visitor: TestClient, served: Served) -> None:
+    wanted = {"form": "csv", "stretches": [{"clip_id": NOBODY}]}
+    assert visitor.post("/api/v1/export", json=wanted, headers={"origin": "http://evil.example"}).status_code == 403
+    app = make_app(served.library, replace(served.settings, token="a-long-token"))
+    with TestClient(app, base_url="http://127.0.0.1:8765") as stranger:
+        assert stranger.post("/api/v1/export", json=wanted).status_code == 401
+
+
+def test_without_the_extra_its_line_is_said(
+    visitor: TestClient, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "opentimelineio", None)
+    answer = ask(visitor, "otio", (ids["star.mp4"], 0.0, 1.0))
+    needs = "A list for editors in this form needs opentimelineio, which is not installed"
+    assert (answer.status_code, answer.json()["detail"]) == (400, f"{needs}: pip install 'evenreel[editing]'.")
+    assert ask(visitor, "fcpxml", (ids["star.mp4"], 0.0, 1.0)).status_code == 200
+
+
+def test_a_cache_that_cannot_be_written_is_one_sentence(served: Served, tmp_path: Path, ids: dict[str, str]) -> None:
+    (tmp_path / "file").write_text("")
+    app = make_app(served.library, replace(served.settings, cache=tmp_path / "file"))
+    with TestClient(app, base_url="http://127.0.0.1:8765") as visitor:
+        answer = ask(visitor, "csv", (ids["star.mp4"], 0.0, 1.0))
+    assert answer.status_code == 503
+    assert "A file of the server cannot be read or written" in answer.json()["detail"]

@@ -1,0 +1,143 @@
+"""Favourites, notes, saved searches, folded takes and highlights over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from evenreel.library import index_folders, open_library
+from evenreel.server import make_app
+from tests.library.videos import write_video
+from tests.server.conftest import Served, wait_for_model
+from tests.server.own_library import QUIET, make_own
+
+
+@pytest.fixture(scope="module")
+def own(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The rendered videos with two takes of the star, in a library that may be written to."""
+    return make_own(tmp_path_factory.mktemp("own"), served)
+
+
+@pytest.fixture
+def visitor(own: Path, served: Served) -> Iterator[TestClient]:
+    """A visitor; what earlier ones kept is gone."""
+    for path in (own / "library").glob("personal.*"):
+        path.unlink()
+    with TestClient(make_app(own / "library", served.settings), base_url="http://127.0.0.1:8765") as one:
+        wait_for_model(one)
+        yield one
+
+
+def ask(visitor: TestClient, path: str, **query: object) -> Any:
+    answer = visitor.get(f"/api/v1{path}", params={name: str(value) for name, value in query.items()})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def clip_of(visitor: TestClient, name: str) -> str:
+    return str(ask(visitor, "/files", text=name)["files"][0]["clip_id"])
+
+
+def names(found: list[dict[str, Any]]) -> list[str]:
+    return [one["name"] for one in found]
+
+
+def test_a_mark_is_written_listed_filtered_by_and_deleted(visitor: TestClient, own: Path) -> None:
+    heart = clip_of(visitor, "heart")
+    said = visitor.post(f"/api/v1/clips/{heart}/mark", json={"favourite": True, "note": "<b>blue</b>\nheart"})
+    assert said.status_code == 200
+    visitor.post(f"/api/v1/clips/{heart}/mark", json={"time_s": 1.5, "note": "here"})
+    whole, moment = ask(visitor, "/marks")
+    assert whole == said.json()
+    assert (whole["name"], whole["folder"], whole["state"], whole["favourite"]) == ("heart.mp4", "", "here", True)
+    assert whole["note"] == "<b>blue</b>\nheart"
+    assert (moment["time_s"], moment["note"], moment["favourite"]) == (1.5, "here", False)
+    assert visitor.get(moment["still"]).headers["content-type"] == "image/jpeg"
+    assert names(ask(visitor, "/search", q="a star", where="favourite")["hits"]) == ["heart.mp4"]
+    assert names(ask(visitor, "/browse", where="note like '%here%'")["clips"]) == ["heart.mp4"]
+    assert str(own) not in visitor.get("/api/v1/marks").text
+    assert visitor.delete(f"/api/v1/clips/{heart}/mark").status_code == 204
+    assert visitor.delete(f"/api/v1/clips/{heart}/mark").status_code == 404
+    assert [mark["note"] for mark in ask(visitor, "/marks")] == ["here"]
+    assert ask(visitor, "/search", q="a star", where="favourite")["hits"] == []
+    visitor.post(f"/api/v1/clips/{heart}/mark", json={"time_s": 1.5, "note": ""})
+    assert ask(visitor, "/marks") == []
+
+
+def test_what_another_process_writes_is_seen(visitor: TestClient, own: Path) -> None:
+    assert ask(visitor, "/search", q="a star", where="favourite")["hits"] == []
+    with open_library(own / "library", vision=False) as opened:
+        opened.personal.mark(clip_of(visitor, "cross"), favourite=True)
+    assert names(ask(visitor, "/search", q="a star", where="favourite")["hits"]) == ["cross.mp4"]
+    assert names(ask(visitor, "/marks")) == ["cross.mp4"]
+
+
+@pytest.mark.parametrize(
+    ("clip_id", "body", "status"),
+    [
+        ("f" * 32, {"favourite": True}, 404),
+        ("star", {"favourite": True}, 422),
+        (None, {"note": "x" * 10_001}, 422),
+        (None, {"time_s": -1}, 422),
+        (None, {"favourite": "perhaps"}, 422),
+    ],
+)
+def test_a_wrong_mark_is_refused_in_a_sentence(
+    visitor: TestClient, clip_id: str | None, body: dict[str, object], status: int
+) -> None:
+    answer = visitor.post(f"/api/v1/clips/{clip_id or clip_of(visitor, 'star')}/mark", json=body)
+    assert answer.status_code == status
+    assert answer.json()["detail"]
+    assert ask(visitor, "/marks") == []
+
+
+def test_other_sites_write_nothing(visitor: TestClient) -> None:
+    star = clip_of(visitor, "star")
+    for method, path in (("POST", f"/clips/{star}/mark"), ("DELETE", f"/clips/{star}/mark"), ("POST", "/saved")):
+        answer = visitor.request(method, f"/api/v1{path}", json={}, headers={"origin": "https://elsewhere.example"})
+        assert answer.status_code == 403
+    assert ask(visitor, "/marks") == []
+
+
+def test_a_saved_search_says_what_is_new(visitor: TestClient, own: Path) -> None:
+    saved = visitor.post("/api/v1/saved", json={"query": '"comet"', "name": "comets"})
+    assert saved.status_code == 200
+    assert visitor.post("/api/v1/saved", json={"query": "x", "name": "comets"}).status_code == 400
+    assert ask(visitor, "/saved") == [saved.json()]
+    assert ask(visitor, "/saved/news", name="comets") == {"name": "comets", "new": []}
+    write_video(own / "videos" / "comet.mp4", 99)
+    index_folders([own / "videos"], own / "library", QUIET)
+    new = [clip_of(visitor, "comet")]
+    assert ask(visitor, "/saved/news", name="comets")["new"] == ask(visitor, "/saved/news", name="comets")["new"] == new
+    assert visitor.post("/api/v1/saved/seen", params={"name": "comets"}).json()["new"] == new
+    assert ask(visitor, "/saved/news", name="comets")["new"] == []
+    assert visitor.delete("/api/v1/saved", params={"name": "comets"}).status_code == 204
+    assert visitor.delete("/api/v1/saved", params={"name": "comets"}).status_code == 404
+    (own / "videos" / "comet.mp4").unlink()
+    index_folders([own / "videos"], own / "library", QUIET)
+
+
+def test_takes_fold_under_the_best_of_them(visitor: TestClient) -> None:
+    folded = ask(visitor, "/search", q="a red star on a beach", k=4)["hits"]
+    flat = ask(visitor, "/search", q="a red star on a beach", k=5, fold="false")["hits"]
+    assert len(folded) == 4 and len(flat) == 5
+    (head,) = (hit for hit in folded if hit["folded"])
+    (under,) = head["folded"]
+    assert {head["name"], under["name"]} == {"star.mp4", "star trimmed.mp4"}
+    assert [hit["clip_id"] for hit in flat if hit["clip_id"] != under["clip_id"]] == [hit["clip_id"] for hit in folded]
+    assert 0 <= under["distance"] < 0.05
+    assert visitor.get(under["still"]).status_code == 200
+
+
+def test_highlights_show_takes_once(visitor: TestClient) -> None:
+    found = ask(visitor, "/highlights", k=4)
+    assert (found["compared"], found["total"], len(found["clips"])) == (5, 5, 4)
+    assert len({name.split()[0].removesuffix(".mp4") for name in names(found["clips"])}) == 4
+    assert visitor.get(found["clips"][0]["still"]).status_code == 200
+    only = ask(visitor, "/highlights", where="name like 'heart%'")
+    assert names(only["clips"]) == ["heart.mp4"]
+    assert visitor.get("/api/v1/highlights", params={"where": "colour = 'red'"}).status_code == 400
