@@ -12,6 +12,7 @@ from .index.report import IndexReport as IndexReport
 from .index.tagging import TagReport as TagReport, tag_library as tag_library, untag_library as untag_library
 from .library import Library as Library
 from .opened import open_library as open_library
+from .search.asked import PlainText as PlainText
 from .search.query import UnfinishedText as UnfinishedText
 from .snapshot.publish import PublishReport as PublishReport, publish_library as publish_library
 from .snapshot.settings import PublishSettings as PublishSettings

@@ -12,6 +12,7 @@ from evenreel.errors import UsageError
 from evenreel.library.asking.asked import read_question
 from evenreel.library.asking.steps import Then, read_steps
 from evenreel.library.asking.without import Without
+from evenreel.library.search.asked import PlainText, as_sentence
 from evenreel.library.search.query import UnfinishedText
 
 WORDS = st.text("abc xyz", min_size=1, max_size=20).map(str.strip).filter(bool)
@@ -37,6 +38,13 @@ def test_both_parts_are_read_however_they_are_joined(text: str) -> None:
 )
 def test_then_within_quotes_and_words_is_text(text: str) -> None:
     assert read_question(text) == text
+
+
+def test_a_caption_is_one_query_whatever_words_it_has() -> None:
+    for caption in ("a man sits, then stands", "then", "a street without cars"):
+        asked = read_question(as_sentence(caption))
+        assert type(asked) is PlainText
+        assert asked == caption
 
 
 def test_parts_have_channels_and_quotes_of_their_own() -> None:
@@ -71,6 +79,7 @@ def test_a_gap_that_nothing_can_lie_in_is_refused(within_s: float) -> None:
 
 def test_what_is_still_typed_waits_for_its_second_part() -> None:
     assert read_steps(UnfinishedText("a bus then ")) == "a bus"
+    assert read_steps(UnfinishedText("then")) == "then"
     asked = read_steps(UnfinishedText("a bus then a d"))
     assert isinstance(asked, Then)
     assert isinstance(asked.second, UnfinishedText)

@@ -11,7 +11,7 @@ from evenreel.library.asking.examples import Marked, moved
 from evenreel.library.asking.sequence import answer_in_order
 from evenreel.library.asking.steps import WITHIN_S, Then, read_steps
 from evenreel.library.asking.without import RANKED_LOWER, Without, moved_away, read_without
-from evenreel.library.search.asked import as_sentence
+from evenreel.library.search.asked import PlainText, as_sentence
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import Query, readable, unit
 from evenreel.library.search.searcher import Searcher
@@ -26,7 +26,7 @@ ONE_QUERY = "Examples move one query, and 'then' or 'without' part it in two; le
 
 
 def read_question(text: str, within_s: float = WITHIN_S) -> str | Then | Without:
-    """Read a query that may have a `then`, or else a `without`.
+    """Read a query that may have a `then`, or else a `without`; a `PlainText` has neither.
 
     Args:
         text: the query.
@@ -35,6 +35,8 @@ def read_question(text: str, within_s: float = WITHIN_S) -> str | Then | Without
     Raises:
         UsageError: it cannot be asked, see `read_steps`.
     """
+    if isinstance(text, PlainText):
+        return text
     found = read_steps(text, within_s)
     return read_without(found) if isinstance(found, str) else found
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from evenreel.library.asking.half import ClipEvidence, FramesOfClip, Half, HalfI
 from evenreel.library.asking.order import OrderedPair, best_pair, highest_in_order
 from evenreel.library.asking.steps import Then
 from evenreel.library.search.allowed import first_paths
-from evenreel.library.search.channels import AskedChannels, other_paths, united
+from evenreel.library.search.channels import AskedChannels, left_out, other_paths, united
 from evenreel.library.search.compact_ids import Encoded
 from evenreel.library.search.hits import STATES, Hit, SearchResult, State
 from evenreel.library.search.query import readable
@@ -132,7 +132,9 @@ def answer_in_order(asked: Then, k: int, channels: Sequence[AskedChannels], show
     halves = [Half(one) for one in channels]
     notices = united([one.notices for one in channels])
     notices += [BY_OWN] if any(len(one.answered.sights) > 1 for one in channels) else []
-    found = _Looking(halves, _candidates(halves, k), shown, asked.within_s).first(k)
+    looking = _Looking(halves, _candidates(halves, k), shown, asked.within_s)
+    found = looking.first(k)
+    notices += [left_out(looking.spoilt)] if looking.spoilt else []
     ids = [one.clip_id for one in found]
     paths = first_paths(channels[0].opened.connection, channels[0].allowed.where, ids)
     found.sort(key=lambda one: (one.pair.state, -round(one.pair.value, 5), paths[one.clip_id]))
@@ -156,19 +158,20 @@ def _candidates(halves: Sequence[Half], k: int) -> _Candidates:
     gallery = halves[0].asked.opened.gallery
     beyond = np.unique(np.concatenate([half.beyond_frames for half in halves]))
     others = beyond[gallery.clip_ids.places(beyond) < 0]
-    ids, frames = np.concatenate([gallery.clip_ids.encoded, others]), np.pad(gallery.counts, (0, len(others)))
-    told = [half.clips(_places(half.beyond_frames, halves[0], others), len(ids)) for half in halves]
+    own, frames = len(gallery.counts), np.pad(gallery.counts, (0, len(others)))
+    told = [half.clips(_places(half.beyond_frames, halves[0], others), len(frames)) for half in halves]
     chosen = _likeliest(told, frames, k)
-    seen = chosen[chosen < len(gallery.counts)]
+    seen = chosen[chosen < own]
+    ids = np.concatenate([gallery.clip_ids.encoded[seen], others[chosen[len(seen) :] - own]])
     counts = gallery.counts[seen]
     rows = np.repeat(gallery.first_rows[seen] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
     scores = [_frame_scores(half, rows) for half in halves]
     values = [
-        None if own is None else half.deviations(own, np.repeat(seen, counts))
-        for half, own in zip(halves, scores, strict=True)
+        None if found is None else half.deviations(found, np.repeat(seen, counts))
+        for half, found in zip(halves, scores, strict=True)
     ]
     judged = [_judged(half, one.of(chosen), seen) for half, one in zip(halves, told, strict=True)]
-    return _Candidates(ids[chosen], frames[chosen], judged, scores, values)
+    return _Candidates(ids, frames[chosen], judged, scores, values)
 
 
 def _judged(half: Half, told: ClipEvidence, seen: Indices) -> ClipEvidence:
@@ -218,6 +221,7 @@ class _Looking:
     candidates: _Candidates
     shown: ShownClips
     within_s: float
+    spoilt: list[str] = field(default_factory=list)  # clips whose rows in the catalog are damaged
 
     def first(self, k: int) -> list[_FoundPair]:
         """Find the first clips: the likeliest is looked into until it is better than any other can be."""
@@ -248,4 +252,5 @@ class _Looking:
             one, other = (HalfInClip(half, clip_id, about, own) for half, own in zip(self.halves, frames, strict=True))
             pair = best_pair(one.evidence, other.evidence, self.within_s)
             return None if pair is None else _FoundPair(clip_id, about, pair, (one, other))
+        self.spoilt.append(clip_id)
         return None

@@ -95,8 +95,8 @@ def read_steps(text: str, within_s: float = WITHIN_S) -> str | Then:
     first = _JOINED.sub("", text[: found[0].start()], count=1).lstrip()
     second = text[found[0].end() :].lstrip(" \t\r\n,;")
     typing = isinstance(text, UnfinishedText)
-    if typing and not second.strip() and first.strip():
-        return first
+    if typing and not (first and second.strip()):
+        return first or text
     return (
         replace(Then(first, second, within_s), second=UnfinishedText(second))
         if typing

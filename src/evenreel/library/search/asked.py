@@ -22,6 +22,12 @@ OPENING, CLOSING = '"“”„', '"“”'
 _PREFIX = re.compile(rf"({'|'.join(PREFIXES)})\s*:\s*", re.IGNORECASE)
 
 
+class PlainText(str):
+    """Text that is one query, though it may have a `then` or a `without`."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Asked:
     """What a query asks for.
@@ -97,11 +103,11 @@ def read_query(text: str, *, typing: bool = False) -> Asked:
     return Asked(inner, channels & WRITTEN, exact=closed)
 
 
-def as_sentence(text: str) -> str:
-    """Return a text that is asked of every channel, whatever it begins with; one of quotes alone becomes a dash.
+def as_sentence(text: str) -> PlainText:
+    """Return a text that is asked of every channel, whatever words it has; one of quotes alone becomes a dash.
 
     >>> as_sentence('"Mind the gap" is said'), as_sentence("seen: a red bus")
     ('Mind the gap" is said', 'seen  a red bus')
     """
     plain = text.strip().lstrip(OPENING).strip() or "-"
-    return plain.replace(":", " ", 1) if _PREFIX.match(plain) else plain
+    return PlainText(plain.replace(":", " ", 1) if _PREFIX.match(plain) else plain)

@@ -15,6 +15,7 @@ from evenreel.library.search.ranking import RankedClip
 from evenreel.library.search.shown_clips import ShownClip
 from evenreel.library.search.sounds import SeenAndHeard
 from evenreel.library.search.together import Sight
+from evenreel.wording import count
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +80,11 @@ def hit_of(clip: RankedClip, shown: ShownClip, path: str, evidence: SeenAndHeard
 def other_paths(shown: ShownClip, path: str) -> tuple[str, ...]:
     """Return the other files of a clip."""
     return tuple(other for other, _ in shown.files if other != path)
+
+
+def left_out(clip_ids: Sequence[str]) -> str:
+    """Return the notice on damaged clips."""
+    return f"Left out: {count(len(clip_ids), 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
 
 
 def united(notices: Sequence[Sequence[str]]) -> list[str]:

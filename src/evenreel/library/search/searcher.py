@@ -27,7 +27,7 @@ from evenreel.library.search import filters
 from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths
 from evenreel.library.search.answering import Answering, AnsweringClips, JudgeClips
 from evenreel.library.search.by_words import find_by_words
-from evenreel.library.search.channels import AskedChannels, hit_of
+from evenreel.library.search.channels import AskedChannels, hit_of, left_out
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.gallery import FrameGallery, Opened, clip_vector, load_gallery, look
 from evenreel.library.search.hits import SearchResult
@@ -57,7 +57,6 @@ from evenreel.library.store.confidence import FITS
 from evenreel.library.store.timed_texts import SAID
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import Encoder, FloatArray
-from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.library.search.neutral import Neutral
@@ -307,9 +306,7 @@ class Searcher:
         ids = (met.setdefault(clip.clip_id, clip).clip_id for clip in best)
         sound, spoilt = self._shown.first_sound(ids, query.k)
         if spoilt:
-            notices.append(
-                f"Left out: {count(len(spoilt), 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
-            )
+            notices.append(left_out(spoilt))
         clips = [met[clip_id] for clip_id in sound]
         asked.by_words.give_texts(clips)
         paths = first_paths(self._connection, allowed.where, sound)

@@ -1,0 +1,76 @@
+"""What is found in order is what a slow look at every clip finds, though most clips are never looked into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import evenreel
+from evenreel.library import Then
+from evenreel.library.asking import sequence
+from evenreel.library.search.gallery import Opened
+from evenreel.library.search.hits import STATES
+from evenreel.library.search.moments import high_stretches
+from evenreel.library.store.confidence import above_nonsense
+from tests.library.fakes import SUBJECTS, WordsEncoder, encode, finish, on_disk
+
+WITHIN_S = 3.0
+CLIPS = 60
+
+
+def state_of(share: float) -> int:
+    return 0 if share >= 0.95 else 1 if share >= 0.9 else 2
+
+
+def slowly(opened: Opened, first: str, second: str) -> list[tuple[int, float]]:
+    """The best pair of frames of every clip, frame by frame: its state and its sum, the best clip first."""
+    gallery, vectors = opened.gallery, opened.vectors
+    assert vectors is not None
+    found = []
+    for clip in range(len(gallery.counts)):
+        frames = vectors.read(int(gallery.first_rows[clip]), int(gallery.counts[clip])).astype(np.float32)
+        spans = np.array([[at + 0.5, at, at + 1] for at in range(len(frames))], float)
+        told = []
+        for text in (first, second):
+            scores = frames @ encode(text)
+            z = (scores.astype(float) - gallery.means[clip]) / gallery.deviations[clip]
+            best = np.round(scores, 5).max()
+            share = above_nonsense((best - gallery.means[clip]) / gallery.deviations[clip], gallery.null_best)
+            stretches = high_stretches(scores, spans)
+            within = [any(one.start_s <= time_s <= one.end_s for one in stretches) for time_s in spans[:, 0]]
+            told.append(
+                [(value, state_of(float(share)) if inside else 2) for value, inside in zip(z, within, strict=True)]
+            )
+        pairs = [
+            (max(told[0][i][1], told[1][j][1]), -(told[0][i][0] + told[1][j][0]))
+            for i in range(len(frames))
+            for j in range(i + 1, len(frames))
+            if j - i <= WITHIN_S
+        ]
+        found += [min(pairs)] if pairs else []
+    return sorted(found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_first_clips_are_those_of_a_slow_look_at_all(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(seed)
+    made = on_disk(tmp_path)
+    for number in range(CLIPS):
+        words = [SUBJECTS[int(at)] for at in rng.integers(len(SUBJECTS), size=rng.integers(1, 9))]
+        made.add_clip(str(number), words)
+        made.add_file(f"/v/{number}.mp4", str(number))
+    finish(made)
+    made.connection.close()
+    looked: list[int] = []
+    look = sequence._Looking._in_clip
+    monkeypatch.setattr(sequence._Looking, "_in_clip", lambda self, clip: looked.append(clip) or look(self, clip))
+    with evenreel.open_library(tmp_path, encoder=WordsEncoder()) as library:
+        found = library.search(Then("red bus", "dog beach", WITHIN_S), k=5)
+        expected = library.read(lambda opened, _: slowly(opened, "red bus", "dog beach"))[:5]
+    assert [hit.state for hit in found.hits] == [STATES[state] for state, _ in expected]
+    np.testing.assert_allclose([hit.score for hit in found.hits], [-value for _, value in expected], atol=1e-3)
+    assert len(looked) < CLIPS
