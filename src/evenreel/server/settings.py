@@ -64,8 +64,8 @@ class ServeSettings:
 
     Raises:
         UsageError: there is no such port, or the number of workers is not 1 to 64; the address is open to others and
-            there is no token, or folders are to be opened; the token is short; one of `allowed_hosts` is no name of a host, or of
-            `trusted_proxies` no address; a matcher is to re-rank without vision, or no clip.
+            there is no token, or folders are to be opened; the token is short; one of `allowed_hosts` is no name of a
+            host, or of `trusted_proxies` no address; a matcher is to re-rank without vision, or no clip.
     """
 
     host: str = "127.0.0.1"
