@@ -127,12 +127,16 @@ def test_a_paused_run_waits_for_a_person(new_home: NewHome) -> None:
         order(visitor, **ADD)
         order(visitor, action="pause")
         assert ended(visitor)["state"] == "paused"
-    new_home.gate.touch()
     with new_home.visitor() as visitor:
         told = state(visitor)
         assert (told["state"], told["folders"]) == ("paused", ["Videos"])
-        order(visitor, action="resume")
-        assert ended(visitor)["state"] == "done"
+
+    def nowhere() -> HomeFolders:
+        raise UsageError("The system knows no home folder.")
+
+    homeless = Adder(new_home.library, nowhere)
+    homeless.go_on()
+    assert (homeless.state().state, homeless.state().folders) == ("paused", ["Videos"])
 
 
 def test_hazard_174_no_folder_is_added_twice_and_its_new_videos_are_found(
@@ -255,7 +259,15 @@ def test_hazard_178_a_note_that_cannot_be_understood(new_home: NewHome, note: st
 
 
 @pytest.mark.parametrize(
-    "code", ["import sys; sys.exit('odd')", "print('{')", "print('[]')", "import os; os.abort()", "print('{\"x\": 1}')"]
+    "code",
+    [
+        "import sys; sys.exit('odd')",
+        "print('{')",
+        "print('[]')",
+        "import os; os.abort()",
+        "print('{\"stage\": 1}')",
+        "print('{\"x\": 1}')",
+    ],
 )
 def test_a_run_that_ends_without_a_word_says_so(new_home: NewHome, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adder, "COMMAND", (sys.executable, "-c", code))
