@@ -23,7 +23,7 @@ MarkKey = tuple[str, float | None]
 
 
 @dataclass(frozen=True)
-class Mark:
+class PersonalMark:
     """What a person has said of a clip, or of a moment of it.
 
     Attributes:
@@ -60,7 +60,7 @@ class Mark:
         """Whether anything of it is left."""
         return self.favourite or bool(self.note)
 
-    def changed(self, favourite: bool | None, note: str | None) -> Mark:
+    def changed(self, favourite: bool | None, note: str | None) -> PersonalMark:
         """Return the mark with another favourite or note; None leaves it as it is.
 
         Raises:
@@ -109,7 +109,7 @@ class SavedSearch:
 class PersonalRecords:
     """All that a person has put into a library: marks by clip and time, and saved searches by name."""
 
-    marks: dict[MarkKey, Mark] = field(default_factory=dict)
+    marks: dict[MarkKey, PersonalMark] = field(default_factory=dict)
     searches: dict[str, SavedSearch] = field(default_factory=dict)
 
     def check_room(self) -> None:
@@ -131,7 +131,7 @@ class PersonalRecords:
             TypeError: the row is of no such record.
         """
         if table == "marks":
-            mark = Mark(**row)  # type: ignore[arg-type]
+            mark = PersonalMark(**row)  # type: ignore[arg-type]
             self.marks.setdefault(mark.key, mark)
         elif table == "searches":
             search = SavedSearch(**{**row, "seen": tuple(row["seen"])})  # type: ignore[arg-type]
