@@ -10,7 +10,7 @@ import pytest
 
 import evenreel
 from evenreel.errors import NotFoundError, UsageError
-from evenreel.library import Library, ExampleMark, Marked
+from evenreel.library import ExampleMark, Library, Marked
 from evenreel.library.asking.examples import MOST_MARKS, PICTURE_WEIGHT, RocchioWeights, moved, read_mark
 from evenreel.library.asking.without import SHARE
 from evenreel.library.search.query import ClipMoment
