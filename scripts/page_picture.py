@@ -3,6 +3,7 @@
 evenreel demo && python -m scripts.page_picture demo docs/pictures/page.png
 python -m scripts.page_picture signs docs/pictures/page_parts.png --rerank runs/tcd/checkpoint --height 740 \
     --query "a green shape in a forest, the sign says ring"
+python -m scripts.page_picture demo docs/pictures/take_away.png --height 700 --press ".card .take-away-button"
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def main() -> None:
     parser.add_argument("--query", default=QUERY)
     parser.add_argument("--rerank", help="a checkpoint that orders the first clips anew")
     parser.add_argument("--height", type=int, default=HEIGHT)
+    parser.add_argument("--press", help="selector of a button that is pressed first")
     asked = parser.parse_args()
     command = [sys.executable, "-m", "evenreel", "serve", "--library", str(asked.folder / "library"), "--port", "0"]
     command += ["--rerank", asked.rerank] if asked.rerank else []
@@ -58,6 +60,8 @@ def photograph(address: str, asked: argparse.Namespace) -> None:
         page.wait_for_selector(".cards img")
         page.wait_for_selector("#filters fieldset")
         page.wait_for_function(SEEN)
+        if asked.press:
+            page.locator(asked.press).first.click()
         page.screenshot(path=f"{folder}/page.png")
         browser.close()
         Image.open(f"{folder}/page.png").convert("RGB").quantize(COLOURS).save(asked.picture, optimize=True)

@@ -23,7 +23,7 @@ HEAD = "head -c 200000 demo/videos/clip_001.mp4 > demo/videos/half.mp4; echo 'no
 SPOKEN = "evenreel planted scene_text --clips 40 --seed 3 --out planted > planted.txt; "
 PICTURES = {
     "search": "evenreel search 'harbour' --library demo/library",
-    "asking": "evenreel search '\"harbour\", then a green cross' --library demo/library",
+    "asking": "evenreel search 'a star' --right demo/videos/clip_042.mp4@2 --library demo/library",
     "commands": "evenreel --help",
     "models": "evenreel models",
     "corpus": "evenreel planted source --clips 24 --out planted > planted.txt; evenreel corpus info planted",

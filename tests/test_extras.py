@@ -44,12 +44,12 @@ json.dump(told, sys.stdout)
 
 
 def extras() -> dict[str, list[str]]:
-    """Packages of each extra as they are imported, without those that another extra brings, and not those of tests."""
+    """Packages of each extra that the code imports, without those that another extra brings."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
     names = {
         extra: [re.split(r"[\[>=<; ]", requirement)[0] for requirement in required]
         for extra, required in project["optional-dependencies"].items()
-        if extra != "dev"
+        if extra not in {"dev", "docs"}
     }
     return {
         extra: [IMPORTED_AS.get(one, one.replace("-", "_")) for one in of if one != "evenreel"]

@@ -19,6 +19,8 @@ from evenreel.cli.first_steps import NO_CHOICE, QUESTION, WHICH_FOLDER, choose
 from tests.server.conftest import PATIENCE_S
 
 CTRL_C = b"\x03"
+IDLE = 10
+"""Looks at a terminal in which nothing is written any more, after which Ctrl-C is pressed."""
 EVENREEL = (sys.executable, "-m", "evenreel")
 
 
@@ -70,18 +72,20 @@ def in_a_terminal(typed: bytes, home: Path) -> tuple[int, str]:
     environment = {**os.environ, "HOME": str(home), "TERM": "dumb"}
     process = subprocess.Popen(EVENREEL, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=home)
     os.close(theirs)
-    seen, deadline = b"", time.monotonic() + PATIENCE_S
+    seen, idle, deadline = b"", 0, time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if select.select([ours], [], [], 0.1)[0]:
             try:
                 seen += os.read(ours, 4_096)
             except OSError:  # it has ended
                 break
-        if typed and seen.rstrip().endswith(b"[1]:"):
-            if typed == CTRL_C:
-                process.send_signal(signal.SIGINT)
-            else:
-                os.write(ours, typed)
+            idle = 0
+        idle += 1
+        if typed == CTRL_C and b"[1]:" in seen and idle > IDLE:  # again where it came before the terminal was read from
+            process.send_signal(signal.SIGINT)
+            idle = 0
+        elif typed and typed != CTRL_C and seen.rstrip().endswith(b"[1]:"):
+            os.write(ours, typed)
             typed = b""
     try:
         code = process.wait(PATIENCE_S)

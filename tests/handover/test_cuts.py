@@ -23,6 +23,8 @@ from tests.sound_files import Track, bursts, write_sound
 
 COUNT = 150
 GROUP = 24
+REORDERED = 2
+"""Most pictures after a stretch that its last ones refer to: of three B-pictures, the next P and the middle B."""
 OPEN_GROUPS = ":open-gop=1:ref=3:b-adapt=0"
 FILMS = {
     "plain.mp4": (Fraction(25), gop(GROUP)),
@@ -84,13 +86,14 @@ def cut(path: Path, start_s: Fraction, end_s: Fraction, *, exact: bool = False, 
 
 
 def check_cut(made: Cut, wanted: range, fps: Fraction, group: int) -> None:
-    """It holds all frames that are wanted, in a row, and at most one group more than these."""
+    """It holds all frames that are wanted, in a row, less than a group before these, and what they refer to after."""
     numbers, times = zip(*shown(made.path), strict=True)
     assert set(wanted) <= set(numbers)
     assert numbers[0] <= wanted[0]
     whole = [number for number in numbers if number <= wanted[-1]]
     assert whole == list(range(numbers[0], wanted[-1] + 1)), "no frame is missing or comes twice"
-    assert len(numbers) - len(wanted) <= group
+    assert wanted[0] - numbers[0] < group, "it begins with the key frame before the stretch"
+    assert len([number for number in numbers if number > wanted[-1]]) <= REORDERED
     for number, at in zip(numbers, times, strict=True):
         assert abs(at - (number - numbers[0]) / fps) <= Fraction(1, 900), (
             "a millisecond, where a container counts in these"

@@ -64,6 +64,18 @@ def test_frames_are_named_by_the_timecode_of_the_file(
     assert checked(Take(pick, "a", "a", "a"), found).source_frames == range(first + 10, first + 20)
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_cut_goes_on_with_the_timecode_of_its_file(tmp_path: Path, exact: bool) -> None:
+    path = with_timecode(tmp_path / "a.mov", Fraction(30000, 1001), "00:59:59;25")
+    reader, read = CutReader(asdict(MediaLimits())), facts_of(path)
+    task = {"out": str(tmp_path / "cut"), "stretch": ["1001/3000", "2002/3000"], "facts": read.to_json()}
+    kind = {"encode": str(path)} if exact else {"copy": str(path), "formats": ["mov"]}
+    *_, (said, _) = reader({**task, **kind})
+    first = round(said["starts_s"] * 30000 / 1001)
+    assert first == (10 if exact else 0)
+    assert facts_of(tmp_path / "cut").timecode == ("01:00:00;05" if exact else "00:59:59;25")
+
+
 def test_a_timecode_that_is_none_is_left_out_with_a_note(tmp_path: Path) -> None:
     path = write_film(tmp_path / "a.mkv", Film(range(30), time_base=Fraction(1, 25)))
     with av.open(str(path)) as source, av.open(str(tmp_path / "b.mkv"), "w") as target:

@@ -399,7 +399,7 @@ def test_sixteen_ask_while_the_model_is_exchanged(tmp_path: Path, monkeypatch: p
 
         def ask(number: int) -> None:
             while not ended.is_set():
-                answer = visitor.get("/api/v1/search", params={"q": queries[number % 8], "k": 6})
+                answer = visitor.get("/api/v1/search", params={"q": queries[number % 8], "k": 6, "fold": "false"})
                 if answer.status_code == 503:
                     told["come back"] += 1
                     continue

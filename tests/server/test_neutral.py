@@ -46,8 +46,8 @@ def generated(answer: dict[str, Any]) -> int:
 
 
 def test_a_neutral_search_favours_no_source(even: TestClient) -> None:
-    plain = ask(even, "/api/v1/search", q=QUERY, k=12)
-    neutral = ask(even, "/api/v1/search", q=QUERY, k=12, neutral=True)
+    plain = ask(even, "/api/v1/search", q=QUERY, k=12, fold="false")
+    neutral = ask(even, "/api/v1/search", q=QUERY, k=12, neutral=True, fold="false")
     assert generated(plain) >= 10
     assert any("generator_a" in sentence for sentence in plain["favours"]["sentences"])
     assert 3 <= generated(neutral) <= 8
@@ -55,7 +55,7 @@ def test_a_neutral_search_favours_no_source(even: TestClient) -> None:
     assert neutral["notices"][0].startswith("Neutral to source: ")
     assert f"generator_a ({PAIRS} pairs)" in neutral["notices"][0]
     assert neutral["notices"][1].endswith("generator_b (1).")
-    assert ask(even, "/api/v1/search", q=QUERY, k=12) == plain
+    assert ask(even, "/api/v1/search", q=QUERY, k=12, fold="false") == plain
 
 
 def test_pictures_and_clips_can_be_searched_for_so_too(even: TestClient) -> None:

@@ -39,6 +39,7 @@ LIBRARYS_OWN = (
     "sound",
     "ignore",
     "unignore",
+    "passes",
 )
 """Settings that an exchange of the model leaves as they are."""
 DROP_ALONE = "--drop takes --library, --dry-run and --json; leave the other options out."

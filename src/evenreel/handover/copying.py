@@ -9,7 +9,7 @@ after the end is copied only where an earlier one may refer to it.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
@@ -55,7 +55,12 @@ class Bounds:
 
 
 def copy_stretch(
-    path: str, out: str, stretch: tuple[Fraction, Fraction], formats: Sequence[str], limits: MediaLimits
+    path: str,
+    out: str,
+    stretch: tuple[Fraction, Fraction],
+    formats: Sequence[str],
+    limits: MediaLimits,
+    timecode_at: Callable[[Fraction], str | None] = lambda time_s: None,
 ) -> Iterator[Message]:
     """Copy a stretch of a file into a file of the first format that can hold its codecs.
 
@@ -65,6 +70,7 @@ def copy_stretch(
         stretch: start and end in seconds of a player's timeline.
         formats: FFmpeg's names of formats to try, in order.
         limits: limits of reading the file.
+        timecode_at: function from a time in seconds to the file's own timecode, which the cut goes on with.
 
     Yields:
         Signs of life, then a message with the `format`, with `starts_s` and `ends_s` of what was copied, on the
@@ -84,7 +90,8 @@ def copy_stretch(
         if source.container.format.name in WITHOUT_PTS:
             raise UncopyableError("its container does not say when pictures are shown")
     key = yield from _key_frame(path, bounds, limits, may_seek=not joinable)
-    copy = _Copy(path, bounds, key, limits)
+    tags = {"timecode": timecode} if (timecode := timecode_at(Fraction(clock.seconds(key)))) else {}
+    copy = _Copy(path, Bounds(key, bounds.until), tags, limits)
     for place, name in enumerate(formats):
         try:
             yield from copy.into(out, name, may_seek=not joinable)
@@ -176,16 +183,16 @@ def _shown_at(packet: Packet) -> int:
 
 
 class _Copy:
-    """Copies packets of a stretch.
+    """Copies packets of a stretch; its start is the timestamp of a key frame.
 
     Attributes:
         end: timestamp of the end of the last picture that was copied.
         left_out: kinds of streams that do not fit into the format.
     """
 
-    def __init__(self, path: str, bounds: Bounds, key: int, limits: MediaLimits) -> None:
-        self._path, self._bounds, self._key, self._limits = path, bounds, key, limits
-        self.end = key
+    def __init__(self, path: str, bounds: Bounds, tags: Mapping[str, str], limits: MediaLimits) -> None:
+        self._path, self._bounds, self._tags, self._limits = path, bounds, tags, limits
+        self.end = self._key = bounds.start
         self.left_out: set[str] = set()
 
     def into(self, out: str, form: str, *, may_seek: bool) -> Iterator[Message]:
@@ -225,6 +232,7 @@ class _Copy:
                 targets[one.index] = target.add_stream_from_template(one)
             if self.left_out and target.format.name != ANY:
                 raise _UnfitError(f"{target.format.name} holds not all of its sound")
+            target.metadata.update(self._tags)
             target.start_encoding()
         except FFMPEG_ERRORS as error:
             if getattr(error, "errno", None) in _DISK:

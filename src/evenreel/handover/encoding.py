@@ -67,6 +67,8 @@ def encode_stretch(
     """
     try:
         with av.open(out, "w", format=FORM, options={"movflags": "+faststart"}) as target:
+            if timecode := facts.timecode_at(stretch[0]):
+                target.metadata["timecode"] = timecode
             film = _Film(target, facts, stretch)
             yield from film.encode(path, limits)
     except OSError as error:

@@ -93,6 +93,12 @@ class FileFacts:
         by_time = self.rate.frame_after(self.duration_s - self.offset_s, self.slack_s)
         return max(1, min(by_time, self.counted) if self.is_exact and self.counted else by_time)
 
+    def timecode_at(self, time_s: Fraction) -> str | None:
+        """Return the file's own timecode of the frame on screen at a time; None where it has none."""
+        if self.timecode is None:
+            return None
+        return self.rate.timecode(self.first_frame + self.frames(time_s, time_s).start)
+
     def frames(self, start_s: Fraction, end_s: Fraction) -> range:
         """Return the numbers, from its first frame on, of the frames that are on screen in a stretch; at least one.
 

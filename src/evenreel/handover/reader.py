@@ -46,8 +46,11 @@ class CutReader:
             yield {}, np.frombuffer(self._still(task["still"], task["time_s"], task["width"]), np.uint8)
 
     def _copy(self, task: dict[str, Any]) -> Iterator[Message]:
+        timecode_at = FileFacts.from_json(task["facts"]).timecode_at
         try:
-            yield from copy_stretch(task["copy"], task["out"], as_stretch(task), task["formats"], self._limits)
+            yield from copy_stretch(
+                task["copy"], task["out"], as_stretch(task), task["formats"], self._limits, timecode_at
+            )
         except UncopyableError as error:
             for header, _ in self._encode(task["copy"], task):
                 yield {**header, "why": str(error)}, None

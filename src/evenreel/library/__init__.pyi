@@ -1,4 +1,4 @@
-from .asking.examples import ExampleMark as ExampleMark, Marked as Marked
+from .asking.examples import Mark as Mark, Marked as Marked
 from .asking.steps import Then as Then
 from .asking.without import Without as Without
 from .calibrating import calibrate_library as calibrate_library

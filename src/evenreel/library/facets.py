@@ -149,6 +149,8 @@ def _few(connection: sqlite3.Connection, name: str, label: str, columns: Mapping
     if name in columns:
         counts = _counts(connection, columns[name].sql)
         is_flag = columns[name].kind == "number"
+        if name == "favourite" and not counts[1]:  # which says nothing, and most libraries have none
+            return
         yield from _facet(name, label, Counter({bool(v) if is_flag else v: n for v, n in counts.items()}))
 
 

@@ -11,7 +11,7 @@ from pydantic import StringConstraints
 from evenreel.errors import UsageError
 from evenreel.library import Marked, Then, UnfinishedText, Without
 from evenreel.library.asking.asked import ONE_QUERY, Question, read_question
-from evenreel.library.asking.examples import MOST_MARKS, ExampleMark, read_mark
+from evenreel.library.asking.examples import MOST_MARKS, Mark, read_mark
 from evenreel.library.asking.steps import MOST_WITHIN_S, WITHIN_S
 
 LONGEST_QUERY = 2_000
@@ -34,7 +34,7 @@ class Beside:
 
     then: str
     within_s: float
-    marks: tuple[ExampleMark, ...]
+    marks: tuple[Mark, ...]
     typing: bool
 
     def asked(self, sentence: str) -> Question:

@@ -10,7 +10,7 @@ import pytest
 
 import evenreel
 from evenreel.errors import NotFoundError, UsageError
-from evenreel.library import ExampleMark, Library, Marked
+from evenreel.library import Library, Mark, Marked
 from evenreel.library.asking.examples import MOST_MARKS, PICTURE_WEIGHT, RocchioWeights, moved, read_mark
 from evenreel.library.asking.without import SHARE
 from evenreel.library.search.query import ClipMoment
@@ -80,11 +80,11 @@ def test_marks_move_what_is_found_and_undoing_takes_it_back(library: Library) ->
 
 def test_a_clip_that_is_marked_anew_has_its_last_mark() -> None:
     asked = Marked("bus").marked("a").marked("b").marked("a", right=False)
-    assert asked.marks == (ExampleMark(ClipMoment("b", None), True), ExampleMark(ClipMoment("a", None), False))
+    assert asked.marks == (Mark(ClipMoment("b", None), True), Mark(ClipMoment("a", None), False))
 
 
 def test_examples_alone_find_what_is_like_them(library: Library) -> None:
-    found = library.search(Marked("", (ExampleMark(ClipMoment("night bus", None), True),)), k=3)
+    found = library.search(Marked("", (Mark(ClipMoment("night bus", None), True),)), k=3)
     assert paths(found)[0] == "/v/night bus.mp4"
     assert {*paths(found)[1:]} == {"/v/day bus.mp4", "/v/other bus.mp4"}
 
@@ -98,9 +98,9 @@ def test_marks_that_cannot_be_are_refused(library: Library) -> None:
     with pytest.raises(UsageError, match="leave one of the two out"):
         library.search(Marked("bus then dog").marked("day bus"))
     with pytest.raises(UsageError, match="mark a clip that is right"):
-        Marked("", (ExampleMark(ClipMoment("day bus", None), False),))
+        Marked("", (Mark(ClipMoment("day bus", None), False),))
     with pytest.raises(UsageError, match=f"mark {MOST_MARKS} at most"):
-        Marked("bus", tuple(ExampleMark(ClipMoment(str(number), None), True) for number in range(MOST_MARKS + 1)))
+        Marked("bus", tuple(Mark(ClipMoment(str(number), None), True) for number in range(MOST_MARKS + 1)))
     with pytest.raises(UsageError, match="names no clip"):
         read_mark("@12", right=True)
 

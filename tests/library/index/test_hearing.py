@@ -105,6 +105,22 @@ def test_a_new_clip_is_heard_while_it_is_read_and_stored_at_once(
     assert (words(videos, "a.mkv"), heard(videos, "b.mkv")) == (["hello you"], [])
 
 
+def test_in_two_passes_clips_are_heard_while_their_words_are_read(
+    videos: Path, models: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library is that of one pass; nothing is heard with the pictures, and what was heard is stored at once."""
+    one = index_folders([videos], videos.parent / "one", replace(QUICK, speech=models[0], passes=1))
+
+    def refused(*_: object) -> None:
+        raise AssertionError("a new clip is heard beside its words")
+
+    monkeypatch.setattr("evenreel.library.index.hearing.put_transcripts", refused)
+    report = index(videos, speech=models[0], passes=2)
+    assert (report.indexed, report.heard, report.notes) == (one.indexed, one.heard, one.notes) == (2, 2, [])
+    assert words(videos, "a.mkv") == ["hello you"]
+    assert state(videos.parent / "library") == state(videos.parent / "one")
+
+
 def test_subtitles_that_say_nothing_leave_the_clip_to_be_heard(videos: Path, models: list[str]) -> None:
     (videos / "a.srt").write_text("1\n00:00:00,100 --> 00:00:00,900\n\u266a\n")
     assert index(videos, speech=models[0]).heard == 2

@@ -154,13 +154,14 @@ def test_much_video_is_foretold_and_read_pictures_first(
 ) -> None:
     """The limits are lowered to what a test can read: much is ten seconds, and a stretch a quarter of a second."""
     monkeypatch.setattr(ingest, "LONG_S", 10.0)
+    monkeypatch.setattr(lengths, "PATIENCE_S", float("inf"))
     monkeypatch.setattr(lengths, "SMALL_BYTES", 1)
     monkeypatch.setattr("evenreel.library.index.foretelling.STRETCH_S", 0.25)
     monkeypatch.setattr("evenreel.library.index.foretelling.WARM_UP_S", 0.25)
     for number in range(3):
         write_video(tmp_path / "videos" / f"{number}.mp4", number, seconds=4.0)
     progress = Telling()
-    index(tmp_path / "videos", library, progress)
+    assert index(tmp_path / "videos", library, progress).frames == 12  # without those of the stretches
     (foretold,) = progress.foretold
     assert (foretold.files, foretold.sure, foretold.hears) == (3, True, False)
     assert foretold.video_s == pytest.approx(12.0)
@@ -197,6 +198,7 @@ def test_lengths_are_of_headers_then_of_the_catalog_and_estimates_by_bytes(
         write_video(videos / f"{number}.mp4", number, seconds=seconds)
     (videos / "torn.mp4").write_bytes(b"no video" * 100)
     monkeypatch.setattr(lengths, "SMALL_BYTES", 1)
+    monkeypatch.setattr(lengths, "PATIENCE_S", float("inf"))
     found, whole = scan([videos]).files, {"0.mp4": 1.0, "1.mp4": 2.0, "2.mp4": 4.0, "torn.mp4": 0.0}
     with catalog.open_for_writing(library) as connection:
         measured = measure_lengths(found, connection, MediaLimits())

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library.personal import file
 from evenreel.library.personal.file import COPY, FILE, changing, mend_personal, personal_problems, read_personal
-from evenreel.library.personal.records import LONGEST_NOTE, Mark, PersonalRecords, SavedSearch, moment_of
+from evenreel.library.personal.records import LONGEST_NOTE, PersonalMark, PersonalRecords, SavedSearch, moment_of
 from evenreel.library.store.sealed_lines import sealed_line
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 MARKS = st.builds(
-    Mark,
+    PersonalMark,
     clip_id=st.sampled_from(["a" * 32, "b" * 32, "c" * 32]),
     time_s=st.none() | st.floats(0, 1e5).map(moment_of),
     favourite=st.booleans(),
@@ -29,23 +29,26 @@ MARKS = st.builds(
 SEARCHES = st.builds(SavedSearch, name=TEXTS.filter(str.strip), query=TEXTS.filter(str.strip), seen=st.just(("a",)))
 
 
-def put(folder: Path, *given: Mark | SavedSearch) -> None:
+def put(folder: Path, *given: PersonalMark | SavedSearch) -> None:
     with changing(folder) as records:
         for one in given:
-            if isinstance(one, Mark):
+            if isinstance(one, PersonalMark):
                 records.marks[one.key] = one
             else:
                 records.searches[one.name] = one
 
 
-def plain(records: PersonalRecords) -> tuple[list[Mark], list[SavedSearch]]:
+def plain(records: PersonalRecords) -> tuple[list[PersonalMark], list[SavedSearch]]:
     return list(records.marks.values()), list(records.searches.values())
 
 
 @given(marks=st.lists(MARKS, max_size=6), searches=st.lists(SEARCHES, max_size=3), data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_damage_anywhere_in_one_of_the_files_loses_nothing(
-    tmp_path_factory: pytest.TempPathFactory, marks: list[Mark], searches: list[SavedSearch], data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory,
+    marks: list[PersonalMark],
+    searches: list[SavedSearch],
+    data: st.DataObject,
 ) -> None:
     folder = tmp_path_factory.mktemp("own")
     wanted = {mark.key: mark for mark in marks}, {one.name: one for one in searches}
@@ -70,16 +73,16 @@ def test_damage_anywhere_in_one_of_the_files_loses_nothing(
 
 @pytest.mark.parametrize("gone", [FILE, COPY])
 def test_one_of_the_files_may_be_gone(tmp_path: Path, gone: str) -> None:
-    put(tmp_path, Mark("a" * 32, note="x"))
+    put(tmp_path, PersonalMark("a" * 32, note="x"))
     (tmp_path / gone).unlink()
     assert [name for name, _ in personal_problems(tmp_path)] == [gone]
-    put(tmp_path, Mark("b" * 32, note="y"))
+    put(tmp_path, PersonalMark("b" * 32, note="y"))
     assert [mark.note for mark in read_personal(tmp_path).marks.values()] == ["x", "y"]
     assert personal_problems(tmp_path) == []
 
 
 def test_lines_lost_in_both_files_cost_themselves_alone(tmp_path: Path) -> None:
-    put(tmp_path, *(Mark(letter * 32, note=letter) for letter in "abc"))
+    put(tmp_path, *(PersonalMark(letter * 32, note=letter) for letter in "abc"))
     for name, line in ((FILE, 1), (COPY, 2)):
         lines = (tmp_path / name).read_bytes().splitlines(keepends=True)
         (tmp_path / name).write_bytes(b"".join([*lines[:line], b"spoilt\n", *lines[line + 1 :]]))
@@ -95,7 +98,7 @@ def test_lines_lost_in_both_files_cost_themselves_alone(tmp_path: Path) -> None:
 def test_a_kill_between_the_two_files_leaves_what_was_written_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(tmp_path, Mark("a" * 32, note="before"))
+    put(tmp_path, PersonalMark("a" * 32, note="before"))
 
     def killed(path: Path, payload: bytes) -> None:
         if path.name == COPY:
@@ -104,7 +107,7 @@ def test_a_kill_between_the_two_files_leaves_what_was_written_first(
 
     monkeypatch.setattr(file, "write_durably", killed)
     with pytest.raises(SystemExit):
-        put(tmp_path, Mark("b" * 32, note="after"))
+        put(tmp_path, PersonalMark("b" * 32, note="after"))
     monkeypatch.undo()
     assert [mark.note for mark in read_personal(tmp_path).marks.values()] == ["before", "after"]
     (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes().replace(b"before", b"befora"))
@@ -112,16 +115,24 @@ def test_a_kill_between_the_two_files_leaves_what_was_written_first(
 
 
 def test_an_error_in_the_middle_writes_nothing(tmp_path: Path) -> None:
-    put(tmp_path, Mark("a" * 32, note="before"))
+    put(tmp_path, PersonalMark("a" * 32, note="before"))
     with pytest.raises(UsageError), changing(tmp_path) as records:
         records.marks.clear()
         raise UsageError("no")
     assert len(read_personal(tmp_path).marks) == 1
 
 
+def test_no_more_than_can_be_written_with_each_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.library.personal.records.MOST_MARKS", 2)
+    put(tmp_path, PersonalMark("a" * 32, note="x"), PersonalMark("b" * 32, note="y"))
+    with pytest.raises(UsageError, match="remove some first"):
+        put(tmp_path, PersonalMark("c" * 32, note="z"))
+    assert len(read_personal(tmp_path).marks) == 2
+
+
 def _write_ten(folder: Path, letter: str) -> None:
     for number in range(10):
-        put(folder, Mark(letter * 32, float(number), note=letter))
+        put(folder, PersonalMark(letter * 32, float(number), note=letter))
 
 
 def test_several_processes_write_at_once(tmp_path: Path) -> None:
@@ -139,13 +150,13 @@ def test_files_of_a_later_version_are_not_touched(tmp_path: Path) -> None:
     line = sealed_line({"format": 9, "revision": 1, "rows": 0})
     (tmp_path / FILE).write_text(line)
     with pytest.raises(LibraryError, match="update evenreel"):
-        put(tmp_path, Mark("a" * 32, note="x"))
+        put(tmp_path, PersonalMark("a" * 32, note="x"))
     assert (tmp_path / FILE).read_text() == line
 
 
 def test_rows_of_a_kind_that_we_do_not_know_are_passed_over(tmp_path: Path) -> None:
     rows = [{"table": "marks", "row": {"colour": "red"}}, {"table": "smells", "row": {}}]
-    rows.append({"table": "marks", "row": asdict(Mark("a" * 32, note="x"))})
+    rows.append({"table": "marks", "row": asdict(PersonalMark("a" * 32, note="x"))})
     text = "".join(map(sealed_line, [{"format": 1, "revision": 1, "rows": 3}, *rows]))
     (tmp_path / FILE).write_text(text)
     assert [mark.note for mark in read_personal(tmp_path).marks.values()] == ["x"]
@@ -154,10 +165,10 @@ def test_rows_of_a_kind_that_we_do_not_know_are_passed_over(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Mark("a", float("nan")), "no time in a clip"),
-        (lambda: Mark("a", -1.0), "no time in a clip"),
-        (lambda: Mark("a", note="x" * (LONGEST_NOTE + 1)), "at most 10,000"),
-        (lambda: Mark("a", note="\udcff"), "not text"),
+        (lambda: PersonalMark("a", float("nan")), "no time in a clip"),
+        (lambda: PersonalMark("a", -1.0), "no time in a clip"),
+        (lambda: PersonalMark("a", note="x" * (LONGEST_NOTE + 1)), "at most 10,000"),
+        (lambda: PersonalMark("a", note="\udcff"), "not text"),
         (lambda: SavedSearch(" ", "bus"), "name of a saved search is empty"),
         (lambda: SavedSearch("bus", ""), "query is empty"),
         (lambda: moment_of(float("inf")), "no time in a clip"),

@@ -1,4 +1,4 @@
-"""Favourites and notes stay: index, kill -9, repair, moved and replaced files, a damaged catalog; hazard 192."""
+"""Favourites and notes stay: index, kill -9, repair, moved and replaced files, a damaged catalog; see the hazards."""
 
 from __future__ import annotations
 

@@ -142,6 +142,21 @@ def test_how_far_takes_may_be_is_measured_in_the_library(tmp_path: Path, kept: i
     assert found == pytest.approx(min(usual, most), abs=1e-3)
 
 
+def test_of_very_many_hits_the_first_ones_are_compared(takes: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.library.search.folding.MOST_COMPARED", 3)
+    found = takes.read(lambda opened: TakeFolder().fold(opened, result_of("c0", "c0 cut", "c1", "c0 again", "c2")))
+    assert folded_ids(found) == {"c0": ["c0 cut"], "c1": [], "c0 again": [], "c2": []}
+    asked: list[int] = []
+
+    def search(most: int) -> SearchResult:
+        asked.append(most)
+        return result_of(*["c0"] * most)
+
+    search_folded(search, 2, lambda result: replace(result, hits=result.hits[:1]))
+    search_folded(search, 5, lambda result: replace(result, hits=result.hits[:1]))
+    assert asked == [2, 3, 5]
+
+
 def test_a_library_without_pictures_or_with_one_clip_folds_nothing(tmp_path: Path) -> None:
     made = Library(tmp_path)
     made.add_clip("a", ["red bus"])

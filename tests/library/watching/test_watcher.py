@@ -79,6 +79,13 @@ def test_what_comes_moves_and_goes_is_followed(videos: Path, library: Path, watc
     assert verify(library) == []
 
 
+def test_an_ignore_list_holds_as_soon_as_it_is_written(videos: Path, library: Path, watched: Watcher) -> None:
+    (videos / ".evenreelignore").write_text("clip_00*\n")
+    until(lambda: names(library, "missing") == ["clip_00.mp4"])
+    (videos / ".evenreelignore").unlink()
+    until(lambda: names(library) == FOUR)
+
+
 def test_hazard_133_a_file_that_is_still_being_copied_is_not_read(
     videos: Path, library: Path, watched: Watcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

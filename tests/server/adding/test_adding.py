@@ -127,15 +127,19 @@ def test_a_paused_run_waits_for_a_person(new_home: NewHome) -> None:
         order(visitor, **ADD)
         order(visitor, action="pause")
         assert ended(visitor)["state"] == "paused"
-    new_home.gate.touch()
     with new_home.visitor() as visitor:
         told = state(visitor)
         assert (told["state"], told["folders"]) == ("paused", ["Videos"])
-        order(visitor, action="resume")
-        assert ended(visitor)["state"] == "done"
+
+    def nowhere() -> HomeFolders:
+        raise UsageError("The system knows no home folder.")
+
+    homeless = Adder(new_home.library, nowhere)
+    homeless.go_on()
+    assert (homeless.state().state, homeless.state().folders) == ("paused", ["Videos"])
 
 
-def test_hazard_174_no_folder_is_added_twice_and_its_new_videos_are_found(
+def test_hazard_157_no_folder_is_added_twice_and_its_new_videos_are_found(
     here: TestClient, new_home: NewHome, rendered: Path
 ) -> None:
     new_home.gate.touch()
@@ -202,7 +206,7 @@ def test_words_alone_need_no_model(here: TestClient, new_home: NewHome) -> None:
         (".library", 400, ".library is no folder that can be added: choose one below your home folder."),
     ],
 )
-def test_hazard_174_folders_that_cannot_be_added(
+def test_hazard_157_folders_that_cannot_be_added(
     here: TestClient, new_home: NewHome, folder: str, status: int, sentence: str
 ) -> None:
     (new_home.home / "Empty").mkdir()
@@ -210,13 +214,13 @@ def test_hazard_174_folders_that_cannot_be_added(
     assert state(here)["state"] == "idle"
 
 
-def test_hazard_174_there_is_nothing_to_look_through_again(here: TestClient) -> None:
+def test_hazard_157_there_is_nothing_to_look_through_again(here: TestClient) -> None:
     assert order(here, 400, action="start")["detail"].startswith("No folder of the library is there")
     assert order(here, 400, action="start", folder="Videos", model="odd")["detail"].startswith("There is no choice odd")
     assert order(here, 422, action="jump")["detail"].startswith("action:")
 
 
-def test_hazard_175_a_folder_that_vanishes_before_it_is_read(here: TestClient, new_home: NewHome) -> None:
+def test_hazard_158_a_folder_that_vanishes_before_it_is_read(here: TestClient, new_home: NewHome) -> None:
     order(here, **ADD)
     order(here, action="pause")
     assert ended(here)["state"] == "paused"
@@ -227,7 +231,7 @@ def test_hazard_175_a_folder_that_vanishes_before_it_is_read(here: TestClient, n
     order(here, 404, **ADD)
 
 
-def test_hazard_176_a_library_that_a_terminal_is_indexing(here: TestClient, new_home: NewHome) -> None:
+def test_hazard_159_a_library_that_a_terminal_is_indexing(here: TestClient, new_home: NewHome) -> None:
     new_home.gate.touch()
     with library_lock(new_home.library):
         order(here, **ADD)
@@ -235,7 +239,7 @@ def test_hazard_176_a_library_that_a_terminal_is_indexing(here: TestClient, new_
     assert told["state"] == "failed" and f"is being written by process {os.getpid()}" in told["sentence"]
 
 
-def test_hazard_177_a_full_disk(here: TestClient, new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hazard_160_a_full_disk(here: TestClient, new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> object:
         raise OSError(28, "No space left on device")
 
@@ -248,14 +252,22 @@ def test_hazard_177_a_full_disk(here: TestClient, new_home: NewHome, monkeypatch
 
 
 @pytest.mark.parametrize("note", ["{", "[]", '{"state": "running"}', '{"state": 1, "order": {"library": 1}}', "\0"])
-def test_hazard_178_a_note_that_cannot_be_understood(new_home: NewHome, note: str) -> None:
+def test_hazard_161_a_note_that_cannot_be_understood(new_home: NewHome, note: str) -> None:
     (new_home.library / NOTE).write_text(note)
     with new_home.visitor() as visitor:
         assert state(visitor)["state"] == "idle"
 
 
 @pytest.mark.parametrize(
-    "code", ["import sys; sys.exit('odd')", "print('{')", "print('[]')", "import os; os.abort()", "print('{\"x\": 1}')"]
+    "code",
+    [
+        "import sys; sys.exit('odd')",
+        "print('{')",
+        "print('[]')",
+        "import os; os.abort()",
+        "print('{\"stage\": 1}')",
+        "print('{\"x\": 1}')",
+    ],
 )
 def test_a_run_that_ends_without_a_word_says_so(new_home: NewHome, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adder, "COMMAND", (sys.executable, "-c", code))
@@ -290,7 +302,7 @@ STRANGERS: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, int]]] = {
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)
-def test_hazard_179_nobody_adds_from_elsewhere(new_home: NewHome, stranger: str) -> None:
+def test_hazard_162_nobody_adds_from_elsewhere(new_home: NewHome, stranger: str) -> None:
     changes, headers, client = STRANGERS[stranger]
     if "token" in changes:
         headers = {"authorization": f"Bearer {changes['token']}"}
@@ -310,7 +322,7 @@ def test_hazard_179_nobody_adds_from_elsewhere(new_home: NewHome, stranger: str)
         ({}, 401),
     ],
 )
-def test_hazard_179_host_origin_and_token_are_asked_for(
+def test_hazard_162_host_origin_and_token_are_asked_for(
     new_home: NewHome, headers: dict[str, str], status: int
 ) -> None:
     settings = ServeSettings(cache=new_home.home / ".cache", painters=1, token="correct horse battery")

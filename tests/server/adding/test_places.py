@@ -50,12 +50,12 @@ def test_folders_are_listed_with_the_videos_that_a_run_would_find(home: Path) ->
     "path",
     ["..", "../outside", "Videos/../../outside", "/etc", ".cache", "Videos/@eaDir", "Videos\0", ".", "Videos/./Trips"],
 )
-def test_hazard_170_a_path_out_of_the_home_folder_is_refused(home: Path, path: str) -> None:
+def test_hazard_153_a_path_out_of_the_home_folder_is_refused(home: Path, path: str) -> None:
     with pytest.raises(UsageError, match="below your home folder"):
         HomeFolders(home).find(path)
 
 
-def test_hazard_170_a_link_that_leads_out_is_left_out_and_refused(home: Path) -> None:
+def test_hazard_153_a_link_that_leads_out_is_left_out_and_refused(home: Path) -> None:
     (home / "out").symlink_to(home.parent / "outside")
     (home / "hidden").symlink_to(home / ".cache")
     (home / "round").symlink_to(home)
@@ -90,7 +90,7 @@ def test_whatever_is_asked_for_is_below_the_home_folder_and_not_hidden(
     assert not any(part.startswith(".") for part in found.relative_to(home).parts)
 
 
-def test_hazard_171_a_folder_that_has_gone_is_one_sentence(home: Path) -> None:
+def test_hazard_154_a_folder_that_has_gone_is_one_sentence(home: Path) -> None:
     for path in ("Pictures", "Videos/one.MP4"):
         with pytest.raises(NotFoundError, match=r"^The folder .* is not there any more; choose another\.$"):
             HomeFolders(home).find(path)
@@ -98,7 +98,7 @@ def test_hazard_171_a_folder_that_has_gone_is_one_sentence(home: Path) -> None:
         HomeFolders(home).find("x" * 4_000)
 
 
-def test_hazard_172_a_folder_without_the_right_to_it_is_left_out_and_refused(
+def test_hazard_155_a_folder_without_the_right_to_it_is_left_out_and_refused(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed, really = str(home / "Empty"), os.scandir
@@ -118,7 +118,7 @@ def test_hazard_172_a_folder_without_the_right_to_it_is_left_out_and_refused(
         HomeFolders(home).find("Empty")
 
 
-def test_hazard_173_names_that_are_no_text_are_left_out(home: Path) -> None:
+def test_hazard_156_names_that_are_no_text_are_left_out(home: Path) -> None:
     os.mkdir(os.fsencode(home) + b"/caf\xe9")
     (home / "turned\u202e").mkdir()
     listed = HomeFolders(home).listing("")

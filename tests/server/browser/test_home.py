@@ -105,6 +105,17 @@ def test_a_list_grows_by_pages(rendered_visits: Visits) -> None:
     expect(page.get_by_role("button", name="Show more")).to_have_count(0)
 
 
+def test_the_order_and_the_size_of_cards_are_chosen_beside_each_other(rendered_visits: Visits) -> None:
+    page = rendered_visits.open("/?browse=latest", Look(still=True))
+    expect(page.locator("#browsed .card")).to_have_count(4)
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        order, size = page.get_by_label("Order").bounding_box(), page.locator("#compact").bounding_box()
+        assert order and size
+        beside = order["x"] + order["width"] <= size["x"] or size["y"] + size["height"] <= order["y"]
+        assert beside, width
+
+
 def test_a_wrong_filter_is_explained_without_a_query_too(rendered_visits: Visits) -> None:
     rendered_visits.expected.append("status of 400")
     page = rendered_visits.open("/?browse=latest")

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from evenreel.library import index_folders, open_library
 from tests.library.videos import write_video
+from tests.server.browser.test_states import in_light_and_dark
 from tests.server.browser.visits import Visits, serving_here
 from tests.server.conftest import Served
 from tests.server.own_library import QUIET, make_own
@@ -74,6 +75,7 @@ def test_a_note_is_written_at_a_moment_by_keyboard_and_steers_nothing(visits: Vi
     page.keyboard.type("? f m <b>a heart</b>, blue")
     page.get_by_role("button", name="Keep for the clip").click()
     expect(page.locator(".notes-there .text")).to_have_text(["? f m <b>a heart</b>, blue"])
+    assert in_light_and_dark(page) == {"light": [], "dark": []}
     with open_library(own / "library", vision=False) as opened:
         (mark,) = (one.mark for one in opened.personal.marks())
     assert (mark.note, mark.time_s) == ("? f m <b>a heart</b>, blue", None)
@@ -94,6 +96,7 @@ def test_takes_open_from_the_card_of_the_best(visits: Visits) -> None:
     shown = page.locator(".card").count()
     more.click()
     expect(page.locator(".card.under")).to_have_count(1)
+    assert in_light_and_dark(page) == {"light": [], "dark": []}
     expect(page.locator(".card")).to_have_count(shown + 1)
     page.get_by_role("button", name="hide those like it").click()
     expect(page.locator(".card")).to_have_count(shown)
@@ -108,6 +111,7 @@ def test_a_saved_search_says_what_is_new(visits: Visits, own: Path) -> None:
     page.goto(visits.address)
     row = page.get_by_role("region", name="Saved searches")
     expect(row.locator(".amount")).to_have_text(["1 new"])
+    assert in_light_and_dark(page) == {"light": [], "dark": []}
     row.locator(".choice").click()
     expect(page.locator(".card h3")).to_have_text(["comet.mp4"])
     expect(page.locator(".card .badge.new")).to_have_count(1)

@@ -44,7 +44,7 @@ PICTURE_WEIGHT = 0.4
 
 
 @dataclass(frozen=True)
-class ExampleMark:
+class Mark:
     """A clip that was marked.
 
     Attributes:
@@ -70,11 +70,11 @@ class Marked:
 
     Example:
         >>> Marked("a dog").marked("walk.mp4", 3.5).marked("cat.mp4", right=False).undone().marks
-        (ExampleMark(moment=ClipMoment(clip_id='walk.mp4', time_s=3.5), right=True),)
+        (Mark(moment=ClipMoment(clip_id='walk.mp4', time_s=3.5), right=True),)
     """
 
     text: str
-    marks: tuple[ExampleMark, ...] = ()
+    marks: tuple[Mark, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.marks) > MOST_MARKS:
@@ -84,7 +84,7 @@ class Marked:
 
     def marked(self, clip: str, time_s: float | None = None, *, right: bool = True) -> Marked:
         """Return the same with one more clip marked; one that was marked before is marked anew."""
-        mark = ExampleMark(ClipMoment(clip, time_s), right)
+        mark = Mark(ClipMoment(clip, time_s), right)
         return replace(self, marks=(*(one for one in self.marks if one.moment != mark.moment), mark))
 
     def undone(self) -> Marked:
@@ -92,7 +92,7 @@ class Marked:
         return replace(self, marks=self.marks[:-1])
 
 
-def read_mark(text: str, *, right: bool) -> ExampleMark:
+def read_mark(text: str, *, right: bool) -> Mark:
     """Read a mark such as `walk.mp4@12.5` or `walk.mp4@1:05`: a clip, and where in it; without a time, all of it.
 
     Raises:
@@ -108,7 +108,7 @@ def read_mark(text: str, *, right: bool) -> ExampleMark:
         clip = text
     if not clip:
         raise UsageError(f"The mark {text!r} names no clip; write CLIP or CLIP@SECONDS.")
-    return ExampleMark(ClipMoment(clip, time_s), right)
+    return Mark(ClipMoment(clip, time_s), right)
 
 
 def _seconds(text: str) -> float | None:

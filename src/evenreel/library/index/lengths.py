@@ -46,7 +46,7 @@ class VideoLengths:
 
 
 def measure_lengths(
-    work: Sequence[FoundFile], connection: sqlite3.Connection, limits: MediaLimits, patience_s: float = PATIENCE_S
+    work: Sequence[FoundFile], connection: sqlite3.Connection, limits: MediaLimits, patience_s: float | None = None
 ) -> VideoLengths:
     """Measure how long the files of a run are.
 
@@ -56,7 +56,7 @@ def measure_lengths(
         work: files to be read.
         connection: the catalog, which knows the lengths of files that were read before.
         limits: what one file may cost.
-        patience_s: seconds for which headers are read.
+        patience_s: seconds for which headers are read; None for `PATIENCE_S`.
     """
     known = {
         loaded_path(path): float(length_s)
@@ -68,7 +68,7 @@ def measure_lengths(
     unknown = [file for file in work if file.path not in found]
     if sum(file.stamp.size for file in unknown) >= SMALL_BYTES:
         random.Random(0).shuffle(unknown)
-        found |= _by_header(unknown, limits, patience_s)
+        found |= _by_header(unknown, limits, PATIENCE_S if patience_s is None else patience_s)
     seconds_a_byte = _rate([file for file in work if file.path in found], found)
     estimated = {file.path: file.stamp.size * seconds_a_byte for file in unknown if file.path not in found}
     return VideoLengths(found | estimated, sure=not estimated)

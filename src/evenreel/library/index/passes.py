@@ -128,15 +128,25 @@ class ReadingPasses:
             work: files of the run.
             lengths_s: their lengths in seconds, by path.
             stages: what is wanted by each model, for each of the measurements.
-        """
-        return seconds_a_second(self._new_reader, self._settings.worker_count, work, lengths_s, stages)
 
-    def _new_reader(self) -> ClipReader:
+        Raises:
+            EncoderError: a model cannot be loaded.
+        """
+        for one in self._models:
+            if one.model:
+                one.model.encoder()  # whose windows are known then, and whose loading is not measured
+
+        def new_reader() -> ClipReader:
+            return self._new_reader(lambda path, time_s: None)
+
+        return seconds_a_second(new_reader, self._settings.worker_count, work, lengths_s, stages)
+
+    def _new_reader(self, on_frame: Callable[[str, float], None] | None = None) -> ClipReader:
         settings = self._settings
         workers, limits = settings.worker_count, settings.limits
         reading = ReaderSettings(settings.rule, settings.read_text and self._stage != PICTURES, workers, limits, True)
         models = [one.model for one in self._models]
-        return ClipReader(reading, models, self._count_frame, self._target, self._speech.reading)
+        return ClipReader(reading, models, on_frame or self._count_frame, self._target, self._speech.reading)
 
     def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
         clip_id, stills = None, Stills() if self._settings.keep_stills and not self._again else None

@@ -9,7 +9,7 @@ from pathlib import Path
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.library.personal.file import changing
 from evenreel.library.personal.placed import PersonalView, PlacedMark
-from evenreel.library.personal.records import Mark, MarkKey, SavedSearch, moment_of, now
+from evenreel.library.personal.records import MarkKey, PersonalMark, SavedSearch, moment_of, now
 from evenreel.library.search.hits import Hit, SearchResult
 from evenreel.wording import printable
 
@@ -60,7 +60,7 @@ class PersonalData:
 
     def mark(
         self, clip: str, time_s: float | None = None, *, favourite: bool | None = None, note: str | None = None
-    ) -> Mark:
+    ) -> PersonalMark:
         """Make a clip, or a moment of it, a favourite, or write a note to it.
 
         Args:
@@ -81,7 +81,7 @@ class PersonalData:
         path, before = self._view.path_of(clip_id), self._key_of(clip_id, at)
         with changing(self._folder) as records:
             known = records.marks.get((clip_id, at)) or records.marks.get(before)
-            changed = replace(known or Mark(clip_id, at, made=now()), clip_id=clip_id, path=path)
+            changed = replace(known or PersonalMark(clip_id, at, made=now()), clip_id=clip_id, path=path)
             changed = changed.changed(favourite, note)
             if before != changed.key or not changed.says_something:
                 records.marks.pop(before, None)

@@ -71,7 +71,7 @@ def changing(library: Path) -> Iterator[PersonalRecords]:
     """Give the records to change, alone among all processes; they are on disk when the `with` has ended well.
 
     Raises:
-        UsageError: the library is a published snapshot.
+        UsageError: the library is a published snapshot, or there would be too many records.
         LibraryError: another process holds the records for long, or they cannot be read or written.
     """
     with _alone(library):
@@ -79,6 +79,7 @@ def changing(library: Path) -> Iterator[PersonalRecords]:
         records, revision = _merged(first, second)
         before = _text(records, revision)
         yield records
+        records.check_room()
         if _text(records, revision) != before:
             _write(library, records, revision + 1, first, second)
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from evenreel.errors import LibraryError
 from evenreel.library.personal.file import personal_state, read_personal
-from evenreel.library.personal.records import Mark, PersonalRecords
+from evenreel.library.personal.records import PersonalMark, PersonalRecords
 from evenreel.library.store.catalog import loaded_path, reading, stored_path
 
 MarkState = Literal["here", "replaced", "gone"]
@@ -34,14 +34,14 @@ class PlacedMark:
         duration_s: length of the clip in seconds; None where it is not known.
     """
 
-    mark: Mark
+    mark: PersonalMark
     clip_id: str | None
     path: str
     state: MarkState
     duration_s: float | None = None
 
 
-def place_marks(connection: sqlite3.Connection, marks: Iterable[Mark]) -> list[PlacedMark]:
+def place_marks(connection: sqlite3.Connection, marks: Iterable[PersonalMark]) -> list[PlacedMark]:
     """Find the clip that each mark is on in the catalog as it is now."""
     given = list(marks)
     rows = connection.execute(
@@ -59,7 +59,7 @@ def place_marks(connection: sqlite3.Connection, marks: Iterable[Mark]) -> list[P
     ]
 
 
-def _replaced(connection: sqlite3.Connection, mark: Mark) -> PlacedMark:
+def _replaced(connection: sqlite3.Connection, mark: PersonalMark) -> PlacedMark:
     row = connection.execute(
         "SELECT clip_id, duration_s FROM files JOIN clips USING (clip_id) WHERE path = ? AND state = 'indexed'",
         (stored_path(mark.path),),

@@ -12,6 +12,8 @@ from evenreel.errors import UsageError
 LONGEST_NOTE = 10_000
 LONGEST_NAME = 200
 LONGEST_QUERY = 2_000
+MOST_MARKS, MOST_SEARCHES = 20_000, 1_000
+"""Most of a library: all are written anew with each change."""
 MOST_SEEN = 10_000
 """Clips of a saved search that are known to have been seen, the latest ones."""
 LATEST_S = 1e6
@@ -21,7 +23,7 @@ MarkKey = tuple[str, float | None]
 
 
 @dataclass(frozen=True)
-class Mark:
+class PersonalMark:
     """What a person has said of a clip, or of a moment of it.
 
     Attributes:
@@ -58,7 +60,7 @@ class Mark:
         """Whether anything of it is left."""
         return self.favourite or bool(self.note)
 
-    def changed(self, favourite: bool | None, note: str | None) -> Mark:
+    def changed(self, favourite: bool | None, note: str | None) -> PersonalMark:
         """Return the mark with another favourite or note; None leaves it as it is.
 
         Raises:
@@ -107,8 +109,20 @@ class SavedSearch:
 class PersonalRecords:
     """All that a person has put into a library: marks by clip and time, and saved searches by name."""
 
-    marks: dict[MarkKey, Mark] = field(default_factory=dict)
+    marks: dict[MarkKey, PersonalMark] = field(default_factory=dict)
     searches: dict[str, SavedSearch] = field(default_factory=dict)
+
+    def check_room(self) -> None:
+        """Refuse one more than are kept.
+
+        Raises:
+            UsageError: there are too many marks or saved searches.
+        """
+        if len(self.marks) > MOST_MARKS or len(self.searches) > MOST_SEARCHES:
+            raise UsageError(
+                f"A library keeps at most {MOST_MARKS:,} favourites and notes, and {MOST_SEARCHES:,} saved searches; "
+                "remove some first."
+            )
 
     def add(self, table: str, row: Mapping[str, object]) -> None:
         """Add a row of a file, unless there is one of its key.
@@ -117,7 +131,7 @@ class PersonalRecords:
             TypeError: the row is of no such record.
         """
         if table == "marks":
-            mark = Mark(**row)  # type: ignore[arg-type]
+            mark = PersonalMark(**row)  # type: ignore[arg-type]
             self.marks.setdefault(mark.key, mark)
         elif table == "searches":
             search = SavedSearch(**{**row, "seen": tuple(row["seen"])})  # type: ignore[arg-type]

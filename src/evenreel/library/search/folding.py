@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import ceil
 
 import numpy as np
 
@@ -31,8 +32,13 @@ SAMPLED_CLIPS, SAMPLED_MOMENTS = 256, 16
 """Most clips of a library, and moments of each, that its distances are measured on."""
 MOST_MOMENTS = 128
 """Most moments of a clip that are compared, around its best one."""
+MOST_COMPARED = 256
+"""Hits that are compared with each other, the first ones; those behind stand by themselves."""
 MOST_ASKED = 4
 """Times the results asked for that are searched for, where some fold."""
+
+MORE = 1.25
+"""Times more than would do if those behind fold as often as the first ones: a third search takes longer."""
 
 Search = Callable[[int], SearchResult]
 
@@ -52,7 +58,7 @@ class TakeFolder:
         self._measured: tuple[FrameGallery, float | None] | None = None
 
     def fold(self, opened: Opened, result: SearchResult) -> SearchResult:
-        """Put hits that are takes of a better one under it; only the hits are compared with each other.
+        """Put hits that are takes of a better one under it; only the first `MOST_COMPARED` hits are compared.
 
         Raises:
             LibraryError: the vectors cannot be read.
@@ -61,7 +67,7 @@ class TakeFolder:
         if farthest is None:
             return result
         heads: list[tuple[Hit, ClipStretch | None, list[FoldedHit]]] = []
-        for hit in result.hits:
+        for hit in result.hits[:MOST_COMPARED]:
             stretch = _stretch_of(opened, hit)
             near = [
                 (apart, place)
@@ -73,7 +79,8 @@ class TakeFolder:
                 heads[place][2].append(_folded(hit, apart))
             else:
                 heads.append((hit, stretch, []))
-        return replace(result, hits=tuple(replace(hit, folded=tuple(under)) for hit, _, under in heads))
+        folded = (replace(hit, folded=tuple(under)) for hit, _, under in heads)
+        return replace(result, hits=(*folded, *result.hits[MOST_COMPARED:]))
 
     def farthest(self, opened: Opened) -> float | None:
         """Measure how far apart takes may be in a library; None where nothing is known of its frames."""
@@ -90,13 +97,13 @@ def search_folded(search: Search, k: int, fold: Callable[[SearchResult], SearchR
         k: clips to return; fewer where the library has no more, or where most of those found are takes.
         fold: function that folds a result.
     """
-    asked = k
+    asked, most = k, max(k, min(MOST_ASKED * k, MOST_COMPARED))
     while True:
         found = search(asked)
         folded = fold(found)
-        if len(folded.hits) >= k or len(found.hits) < asked or asked >= MOST_ASKED * k:
+        if len(folded.hits) >= k or len(found.hits) < asked or asked >= most:
             return replace(folded, hits=folded.hits[:k])
-        asked = min(2 * asked, MOST_ASKED * k)
+        asked = min(most, max(asked + 1, ceil(MORE * k * asked / len(folded.hits))))
 
 
 def measure_farthest(gallery: FrameGallery, vectors: VectorIndex | None) -> float | None:

@@ -16,11 +16,13 @@ from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, UsageError, VanishedFilesError
 from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.features.progress import NoProgress, StagedProgress
+from evenreel.library.index.ignoring import IGNORE_FILE
 from evenreel.library.index.report import IndexReport
 from evenreel.library.store.filesystem import is_network_filesystem
 from evenreel.library.watching.changes import FileChanges
 from evenreel.library.watching.runs import WatchRuns
 from evenreel.library.watching.state import WatchedProgress, WatchState
+from evenreel.types import Encoder
 from evenreel.wording import printable
 
 LOOK_S = 0.25
@@ -88,6 +90,11 @@ class Watcher:
         self._last: tuple[str, str] | None = None
         self._ended, self._trouble = 0, ""
         self.failure: EvenreelError | None = None
+
+    @property
+    def encoders(self) -> dict[str, Encoder]:
+        """The loaded models, by the name that the library asks for; one that is loaded may be added before `start`."""
+        return self._runs.encoders
 
     @property
     def state(self) -> WatchState:
@@ -211,7 +218,8 @@ class Watcher:
                 self._changes.take(now_s)
                 self._run(None)
             elif not self._failures and (changed := self._changes.take(now_s)):
-                self._run(changed)
+                lists = any(os.path.basename(path) == IGNORE_FILE for path in changed)
+                self._run(None if lists else changed)
 
     def _run(self, changed: set[str] | None) -> None:
         """Make one index run: over what has changed, or over all (None)."""

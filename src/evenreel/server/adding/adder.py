@@ -25,6 +25,7 @@ from evenreel.files import replacing
 from evenreel.server.adding.places import HomeFolders
 from evenreel.server.adding.records import Indexing, RunState
 from evenreel.server.adding.run import RunOrder, StageReached
+from evenreel.wording import printable
 
 log = logging.getLogger("evenreel")
 
@@ -236,8 +237,11 @@ class Adder:
 
     def _said(self, state: RunState, sentence: str = "", stage: str = "") -> Indexing:
         places: Sequence[str] = self._order.places if self._order else ()
-        homes = self._homes()
-        shown, watches = [homes.shown(place) for place in places], self._order is not None and self._order.watch
+        try:
+            shown = list(map(self._homes().shown, places))
+        except UsageError:  # there is no home folder any more
+            shown = [printable(os.path.basename(place)) for place in places]
+        watches = self._order is not None and self._order.watch
         return Indexing(state=state, sentence=sentence, folders=shown, watches=watches, stage=stage)
 
     def _note(self, noted: Noted) -> None:
@@ -259,7 +263,9 @@ class Adder:
 def _news(told: dict[str, Any]) -> dict[str, Any]:
     """What a line of a run changes: how far it is, whether one that watches has anything to do, what it took in."""
     if "stage" in told:
-        return pace(StageReached(**told))
+        with contextlib.suppress(TypeError):  # a library printed it
+            return pace(StageReached(**told))
+        return {}
     if "working" in told:
         state: RunState = "running" if told["working"] else "watching"
         return {"state": state} | ({"sentence": str(told["trouble"])} if told["working"] or told["trouble"] else {})
