@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,10 @@ from evenreel.planted.shots import PLANTED_SCENES
 from tests.in_process import run_here
 from tests.library.test_also import BOTH, load
 from tests.library.words_only import index
+
+
+def evenreel(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return run_here(*arguments, environment={"COLUMNS": "200", "NO_COLOR": "1"})
 
 
 def test_the_parts_add_up_to_all_files(videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,14 +57,14 @@ def test_the_builtin_model_is_warned_of_where_a_clip_is_no_rendered_one(videos: 
 
 def test_remove_on_the_command_line(videos: Path, library: Path) -> None:
     index(videos, library)
-    dry = run_here("remove", videos / "clip_00.mp4", "--library", library, "--dry-run")
+    dry = evenreel("remove", videos / "clip_00.mp4", "--library", library, "--dry-run")
     assert dry.stdout.startswith("Would forget 1 file (1 clip)")
     assert "finds them again" in dry.stdout
-    done = run_here("remove", videos / "clip_00.mp4", "--ignore", "--library", library)
+    done = evenreel("remove", videos / "clip_00.mp4", "--ignore", "--library", library)
     assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["  passed over from now on: /clip_00.mp4"])
-    wrong = run_here("remove", videos / "nothing", "--library", library)
+    wrong = evenreel("remove", videos / "nothing", "--library", library)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "knows no file" in wrong.stderr
-    told = run_here("info", "--library", library).stdout
+    told = evenreel("info", "--library", library).stdout
     assert "passed over: /clip_00.mp4" in told
     assert "on the disk: " in told
