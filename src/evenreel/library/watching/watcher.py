@@ -93,7 +93,7 @@ class Watcher:
 
     @property
     def encoders(self) -> dict[str, Encoder]:
-        """The loaded models, by the name that the library asks for; one that is loaded may be added before `start`."""
+        """The loaded models, by the name that the library asks for; others may be added before `start`."""
         return self._runs.encoders
 
     @property
