@@ -133,7 +133,7 @@ def test_a_card_is_one_stop_and_arrows_lead_from_the_field_to_it_and_on(rendered
     assert page.evaluate(FOCUS) == "query"
     page.keyboard.press("ArrowDown")
     page.keyboard.press("b")
-    for _ in range(page.locator("#results .card").first.locator("footer button").count()):
+    for _ in range(page.locator("#results .card").first.locator("footer button, footer summary").count() - 1):
         page.keyboard.press("ArrowRight")
     assert page.evaluate("() => document.activeElement.classList.contains('like')")
     page.keyboard.press("Escape")

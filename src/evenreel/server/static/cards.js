@@ -218,6 +218,6 @@ function likeButton(hit, time, actions) {
     "button",
     { class: "quiet small like", type: "button", onclick: ask, title: `More like ${hit.name}` },
     icon("like"),
-    "More like this",
+    element("span", { class: "like-text" }, "More like this"),
   );
 }

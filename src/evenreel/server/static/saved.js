@@ -114,7 +114,7 @@ export class Saved {
   #note({ clip_id: clipId }) {
     const field = element("textarea", { rows: "4", maxlength: "10000", "aria-label": "Note", dir: "auto" });
     const there = element("ul", { class: "notes-there" });
-    const when = element("button", { type: "button", class: "quiet" }, "Keep for this moment");
+    const when = element("button", { type: "button", class: "quiet" }, "Keep for this time");
     const whole = element("button", { type: "button", class: "quiet" }, "Keep for the clip");
     const list = () => {
       fill(
