@@ -12,10 +12,8 @@ TORCH = "torch"
 BROUGHT = {
     "measure": ("plotly", "polars", "scipy"),
     "calibrate": ("sklearn",),
-    TORCH: (
-        *("google", "jsonargparse", "lightning", "onnx", "sentencepiece", "tensorboardX", "threadpoolctl"),
-        *("torch", "torchmetrics", "transformers"),
-    ),
+    TORCH: ("google", "onnx", "sentencepiece", "torch", "transformers"),
+    "train": ("jsonargparse", "lightning", "tensorboardX", "threadpoolctl", "torchmetrics"),
     "open-clip": ("open_clip", "timm"),
     "vectors-benchmark": ("faiss", "turbovec", "usearch"),
     "scale": ("fsspec", "lance", "pyarrow", "ray", "s3fs"),
