@@ -212,7 +212,8 @@ class Watcher:
             if missing := set(self._runs.roots) - self._identities().keys():
                 self._trouble = f"{printable(min(missing))} is not there; is its disk or share connected?"
                 continue
-            if self._anew.is_set() or now_s >= self._all_due_s:
+            is_due = now_s >= self._all_due_s and (self._failures or not self._changes.settled(now_s))
+            if self._anew.is_set() or is_due:  # of a run that made way, what it made way for comes first
                 self._anew.clear()
                 self._all_due_s = now_s + RESCAN_S
                 self._changes.take(now_s)
