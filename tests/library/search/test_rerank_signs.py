@@ -38,7 +38,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def asked(place: Path, library: str, query: str, *options: str) -> dict[str, Any]:
     words = [query, "--library", str(place / library), "--rerank", str(place / "checkpoint"), "--json", *options]
-    done: Result = CliRunner().invoke(app, ["search", *words])
+    done: Result = CliRunner().invoke(app, ["search", "--no-fold", *words])
     assert done.exit_code == 0, done.output
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -68,7 +68,7 @@ def test_the_clips_with_the_word_have_the_highest_parts(place: Path, word: str) 
 
 def test_a_terminal_shows_which_words_when_and_the_parts(place: Path) -> None:
     words = ["ring", "--library", str(place / "read"), "--rerank", str(place / "checkpoint"), "-k", "1"]
-    done = CliRunner().invoke(app, ["search", *words])
+    done = CliRunner().invoke(app, ["search", "--no-fold", *words])
     assert (done.exit_code, done.stderr) == (0, "")
     answer, path, shown, *rest = done.stdout.splitlines()
     assert answer == "1 clip fits."
