@@ -124,6 +124,19 @@ def test_nothing_is_lost_and_different_clips_stay(takes: Searcher) -> None:
     assert all(0 <= one.distance < 0.1 and one.time_s == 1.5 for hit in found.hits for one in hit.folded)
 
 
+def test_clips_that_differ_in_what_is_written_are_no_takes(tmp_path: Path) -> None:
+    made = Library(tmp_path)
+    signs = {"ring": "RING ROAD", "again": "RLNG", "bell": "BELL", "bare": "", "other": "CAFE BELL TOWER"}
+    for clip_id, sign in signs.items():
+        made.add_clip(clip_id, [f"place{number}" for number in range(5)], duration_s=5.0)
+        made.add_file(f"/v/{clip_id}.mp4", clip_id)
+        if sign:
+            made.add_track(clip_id, sign)
+    made.add_clip("far", [f"elsewhere{number}" for number in range(5)], duration_s=5.0)
+    found = finish(made).read(lambda opened: TakeFolder().fold(opened, result_of(*signs)))
+    assert folded_ids(found) == {"ring": ["again", "bare"], "bell": ["other"]}
+
+
 @pytest.mark.parametrize(("kept", "bound"), [(3, True), (16, False)])
 def test_how_far_takes_may_be_is_measured_in_the_library(tmp_path: Path, kept: int, bound: bool) -> None:
     """Words that stay from moment to moment: few, so that clips drift far, or many."""

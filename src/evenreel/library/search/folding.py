@@ -6,15 +6,17 @@ the same instants: their distance is 1 minus the mean cosine. How small it has t
 as encoders spread their vectors differently: clips are takes of one another where they are as near as moments of one
 clip that follow each other usually are (`NEIGHBOURS`), and never where they are farther apart than a small part of what
 lies between any two clips (`OF_ANY_TWO`). `benchmarks/same_takes.py` measures both on rendered clips of known kinship.
+Clips in which other words are written are no takes, however alike they look.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
+from rapidfuzz import fuzz, process
 
 from evenreel.arrays import Indices
 from evenreel.library.search.gallery import FrameGallery, Opened
@@ -32,6 +34,10 @@ SAMPLED_CLIPS, SAMPLED_MOMENTS = 256, 16
 """Most clips of a library, and moments of each, that its distances are measured on."""
 MOST_MOMENTS = 128
 """Most moments of a clip that are compared, around its best one."""
+MOST_SIGNS = 64
+"""Signs of a clip whose words are compared, the surest ones."""
+SAME_WORD = 75
+"""Least similarity (RapidFuzz's ratio) of two readings of a word: one letter of four may be misread."""
 MOST_COMPARED = 256
 """Hits that are compared with each other, the first ones; those behind stand by themselves."""
 MOST_ASKED = 4
@@ -45,10 +51,17 @@ Search = Callable[[int], SearchResult]
 
 @dataclass(frozen=True, eq=False)
 class ClipStretch:
-    """Moments of a clip: vectors (n, D) of unit length, and which of them a search found, None where it found none."""
+    """Moments of a clip.
+
+    Attributes:
+        vectors: (n, D), of unit length.
+        best: the one that a search found; None where it found none.
+        words: words that are written in the clip, in small letters.
+    """
 
     vectors: FloatArray
     best: int | None
+    words: frozenset[str] = frozenset()
 
 
 class TakeFolder:
@@ -72,7 +85,10 @@ class TakeFolder:
             near = [
                 (apart, place)
                 for place, (_, other, _) in enumerate(heads)
-                if stretch is not None and other is not None and (apart := distance(stretch, other)) <= farthest
+                if stretch is not None
+                and other is not None
+                and not says_otherwise(stretch.words, other.words)
+                and (apart := distance(stretch, other)) <= farthest
             ]
             if near:
                 apart, place = min(near)
@@ -147,6 +163,18 @@ def distance(one: ClipStretch, other: ClipStretch) -> float:
     return float(1 - means[shift])
 
 
+def says_otherwise(one: Collection[str], other: Collection[str]) -> bool:
+    """Return whether two clips have words on screen, and less than half of those of the one with fewer are the same.
+
+    Example:
+        >>> says_otherwise({"ring"}, {"rlng", "road"}), says_otherwise({"ring"}, {"bell"}), says_otherwise({"ring"}, ())
+        (False, True, False)
+    """
+    fewer, more = sorted((one, other), key=len)
+    same = sum(process.extractOne(word, more, scorer=fuzz.ratio, score_cutoff=SAME_WORD) is not None for word in fewer)
+    return 2 * same < len(fewer)
+
+
 def _with_neighbours(cosines: FloatArray) -> FloatArray:
     """The cosine (n, m) of each moment with another one, or with that before or after it where it is greater."""
     found = cosines.copy()
@@ -165,9 +193,15 @@ def _stretch_of(opened: Opened, hit: Hit) -> ClipStretch | None:
         times.check(hit.clip_id, count)
         best = int(np.abs(times.spans_s[:, 0] - hit.moments[0].time_s).argmin())
     first = min(max(0, (best or 0) - MOST_MOMENTS // 2), max(0, count - MOST_MOMENTS))
-    return ClipStretch(
-        _read(opened.vectors, opened.gallery, place, first, MOST_MOMENTS), None if best is None else best - first
+    vectors = _read(opened.vectors, opened.gallery, place, first, MOST_MOMENTS)
+    return ClipStretch(vectors, None if best is None else best - first, _words_of(opened, hit.clip_id))
+
+
+def _words_of(opened: Opened, clip_id: str) -> frozenset[str]:
+    signs = opened.connection.execute(
+        "SELECT text FROM tracks WHERE clip_id = ? ORDER BY confidence DESC, number LIMIT ?", (clip_id, MOST_SIGNS)
     )
+    return frozenset(word for (text,) in signs for word in text.casefold().split())
 
 
 def _read(vectors: VectorIndex, gallery: FrameGallery, place: int, skipped: int, most: int) -> FloatArray:
