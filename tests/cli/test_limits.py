@@ -27,15 +27,21 @@ CHECKED_BY_THE_LIBRARY = {
     "corpus mix --share",
     "audit --confidence",
     "evaluate --confidence",
+    "export --handles",
+    "export -k",
     "fuse --weight",
+    "index --passes",
+    "mcp --rerank-depth",
     "planted --clips",
     "planted --long",
     "planted --short",
     "planted --signs",
     "planted --strength",
     "search --rerank-depth",
+    "search --within",
     "search -k",
     "serve --rerank-depth",
+    "watch --passes",
 }
 """These are refused in a sentence of their own, to callers in Python too."""
 

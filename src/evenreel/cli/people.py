@@ -43,7 +43,7 @@ class PeopleChange:
     name: Annotated[tuple[str, str] | None, typer.Option("--name", metavar="WHO NAME")] = None
     merge: Annotated[tuple[str, str] | None, typer.Option("--merge", metavar="WHO OTHER")] = None
     split: Annotated[str | None, typer.Option("--split", metavar="WHO")] = None
-    not_: Annotated[int | None, typer.Option("--not", metavar="FACE")] = None
+    not_: Annotated[int | None, typer.Option("--not", metavar="FACE", min=1, max=2**63 - 1)] = None
     forget: Annotated[str | None, typer.Option("--forget", metavar=f"WHO|{EVERYONE}")] = None
 
     def __post_init__(self) -> None:

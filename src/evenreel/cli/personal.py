@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 ClipArgument = Annotated[
     str | None, typer.Argument(help="Path of a video, or id of a clip as search prints it with --json.")
 ]
-AtOption = Annotated[float | None, typer.Option("--at", help="The moment, in seconds; the whole clip without it.")]
+AtOption = Annotated[
+    float | None, typer.Option("--at", min=0, max=1e7, help="The moment, in seconds; the whole clip without it.")
+]
 NameArgument = Annotated[str, typer.Argument(help="Name of the saved search.")]
 WhereOption = Annotated[
     str | None, typer.Option("--where", help="Filter, for example \"source = 'camera' and duration_s < 60\".")
@@ -32,7 +34,7 @@ GONE = {"replaced": "the file has another content than when it was marked", "gon
 
 def highlights(
     folder: Annotated[Path | None, typer.Argument(help="Only clips below this folder.")] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many clips at most.")] = 12,
+    k: Annotated[int, typer.Option("-k", min=1, max=1_000, help="How many clips at most.")] = 12,
     where: WhereOption = None,
     library: PlaceOption = None,
     snapshot_cache: CacheOption = None,
