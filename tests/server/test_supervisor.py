@@ -145,6 +145,7 @@ def test_a_task_is_read_as_it_was_written() -> None:
         allowed_hosts=("films.example", "other.example"),
         trusted_proxies=("10.0.0.0/8",),
         vision=True,
+        open_folders=True,
         device="cpu",
         rerank="some/matcher",
         rerank_depth=7,

@@ -301,7 +301,7 @@ class Library(LibraryContents):
             where: a filter, as in `search`.
 
         Raises:
-            UsageError: `k` is below 1, the filter is wrong, or the library has no vision.
+            UsageError: `k` is below 1, or the filter is wrong.
         """
         from evenreel.library.search.unlike import unlike_clips
 

@@ -136,7 +136,7 @@ def _write_ten(folder: Path, letter: str) -> None:
 
 
 def test_several_processes_write_at_once(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write_ten, args=(tmp_path, letter)) for letter in "abc"]
     for writer in writers:
         writer.start()

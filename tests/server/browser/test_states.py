@@ -121,11 +121,17 @@ def violations(page: Page) -> list[str]:
     ]
 
 
+COLOURS_HAVE_CHANGED = """() => Promise.allSettled(
+    document.getAnimations().filter((one) => one instanceof CSSTransition).map((one) => one.finished)
+)"""
+
+
 def in_light_and_dark(page: Page) -> dict[str, list[str]]:
     """The same for a visitor who changes from light to dark: of the two only the style sheet knows."""
     found = {}
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.evaluate(COLOURS_HAVE_CHANGED)
         found[scheme] = violations(page)
     return found
 

@@ -67,13 +67,13 @@ def unlike_clips(opened: Opened, where: Filter, k: int) -> UnlikeClips:
     Memory holds a vector of each of at most `MOST_COMPARED` clips.
 
     Raises:
-        UsageError: k is below 1, or the library has no vision.
+        UsageError: k is below 1.
         LibraryError: the vectors cannot be read.
     """
     if k < 1:
         raise UsageError(f"{k} highlights cannot be shown; ask for 1 or more.")
-    if opened.vectors is None:
-        raise UsageError("The library has no vision, so it is not known which clips are unlike the rest.")
+    if opened.vectors is None:  # no clip with pictures
+        return UnlikeClips((), 0, 0)
     places = np.flatnonzero(read_allowed(opened.connection, opened.gallery.clip_ids, where).mask)
     total = len(places)
     if total > MOST_COMPARED:

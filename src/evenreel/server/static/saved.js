@@ -276,7 +276,7 @@ export class Saved {
       const { clips, total } = await patiently(() => highlights(SHOWN));
       this.unlike = total > clips.length ? clips : []; // or they are all that there is
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error; // a library without pictures has none
+      if (!(error instanceof ApiError)) throw error; // the home is shown without them
     }
     if (this.shown && this.unlike?.length) this.#home();
   }
