@@ -2,7 +2,8 @@
 
 MkDocs calls the functions by their names (mkdocs.yml, hooks): `reference/command-line.md` has each command with every
 option, `reference/python.md` each public name of each package, as their `__init__.pyi` lists them. On every other page
-a word of docs/glossary.md leads there where it first stands.
+a word of docs/glossary.md leads there where it first stands; a word that also has its everyday sense ('pass (of an
+index run)') does only where a page links it. A picture leads to itself in full size.
 """
 
 from __future__ import annotations
@@ -19,8 +20,13 @@ from mkdocs.structure.files import File
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE = REPOSITORY / "src" / "evenreel"
 GLOSSARY = REPOSITORY / "docs" / "glossary.md"
-UNLINKED = re.compile(r"```.*?```|`[^`]*`|!?\[[^\]]*\]\([^)]*\)|^#.*?$|^\|.*?$|<[^>]*>", re.DOTALL | re.MULTILINE)
+UNLINKED = re.compile(
+    r"```.*?```|`[^`]*`|\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)|!?\[[^\]]*\]\([^)]*\)|^#.*?$|^\|.*?$|<[^>]*>",
+    re.DOTALL | re.MULTILINE,
+)
 """What no link is put into: code, links and pictures, headings, tables, tags."""
+PICTURE = re.compile(r"^!\[[^\]]*\]\(([^)]+)\)$", re.MULTILINE)
+"""A picture in a line of its own, and its address."""
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -31,8 +37,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Link words of the glossary, and take links to files outside of docs as their names."""
+    """Link words of the glossary and pictures, and take links to files outside of docs as their names."""
     markdown = re.sub(r"\[([^\]]+)\]\(\.\./(?:src|tests|benchmarks)/[^)]*\)", r"\1", markdown)
+    markdown = PICTURE.sub(r"[\g<0>](\g<1>)", markdown)
     place = page.file.src_uri
     if place == "glossary.md" or place.startswith("reference/"):
         return markdown
@@ -53,8 +60,9 @@ def linked(markdown: str, glossary: str) -> str:
 
 
 def glossary_words() -> list[str]:
-    """Return the words that have a heading in the glossary, longest first."""
-    return sorted(re.findall(r"^### (.+)$", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE), key=len, reverse=True)
+    """Return the words that have a heading in the glossary and one sense only, longest first."""
+    headings = re.findall(r"^### ([^(\n]+)$", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
+    return sorted(headings, key=len, reverse=True)
 
 
 def command_line() -> str:
