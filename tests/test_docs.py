@@ -117,3 +117,14 @@ def test_every_page_has_its_place_on_the_site() -> None:
     listed = re.findall(r"[\w/-]+\.md", (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8").partition("nav:")[2])
     there = [page.relative_to(REPOSITORY / "docs").as_posix() for page in PAGES]
     assert sorted(listed) == sorted([*there, "reference/command-line.md", "reference/python.md"])
+
+
+def test_the_first_page_names_every_command() -> None:
+    from typer.main import get_command
+
+    from evenreel.cli.app import app
+
+    table = (REPOSITORY / "docs" / "index.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`[^`|]*`", table))
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    assert not [one for one in commands if not any(re.search(rf"(evenreel |`){one}\b", text) for text in named)]

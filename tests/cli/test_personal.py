@@ -74,6 +74,7 @@ def test_the_marks_of_a_process_of_its_own(place: Path) -> None:
         (("favourite", "--remove"), "Name the clip"),
         (("favourite", "videos/boat.mp4", "--at", "-1"), "no time in a clip"),
         (("favourite", "videos/boat.mp4", "--at", "nan"), "no time in a clip"),
+        (("favourite", "videos/boat.mp4", "--at", "900"), "900 s is after the end of the clip, which is 2.00 s long"),
         (("note", "videos/boat.mp4"), "Give the clip and the note"),
         (("note", "videos/boat.mp4", "x" * 10_001), "at most 10,000"),
         (("saved", "add", ""), "empty"),

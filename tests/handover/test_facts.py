@@ -87,7 +87,7 @@ def test_a_timecode_that_is_none_is_left_out_with_a_note(tmp_path: Path) -> None
                 target.mux(packet)
     found = facts_of(tmp_path / "b.mkv")
     assert found.first_frame == 0
-    assert found.note == "its timecode '99:99:99:99' is none of its frame rate and is left out"
+    assert found.note == "has the timecode '99:99:99:99', which is none of its frame rate and is left out"
 
 
 def test_a_cut_of_a_turned_film_is_turned(tmp_path: Path, real_clips: Path) -> None:

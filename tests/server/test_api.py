@@ -16,6 +16,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from evenreel.library import open_library
+from evenreel.server.answers import stats_answer
 from tests.server.conftest import Served
 
 
@@ -408,3 +409,20 @@ def test_hazard_30_a_file_that_has_gone_is_one_sentence(client: TestClient, serv
         assert "not there any more" in gone.json()["detail"]
     finally:
         (tmp_path / "elsewhere.mp4").rename(served.videos / "heart.mp4")
+
+
+def test_the_library_that_is_used_unasked_has_a_name_that_tells_something(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def name() -> str:
+        with open_library(served.library, vision=False) as opened:
+            return stats_answer(opened, vision=False, opens_folders=False).name
+
+    assert name() == served.library.name == "library"
+    monkeypatch.setenv("EVENREEL_LIBRARY", str(served.library))
+    assert name() == "Your videos"
+
+
+def test_a_body_that_is_no_json_is_told_in_a_sentence(client: TestClient) -> None:
+    refused = client.post("/api/v1/saved", content=b"{bad", headers={"Content-Type": "application/json"})
+    assert (refused.status_code, refused.json()["detail"]) == (422, "The body is no JSON.")

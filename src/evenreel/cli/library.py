@@ -24,6 +24,8 @@ MetadataOption = Annotated[
         "manifest.* in a folder are read by themselves."
     ),
 ]
+NoSpeechOption = Annotated[bool, typer.Option("--no-speech", help="Hear no speech; subtitles are read.")]
+NoSoundOption = Annotated[bool, typer.Option("--no-sound", help="No sounds, though the library has a model of them.")]
 
 
 LIBRARYS_OWN = (
@@ -49,10 +51,8 @@ def index(
     folders: Annotated[list[Path], typer.Argument(help="Folders of videos, or single files.")],
     library: LibraryOption = None,
     no_vision: Annotated[bool, typer.Option("--no-vision", help="No model: only words on screen and names.")] = False,
-    no_speech: Annotated[bool, typer.Option("--no-speech", help="Hear no speech; subtitles are read.")] = False,
-    no_sound: Annotated[
-        bool, typer.Option("--no-sound", help="No sounds, though the library has a model of them.")
-    ] = False,
+    no_speech: NoSpeechOption = False,
+    no_sound: NoSoundOption = False,
     metadata: MetadataOption = None,
     settings: IndexSettings = from_settings(
         IndexSettings,

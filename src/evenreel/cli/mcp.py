@@ -28,7 +28,7 @@ def mcp(
     http: Annotated[bool, typer.Option("--http", help=HTTP_HELP)] = False,
     settings: ServeSettings = from_settings(
         "evenreel.server.settings:ServeSettings",
-        leave_out=(*LEFT_OUT, "workers"),
+        leave_out=(*LEFT_OUT, "workers", "open_folders"),
         port=Annotated[int, typer.Option(min=0, max=65_535)],
         token=Annotated[str | None, typer.Option(envvar="EVENREEL_TOKEN")],
         allowed_hosts=Annotated[list[str] | None, typer.Option("--allow-host", help=HOST_HELP)],

@@ -53,7 +53,7 @@ class Question:
         vision: False searches by words alone and loads no model.
         rerank: a matcher's checkpoint, folder or hub id, that orders the first clips anew.
         rerank_depth: how many clips --rerank looks at.
-        fold: False shows clips that are nearly the same one by one, not under the best of them.
+        fold: whether clips that are nearly the same are under the best of them.
         neutral_source: favour no source: take what sets generated clips apart from those of a camera out of the query.
 
     Raises:
@@ -121,7 +121,10 @@ class Question:
 
 
 def search(
-    asked: Question = from_settings(Question),
+    asked: Question = from_settings(
+        Question,
+        fold=Annotated[bool, typer.Option("--no-fold", help="Show clips that are nearly the same one by one.")],
+    ),
     library: PlaceOption = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Show the nearest others too, below what fits or may fit.")

@@ -11,7 +11,7 @@ import typer
 
 from evenreel.cli import Interrupted
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.library import MetadataOption
+from evenreel.cli.library import MetadataOption, NoSoundOption, NoSpeechOption
 from evenreel.cli.options import LibraryOption
 from evenreel.cli.progress import bars
 from evenreel.cli.show_library import console, safe
@@ -26,11 +26,15 @@ def watch(
     folders: Annotated[list[Path], typer.Argument(help="Folders of videos.")],
     library: LibraryOption = None,
     no_vision: Annotated[bool, typer.Option("--no-vision", help="No model: only words on screen and names.")] = False,
+    no_speech: NoSpeechOption = False,
+    no_sound: NoSoundOption = False,
     metadata: MetadataOption = None,
     settings: IndexSettings = from_settings(
         IndexSettings,
         rule=Annotated[str, typer.Option("--sample")],
-        keep_stills=Annotated[bool, typer.Option("--no-stills", help="Keep no small picture of each moment.")],
+        keep_stills=Annotated[
+            bool, typer.Option("--no-stills", help="Keep no small picture of each moment: 34 MB an hour less.")
+        ],
     ),
 ) -> None:
     """Index folders and go on watching them, until Ctrl-C: new, changed, moved and deleted videos are followed."""
@@ -39,6 +43,10 @@ def watch(
     place = library or default_library()
     if no_vision:
         settings = replace(settings, model=None)
+    if no_speech:
+        settings = replace(settings, speech=None)
+    if no_sound:
+        settings = replace(settings, sound=None)
     with bars() as progress:
         watcher = Watcher(place, folders, settings, progress=progress, metadata=metadata or (), told=_tell)
         try:

@@ -59,7 +59,8 @@ class VideoProgress:
     Attributes:
         stage: what is read in this pass: `pictures`, `words` or `pictures and words`.
         done_s: seconds of video that were read.
-        total_s: seconds of video to read in this pass; lengths that are not known yet are estimates.
+        total_s: seconds of video to read in this pass; lengths that are not known yet are estimates. 0 where no length
+            is known yet.
         files_done: files that are finished or set aside.
         files: files to read in this pass.
         rate: seconds of video that are read in a second; None before that can be told.

@@ -35,6 +35,7 @@ LISTS: dict[HandoverForm, ListWriter] = {
 }  # fmt: skip
 """Writer of each form that is one text for all stretches."""
 KIND = {".mkv": "a Matroska file", ".mp4": "an mp4 file"}
+_IN_FRAMES = {"csv", "json", "edl", "fcpxml", "otio"}  # forms with frame numbers, which a clip's rate is told for
 _UNSEEN = Fraction(1, 100)  # less than a frame at 60 a second needs no word
 
 
@@ -103,7 +104,7 @@ class Handover:
             except MediaError as error:
                 report.leave_out(take, error)
                 continue
-            if ready[-1].facts.note:
+            if ready[-1].facts.note and _IN_FRAMES.intersection(self._settings.forms):
                 report.note(take.name, ready[-1].facts.note)
             if take.pick.end_s > ready[-1].stretch[1] + _UNSEEN:
                 report.note(take.name, f"ends at {float(ready[-1].stretch[1]):.2f} s, and so does the stretch")

@@ -138,9 +138,9 @@ def read_facts(path: str | os.PathLike[str], limits: MediaLimits) -> FileFacts:
     shown = editing_rate(fps)
     timecode, drop, note = _timecode(tag, shown)
     if not steady:
-        note = f"its frame rate varies, so its frames are counted at {float(shown):.6g} a second"
+        note = f"is counted at {float(shown):.6g} frames a second, as its frame rate varies"
     elif shown != fps:
-        note = f"it has {float(fps):.6g} frames a second, which editors do not know; they are counted at {shown}"
+        note = f"has {float(fps):.6g} frames a second, which editors do not know; they are counted at {shown}"
     return FileFacts(
         fps=shown,
         own_fps=fps,
@@ -204,5 +204,5 @@ def _timecode(tag: str | None, fps: Fraction) -> tuple[str | None, bool, str]:
     try:
         FrameRate(fps, drop).frame_of(tag)
     except UsageError:
-        return None, habit, f"its timecode {printable(tag[:40])!r} is none of its frame rate and is left out"
+        return None, habit, f"has the timecode {printable(tag[:40])!r}, which is none of its frame rate and is left out"
     return tag.strip(), drop, ""

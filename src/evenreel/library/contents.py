@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -323,7 +324,8 @@ def folder_of(path: str, known: Sequence[str]) -> str:
 def no_clip(clip_id: str) -> NotFoundError:
     """Make the error for an id, or a path, that no clip has; of a long one the end is shown, with the file's name."""
     shown = clip_id if len(clip_id) <= LONGEST_SHOWN else f"…{clip_id[-LONGEST_SHOWN:]}"
-    return NotFoundError(f"The library has no clip {printable(shown)!r}.")
+    remedy = "" if re.fullmatch("[0-9a-f]{32}", clip_id) else "; give the path of its video"
+    return NotFoundError(f"The library has no clip {printable(shown)!r}{remedy}.")
 
 
 def clip_named(connection: sqlite3.Connection, name: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from evenreel.config import default_library
 from evenreel.library import contents
 from evenreel.library.browsing import BrowsedPage
 from evenreel.library.facets import Facet
@@ -39,6 +41,9 @@ from evenreel.wording import is_printable, printable
 
 if TYPE_CHECKING:
     from evenreel.library import Library
+
+YOUR_VIDEOS = "Your videos"
+"""What the library that is used unasked is called."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,7 @@ def stats_answer(library: Library, *, vision: bool, opens_folders: bool) -> Stat
     """
     stats = library.stats()
     return Stats(
-        name=clean(PurePath(stats.library).name),
+        name=_library_name(stats.library),
         files=stats.files,
         clips=stats.clips,
         moments=stats.moments,
@@ -174,6 +179,13 @@ def clean_metadata(metadata: Metadata) -> dict[str, MetadataValue]:
 def finite(number: float | None) -> float | None:
     """Return a number, None where it is not finite."""
     return number if number is not None and math.isfinite(number) else None
+
+
+def _library_name(folder: str | Path) -> str:
+    """Name of a library on the page: that of its folder, which of the one that is used unasked tells nothing."""
+    name = PurePath(folder).name
+    unasked = os.path.abspath(folder) == os.path.abspath(default_library()) and name == "library"
+    return YOUR_VIDEOS if unasked else clean(name)
 
 
 def _model_name(model: str) -> str:

@@ -290,5 +290,7 @@ async def _nothing_here(request: Request, error: Exception) -> Response:
 def _sentence(problem: dict[str, Any]) -> str:
     """`{"loc": ("query", "k"), "msg": "Input should be ..."}` -> `k: input should be ...`."""
     where = ".".join(str(part) for part in problem["loc"][1:])
+    if problem["type"] == "json_invalid":
+        return "The body is no JSON."
     message = str(problem["msg"])
     return f"{where}: {message[:1].lower()}{message[1:]}"

@@ -268,7 +268,8 @@ def _nothing(report: HandoverReport) -> EvenreelError:
     if whole:
         return UsageError(whole[0])
     one = report.set_aside[0]
-    return MediaError("failed", f"{one.path}: {one.sentence}" if one.path != one.clip_id else one.sentence)
+    sentence = f"{one.sentence.rstrip('.')}."
+    return MediaError("failed", f"{one.path}: {sentence}" if one.path != one.clip_id else sentence)
 
 
 def _sentences(report: HandoverReport) -> list[str]:

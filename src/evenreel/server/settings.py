@@ -58,7 +58,7 @@ class ServeSettings:
             it, of the 1,024 that a process usually gets.
         cache: folder of stills and previews.
         cache_bytes: how much of them is kept.
-        snapshot_cache: folder of published snapshots on this machine; None for the platform's cache folder.
+        snapshot_cache: folder of published snapshots on this machine; None for your cache folder.
         limits: what making one of them may cost.
         image_limits: what decoding a picture may cost that is searched by.
 

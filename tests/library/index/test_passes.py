@@ -228,6 +228,14 @@ def test_a_meter_adds_up_what_is_read_and_corrects_what_was_estimated() -> None:
     meter.finish("/b")
     last = progress.told[-1]
     assert (last.done_s, last.total_s, last.files_done, last.files, last.file) == (8.0, 8.0, 2, 2, "/a")
+    meter = VideoMeter("pictures", {"/a": 0.0, "/b": 0.0, "/c": 0.0}, progress)
+    meter.read("/a", 4.0)
+    assert progress.told[-1].total_s == 0.0  # no length is known yet
+    meter.finish("/a", 6.0)
+    assert (progress.told[-1].done_s, progress.told[-1].total_s) == (6.0, 18.0)  # the others are taken for as long
+    for path, length_s in (("/b", 2.0), ("/c", 1.0)):
+        meter.finish(path, length_s)
+    assert (progress.told[-1].done_s, progress.told[-1].total_s) == (9.0, 9.0)
     longer = VideoMeter("words", {"/a": 1.0}, progress)
     longer.read("/a", 5.0)
     longer.finish("/a")

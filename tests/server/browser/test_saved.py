@@ -102,6 +102,25 @@ def test_takes_open_from_the_card_of_the_best(visits: Visits) -> None:
     expect(page.locator(".card")).to_have_count(shown)
 
 
+def test_what_comes_after_is_saved_with_the_search_and_marks_cannot_be(visits: Visits, own: Path) -> None:
+    page = found(visits, STAR + "&then=a+blue+heart")
+    page.get_by_role("button", name="Save search").click()
+    expect(page.get_by_role("button", name="Saved", exact=True)).to_be_visible()
+    with open_library(own / "library", vision=False) as opened:
+        assert [one.query for one in opened.personal.searches()] == ["a red star on a beach, then a blue heart"]
+    page.goto(visits.address)
+    expect(page.get_by_role("region", name="Last searches").locator(".choice")).to_have_text(
+        ["a red star on a beach, then a blue heart"]
+    )
+    page.get_by_role("region", name="Saved searches").locator(".choice").click()
+    expect(page.locator("#results h2").first).to_contain_text("then")
+    expect(page.get_by_role("button", name="Saved", exact=True)).to_be_visible()
+    page = found(visits)
+    page.locator(".card .mark[aria-label^='Right']").first.click()
+    expect(page.locator("#marks-count")).to_be_visible()
+    expect(page.get_by_role("button", name="Save search")).to_be_hidden()
+
+
 def test_a_saved_search_says_what_is_new(visits: Visits, own: Path) -> None:
     page = visits.open('/?q="comet"')
     page.get_by_role("button", name="Save search").click()

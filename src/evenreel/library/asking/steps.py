@@ -89,7 +89,7 @@ def read_steps(text: str, within_s: float = WITHIN_S) -> str | Then:
         return text
     if len(found) > 1:
         raise UsageError(
-            f"The query has {len(found)} times 'then'; it can have one, between two moments. Words that are to be "
+            f"The query has 'then' {len(found)} times; it can have it once, between two moments. Words that are to be "
             "found as they are stand in quotes."
         )
     first = _JOINED.sub("", text[: found[0].start()], count=1).lstrip()

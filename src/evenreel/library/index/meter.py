@@ -30,6 +30,7 @@ class VideoMeter:
         self._lengths_s, self._read_s = dict(lengths_s), dict.fromkeys(lengths_s, 0.0)
         self._total_s, self._done_s = sum(lengths_s.values()), 0.0
         self._finished, self._file = set[str](), ""
+        self._unknown = {path for path, length_s in lengths_s.items() if not length_s}
         self._begun_at: float | None = None
         self._told_at = -TELL_S
         self._lock = threading.Lock()
@@ -51,6 +52,7 @@ class VideoMeter:
         with self._lock:
             if path in self._read_s and path not in self._finished:
                 self._finished.add(path)
+                self._unknown.discard(path)
                 if length_s is not None:
                     self._total_s += length_s - self._lengths_s[path]
                     self._lengths_s[path] = length_s
@@ -65,20 +67,29 @@ class VideoMeter:
         self._done_s += read_s - self._read_s[path]
         self._read_s[path] = read_s
 
+    def _unseen_s(self) -> float:
+        """Estimate what is still to be seen of files of unknown length: such a file is as long as finished ones are."""
+        if not self._finished:
+            return 0.0
+        mean_s = sum(self._lengths_s[path] for path in self._finished) / len(self._finished)
+        return sum(max(0.0, mean_s - self._lengths_s[path]) for path in self._unknown)
+
     def _tell(self, now: float) -> None:
         self._told_at = now
         seconds = 0.0 if self._begun_at is None else now - self._begun_at
         rate = self._done_s / seconds if seconds >= SURE_S and self._done_s > 0 else None
-        left_s = max(0.0, self._total_s - self._done_s)
+        total_s = self._total_s + self._unseen_s()
+        is_told = bool(self._finished) or not self._unknown
+        left_s = max(0.0, total_s - self._done_s)
         self._progress.video(
             VideoProgress(
                 self._stage,
                 done_s=self._done_s,
-                total_s=self._total_s,
+                total_s=total_s if is_told else 0.0,
                 files_done=len(self._finished),
                 files=len(self._read_s),
                 rate=rate,
-                remaining_s=None if rate is None else left_s / rate,
+                remaining_s=left_s / rate if rate is not None and is_told else None,
                 file=printable(self._file),
             )
         )

@@ -74,11 +74,13 @@ class PersonalData:
 
         Raises:
             NotFoundError: the library has no such clip.
-            UsageError: the time is none, the note is too long or no text, or the library is a published snapshot.
+            UsageError: the time is none or after the end of the clip, the note is too long or no text, or the library is a published snapshot.
             LibraryError: the records cannot be read or written.
         """
         clip_id, at = self._find(clip), moment_of(time_s)
         path, before = self._view.path_of(clip_id), self._key_of(clip_id, at)
+        if at is not None and (favourite or note):
+            self._check_moment(clip_id, at)
         with changing(self._folder) as records:
             known = records.marks.get((clip_id, at)) or records.marks.get(before)
             changed = replace(known or PersonalMark(clip_id, at, made=now()), clip_id=clip_id, path=path)
@@ -90,6 +92,12 @@ class PersonalData:
             else:
                 records.marks.pop(changed.key, None)
         return changed
+
+    def _check_moment(self, clip_id: str, time_s: float) -> None:
+        """Refuse a moment after the end of a clip; what was marked before its length was known can still be deleted."""
+        length_s = self._view.length_of(clip_id)
+        if length_s is not None and time_s > length_s:
+            raise UsageError(f"{time_s:g} s is after the end of the clip, which is {length_s:.2f} s long.")
 
     def _key_of(self, clip_id: str, time_s: float | None) -> MarkKey:
         """Where the mark of a clip stands: under its own content, or under that which its file had before."""

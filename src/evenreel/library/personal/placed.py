@@ -129,6 +129,16 @@ class PersonalView:
         self.refresh()
         return self._placed
 
+    def length_of(self, clip_id: str) -> float | None:
+        """Return the length of a clip in seconds; None where it is not known.
+
+        Raises:
+            LibraryError: the catalog cannot be read.
+        """
+        with reading(self._connection, self._folder):
+            row = self._connection.execute("SELECT duration_s FROM clips WHERE clip_id = ?", (clip_id,)).fetchone()
+        return None if row is None else row[0]
+
     def path_of(self, clip_id: str) -> str:
         """Return the first file of a clip, as the system names it.
 

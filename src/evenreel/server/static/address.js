@@ -52,6 +52,14 @@ export const START = Object.freeze({
 });
 
 /**
+ * The question of a place in one sentence, as a saved search and the last searches keep it.
+ *
+ * @param {Place} place
+ * @returns {string}
+ */
+export const wholeQuestion = ({ q, then }) => (then.trim() ? `${q.trim()}, then ${then.trim()}` : q.trim());
+
+/**
  * The place that the address bar names.
  *
  * @returns {Place}

@@ -1,7 +1,7 @@
 // The page: it shows the place that the address names, and goes to another when something is asked for.
 
 import { Adding } from "./adding.js";
-import { asks, browses, here, put, write, START } from "./address.js";
+import { asks, browses, here, put, wholeQuestion, write, START } from "./address.js";
 import { ApiError, patiently, stats, stillAddress } from "./api.js";
 import { Browsing } from "./browsing.js";
 import { same } from "./conditions.js";
@@ -118,7 +118,7 @@ function show({ run = false } = {}) {
   if (view !== "browsed") browsing.leave();
   if (view !== "home") home.leave();
   saved.at(place, view === "home" && !inLibrary);
-  if (view === "results" && !unfinished) keepSearch(place.q);
+  if (view === "results" && !unfinished) keepSearch(wholeQuestion(place));
   if (view !== "home") adding.seen();
   showClip(run);
 }
@@ -238,7 +238,7 @@ function listenToSearch() {
     if (isAsked(field.value)) results.again(false);
     else ask(field.value.trim());
     typing = unfinished = false;
-    keepSearch(place.q);
+    keepSearch(wholeQuestion(place));
   });
   field.addEventListener("input", () => {
     clearTimeout(timer);
@@ -307,6 +307,7 @@ async function learnLibrary() {
     byId("choose-picture").hidden = !vision;
     filters.offer(held);
     home.know(held);
+    saved.know(held);
     adding.know(held);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;

@@ -1,6 +1,6 @@
 // What a person keeps: favourites, notes and saved searches; and, beside them on the home, clips unlike the rest.
 
-import { START } from "./address.js";
+import { START, wholeQuestion } from "./address.js";
 import { ApiError, highlights, mark, marks, newOf, patiently, removeSearch, saveSearch, savedSearches } from "./api.js";
 import { asHit } from "./browsing.js";
 import { addCardAction } from "./card_actions.js";
@@ -23,6 +23,7 @@ export class Saved {
     this.fresh = new Set(); // clips that a saved search had not shown before
     this.place = null;
     this.shown = false;
+    this.pictures = false; // until it is known
     this.save = element("button", { type: "button", class: "quiet", onclick: () => this.#toggleSearch() });
     byId("compact").before(this.save);
     addCardAction((stretch) => this.#star(stretch));
@@ -44,6 +45,13 @@ export class Saved {
     this.#refresh();
   }
 
+  /** @param {{model: string | null, moments: number}} stats what the library holds: clips are unlike by their pictures */
+  know({ model, moments }) {
+    const before = this.pictures;
+    this.pictures = model !== null && moments > 0;
+    if (this.pictures && !before && this.shown) this.#unlike();
+  }
+
   /** Follow the page to a place. */
   at(place, isHome) {
     this.place = place;
@@ -51,7 +59,7 @@ export class Saved {
     if (isHome && !this.shown) {
       this.shown = true;
       this.#home();
-      this.#unlike();
+      if (this.pictures) this.#unlike();
     }
     if (!isHome && this.shown) {
       this.shown = false;
@@ -176,7 +184,7 @@ export class Saved {
   // Saved searches
 
   #offer() {
-    const asked = Boolean(this.place?.q.trim()) && this.place.view === "search";
+    const asked = this.place !== null && isSentence(this.place);
     this.save.hidden = !asked;
     if (!asked) return;
     const there = this.#savedHere() !== undefined;
@@ -187,14 +195,14 @@ export class Saved {
 
   #savedHere() {
     const where = compose(this.place.conditions, this.place.where);
-    return this.searches.find((one) => one.query === this.place.q.trim() && (one.where ?? "") === where);
+    return this.searches.find((one) => one.query === wholeQuestion(this.place) && (one.where ?? "") === where);
   }
 
   async #toggleSearch() {
     const there = this.#savedHere();
     if (there) return this.#remove(there);
     const where = compose(this.place.conditions, this.place.where);
-    const query = this.place.q.trim();
+    const query = wholeQuestion(this.place);
     const taken = this.searches.some((one) => one.name === query);
     this.save.disabled = true;
     await this.learning;
@@ -276,7 +284,7 @@ export class Saved {
       const { clips, total } = await patiently(() => highlights(SHOWN));
       this.unlike = total > clips.length ? clips : []; // or they are all that there is
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error; // the home is shown without them
+      if (!(error instanceof ApiError)) throw error; // the rest of the page does without
     }
     if (this.shown && this.unlike?.length) this.#home();
   }
@@ -287,6 +295,10 @@ export class Saved {
     return section("Unlike the rest", null, element("ul", { class: "cards row" }, made));
   }
 }
+
+/** Whether a place asks by a sentence alone: a saved search holds no picture, and no clips that were marked. */
+const isSentence = ({ view, q, like, picture, marks: marked }) =>
+  view === "search" && q.trim() !== "" && !like && picture === null && !marked.length;
 
 /** A kept clip in the form of a hit, at its moment if it has one. */
 function placed(one) {
