@@ -72,6 +72,7 @@ def test_a_note_is_written_at_a_moment_by_keyboard_and_steers_nothing(visits: Vi
     page.evaluate("document.getElementById('video').pause()")
     note.focus()
     page.keyboard.press("Enter")
+    expect(page.get_by_role("textbox", name="Note")).to_be_focused()
     page.keyboard.type("? f m <b>a heart</b>, blue")
     page.get_by_role("button", name="Keep for the clip").click()
     expect(page.locator(".notes-there .text")).to_have_text(["? f m <b>a heart</b>, blue"])
