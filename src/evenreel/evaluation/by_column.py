@@ -115,10 +115,11 @@ def _gap(
     bands = _bands(metric, columns, number, result.groups[known], settings)
     if bands is None:
         return GroupGap(*names, Interval(gap), None, None)
+    low, high = bands.ends
     most = 100.0 * len(metric.columns) if metric.higher_is_better else np.inf
     return GroupGap(
         *names,
-        around(gap, *bands.ends, (0.0, most)),
+        around(gap, low, high, (0.0, most)),
         min(1.0, bands.p * len(settings.by)),
         bands.chance,
     )

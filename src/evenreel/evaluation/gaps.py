@@ -5,10 +5,10 @@ there are. So differences of all pairs are studentised, and the largest of them 
 arrangements in which no group differs (the max-t of Westfall and Young 1993). What exceeds their 95 % point is
 significant, and the differences with so many standard errors on both sides are bands that hold for all pairs at once.
 
-Arrangements are of what is drawn together, clips or videos. Where each lies within one group, they exchange groups, which
-a studentised statistic allows even where spreads differ (Chung and Romano 2013); else the deviations of each from the
-common mean keep or change their sign together (the wild cluster bootstrap with the null imposed: Cameron, Gelbach and
-Miller 2008). The variance of a group has two more members of average spread, so that none is 0 in a group of hits alone.
+Arrangements are of what is drawn together, clips or videos. Where each lies within one group, they exchange groups,
+which a studentised statistic allows even where spreads differ (Chung and Romano 2013); else the deviations of each from
+the common mean keep or change their sign together (the wild cluster bootstrap with the null imposed: Cameron, Gelbach
+and Miller 2008). The variance of a group has two more members of average spread, so that none is 0 in a group of hits.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Spread:
         cell, cells = member * groups + group, count * groups
         deviations = values - values.mean()
         return cls(
-            np.bincount(cell, deviations, cells).reshape(count, groups),
+            np.bincount(cell, deviations, cells).astype(np.float64).reshape(count, groups),
             np.bincount(cell, minlength=cells).astype(np.float64).reshape(count, groups),
         )
 
@@ -85,7 +85,7 @@ class Spread:
         return np.asarray(shrunk + np.diag((1 - own) * self.average / self.members))
 
     def signed(self, signs: Column) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Compute the groups' mean deviations (b, k) and their covariances (b, k, k), given signs (b, C) of clusters."""
+        """Compute the groups' means (b, k) and their covariances (b, k, k), given signs (b, C) of clusters."""
         count, groups = self.sums.shape
         total = self.sizes.sum(axis=0)
         means = signs @ self.sums / total
@@ -187,7 +187,7 @@ def _arrangements(
         if spread.nested:
             yield spread.exchanged(generator.permuted(np.tile(group, (rows, 1)), axis=1))
         else:
-            yield spread.signed(2.0 * generator.integers(0, 2, size=(rows, count)) - 1)
+            yield spread.signed(2.0 * generator.integers(0, 2, size=(rows, count)).astype(np.float64) - 1)
 
 
 def _chunks(total: int, width: int) -> Sequence[int]:

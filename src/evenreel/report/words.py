@@ -142,10 +142,10 @@ def gap_sentence(gap: GroupGap, metric: Metric, column: str, confidence: float) 
 
 
 GAP_METHOD = (
-    "A gap is between the best and the worst group, whatever these are, so chance alone makes one: its interval and p are "
-    "from the largest studentised difference of all pairs of groups (max-t: Westfall and Young 1993), over arrangements "
-    "in which no group differs, and are corrected for the number of columns. Groups of fewer than 30 are in no gap. The "
-    "interval of each group is for this group alone; every query is asked of the whole gallery."
+    "A gap is between the best and the worst group, whatever these are, so chance alone makes one: its interval and p "
+    "are from the largest studentised difference of all pairs of groups (max-t: Westfall and Young 1993), over "
+    "arrangements in which no group differs, and are corrected for the number of columns. Groups of fewer than 30 are "
+    "in no gap. The interval of each group is for this group alone; every query is asked of the whole gallery."
 )
 
 
