@@ -116,7 +116,7 @@ def _gap(
     if bands is None:
         return GroupGap(*names, Interval(gap), None, None)
     low, high = bands.ends
-    most = 100.0 * len(metric.columns) if metric.higher_is_better else np.inf
+    most = np.inf if metric.is_rank else 100.0 * len(metric.columns)
     return GroupGap(
         *names,
         around(gap, low, high, (0.0, most)),

@@ -27,6 +27,7 @@ from evenreel.evaluation.blocks import (
 from evenreel.evaluation.by_column import check_columns, with_groups
 from evenreel.evaluation.clusters import Clusters, clusters_of
 from evenreel.evaluation.intervals import effective, figure_intervals
+from evenreel.evaluation.judgements import unjudged_columns
 from evenreel.evaluation.metrics import Metric
 from evenreel.evaluation.ordered import DiscountTables
 from evenreel.evaluation.results import DirectionResult, Evaluation
@@ -163,7 +164,9 @@ def _v2t(case: _Case, progress: Progress) -> DirectionResult:
 
 def _rank(search: Search, settings: EvaluationSettings, progress: Progress, *, every: bool = False) -> Ranked:
     plan = RankingPlan(settings.metrics, settings.ties, every, DiscountTables.of(search.gallery_size))
-    return rank_all(search, plan, settings, progress)
+    unjudged = unjudged_columns(search, settings.metrics, settings.band_bytes)
+    ranked = rank_all(search, plan, settings, progress)
+    return replace(ranked, columns=ranked.columns | unjudged)
 
 
 def _result(

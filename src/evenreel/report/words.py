@@ -35,7 +35,7 @@ def number(value: float, metric: Metric) -> str:
     >>> number(43.148, parse_metric("R@1")), number(1234.5, parse_metric("MedR")), number(-0.001, parse_metric("mAP"))
     ('43.15', '1,234.5', '0.00')
     """
-    digits = 2 if metric.higher_is_better else 1
+    digits = 1 if metric.is_rank else 2
     return f"{round(value, digits) + 0.0:,.{digits}f}"
 
 
