@@ -54,7 +54,7 @@ class MeasureChoice:
         direction: `t2v` or `v2t`; one alone also says whose lists a run has, where ids fit both; empty for both.
         moments: measure predicted windows in time by the corpus's true ones, beside two guesses that look at no video.
         metric: R@k, MedR, MeanR, MRR, Rsum, GeoR, nDCG, nDCG@k, nDCG@R, mAP, mAP-EPIC, unjudged@k; may be given again.
-            With --moments: Rn@IoU, mAP@IoU, mAP, mIoU, nDCG@n@IoU, Rank@n, HL-mAP-VeryGood, HIT@1-VeryGood and the like;
+            With --moments: Rn@IoU, mAP@IoU, mAP, mIoU, nDCG@n@IoU, Rank@n, HL-mAP-VeryGood, HIT@1-VeryGood and so on;
             empty for R@1 R@5 R@10 MedR MeanR Rsum MRR.
         relevance: `clip`, `text`, `classes` or `classes-iou`.
         judgements: TREC judgements of captions and clips (`query 0 item grade`) that say what is relevant instead.
