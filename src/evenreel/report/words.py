@@ -130,13 +130,13 @@ def difference_sentence(row: Difference, confidence: float) -> str:
 
 def gap_sentence(gap: GroupGap, metric: Metric, column: str, confidence: float) -> str:
     """Return a plain sentence on the gap between the best and the worst group by a column."""
-    apart = f"{metric} of {gap.worst} is {number(gap.gap.value, metric)} worse than of {gap.best}"
+    apart = f"{metric} is {number(gap.gap.value, metric)} worse for {gap.worst!r} than for {gap.best!r}"
     if gap.p is None:
         return f"By {column}, {apart}; whether chance alone does that is not computed."
     ends = interval(gap.gap, metric)
     sure = f" ({percent(confidence)} interval {ends})" if ends else ""
     verdict = "which chance alone does not explain" if gap.p <= 1 - confidence else "which chance alone may do"
-    by_chance = "" if gap.chance is None else f", where no group differs {number(gap.chance, metric)} on average"
+    by_chance = "" if gap.chance is None else f"; where no group differs it is {number(gap.chance, metric)} on average"
     corrected = f"p = {p_value(gap.p)} for all groups".replace("p = <", "p < ")
     return f"By {column}, {apart}{sure}, {verdict}: {corrected}{by_chance}."
 
