@@ -449,3 +449,43 @@ def test_the_bar_shows_a_name_as_text(monkeypatch: pytest.MonkeyPatch, capsys: p
     drawn = capsys.readouterr().err
     assert "\x1b]0;" not in drawn
     assert "[bold]a.npz" in drawn
+
+
+def test_groups_are_told_for_every_system(place: Path, tmp_path: Path) -> None:
+    systems = ("old.npz", "--against", "new.npz", "--by", "split", "--by", "words", "-m", "R@1")
+    done = evaluate(place, *systems, "--html", tmp_path / "page.html")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("t2v by split") == 4  # a heading and a notice of each
+    assert "only one group has 30 clips" in done.stdout
+    page = (tmp_path / "page.html").read_text()
+    assert "old.npz: groups, t2v" in page and "new.npz: groups, v2t" in page
+    document = figures(place, *systems)
+    own = document["systems"][1]["directions"]["t2v"]
+    (group,) = own["by"]["split"]["groups"]
+    assert group["summary"]["R@1"]["value"] == pytest.approx(own["summary"]["R@1"]["value"])
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--by", "genre"), "Neither clips nor captions have a column 'genre' to group by; there are: clip_id,"),
+        (("--by", "split", "--by", "split"), "must be a list of words, each once"),
+        (("--by", "split", "--moments"), "--moments measures windows in time"),
+    ],
+)
+def test_columns_that_serve_no_groups_are_refused_in_a_sentence(place: Path, more: tuple[str, ...], said: str) -> None:
+    done = evaluate(place, "old.npz", *more)
+    assert done.returncode != 0
+    assert said in re.sub(r"[\s│]+", " ", done.stderr)
+
+
+def test_judgements_say_what_is_relevant(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.qrels").write_text("".join(f"c{i} 0 v{i} 1\n" for i in range(COUNT)))
+    asked = ("old.npz", "--direction", "t2v", "-m", "R@1")
+    judged = figures(place, *asked, "-m", "unjudged@1", "--judgements", tmp_path / "own.qrels")
+    found, own = judged["systems"][0]["directions"]["t2v"]["summary"], figures(place, *asked)["systems"][0]
+    assert found["R@1"] == own["directions"]["t2v"]["summary"]["R@1"]
+    assert found["unjudged@1"]["value"] == pytest.approx(100 - found["R@1"]["value"])
+    assert "judgements" in judged["provenance"]["inputs"] or "own.qrels" in json.dumps(judged["provenance"])
+    refused = evaluate(place, "old.npz", "--judgements", tmp_path / "own.qrels", "--relevance", "text")
+    assert "leave --relevance and --qrels out" in re.sub(r"[\s│]+", " ", refused.stderr)

@@ -73,7 +73,7 @@ class RankingPlan:
             scores: (b, gallery), without NaN.
             items: relevant items of these queries.
         """
-        scores = _query_by_query(scores)
+        scores = query_by_query(scores)
         found = np.bincount(items.query, minlength=len(scores)) > 0
         ordered = any(metric.needs_order for metric in self.metrics)
         counted = items if ordered else items.where(items.degree == 1) if self.every else best_items(scores, items)
@@ -101,7 +101,7 @@ def rank_all(search: Search, plan: RankingPlan, settings: EvaluationSettings, pr
     done: list[Ranked] = []
     finished = 0
     with ThreadPoolExecutor(threads) as pool:
-        pieces = _pieces(search, settings.band_bytes)
+        pieces = score_pieces(search, settings.band_bytes)
         while waiting or not done:
             for scores, items in islice(pieces, 2 * threads - len(waiting)):
                 waiting.append(pool.submit(plan.calculate, scores, items))
@@ -111,8 +111,13 @@ def rank_all(search: Search, plan: RankingPlan, settings: EvaluationSettings, pr
     return Ranked.joined(done)
 
 
-def _pieces(search: Search, band_bytes: int) -> Iterator[tuple[NDArray[Any], Items]]:
-    """Scores and items of a few queries at a time, in order."""
+def score_pieces(search: Search, band_bytes: int) -> Iterator[tuple[NDArray[Any], Items]]:
+    """Yield scores (b, gallery) and relevant items of a few queries at a time, in order.
+
+    Args:
+        search: queries, gallery and relevance.
+        band_bytes: about how many bytes of scores are read at once.
+    """
     queries, row_bytes = len(search.query_ids), search.row_scores * SCORE_BYTES
     for band in slices(queries, band_bytes // row_bytes):
         scores = search.read(band)
@@ -120,7 +125,7 @@ def _pieces(search: Search, band_bytes: int) -> Iterator[tuple[NDArray[Any], Ite
             yield scores[piece.start - band.start : piece.stop - band.start].copy(order="K"), search.items(piece)
 
 
-def _query_by_query(scores: NDArray[Any]) -> NDArray[Any]:
+def query_by_query(scores: NDArray[Any]) -> NDArray[Any]:
     """Copy scores so that those of a query lie side by side in memory."""
     if scores.flags.c_contiguous:
         return scores

@@ -239,7 +239,7 @@ def difference_interval(
         if metric.name in ("R", "Rsum"):
             return hits_interval(mean, confidence, 100.0 * len(metric.columns))
         found = mean_interval(mean, confidence)
-    most = 100.0 if metric.higher_is_better else np.inf
+    most = np.inf if metric.is_rank else 100.0
     return around(difference, found.low, found.high, (-most, most))
 
 

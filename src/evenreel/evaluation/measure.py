@@ -24,8 +24,10 @@ from evenreel.evaluation.blocks import (
     group_relevance,
     unmasked,
 )
+from evenreel.evaluation.by_column import check_columns, with_groups
 from evenreel.evaluation.clusters import Clusters, clusters_of
 from evenreel.evaluation.intervals import effective, figure_intervals
+from evenreel.evaluation.judgements import unjudged_columns
 from evenreel.evaluation.metrics import Metric
 from evenreel.evaluation.ordered import DiscountTables
 from evenreel.evaluation.results import DirectionResult, Evaluation
@@ -97,6 +99,7 @@ def evaluate(
     settings = settings or EvaluationSettings()
     checked = CheckedScores(scores)
     notices = _misfits(checked, corpus, settings)
+    check_columns(corpus, settings.by)
     clusters = clusters_of(corpus, settings.cluster)
     notices += [clusters.notice] if clusters.chosen and clusters.notice and settings.resamples else []
     clip_of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
@@ -107,7 +110,7 @@ def evaluate(
         part = part_of(progress, number, len(settings.directions))
         result = _t2v(case, part) if direction == "t2v" else _v2t(case, part)
         notices += _left_out(result)
-        directions[direction] = _summarised(result, settings)
+        directions[direction] = with_groups(_summarised(result, settings), corpus, settings)
         notices += too_few(directions[direction]) if settings.resamples else []
         notices += beyond_gallery(directions[direction], settings.metrics)
     notices += infinite_scores(checked)
@@ -161,7 +164,9 @@ def _v2t(case: _Case, progress: Progress) -> DirectionResult:
 
 def _rank(search: Search, settings: EvaluationSettings, progress: Progress, *, every: bool = False) -> Ranked:
     plan = RankingPlan(settings.metrics, settings.ties, every, DiscountTables.of(search.gallery_size))
-    return rank_all(search, plan, settings, progress)
+    unjudged = unjudged_columns(search, settings.metrics, settings.band_bytes)
+    ranked = rank_all(search, plan, settings, progress)
+    return replace(ranked, columns=ranked.columns | unjudged)
 
 
 def _result(

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 FIRST_RANK = "rank"
 """The per-query column of the expected rank of the first relevant item."""
 
+UNJUDGED = "unjudged"
+"""Name of the metric of items that nobody judged; it needs judgements as relevance."""
+
 Cutoff = int | Literal["R"] | None
 PerQuery: TypeAlias = "Mapping[str, NDArray[np.float64]]"
 
@@ -36,9 +39,10 @@ _PLAIN = {
 _CUT = {
     "R": "chance that one of the first k items is relevant",
     "nDCG": "discounted cumulative gain, linear gain, of its best possible value",
+    UNJUDGED: "share of the first k items that nobody judged, which count as not relevant",
 }
 _ORDERED = ("nDCG", "mAP", "mAP-EPIC")
-_WORD = re.compile(r"(R|nDCG)@([1-9][0-9]{0,8})")
+_WORD = re.compile(r"(R|nDCG|unjudged)@([1-9][0-9]{0,8})")
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Metric:
     """Metric of a ranking, such as `R@5`; make it with `parse_metric`.
 
     Attributes:
-        name: `R`, `MedR`, `MeanR`, `MRR`, `Rsum`, `GeoR`, `nDCG`, `mAP` or `mAP-EPIC`.
+        name: `R`, `MedR`, `MeanR`, `MRR`, `Rsum`, `GeoR`, `nDCG`, `mAP`, `mAP-EPIC` or `unjudged`.
         cutoff: number of first places that count. None: all; `R` (of nDCG): as many as the query has items with a
             degree of relevance above 0.
     """
@@ -71,8 +75,13 @@ class Metric:
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether higher figures are better; False for ranks."""
-        return self.name not in ("MedR", "MeanR")
+        """Whether higher figures are better; False for ranks, and for what was not judged."""
+        return self.name not in ("MedR", "MeanR", UNJUDGED)
+
+    @property
+    def is_rank(self) -> bool:
+        """Whether the figure is a rank, from 1, and no share in percent."""
+        return self.name in ("MedR", "MeanR")
 
     @property
     def is_of_means(self) -> bool:
@@ -134,7 +143,8 @@ def parse_metric(word: str) -> Metric:
     if match := _WORD.fullmatch(str(word)):
         return Metric(match[1], int(match[2]))
     raise UsageError(
-        f"{word!r} is no metric; there are R@k and nDCG@k for any whole k from 1, nDCG, nDCG@R, {', '.join(_PLAIN)}."
+        f"{word!r} is no metric; there are R@k, nDCG@k and unjudged@k for any whole k from 1, nDCG, nDCG@R, "
+        f"{', '.join(_PLAIN)}."
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,58 @@ class Interval:
     value: float
     low: float | None = None
     high: float | None = None
+
+
+@dataclass(frozen=True)
+class GroupFigures:
+    """Figures of the queries of one group, such as those about clips of one source.
+
+    Attributes:
+        name: value of the column, or a band of it.
+        queries: number of queries.
+        drawn: number of clips (or videos) that they are of.
+        summary: figure of each metric with its interval, by the metric's name; without metrics that have no value here.
+    """
+
+    name: str
+    queries: int
+    drawn: int
+    summary: dict[str, Interval]
+
+
+@dataclass(frozen=True)
+class GroupGap:
+    """Gap between the best and the worst group in one metric.
+
+    Attributes:
+        best: name of the best group.
+        worst: name of the worst group.
+        gap: difference between them, at least 0, with the interval of the largest true difference of any two groups.
+        p: chance of a studentised difference as large where no group differs, corrected for the numbers of groups and
+            of columns; None where nothing says how much chance does.
+        chance: gap that chance alone makes on average where no group differs.
+    """
+
+    best: str
+    worst: str
+    gap: Interval
+    p: float | None
+    chance: float | None
+
+
+@dataclass(frozen=True)
+class ColumnFigures:
+    """Figures of groups by one column.
+
+    Attributes:
+        groups: figures of each group.
+        gaps: gap of each metric, by its name; empty where fewer than two groups are large enough.
+        notices: sentences that belong beside the figures.
+    """
+
+    groups: tuple[GroupFigures, ...]
+    gaps: dict[str, GroupGap]
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +95,7 @@ class DirectionResult:
             Several of a query count on average: a hit a caption under `video-mean` and `every-caption`.
         without_relevant: ids of the queries that have no item of a degree above 0; no figure includes them.
         drawn_by: name for groups in the plural: `clips`, `videos`, or values of a column.
+        by: figures of groups of queries by the columns that were asked for (`EvaluationSettings.by`).
     """
 
     direction: Direction
@@ -56,6 +109,7 @@ class DirectionResult:
     hits: Hits
     without_relevant: tuple[str, ...] = ()
     drawn_by: str = "clips"
+    by: dict[str, ColumnFigures] = field(default_factory=dict)
 
     @property
     def drawn(self) -> int:
@@ -119,6 +173,8 @@ def _as_json(result: DirectionResult, per_query: bool) -> dict[str, Any]:
             for word, figure in result.summary.items()
         },
     }
+    if result.by:
+        document["by"] = {column: asdict(found) for column, found in result.by.items()}
     if per_query:
         columns = {name: values.tolist() for name, values in result.per_query.items()}
         document["per_query"] = {"id": list(result.query_ids), **columns}

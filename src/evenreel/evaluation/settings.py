@@ -7,13 +7,14 @@ from typing import Literal, get_args
 
 from evenreel.arguments import one_or_more
 from evenreel.errors import UsageError
-from evenreel.evaluation.metrics import DEFAULT_METRICS, Metric, parse_metrics
+from evenreel.evaluation.metrics import DEFAULT_METRICS, UNJUDGED, Metric, parse_metrics
 from evenreel.settings_checks import (
     BETWEEN_0_AND_1,
     MOST_BITS,
     MOST_LAYERS,
     TEXT,
     TRUE_OR_FALSE,
+    WORDS,
     Allowed,
     check_settings,
     whole,
@@ -58,6 +59,8 @@ class EvaluationSettings:
         confidence: confidence of the intervals, between 0 and 1.
         cluster: what intervals and tests draw: `auto`, videos where the corpus shows that several clips are cut from
             one, else clips; `clip`; `video`; or a column of the corpus (`evenreel.evaluation.clusters`).
+        by: columns of the clips or captions to group queries by, each value a group, more than 8 numbers in four bands;
+            `seconds` and `words` are lengths of clips and captions. May be given again.
         partial: accept scores that leave captions or clips of the corpus out, with a notice.
         band_bytes: about how many bytes of scores are read at once.
         threads: number of threads that compute; 0 is one a core.
@@ -72,6 +75,7 @@ class EvaluationSettings:
     seed: int = 0
     confidence: float = 0.95
     cluster: str = "auto"
+    by: tuple[str, ...] = ()
     partial: bool = False
     band_bytes: int = 64 * 2**20
     threads: int = 0
@@ -79,6 +83,7 @@ class EvaluationSettings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "metrics", one_or_more(self.metrics, "metrics", (str, Metric)))
         object.__setattr__(self, "directions", tuple(dict.fromkeys(one_or_more(self.directions, "directions"))))
+        object.__setattr__(self, "by", one_or_more(self.by, "by"))
         for value, known, what in (
             (self.t2v_protocol, TextProtocol, "protocol of captions"),
             (self.v2t_protocol, VideoProtocol, "protocol of videos"),
@@ -96,5 +101,10 @@ class EvaluationSettings:
                 f"{ordered[0]} needs all captions of a video in one ranking, but the protocol every-caption ranks them "
                 "one at a time; use best-caption or caption-group."
             )
-        allowed = RESAMPLING | {"threads": whole(0, MOST_LAYERS), "partial": TRUE_OR_FALSE}
+        unjudged = [str(metric) for metric in self.metrics if metric.name == UNJUDGED]
+        if unjudged and "v2t" in self.directions and self.v2t_protocol != "best-caption":
+            raise UsageError(
+                f"{unjudged[0]} is of the ranking of single captions; use the protocol best-caption, or t2v alone."
+            )
+        allowed = RESAMPLING | {"threads": whole(0, MOST_LAYERS), "partial": TRUE_OR_FALSE, "by": WORDS}
         check_settings("the evaluation", self, allowed)

@@ -10,6 +10,7 @@ from evenreel.evaluation.comparison import Comparison, Difference, in_order_of
 from evenreel.evaluation.metrics import parse_metric
 from evenreel.evaluation.results import DirectionResult, Evaluation
 from evenreel.evaluation.settings import Direction, EvaluationSettings
+from evenreel.report.groups import group_section
 from evenreel.report.page import Chart, Page, Section, Table, Text
 from evenreel.report.words import (
     INTERVAL_METHOD,
@@ -53,6 +54,8 @@ def evaluation_page(
         results = {system: one.directions[direction] for system, one in evaluations.items()}
         rows = [row for row in comparison.rows if row.direction == direction] if comparison else []
         sections.append(_direction(direction, results, rows, corpus, first, settings))
+        by_group = (group_section(system, one, first.metrics, first.confidence) for system, one in results.items())
+        sections += [section for section in by_group if section]
     sections.append(Section("How it was calculated", _method(evaluations, comparison, settings)))
     lead = main_sentence(first)
     return Page(

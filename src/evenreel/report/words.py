@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from evenreel.evaluation.comparison import Difference
 from evenreel.evaluation.metrics import Metric, parse_metric
-from evenreel.evaluation.results import Evaluation, Interval
+from evenreel.evaluation.results import Evaluation, GroupGap, Interval
 
 PROTOCOLS = {
     "caption": "each caption is a query",
@@ -35,7 +35,7 @@ def number(value: float, metric: Metric) -> str:
     >>> number(43.148, parse_metric("R@1")), number(1234.5, parse_metric("MedR")), number(-0.001, parse_metric("mAP"))
     ('43.15', '1,234.5', '0.00')
     """
-    digits = 2 if metric.higher_is_better else 1
+    digits = 1 if metric.is_rank else 2
     return f"{round(value, digits) + 0.0:,.{digits}f}"
 
 
@@ -126,6 +126,27 @@ def difference_sentence(row: Difference, confidence: float) -> str:
         f"{row.system} {verdict} in {row.metric} of {row.direction}: {signed(row.difference.value, metric)}"
         f"{f' ({ends})' if ends else ''}, p = {p_value(row.p_holm)} after Holm's correction."
     ).replace("p = <", "p < ")
+
+
+def gap_sentence(gap: GroupGap, metric: Metric, column: str, confidence: float) -> str:
+    """Return a plain sentence on the gap between the best and the worst group by a column."""
+    apart = f"{metric} is {number(gap.gap.value, metric)} worse for {gap.worst!r} than for {gap.best!r}"
+    if gap.p is None:
+        return f"By {column}, {apart}; whether chance alone does that is not computed."
+    ends = interval(gap.gap, metric)
+    sure = f" ({percent(confidence)} interval {ends})" if ends else ""
+    verdict = "which chance alone does not explain" if gap.p <= 1 - confidence else "which chance alone may do"
+    by_chance = "" if gap.chance is None else f"; where no group differs it is {number(gap.chance, metric)} on average"
+    corrected = f"p = {p_value(gap.p)} for all groups".replace("p = <", "p < ")
+    return f"By {column}, {apart}{sure}, {verdict}: {corrected}{by_chance}."
+
+
+GAP_METHOD = (
+    "A gap is between the best and the worst group, whatever these are, so chance alone makes one: its interval and p "
+    "are from the largest studentised difference of all pairs of groups (max-t: Westfall and Young 1993), over "
+    "arrangements in which no group differs, and are corrected for the number of columns. Groups of fewer than 30 are "
+    "in no gap. The interval of each group is for this group alone; every query is asked of the whole gallery."
+)
 
 
 def evaluation_notices(evaluation: Evaluation) -> list[str]:

@@ -53,16 +53,18 @@ class MeasureChoice:
     Attributes:
         direction: `t2v` or `v2t`; one alone also says whose lists a run has, where ids fit both; empty for both.
         moments: measure predicted windows in time by the corpus's true ones, beside two guesses that look at no video.
-        metric: R@k, MedR, MeanR, MRR, Rsum, GeoR, nDCG, nDCG@k, nDCG@R, mAP, mAP-EPIC; may be given again. With
-            --moments: Rn@IoU, mAP@IoU, mAP, mIoU, nDCG@n@IoU, Rank@n, HL-mAP-VeryGood, HIT@1-VeryGood and the like;
+        metric: R@k, MedR, MeanR, MRR, Rsum, GeoR, nDCG, nDCG@k, nDCG@R, mAP, mAP-EPIC, unjudged@k; may be given again.
+            With --moments: Rn@IoU, mAP@IoU, mAP, mIoU, nDCG@n@IoU, Rank@n, HL-mAP-VeryGood, HIT@1-VeryGood and so on;
             empty for R@1 R@5 R@10 MedR MeanR Rsum MRR.
         relevance: `clip`, `text`, `classes` or `classes-iou`.
+        judgements: TREC judgements of captions and clips (`query 0 item grade`) that say what is relevant instead.
     """
 
     direction: tuple[str, ...] = ()
     moments: bool = False
     metric: Annotated[tuple[str, ...], typer.Option("--metric", "-m")] = ()
     relevance: str = "clip"
+    judgements: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,9 @@ def evaluate(
     from evenreel.report import evaluation_page, write_page
 
     if choice.moments:
-        of_rankings = bool(choice.direction or choice.relevance != "clip") or correction != Correction()
+        of_rankings = (
+            bool(choice.direction or choice.relevance != "clip" or choice.judgements) or correction != Correction()
+        )
         asked = MomentsJob(choice.metric, settings, files, of_rankings)
         asked.run(systems.files, systems.corpus, systems.split, as_json)
         return
@@ -140,13 +144,15 @@ def evaluate(
     correction.check(choice.direction, alone=not systems.against)
     if files.save_scores and not correction.rescore:
         raise UsageError("--save-scores keeps corrected scores; name the correction with --rescore, or leave it out.")
-    files.check([*paths.values(), *([bank] if bank else [])])
+    if choice.judgements and (choice.relevance != "clip" or files.qrels):
+        raise UsageError("--judgements says what is relevant; leave --relevance and --qrels out.")
+    files.check([*paths.values(), *(one for one in (bank, choice.judgements) if one)])
     whole = load_corpus(systems.corpus)
     part = whole if systems.split is None else select(whole, split=systems.split)
     job = _Job(whole, part, settings, choice, correction)
     evaluations = {name: job.evaluate(path) for name, path in paths.items()}
     comparison = _compared(evaluations, settings)
-    inputs = {"scores": paths.values(), "bank": bank, "corpus": systems.corpus}
+    inputs = {"scores": paths.values(), "bank": bank, "judgements": choice.judgements, "corpus": systems.corpus}
     made = provenance_of(inputs) if as_json or files.html else None
     show_evaluation(evaluations, comparison, as_json, made)
     if files.html:
@@ -242,7 +248,13 @@ class _Job:
         from evenreel.evaluation import evaluate as evaluate_scores
 
         settings = replace(self.settings, directions=directions)
-        return evaluate_scores(scores, self.part, settings, relevance=self.relevance, progress=progress)
+        if self.choice.judgements is None:
+            return evaluate_scores(scores, self.part, settings, relevance=self.relevance, progress=progress)
+        from evenreel.evaluation.judgements import read_qrels
+
+        judged = read_qrels(self.choice.judgements, scores.caption_ids, scores.video_ids)
+        found = evaluate_scores(scores, self.part, settings, relevance=judged, progress=progress)
+        return replace(found, notices=(*judged.notices, *found.notices))
 
     def _corrected(
         self, scores: ScoreBlocks, directions: tuple[Direction, ...], word: str, progress: Progress

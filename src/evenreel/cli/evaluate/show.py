@@ -12,7 +12,10 @@ from evenreel.evaluation import Evaluation
 from evenreel.evaluation.comparison import Comparison, Difference
 from evenreel.provenance import Provenance
 from evenreel.report.evaluation import difference_cells, figures_table
+from evenreel.report.groups import gaps_table, group_sentences, groups_table
+from evenreel.report.page import Table as PageTable
 from evenreel.report.words import (
+    GAP_METHOD,
     PROTOCOLS,
     RELEVANCES,
     TIES,
@@ -25,6 +28,7 @@ from evenreel.report.words import (
 )
 
 _NARROWEST = 100
+_METRICS_A_LINE = 2
 
 
 def show_evaluation(
@@ -58,6 +62,7 @@ def show_evaluation(
         if not several:
             _show_notices(out, evaluations)
         out.print(_figures(evaluation))
+        _show_groups(out, evaluation)
     if comparison:
         _show_comparison(out, next(iter(evaluations)), comparison)
     _show_rules(out, next(iter(evaluations.values())))
@@ -76,6 +81,29 @@ def _figures(evaluation: Evaluation) -> Table:
         column.style = "dim" if place % 2 else "bold"
     for row in figures.rows:
         table.add_row(*map(str, row))
+    return table
+
+
+def _show_groups(out: Console, evaluation: Evaluation) -> None:
+    """Groups with the first metrics, whose intervals fit a line, and the gaps of all."""
+    metrics, confidence = evaluation.metrics, evaluation.confidence
+    for result in evaluation.directions.values():
+        for column, found in result.by.items():
+            out.print(f"[bold]{result.direction} by {safe(column)}[/]")
+            for notice in found.notices:
+                out.print(f"[yellow]{safe(notice)}[/]")
+            for sentence in group_sentences(result, column, metrics, confidence):
+                out.print(safe(sentence))
+            if found.groups:
+                out.print(_plain(groups_table(result, column, metrics[:_METRICS_A_LINE], confidence)))
+            if found.gaps:
+                out.print(_plain(gaps_table(found, metrics, confidence)))
+
+
+def _plain(found: PageTable) -> Table:
+    table = table_of(found.columns, words=found.left)
+    for row in found.rows:
+        table.add_row(*(safe(str(cell)) for cell in row))
     return table
 
 
@@ -112,4 +140,6 @@ def _show_rules(out: Console, evaluation: Evaluation) -> None:
     out.print(f"[dim]relevance {evaluation.relevance}: {RELEVANCES[evaluation.relevance]}.[/]")
     if any(one.low is not None for result in evaluation.directions.values() for one in result.summary.values()):
         out.print(f"[dim]{intervals_sentence(evaluation)}[/]")
+    if any(found.gaps for result in evaluation.directions.values() for found in result.by.values()):
+        out.print(f"[dim]{GAP_METHOD}[/]")
     out.print(f"[dim]ties {evaluation.ties}: {TIES[evaluation.ties]}. Shares in percent.[/]")

@@ -1,0 +1,195 @@
+"""Gaps between groups of queries, with what chance alone makes of as many groups.
+
+The largest of all differences between k groups is above 0 even where no group differs, and the more so the more groups
+there are. So differences of all pairs are studentised, and the largest of them is held against the largest ones of
+arrangements in which no group differs (the max-t of Westfall and Young 1993). What exceeds their 95 % point is
+significant, and the differences with so many standard errors on both sides are bands that hold for all pairs at once.
+
+Arrangements are of what is drawn together, clips or videos. Where each lies within one group, they exchange groups,
+which a studentised statistic allows even where spreads differ (Chung and Romano 2013); else the deviations of each from
+the common mean keep or change their sign together (the wild cluster bootstrap with the null imposed: Cameron, Gelbach
+and Miller 2008). The variance of a group has two more members of average spread, so that none is 0 in a group of hits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.arrays import Column
+from evenreel.evaluation.stats import numbered
+
+_CHUNK = 2**21
+_ROUNDING = 1e-9
+"""Arrangements that differ by less than this share are equal: hits are counts, and many arrangements tie."""
+
+_MORE = 2.0
+"""Members of average spread that the variance of each group is estimated with beside its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Deviations of k groups of queries from their common mean, in C clusters that are drawn together.
+
+    Attributes:
+        sums: (C, k) sum of the deviations of each cluster's queries in each group.
+        sizes: (C, k) number of these queries.
+    """
+
+    sums: NDArray[np.float64]
+    sizes: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, values: Column, group: NDArray[np.int64], cluster: NDArray[np.int64]) -> Spread:
+        """Sum the deviations of values (n,) by cluster and group.
+
+        Args:
+            values: (n,) values of queries, none NaN.
+            group: (n,) numbers of groups, each from 0 to k - 1 at least once.
+            cluster: (n,) whole numbers, equal for queries that are drawn together.
+        """
+        member, count = numbered(cluster)
+        groups = int(group.max()) + 1
+        cell, cells = member * groups + group, count * groups
+        deviations = values - values.mean()
+        return cls(
+            np.bincount(cell, deviations, cells).astype(np.float64).reshape(count, groups),
+            np.bincount(cell, minlength=cells).astype(np.float64).reshape(count, groups),
+        )
+
+    @cached_property
+    def members(self) -> Column:
+        """Number (k,) of clusters that have queries in each group."""
+        return np.asarray((self.sizes > 0).sum(axis=0), dtype=np.float64)
+
+    @property
+    def nested(self) -> bool:
+        """Whether every cluster lies within one group."""
+        return bool(((self.sizes > 0).sum(axis=1) == 1).all())
+
+    @cached_property
+    def average(self) -> float:
+        """Variance of the mean of one cluster of average size, over all groups."""
+        there = self.sizes > 0
+        return float((self.sums[there] ** 2).mean() / self.sizes[there].mean() ** 2)
+
+    def with_average(self, covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Estimate covariances (b, k, k) of groups with two more members of average spread a group."""
+        own = (self.members - 1) / (self.members - 1 + _MORE)
+        corrected = own * self.members / np.maximum(self.members - 1, 1)
+        shrunk = covariance * np.sqrt(np.outer(corrected, corrected))
+        return np.asarray(shrunk + np.diag((1 - own) * self.average / self.members))
+
+    def signed(self, signs: Column) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Compute the groups' means (b, k) and their covariances (b, k, k), given signs (b, C) of clusters."""
+        count, groups = self.sums.shape
+        total = self.sizes.sum(axis=0)
+        means = signs @ self.sums / total
+        crossed = (self.sums[:, :, None] * self.sizes[:, None, :]).reshape(count, -1)
+        mixed = (signs @ crossed).reshape(-1, groups, groups) * means[:, None, :]
+        squares = self.sums.T @ self.sums - mixed - mixed.transpose(0, 2, 1)
+        squares = squares + means[:, :, None] * means[:, None, :] * (self.sizes.T @ self.sizes)
+        return means, self.with_average(squares / np.outer(total, total))
+
+    def exchanged(self, group: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Compute means (b, k) and covariances (b, k, k), given other groups (b, C) of clusters that lie within one."""
+        sums, sizes = self.sums.sum(axis=1), self.sizes.sum(axis=1)
+        moments = np.stack([sizes, sums, sums**2, sums * sizes, sizes**2], axis=1)
+        groups = self.sums.shape[1]
+        found = np.stack([(group == one).astype(np.float64) @ moments for one in range(groups)], axis=1)
+        total, summed, squared, mixed, sized = np.moveaxis(found, 2, 0)
+        means = summed / total
+        squares = np.maximum(squared - 2 * means * mixed + means**2 * sized, 0) / total**2
+        return means, self.with_average(squares[:, :, None] * np.eye(groups))
+
+
+@dataclass(frozen=True, eq=False)
+class Bands:
+    """Differences of all pairs of groups with simultaneous bands.
+
+    Attributes:
+        means: (k,) mean deviations of the groups from the common mean.
+        errors: (k, k) standard error of the difference of each pair.
+        reach: half width of the bands in standard errors; infinite where there are too few arrangements for one.
+        p: share of arrangements whose largest studentised difference is at least the observed one.
+        chance: mean gap between the highest and the lowest group over the arrangements, in which no group differs.
+    """
+
+    means: Column
+    errors: NDArray[np.float64]
+    reach: float
+    p: float
+    chance: float
+
+    @property
+    def gap(self) -> float:
+        """Difference between the highest and the lowest group."""
+        return float(self.means.max() - self.means.min())
+
+    @property
+    def ends(self) -> tuple[float, float] | tuple[None, None]:
+        """Ends of the interval of the largest true difference; None where there are too few arrangements."""
+        if not np.isfinite(self.reach):
+            return None, None
+        apart, wide = self.means[:, None] - self.means[None, :], self.reach * self.errors
+        return max(0.0, float((apart - wide).max())), float((apart + wide).max())
+
+
+def bands_of(spread: Spread, resamples: int, seed: int, confidence: float) -> Bands | None:
+    """Compute simultaneous bands of the differences of all pairs of groups.
+
+    Args:
+        spread: deviations of two groups or more.
+        resamples: number of arrangements.
+        seed: seed of the arrangements.
+        confidence: confidence with which the bands hold for all pairs at once.
+
+    Returns:
+        None where all clusters have the same mean, so that nothing says how much chance would do.
+    """
+    if spread.average <= 1e-18:
+        return None
+    means, covariance = spread.signed(np.ones((1, len(spread.sums))))
+    highest = float(_largest(means, covariance)[0])
+    drawn = [(_largest(*one), np.ptp(one[0], axis=1)) for one in _arrangements(spread, resamples, seed)]
+    largest, gaps = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+    place = int(np.ceil(confidence * (len(largest) + 1) - 1e-9))
+    reach = float(np.sort(largest)[place - 1]) * (1 + _ROUNDING) if place <= len(largest) else float("inf")
+    reached = int((largest >= highest * (1 - _ROUNDING)).sum())
+    return Bands(means[0], _errors(covariance)[0], reach, (1 + reached) / (1 + len(largest)), float(gaps.mean()))
+
+
+def _errors(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standard errors (b, k, k) of the differences of pairs."""
+    own = np.diagonal(covariance, axis1=1, axis2=2)
+    return np.sqrt(np.maximum(own[:, :, None] + own[:, None, :] - 2 * covariance, 0))
+
+
+def _largest(means: NDArray[np.float64], covariance: NDArray[np.float64]) -> Column:
+    """Largest studentised difference (b,) of any pair."""
+    apart, errors = np.abs(means[:, :, None] - means[:, None, :]), _errors(covariance)
+    studentised = np.divide(apart, errors, out=np.zeros_like(apart), where=errors > 0)
+    return np.asarray(studentised.max(axis=(1, 2)))
+
+
+def _arrangements(
+    spread: Spread, resamples: int, seed: int
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Means and covariances of arrangements in which no group differs."""
+    generator = np.random.default_rng(seed)
+    count, groups = spread.sums.shape
+    group = np.argmax(spread.sizes > 0, axis=1)
+    for rows in _chunks(resamples, max(count, groups**2)):
+        if spread.nested:
+            yield spread.exchanged(generator.permuted(np.tile(group, (rows, 1)), axis=1))
+        else:
+            yield spread.signed(2.0 * generator.integers(0, 2, size=(rows, count)).astype(np.float64) - 1)
+
+
+def _chunks(total: int, width: int) -> Sequence[int]:
+    most = max(1, _CHUNK // width)
+    return [min(most, total - start) for start in range(0, total, most)]

@@ -1,0 +1,78 @@
+"""Tables and sentences of groups of queries, the same on a page and in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from evenreel.evaluation.metrics import Metric
+from evenreel.evaluation.results import ColumnFigures, DirectionResult
+from evenreel.report.page import Section, Table, Text
+from evenreel.report.words import GAP_METHOD, gap_sentence, interval, number, p_value, percent
+
+
+def groups_table(result: DirectionResult, column: str, metrics: Sequence[Metric], confidence: float) -> Table:
+    """Make the table of a column's groups: a group a row, a figure and its interval for each metric.
+
+    Args:
+        result: result of one direction that has groups by the column.
+        column: name of the column.
+        metrics: metrics to show.
+        confidence: confidence of the intervals.
+    """
+    heads = [column, "queries", result.drawn_by]
+    for metric in metrics:
+        heads += [str(metric), f"{percent(confidence)} interval"]
+    rows = []
+    for group in result.by[column].groups:
+        row = [group.name, f"{group.queries:,}", f"{group.drawn:,}"]
+        for metric in metrics:
+            figure = group.summary.get(str(metric))
+            row += [number(figure.value, metric), interval(figure, metric)] if figure else ["", ""]
+        rows.append(row)
+    return Table(heads, rows, f"{result.direction} by {column}; every query is asked of the whole gallery.")
+
+
+def gaps_table(found: ColumnFigures, metrics: Sequence[Metric], confidence: float) -> Table:
+    """Make the table of a column's gaps between the best and the worst group: a metric a row.
+
+    Args:
+        found: figures of the column's groups.
+        metrics: metrics in the order of the rows; one without a gap is left out.
+        confidence: confidence of the intervals.
+    """
+    rows = []
+    for metric in metrics:
+        if (gap := found.gaps.get(str(metric))) is None:
+            continue
+        sure = ["" if gap.chance is None else number(gap.chance, metric), "" if gap.p is None else p_value(gap.p)]
+        ends = interval(gap.gap, metric)
+        rows.append([str(metric), gap.worst, gap.best, number(gap.gap.value, metric), ends, *sure])
+    heads = ["metric", "worst", "best", "gap", f"{percent(confidence)} interval", "by chance", "p"]
+    return Table(heads, rows, "Gap between the best and the worst group.", left=3)
+
+
+def group_sentences(result: DirectionResult, column: str, metrics: Sequence[Metric], confidence: float) -> list[str]:
+    """Return a sentence on the first metric's gap by a column; none where there is no gap."""
+    gaps = result.by[column].gaps
+    known = [metric for metric in metrics if str(metric) in gaps]
+    return [gap_sentence(gaps[str(metric)], metric, column, confidence) for metric in known[:1]]
+
+
+def group_section(name: str, result: DirectionResult, metrics: Sequence[Metric], confidence: float) -> Section | None:
+    """Make the section of a page on one system's groups in one direction; None where no column was asked for."""
+    if not result.by:
+        return None
+    parts = [part for column in result.by for part in _column(result, column, metrics, confidence)]
+    return Section(f"{name}: groups, {result.direction}", [*parts, Text(GAP_METHOD, "note")])
+
+
+def _column(
+    result: DirectionResult, column: str, metrics: Sequence[Metric], confidence: float
+) -> Iterator[Text | Table]:
+    found = result.by[column]
+    yield from (Text(sentence, "notice") for sentence in found.notices)
+    yield from (Text(sentence) for sentence in group_sentences(result, column, metrics, confidence))
+    if found.groups:
+        yield groups_table(result, column, metrics, confidence)
+    if found.gaps:
+        yield gaps_table(found, metrics, confidence)
