@@ -53,9 +53,9 @@ class MeasureChoice:
     Attributes:
         direction: `t2v` or `v2t`; one alone also says whose lists a run has, where ids fit both; empty for both.
         moments: measure predicted windows in time by the corpus's true ones, beside two guesses that look at no video.
-        metric: R@k, MedR, MeanR, MRR, Rsum, GeoR, nDCG, nDCG@k, nDCG@R, mAP, mAP-EPIC; may be given again. With
-            --moments: Rn@IoU, mAP@IoU, mAP, mIoU, nDCG@n@IoU, Rank@n, HL-mAP-VeryGood, HIT@1-VeryGood and the like;
-            empty for R@1 R@5 R@10 MedR MeanR Rsum MRR.
+        metric: R@k, MedR, MeanR, MRR, Rsum, GeoR, nDCG, nDCG@k, nDCG@R, mAP, mAP-EPIC, P@k, RBP(p=0.8)@k, ERR@k, Bpref,
+            nDCG(dcg='exp-log2')@k; may be given again. With --moments: Rn@IoU, mAP@IoU, mAP, mIoU, nDCG@n@IoU, Rank@n,
+            HL-mAP-VeryGood, HIT@1-VeryGood and the like; empty for R@1 R@5 R@10 MedR MeanR Rsum MRR.
         relevance: `clip`, `text`, `classes` or `classes-iou`.
     """
 
