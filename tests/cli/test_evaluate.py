@@ -129,6 +129,42 @@ def test_against_another_system(place: Path) -> None:
     assert first["p_randomisation"] < 0.05
 
 
+def test_systems_side_by_side_in_every_form(place: Path, tmp_path: Path) -> None:
+    """The figures of each system alone, the best marked where it is told from all the others, in five places."""
+    shutil.copy(place / "old.npz", tmp_path / "a_b|50%.npz")
+    files = {name: tmp_path / f"t.{name}" for name in ("latex", "markdown", "csv", "html")}
+    words = [word for name, path in files.items() for word in (f"--{name}", path)]
+    systems = ["old.npz", "--against", "new.npz", "--against", tmp_path / "a_b|50%.npz"]
+    done = evaluate(place, *systems, "-m", "R@1", "-m", "MedR", "-m", "mAP", "--mean", *words)
+    assert done.returncode == 0, done.stderr
+    alone = figures(place, "new.npz", "-m", "R@1", "-m", "MedR", "-m", "mAP")["systems"][0]["directions"]
+    ahead, back = (alone[direction]["summary"] for direction in ("t2v", "v2t"))
+    table = pl.read_csv(files["csv"])
+    new = table.filter(system="new.npz")
+    assert new["metric"].to_list() == ["R@1", "MedR", "mAP"] * 2 + ["R@1", "mAP"]
+    assert new["value"].to_list()[:3] == [ahead[word]["value"] for word in ("R@1", "MedR", "mAP")]
+    mean = (ahead["R@1"]["value"] + back["R@1"]["value"]) / 2
+    assert new.row(6, named=True)["value"] == pytest.approx(mean, abs=1e-9)
+    assert new["best"].to_list() == [True] * 6 + [False] * 2  # means of both directions are not tested
+    assert not table.filter(system="old.npz")["best"].any()
+    shown = f"{ahead['R@1']['value']:.2f}", f"{ahead['R@1']['low']:.2f}, {ahead['R@1']['high']:.2f}"
+    assert f"| **{shown[0]}** [{shown[1]}] |" in files["markdown"].read_text()
+    assert rf"\textbf{{{shown[0]}}} {{\scriptsize [{shown[1]}]}}" in files["latex"].read_text()
+    assert f"{shown[0]}* [{shown[1]}]" in files["html"].read_text()
+    assert f"{shown[0]} [{shown[1]}]" in done.stdout
+    assert r"a\_b|50\%.npz &" in files["latex"].read_text()
+    rows = [line for line in files["markdown"].read_text().splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {10}
+    assert rows[4].startswith(r"| a\_b\|50%.npz |")
+
+
+def test_two_systems_alike_have_no_best(place: Path, tmp_path: Path) -> None:
+    shutil.copy(place / "old.npz", tmp_path / "copy.npz")
+    found = figures(place, "old.npz", "--against", tmp_path / "copy.npz", "--side-by-side")["side_by_side"]
+    assert len(found) == 2 * 2 * len(DEFAULT_WORDS)
+    assert not any(row["best"] for row in found)
+
+
 def test_what_makes_a_comparison_unfair_is_said_beside_it(place: Path, tmp_path: Path) -> None:
     save_scores(Scores(values(1, 2.0), CAPTIONS, CLIPS, ScoreNotes(("other queries",))), tmp_path / "helped.npz")
     out = ("--against", tmp_path / "helped.npz", "--html", tmp_path / "page.html")

@@ -21,6 +21,7 @@ from evenreel.provenance import provenance_of
 if TYPE_CHECKING:
     from evenreel.evaluation import Comparison, Evaluation, EvaluationSettings, RelevanceName
     from evenreel.evaluation.settings import Direction
+    from evenreel.evaluation.side_by_side import SideBySide
     from evenreel.types import Corpus, ScoreBlocks
 
 
@@ -57,12 +58,16 @@ class MeasureChoice:
             nDCG(dcg='exp-log2')@k; may be given again. With --moments: Rn@IoU, mAP@IoU, mAP, mIoU, nDCG@n@IoU, Rank@n,
             HL-mAP-VeryGood, HIT@1-VeryGood and the like; empty for R@1 R@5 R@10 MedR MeanR Rsum MRR.
         relevance: `clip`, `text`, `classes` or `classes-iou`.
+        side_by_side: also show all systems in one table, the best in bold where tests tell it from every other.
+        mean: also show the mean of both directions, as EPIC-KITCHENS prints it.
     """
 
     direction: tuple[str, ...] = ()
     moments: bool = False
     metric: Annotated[tuple[str, ...], typer.Option("--metric", "-m")] = ()
     relevance: str = "clip"
+    side_by_side: bool = False
+    mean: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,11 +128,13 @@ def evaluate(
 ) -> None:
     """Measure scores of any system: recall, ranks, nDCG, mAP with intervals, and paired tests against others."""
     from evenreel.cli.evaluate.show import show_evaluation
+    from evenreel.cli.evaluate.systems import write_side_by_side
     from evenreel.corpus import load_corpus, select
     from evenreel.report import evaluation_page, write_page
 
     if choice.moments:
-        of_rankings = bool(choice.direction or choice.relevance != "clip") or correction != Correction()
+        tables = choice.side_by_side or choice.mean or files.side_by_side
+        of_rankings = bool(choice.direction or choice.relevance != "clip" or tables) or correction != Correction()
         asked = MomentsJob(choice.metric, settings, files, of_rankings)
         asked.run(systems.files, systems.corpus, systems.split, as_json)
         return
@@ -148,9 +155,12 @@ def evaluate(
     comparison = _compared(evaluations, settings)
     inputs = {"scores": paths.values(), "bank": bank, "corpus": systems.corpus}
     made = provenance_of(inputs) if as_json or files.html else None
-    show_evaluation(evaluations, comparison, as_json, made)
+    together = _together(evaluations, settings, choice, files)
+    show_evaluation(evaluations, comparison, as_json, made, together)
     if files.html:
-        write_page(evaluation_page(evaluations, part, comparison, settings), files.html, made)
+        write_page(evaluation_page(evaluations, part, comparison, settings, together), files.html, made)
+    if together:
+        write_side_by_side(files, together)
     if files.per_query:
         write_per_query(files.per_query, evaluations)
     if files.run or files.qrels or files.save_scores:
@@ -179,6 +189,18 @@ def _compared(evaluations: Mapping[str, Evaluation], settings: EvaluationSetting
         return None
     with share_bar(f"comparing with {name}") as progress:
         return compare(evaluations[name], {one: evaluations[one] for one in others}, settings, progress=progress)
+
+
+def _together(
+    evaluations: Mapping[str, Evaluation], settings: EvaluationSettings, choice: MeasureChoice, files: EvaluationFiles
+) -> SideBySide | None:
+    """All systems in one table, if it is asked for."""
+    from evenreel.evaluation.side_by_side import side_by_side
+
+    if not (choice.side_by_side or choice.mean or files.side_by_side):
+        return None
+    with share_bar("testing the best of each column") as progress:
+        return side_by_side(evaluations, settings, mean=choice.mean, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)

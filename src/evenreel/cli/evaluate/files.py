@@ -28,6 +28,9 @@ class EvaluationFiles:
         run: also write the best 1,000 of SCORES as a TREC run, of the first direction.
         qrels: also write what is relevant as TREC judgements; degrees of relevance become grades of 0 to 100.
         save_scores: also write the corrected scores of SCORES, of the first direction (.npz): for --rescore.
+        latex: also write all systems side by side, as a table of LaTeX.
+        markdown: also write all systems side by side, as a table of Markdown.
+        csv: also write all systems side by side, a row a system, direction and metric (.csv or .parquet).
     """
 
     html: Path | None = None
@@ -35,6 +38,19 @@ class EvaluationFiles:
     run: Path | None = None
     qrels: Path | None = None
     save_scores: Path | None = None
+    latex: Path | None = None
+    markdown: Path | None = None
+    csv: Path | None = None
+
+    @property
+    def all(self) -> list[Path]:
+        """Files that are asked for."""
+        return [path for path in vars(self).values() if path]
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether a file has all systems side by side."""
+        return bool(self.latex or self.markdown or self.csv)
 
     def check(self, read: Iterable[Path]) -> None:
         """Check that every file can be written, before hours are spent on what belongs in it.
@@ -46,15 +62,16 @@ class EvaluationFiles:
             OutputError: a file cannot be written.
             UsageError: two files are one, one is among those that are read, or a name has not the ending of its format.
         """
-        asked = [path for path in (self.html, self.per_query, self.run, self.qrels, self.save_scores) if path]
+        asked = self.all
         places, taken = [path.resolve() for path in asked], {path.resolve() for path in read}
         if len(set(places)) < len(places):
             raise UsageError("Two of the files to write are one; give each a name of its own.")
         for path, place in zip(asked, places, strict=True):
             if place in taken:
                 raise UsageError(f"{path} is one of the files to read; give what is written another name.")
-        if self.per_query and self.per_query.suffix.lower() not in (".csv", ".parquet"):
-            raise UsageError(f"{self.per_query} ends neither in .csv nor in .parquet; --per-query writes those two.")
+        for option, path in (("--per-query", self.per_query), ("--csv", self.csv)):
+            if path and path.suffix.lower() not in (".csv", ".parquet"):
+                raise UsageError(f"{path} ends neither in .csv nor in .parquet; {option} writes those two.")
         if self.save_scores and self.save_scores.suffix != ".npz":
             raise UsageError(f"{self.save_scores} does not end in .npz, which says what the scores use; name it so.")
         for path in asked:
