@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import yaml
+from huggingface_hub import ModelCard, parse_eval_result_entries
 
 from evenreel.cli import progress
 from evenreel.cli.app import app
@@ -158,6 +160,26 @@ def test_systems_side_by_side_in_every_form(place: Path, tmp_path: Path) -> None
     assert rows[4].startswith(r"| a\_b\|50%.npz |")
 
 
+def test_figures_for_the_hub_are_read_back_by_its_library(place: Path, tmp_path: Path) -> None:
+    results, card = tmp_path / "r.yaml", tmp_path / "card.md"
+    asked = ["-m", "R@1", "-m", "nDCG(dcg='exp-log2')@5", "--dataset-id", "someone/videos"]
+    done = evaluate(place, "old.npz", *asked, "--eval-results", results, "--model-card", card)
+    assert done.returncode == 0, done.stderr
+    directions = figures(place, "old.npz", *asked[:4])["systems"][0]["directions"]
+    expected = {(way, word): one["value"] for way in directions for word, one in directions[way]["summary"].items()}
+    entries = parse_eval_result_entries(yaml.safe_load(results.read_text()))
+    assert {tuple(one.task_id.split("-", 1)): one.value for one in entries} == expected
+    assert {one.dataset_id for one in entries} == {"someone/videos"}
+    assert all("30 queries among 30; protocol" in str(one.notes) for one in entries)
+    read = ModelCard(card.read_text())
+    ways = {"text-to-video-retrieval": "t2v", "video-to-text-retrieval": "v2t"}
+    assert read.data.model_name == "old"
+    assert read.data.eval_results is not None
+    assert {(ways[one.task_type], one.metric_type): one.metric_value for one in read.data.eval_results} == expected
+    assert {(one.dataset_type, one.dataset_split) for one in read.data.eval_results} == {("someone/videos", "test")}
+    assert "| old | " in read.text
+
+
 def test_two_systems_alike_have_no_best(place: Path, tmp_path: Path) -> None:
     shutil.copy(place / "old.npz", tmp_path / "copy.npz")
     found = figures(place, "old.npz", "--against", tmp_path / "copy.npz", "--side-by-side")["side_by_side"]
@@ -293,6 +315,11 @@ def test_what_is_wrong_is_said_in_a_sentence(
         ("--html old.npz/page.html", "page.html cannot be written"),
         ("--per-query corpus.csv", "cannot be written (it is a folder)"),
         ("--per-query table.json", "ends neither in .csv nor in .parquet"),
+        ("--csv table.tex", "ends neither in .csv nor in .parquet; --csv writes"),
+        ("--eval-results r.yaml", "r.yaml says which dataset was measured; name it with --dataset-id"),
+        ("--model-card r.md --dataset-id videos", "'videos' is no id of a dataset on the hub"),
+        ("--dataset-id a/b", "belongs to --eval-results or --model-card"),
+        ("--markdown x.md --latex x.md", "Two of the files to write are one"),
         ("--run x.run --qrels x.run", "Two of the files to write are one"),
         ("--save-scores x.npz", "--save-scores keeps corrected scores; name the correction with --rescore"),
         ("--rescore csls --save-scores x.npy", "x.npy does not end in .npz"),

@@ -92,9 +92,11 @@ def side_by_side(
     """
     settings = settings or EvaluationSettings()
     first = next(iter(evaluations.values()))
-    columns = [FigureColumn(direction, str(metric)) for direction in first.directions for metric in first.metrics]
+    asked = [(direction, str(metric)) for direction in first.directions for metric in first.metrics]
+    columns = [FigureColumn(direction, word) for direction, word in asked]
     figures = {
-        name: [one.directions[c.direction].summary[c.metric] for c in columns] for name, one in evaluations.items()
+        name: [one.directions[direction].summary[word] for direction, word in asked]
+        for name, one in evaluations.items()
     }
     best = _told_best(evaluations, columns, figures, settings, progress)
     if mean:

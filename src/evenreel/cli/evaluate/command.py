@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from evenreel.cli.evaluate.files import EvaluationFiles, system_names, write_per_query, write_ranked
+from evenreel.cli.evaluate.files import EvaluationFiles, system_names, write_for_hub, write_per_query, write_ranked
 from evenreel.cli.evaluate.moments import MomentsJob
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption
@@ -161,6 +161,7 @@ def evaluate(
         write_page(evaluation_page(evaluations, part, comparison, settings, together), files.html, made)
     if together:
         write_side_by_side(files, together)
+    write_for_hub(files, systems.scores, next(iter(evaluations.values())), systems.split)
     if files.per_query:
         write_per_query(files.per_query, evaluations)
     if files.run or files.qrels or files.save_scores:

@@ -65,8 +65,8 @@ def show_evaluation(
         out.print(_figures(evaluation))
     if together:
         out.print("[bold]Side by side[/]")
-        for table in side_by_side_tables(together):
-            out.print(table)
+        for each in side_by_side_tables(together):
+            out.print(each)
         out.print(side_by_side_note(together))
     if comparison:
         _show_comparison(out, next(iter(evaluations)), comparison)
