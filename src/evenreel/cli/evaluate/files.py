@@ -143,13 +143,12 @@ def write_for_hub(files: EvaluationFiles, path: Path, evaluation: Evaluation, sp
     if not files.dataset_id:
         return
     dataset = HubDataset(files.dataset_id, split or "")
-    for place, text in (
-        (files.eval_results, lambda: eval_results(evaluation, dataset)),
-        (files.model_card, lambda: model_card(path.stem, evaluation, dataset)),
-    ):
-        if place:
-            with output_file(place) as part:
-                part.write_text(text(), encoding="utf-8")
+    if files.eval_results:
+        with output_file(files.eval_results) as part:
+            part.write_text(eval_results(evaluation, dataset), encoding="utf-8")
+    if files.model_card:
+        with output_file(files.model_card) as part:
+            part.write_text(model_card(path.stem, evaluation, dataset), encoding="utf-8")
 
 
 def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
