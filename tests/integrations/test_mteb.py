@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import datasets
+import mteb
 import numpy as np
 import pytest
+import torch
 
 from evenreel.encoders import load_encoder
 from evenreel.errors import ScoresError, UsageError
@@ -16,9 +20,6 @@ from evenreel.integrations.mteb import MtebModel, load_predictions, read_results
 from evenreel.types import Encoder, Scores
 from tests.media_files import Film, Picture, numbered_picture, steady, write_film
 from tests.tiny_checkpoints import tiny_clip
-
-mteb = pytest.importorskip("mteb")
-datasets = pytest.importorskip("datasets")
 
 COUNT = 9
 METRICS = {
@@ -135,6 +136,29 @@ def test_hazard_220_a_file_that_mteb_did_not_write_is_refused(
     (tmp_path / "p.json").write_text(text)
     with pytest.raises(ScoresError, match=sentence):
         load_predictions(tmp_path / "p.json", task_corpus(task_of("t2v", films)))
+
+
+class Decoder:
+    """Frames as a decoder of torchcodec gives them."""
+
+    def __init__(self, frames: list[Picture]) -> None:
+        self.frames = torch.as_tensor(np.stack(frames).transpose(0, 3, 1, 2))
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def get_frames_at(self, indices: list[int]) -> SimpleNamespace:
+        return SimpleNamespace(data=self.frames[indices])
+
+
+def test_a_video_has_one_vector_in_whatever_form_it_comes(encoder: Encoder, films: list[Path]) -> None:
+    raw = torch.as_tensor(np.stack(pictures(1)).transpose(0, 3, 1, 2))
+    forms = [films[1], str(films[1]), {"path": str(films[1]), "bytes": None}, Decoder(pictures(1)), raw, raw.numpy()]
+    vectors = MtebModel(encoder, frames=3).encode([{"video": forms[:2]}, {"video": forms[2:]}])
+    assert vectors.shape == (6, encoder.dimension)
+    np.testing.assert_allclose(vectors, vectors[:1].repeat(6, axis=0), atol=1e-6)
+    other = MtebModel(encoder, frames=3).encode([{"video": [films[2]]}])
+    assert np.abs(other - vectors[0]).max() > 1e-4
 
 
 def test_a_batch_of_another_kind_is_refused(encoder: Encoder) -> None:
