@@ -1,4 +1,4 @@
-"""Several systems side by side: each figure with its interval, and whether the best is told from all the others."""
+"""Several systems side by side: each figure with its interval, and whether the best is significantly better than all the others."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def side_by_side(
     """Put the figures of systems beside each other, and test the best of each column against all the others.
 
     A system is the best of a column where the paired randomisation test, adjusted by Holm for the number of other
-    systems, tells it from each of them.
+    systems, is significant for each of them.
 
     Args:
         evaluations: evaluations by name, on the same queries and galleries with the same metrics and rules.
@@ -98,7 +98,7 @@ def side_by_side(
         name: [one.directions[direction].summary[word] for direction, word in asked]
         for name, one in evaluations.items()
     }
-    best = _told_best(evaluations, columns, figures, settings, progress)
+    best = _significant_best(evaluations, columns, figures, settings, progress)
     if mean:
         means = {name: means_of_directions(one) for name, one in evaluations.items()}
         added = [FigureColumn(MEAN, word) for word in next(iter(means.values()))]
@@ -107,7 +107,7 @@ def side_by_side(
     return SideBySide(tuple(columns), figures, best, first.confidence)
 
 
-def _told_best(
+def _significant_best(
     evaluations: Mapping[str, Evaluation],
     columns: list[FigureColumn],
     figures: Mapping[str, list[Interval]],
@@ -116,9 +116,9 @@ def _told_best(
 ) -> dict[FigureColumn, str | None]:
     """The best of each column where it is significantly better than every other system."""
     leaders = {column: _leader(figures, place, column.measured) for place, column in enumerate(columns)}
-    told: dict[FigureColumn, str | None] = dict.fromkeys(columns)
+    found: dict[FigureColumn, str | None] = dict.fromkeys(columns)
     if len(evaluations) < 2 or not settings.resamples:
-        return told
+        return found
     names = list(dict.fromkeys(leaders.values()))
     for number, name in enumerate(names):
         others = {other: one for other, one in evaluations.items() if other != name}
@@ -127,8 +127,8 @@ def _told_best(
         for row in compared.rows:
             column = FigureColumn(row.direction, row.metric)
             unlike[column] = unlike.get(column, True) and row.p_holm <= 1 - compared.confidence
-        told |= {column: name for column, leader in leaders.items() if leader == name and unlike[column]}
-    return told
+        found |= {column: name for column, leader in leaders.items() if leader == name and unlike[column]}
+    return found
 
 
 def _leader(figures: Mapping[str, list[Interval]], place: int, metric: Metric) -> str:

@@ -50,7 +50,7 @@ def as_markdown(found: SideBySide) -> str:
 def as_latex(found: SideBySide) -> str:
     r"""Format systems side by side as a `tabular` of LaTeX with the package booktabs, a system a row."""
     heads = ["system", *(_escaped(str(column)) for column in found.columns)]
-    rows = [[_escaped(name), *cells_of(found, name, _latex_cell)] for name in found.figures]
+    rows = [["{}" + _escaped(name), *cells_of(found, name, _latex_cell)] for name in found.figures]
     written = [" & ".join(line) + r" \\" for line in (heads, *rows)]
     body = [r"\toprule", written[0], r"\midrule", *written[1:], r"\bottomrule"]
     begin = rf"\begin{{tabular}}{{l{'r' * len(found.columns)}}}"
@@ -68,7 +68,9 @@ def page_table(found: SideBySide) -> Table:
 def note(found: SideBySide, mark: str) -> str:
     """Return what a reader of the table has to know, as one sentence or two."""
     sure = percent(found.confidence)
-    tested = f"{mark[0].upper()}{mark[1:]} stands for a system told from every other (paired randomisation, Holm)."
+    tested = (
+        f"{mark[0].upper()}{mark[1:]} is significantly better than every other system (paired randomisation, Holm)."
+    )
     return f"In brackets: {sure} intervals. {tested}" if _has_intervals(found) else "Nothing was tested."
 
 

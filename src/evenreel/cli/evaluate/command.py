@@ -58,7 +58,7 @@ class MeasureChoice:
             nDCG(dcg='exp-log2')@k; may be given again. With --moments: Rn@IoU, mAP@IoU, mAP, mIoU, nDCG@n@IoU, Rank@n,
             HL-mAP-VeryGood, HIT@1-VeryGood and the like; empty for R@1 R@5 R@10 MedR MeanR Rsum MRR.
         relevance: `clip`, `text`, `classes` or `classes-iou`.
-        side_by_side: also show all systems in one table, the best in bold where tests tell it from every other.
+        side_by_side: also show all systems in one table, the best in bold where significantly better than every other.
         mean: also show the mean of both directions, as EPIC-KITCHENS prints it.
     """
 
