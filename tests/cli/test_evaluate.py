@@ -132,7 +132,7 @@ def test_against_another_system(place: Path) -> None:
 
 
 def test_systems_side_by_side_in_every_form(place: Path, tmp_path: Path) -> None:
-    """The figures of each system alone, the best marked where it is significantly better than all the others, in five places."""
+    """The figures of each system alone, what is significantly the best marked, in five places."""
     shutil.copy(place / "old.npz", tmp_path / "a_b|50%.npz")
     files = {name: tmp_path / f"t.{name}" for name in ("latex", "markdown", "csv", "html")}
     words = [word for name, path in files.items() for word in (f"--{name}", path)]

@@ -1,4 +1,4 @@
-"""Several systems side by side: each figure with its interval, and whether the best is significantly better than all the others."""
+"""Several systems side by side: each figure with its interval, and which are significantly the best."""
 
 from __future__ import annotations
 

@@ -50,6 +50,7 @@ def as_markdown(found: SideBySide) -> str:
 def as_latex(found: SideBySide) -> str:
     r"""Format systems side by side as a `tabular` of LaTeX with the package booktabs, a system a row."""
     heads = ["system", *(_escaped(str(column)) for column in found.columns)]
+    # A name that begins with [ would be taken for a length after the end of a row.
     rows = [["{}" + _escaped(name), *cells_of(found, name, _latex_cell)] for name in found.figures]
     written = [" & ".join(line) + r" \\" for line in (heads, *rows)]
     body = [r"\toprule", written[0], r"\midrule", *written[1:], r"\bottomrule"]
