@@ -34,6 +34,7 @@ LAYERS: list[set[str]] = [
     {"debias"},
     {"evaluation"},
     {"report"},
+    {"integrations"},
     {"checkpoint"},
     {"training"},
     {"adaptation"},

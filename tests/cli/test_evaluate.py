@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import yaml
+from huggingface_hub import ModelCard, parse_eval_result_entries
 
 from evenreel.cli import progress
 from evenreel.cli.app import app
@@ -127,6 +129,62 @@ def test_against_another_system(place: Path) -> None:
     assert first["difference"]["value"] == pytest.approx(100 * (np.mean(new == 1) - np.mean(old == 1)))
     assert first["wins"] == int(((new == 1) & (old != 1)).sum())
     assert first["p_randomisation"] < 0.05
+
+
+def test_systems_side_by_side_in_every_form(place: Path, tmp_path: Path) -> None:
+    """The figures of each system alone, what is significantly the best marked, in five places."""
+    shutil.copy(place / "old.npz", tmp_path / "a_b|50%.npz")
+    files = {name: tmp_path / f"t.{name}" for name in ("latex", "markdown", "csv", "html")}
+    words = [word for name, path in files.items() for word in (f"--{name}", path)]
+    systems = ["old.npz", "--against", "new.npz", "--against", tmp_path / "a_b|50%.npz"]
+    done = evaluate(place, *systems, "-m", "R@1", "-m", "MedR", "-m", "mAP", "--mean", *words)
+    assert done.returncode == 0, done.stderr
+    alone = figures(place, "new.npz", "-m", "R@1", "-m", "MedR", "-m", "mAP")["systems"][0]["directions"]
+    ahead, back = (alone[direction]["summary"] for direction in ("t2v", "v2t"))
+    table = pl.read_csv(files["csv"])
+    new = table.filter(system="new.npz")
+    assert new["metric"].to_list() == ["R@1", "MedR", "mAP"] * 2 + ["R@1", "mAP"]
+    assert new["value"].to_list()[:3] == [ahead[word]["value"] for word in ("R@1", "MedR", "mAP")]
+    mean = (ahead["R@1"]["value"] + back["R@1"]["value"]) / 2
+    assert new.row(6, named=True)["value"] == pytest.approx(mean, abs=1e-9)
+    assert new["best"].to_list() == [True] * 6 + [False] * 2  # means of both directions are not tested
+    assert not table.filter(system="old.npz")["best"].any()
+    shown = f"{ahead['R@1']['value']:.2f}", f"{ahead['R@1']['low']:.2f}, {ahead['R@1']['high']:.2f}"
+    assert f"| **{shown[0]}** [{shown[1]}] |" in files["markdown"].read_text()
+    assert rf"\textbf{{{shown[0]}}} {{\scriptsize [{shown[1]}]}}" in files["latex"].read_text()
+    assert f"{shown[0]}* [{shown[1]}]" in files["html"].read_text()
+    assert f"{shown[0]} [{shown[1]}]" in done.stdout
+    assert "\n" + r"{}a\_b|50\%.npz &" in files["latex"].read_text()
+    rows = [line for line in files["markdown"].read_text().splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {10}
+    assert rows[4].startswith(r"| a\_b\|50%.npz |")
+
+
+def test_figures_for_the_hub_are_read_back_by_its_library(place: Path, tmp_path: Path) -> None:
+    results, card = tmp_path / "r.yaml", tmp_path / "card.md"
+    asked = ["-m", "R@1", "-m", "nDCG(dcg='exp-log2')@5", "--dataset-id", "someone/videos"]
+    done = evaluate(place, "old.npz", *asked, "--eval-results", results, "--model-card", card)
+    assert done.returncode == 0, done.stderr
+    directions = figures(place, "old.npz", *asked[:4])["systems"][0]["directions"]
+    expected = {(way, word): one["value"] for way in directions for word, one in directions[way]["summary"].items()}
+    entries = parse_eval_result_entries(yaml.safe_load(results.read_text()))
+    assert {tuple(one.task_id.split("-", 1)): one.value for one in entries} == expected
+    assert {one.dataset_id for one in entries} == {"someone/videos"}
+    assert all("30 queries among 30; protocol" in str(one.notes) for one in entries)
+    read = ModelCard(card.read_text())
+    ways = {"text-to-video-retrieval": "t2v", "video-to-text-retrieval": "v2t"}
+    assert read.data.model_name == "old"
+    assert read.data.eval_results is not None
+    assert {(ways[one.task_type], one.metric_type): one.metric_value for one in read.data.eval_results} == expected
+    assert {(one.dataset_type, one.dataset_split) for one in read.data.eval_results} == {("someone/videos", "test")}
+    assert "| old | " in read.text
+
+
+def test_two_systems_alike_have_no_best(place: Path, tmp_path: Path) -> None:
+    shutil.copy(place / "old.npz", tmp_path / "copy.npz")
+    found = figures(place, "old.npz", "--against", tmp_path / "copy.npz", "--side-by-side")["side_by_side"]
+    assert len(found) == 2 * 2 * len(DEFAULT_WORDS)
+    assert not any(row["best"] for row in found)
 
 
 def test_what_makes_a_comparison_unfair_is_said_beside_it(place: Path, tmp_path: Path) -> None:
@@ -257,6 +315,11 @@ def test_what_is_wrong_is_said_in_a_sentence(
         ("--html old.npz/page.html", "page.html cannot be written"),
         ("--per-query corpus.csv", "cannot be written (it is a folder)"),
         ("--per-query table.json", "ends neither in .csv nor in .parquet"),
+        ("--csv table.tex", "ends neither in .csv nor in .parquet; --csv writes"),
+        ("--eval-results r.yaml", "r.yaml says which dataset was measured; name it with --dataset-id"),
+        ("--model-card r.md --dataset-id videos", "'videos' is no id of a dataset on the hub"),
+        ("--dataset-id a/b", "belongs to --eval-results or --model-card"),
+        ("--markdown x.md --latex x.md", "Two of the files to write are one"),
         ("--run x.run --qrels x.run", "Two of the files to write are one"),
         ("--save-scores x.npz", "--save-scores keeps corrected scores; name the correction with --rescore"),
         ("--rescore csls --save-scores x.npy", "x.npy does not end in .npz"),

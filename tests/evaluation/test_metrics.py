@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ir_measures
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from evenreel.errors import UsageError
 from evenreel.evaluation import parse_metric, parse_metrics
 
+IR_MEASURES = ["P@5", "RBP(p=0.75)", "RBP(p=0.95)@10", "ERR@10", "ERR", "Bpref", "nDCG(dcg='exp-log2')@10"]
 WORDS = ["R@1", "R@100", "MedR", "MeanR", "MRR", "Rsum", "GeoR", "nDCG", "nDCG@10", "nDCG@R", "mAP", "mAP-EPIC"]
+WORDS += [*IR_MEASURES, "nDCG(dcg='exp-log2')@R", "RBP(p=0.8)@10"]
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -23,10 +26,53 @@ def test_a_metric_prints_the_word_it_came_from(word: str) -> None:
     assert metric.higher_is_better == (word not in ("MedR", "MeanR"))
 
 
-@pytest.mark.parametrize("word", ["", "R", "R@", "R@0", "R@-1", "R@1.5", "R@R", "r@1", "nDCG@", "map", "R@1 ", "R@01"])
+BAD = [
+    "",
+    "R",
+    "R@",
+    "R@0",
+    "R@-1",
+    "R@1.5",
+    "R@R",
+    "r@1",
+    "nDCG@",
+    "map",
+    "R@1 ",
+    "R@01",
+    "P",
+    "P@R",
+    "ERR@R",
+    "Bpref@5",
+]
+BAD += ["RBP()", "RBP(p=1)", "RBP(p=0)", "RBP(p=nan)@5", "RBP(p=x)", "RBP(dcg=0.5)", "P(p=0.5)@5", "RBP(p=0.8)@0"]
+BAD += ["nDCG(dcg=exp2)", "nDCG(p=0.5)"]
+
+
+@pytest.mark.parametrize(
+    "word", ["", "R", "R@", "R@0", "R@-1", "R@1.5", "R@R", "r@1", "nDCG@", "map", "R@1 ", "R@01", *BAD]
+)
 def test_other_words_are_refused_in_a_sentence(word: str) -> None:
     with pytest.raises(UsageError, match="is no metric"):
         parse_metric(word)
+
+
+@pytest.mark.parametrize("word", IR_MEASURES)
+def test_ir_measures_reads_the_name_as_the_same_metric(word: str) -> None:
+    assert str(ir_measures.parse_measure(str(parse_metric(word)))) == word
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("RBP@5", "RBP(p=0.8)@5"),  # the default of ir_measures
+        ("RBP(p=.50)", "RBP(p=0.5)"),
+        ('nDCG(dcg="exp-log2")', "nDCG(dcg='exp-log2')"),
+        ("nDCG(dcg='log2')@7", "nDCG@7"),
+    ],
+)
+def test_other_spellings_are_the_same_metric(word: str, name: str) -> None:
+    assert str(parse_metric(word)) == name
+    assert parse_metric(word) == parse_metric(name)
 
 
 def test_a_metric_named_twice_counts_once_and_none_is_an_error() -> None:

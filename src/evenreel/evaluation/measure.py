@@ -226,7 +226,7 @@ def _left_out(result: DirectionResult) -> list[str]:
     if unknown := int(np.isnan(result.first_rank).sum()):
         notices.append(
             f"{result.direction}: {unknown:,} of {len(result.query_ids):,} queries have nothing of relevance 1, only "
-            "lower degrees; they count in nDCG alone."
+            "lower degrees; they count in nDCG, RBP and ERR alone."
         )
     return notices
 

@@ -1,4 +1,4 @@
-"""Metrics of the whole order of a ranking: nDCG, and average precision in its strict and its EPIC-KITCHENS form.
+"""Metrics of the whole order of a ranking: nDCG, RBP, precision, bpref, and average precision in two forms.
 
 Each is a sum over stretches of equal scores of an expected value in closed form, so ties cost nothing extra.
 A stretch takes the places a + 1 to a + t, holds s items of degree 1 and degrees of relevance that sum to g.
@@ -6,7 +6,9 @@ A stretch takes the places a + 1 to a + t, holds s items of degree 1 and degrees
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,17 +67,16 @@ class DiscountTables:
         return cls(Discounts.of(1 / np.log2(places + 1)), Discounts.of(1 / places))
 
 
-def order_columns(
-    places: Places, items: Items, metrics: tuple[Metric, ...], tables: DiscountTables
-) -> dict[str, Column]:
-    """Compute the columns (b,) of metrics of the whole order, in percent; NaN for queries without relevant items."""
-    columns = {}
-    for metric in metrics:
-        if metric.name == "nDCG":
-            columns[str(metric)] = 100 * ndcg(places, items, metric.cutoff, tables)
-        elif metric.needs_order:
-            columns[str(metric)] = 100 * average_precision(places, tables, graded=metric.name == "mAP-EPIC")
-    return columns
+def order_columns(places: Places, items: Items, metrics: Iterable[Metric], tables: DiscountTables) -> dict[str, Column]:
+    """Compute the columns (b,) of metrics of the whole order, in percent; NaN for queries without relevant items.
+
+    Metrics whose gain is exponential, and ERR, are those of `evenreel.evaluation.grades`.
+    """
+    return {
+        str(metric): 100 * _FORMS[metric.name](metric, places, items, tables)
+        for metric in metrics
+        if metric.name in _FORMS and not metric.exponential
+    }
 
 
 def ndcg(places: Places, items: Items, cutoff: Cutoff, tables: DiscountTables) -> Column:
@@ -125,6 +126,68 @@ def average_precision(places: Places, tables: DiscountTables, *, graded: bool = 
         return _sums(terms, places.query, places.queries) / _sums(places.strict, places.query, places.queries)
 
 
+def precision(places: Places, cutoff: int) -> Column:
+    """Compute precision: items of degree 1 among the first `cutoff` places, divided by their number.
+
+    The divisor stays the same where fewer items are retrieved, or are in the gallery, as in trec_eval.
+
+    Returns:
+        (b,) between 0 and 1, NaN for a query without an item of degree 1.
+    """
+    reached = np.minimum(places.above + places.size, cutoff) - np.minimum(places.above, cutoff)
+    found = _sums(places.retrieved * places.strict / places.size * reached, places.query, places.queries)
+    return np.where(_sums(places.strict, places.query, places.queries) > 0, found / cutoff, np.nan)
+
+
+def rank_biased_precision(places: Places, persistence: float, cutoff: int | None = None) -> Column:
+    """Compute rank-biased precision: the sum of (1 - p) p^(place - 1) times the degree of relevance there.
+
+    The discounts of the places a + 1 to b sum to p^a - p^b. (Moffat and Zobel 2008.)
+
+    Args:
+        places: places of the relevant items.
+        persistence: p, the probability of going on to the next item.
+        cutoff: number of first places that count; None for all.
+
+    Returns:
+        (b,) between 0 and 1, NaN for a query without an item.
+    """
+    stop = places.above + places.size
+    if cutoff is not None:
+        stop = np.minimum(stop, cutoff)
+    met = persistence ** places.above.astype(np.float64) - persistence ** stop.astype(np.float64)
+    terms = places.retrieved * places.degrees / places.size * np.maximum(met, 0.0)
+    found = _sums(terms, places.query, places.queries)
+    return np.where(_sums(places.degrees, places.query, places.queries) > 0, found, np.nan)
+
+
+def binary_preference(places: Places, gallery: int) -> Column:
+    """Compute bpref: the mean over items of degree 1 of 1 - min(n, R) / min(R, N), with n irrelevant items above.
+
+    R items are of degree 1; the N others of the gallery count as judged irrelevant, for a table of relevance judges
+    every pair. An item that is not retrieved adds nothing. Among equal scores n is one of u, u + 1 ... u + (t - s),
+    each as likely. (Buckley and Voorhees 2004, in the form of trec_eval.)
+
+    Returns:
+        (b,) between 0 and 1, NaN for a query without an item of degree 1.
+    """
+    relevant = _sums(places.strict, places.query, places.queries)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        least = np.maximum(np.minimum(relevant, gallery - relevant), 1)[places.query]
+        most = relevant[places.query]
+        above = places.above - places.sums_before(places.strict.astype(np.float64))
+        spread = (places.size - places.strict).astype(np.float64)
+        preferred = 1 - _mean_of_capped(above, spread, most) / least
+        return _sums(places.retrieved * places.strict * preferred, places.query, places.queries) / relevant
+
+
+def _mean_of_capped(first: Column, spread: Column, most: Column) -> Column:
+    """Mean of min(n, most) over the whole numbers n from first to first + spread."""
+    below = np.clip(most - first, 0, spread + 1)  # how many of them are less than `most`
+    sums = below * first + below * (below - 1) / 2 + (spread + 1 - below) * most
+    return np.asarray(sums / (spread + 1))
+
+
 def _best_gain(items: Items, found: Indices, cuts: Indices, tables: DiscountTables) -> Column:
     """Gain of the order in which no lower degree stands before a higher one."""
     starts = np.cumsum(found) - found
@@ -138,3 +201,17 @@ def _best_gain(items: Items, found: Indices, cuts: Indices, tables: DiscountTabl
 
 def _sums(values: NDArray[np.float64] | Indices, query: Indices, queries: int) -> Column:
     return np.bincount(query, values, minlength=queries).astype(np.float64)
+
+
+_Form = Callable[[Metric, Places, Items, DiscountTables], Column]
+
+_FORMS: dict[str, _Form] = {
+    "nDCG": lambda metric, places, items, tables: ndcg(places, items, metric.cutoff, tables),
+    "mAP": lambda metric, places, items, tables: average_precision(places, tables),
+    "mAP-EPIC": lambda metric, places, items, tables: average_precision(places, tables, graded=True),
+    "P": lambda metric, places, items, tables: precision(places, cast("int", metric.cutoff)),
+    "RBP": lambda metric, places, items, tables: rank_biased_precision(
+        places, cast("float", metric.persistence), cast("int | None", metric.cutoff)
+    ),
+    "Bpref": lambda metric, places, items, tables: binary_preference(places, len(tables.gain.each) - 1),
+}

@@ -10,8 +10,10 @@ from evenreel.evaluation.comparison import Comparison, Difference, in_order_of
 from evenreel.evaluation.metrics import parse_metric
 from evenreel.evaluation.results import DirectionResult, Evaluation
 from evenreel.evaluation.settings import Direction, EvaluationSettings
+from evenreel.evaluation.side_by_side import SideBySide
 from evenreel.report.groups import group_section
 from evenreel.report.page import Chart, Page, Section, Table, Text
+from evenreel.report.side_by_side import page_table
 from evenreel.report.words import (
     INTERVAL_METHOD,
     PROTOCOLS,
@@ -38,6 +40,7 @@ def evaluation_page(
     corpus: Corpus,
     comparison: Comparison | None = None,
     settings: EvaluationSettings | None = None,
+    together: SideBySide | None = None,
 ) -> Page:
     """Make the page of an evaluation of one system, or of several, the first of which is the baseline.
 
@@ -46,10 +49,13 @@ def evaluation_page(
         corpus: corpus of the captions that are shown when the pointer is on a query.
         comparison: comparison of the other systems with the first.
         settings: settings of the evaluations.
+        together: all systems side by side, for a table of their own; None for none.
     """
     settings = settings or EvaluationSettings()
     name, first = next(iter(evaluations.items()))
     sections = [Section("What to know first", notices)] if (notices := _notices(evaluations, comparison)) else []
+    if together:
+        sections.append(Section("Side by side", [page_table(together)]))
     for direction in first.directions:
         results = {system: one.directions[direction] for system, one in evaluations.items()}
         rows = [row for row in comparison.rows if row.direction == direction] if comparison else []

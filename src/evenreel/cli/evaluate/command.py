@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from evenreel.cli.evaluate.files import EvaluationFiles, system_names, write_per_query, write_ranked
+from evenreel.cli.evaluate.files import EvaluationFiles, system_names, write_for_hub, write_per_query, write_ranked
 from evenreel.cli.evaluate.moments import MomentsJob
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption
@@ -21,6 +21,7 @@ from evenreel.provenance import provenance_of
 if TYPE_CHECKING:
     from evenreel.evaluation import Comparison, Evaluation, EvaluationSettings, RelevanceName
     from evenreel.evaluation.settings import Direction
+    from evenreel.evaluation.side_by_side import SideBySide
     from evenreel.types import Corpus, ScoreBlocks
 
 
@@ -53,11 +54,13 @@ class MeasureChoice:
     Attributes:
         direction: `t2v` or `v2t`; one alone also says whose lists a run has, where ids fit both; empty for both.
         moments: measure predicted windows in time by the corpus's true ones, beside two guesses that look at no video.
-        metric: R@k, MedR, MeanR, MRR, Rsum, GeoR, nDCG, nDCG@k, nDCG@R, mAP, mAP-EPIC, unjudged@k; may be given again.
-            With --moments: Rn@IoU, mAP@IoU, mAP, mIoU, nDCG@n@IoU, Rank@n, HL-mAP-VeryGood, HIT@1-VeryGood and so on;
-            empty for R@1 R@5 R@10 MedR MeanR Rsum MRR.
+        metric: R@k, MedR, MeanR, MRR, Rsum, GeoR, nDCG, nDCG@k, nDCG@R, mAP, mAP-EPIC, P@k, RBP(p=0.8)@k, ERR@k, Bpref,
+            nDCG(dcg='exp-log2')@k, unjudged@k; may be given again. With --moments: Rn@IoU, mAP@IoU, mAP, mIoU,
+            nDCG@n@IoU, Rank@n, HL-mAP-VeryGood, HIT@1-VeryGood and so on; empty for R@1 R@5 R@10 MedR MeanR Rsum MRR.
         relevance: `clip`, `text`, `classes` or `classes-iou`.
         judgements: TREC judgements of captions and clips (`query 0 item grade`) that say what is relevant instead.
+        side_by_side: also show all systems in one table, the best in bold where significantly better than every other.
+        mean: also show the mean of both directions, as EPIC-KITCHENS prints it.
     """
 
     direction: tuple[str, ...] = ()
@@ -65,6 +68,8 @@ class MeasureChoice:
     metric: Annotated[tuple[str, ...], typer.Option("--metric", "-m")] = ()
     relevance: str = "clip"
     judgements: Path | None = None
+    side_by_side: bool = False
+    mean: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,12 +130,15 @@ def evaluate(
 ) -> None:
     """Measure scores of any system: recall, ranks, nDCG, mAP with intervals, and paired tests against others."""
     from evenreel.cli.evaluate.show import show_evaluation
+    from evenreel.cli.evaluate.systems import write_side_by_side
     from evenreel.corpus import load_corpus, select
     from evenreel.report import evaluation_page, write_page
 
     if choice.moments:
+        tables = choice.side_by_side or choice.mean or files.side_by_side
         of_rankings = (
-            bool(choice.direction or choice.relevance != "clip" or choice.judgements) or correction != Correction()
+            bool(choice.direction or choice.relevance != "clip" or choice.judgements or tables)
+            or correction != Correction()
         )
         asked = MomentsJob(choice.metric, settings, files, of_rankings)
         asked.run(systems.files, systems.corpus, systems.split, as_json)
@@ -154,9 +162,13 @@ def evaluate(
     comparison = _compared(evaluations, settings)
     inputs = {"scores": paths.values(), "bank": bank, "judgements": choice.judgements, "corpus": systems.corpus}
     made = provenance_of(inputs) if as_json or files.html else None
-    show_evaluation(evaluations, comparison, as_json, made)
+    together = _together(evaluations, settings, choice, files)
+    show_evaluation(evaluations, comparison, as_json, made, together)
     if files.html:
-        write_page(evaluation_page(evaluations, part, comparison, settings), files.html, made)
+        write_page(evaluation_page(evaluations, part, comparison, settings, together), files.html, made)
+    if together:
+        write_side_by_side(files, together)
+    write_for_hub(files, systems.scores, next(iter(evaluations.values())), systems.split)
     if files.per_query:
         write_per_query(files.per_query, evaluations)
     if files.run or files.qrels or files.save_scores:
@@ -185,6 +197,18 @@ def _compared(evaluations: Mapping[str, Evaluation], settings: EvaluationSetting
         return None
     with share_bar(f"comparing with {name}") as progress:
         return compare(evaluations[name], {one: evaluations[one] for one in others}, settings, progress=progress)
+
+
+def _together(
+    evaluations: Mapping[str, Evaluation], settings: EvaluationSettings, choice: MeasureChoice, files: EvaluationFiles
+) -> SideBySide | None:
+    """All systems in one table, if it is asked for."""
+    from evenreel.evaluation.side_by_side import side_by_side
+
+    if not (choice.side_by_side or choice.mean or files.side_by_side):
+        return None
+    with share_bar("testing the best of each column") as progress:
+        return side_by_side(evaluations, settings, mean=choice.mean, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)

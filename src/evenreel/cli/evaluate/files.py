@@ -28,6 +28,12 @@ class EvaluationFiles:
         run: also write the best 1,000 of SCORES as a TREC run, of the first direction.
         qrels: also write what is relevant as TREC judgements; degrees of relevance become grades of 0 to 100.
         save_scores: also write the corrected scores of SCORES, of the first direction (.npz): for --rescore.
+        latex: also write all systems side by side, as a table of LaTeX.
+        markdown: also write all systems side by side, as a table of Markdown.
+        csv: also write all systems side by side, a row a system, direction and metric (.csv or .parquet).
+        eval_results: also write the figures of SCORES as a file for `.eval_results/` of a model on the hub (.yaml).
+        model_card: also write the figures of SCORES for a model card (.md): its `model-index` and a table.
+        dataset_id: id on the hub of the dataset that was measured, owner/name; for the last two.
     """
 
     html: Path | None = None
@@ -35,6 +41,22 @@ class EvaluationFiles:
     run: Path | None = None
     qrels: Path | None = None
     save_scores: Path | None = None
+    latex: Path | None = None
+    markdown: Path | None = None
+    csv: Path | None = None
+    eval_results: Path | None = None
+    model_card: Path | None = None
+    dataset_id: str = ""
+
+    @property
+    def all(self) -> list[Path]:
+        """Files that are asked for."""
+        return [path for path in vars(self).values() if isinstance(path, Path)]
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether a file has all systems side by side."""
+        return bool(self.latex or self.markdown or self.csv)
 
     def check(self, read: Iterable[Path]) -> None:
         """Check that every file can be written, before hours are spent on what belongs in it.
@@ -46,19 +68,34 @@ class EvaluationFiles:
             OutputError: a file cannot be written.
             UsageError: two files are one, one is among those that are read, or a name has not the ending of its format.
         """
-        asked = [path for path in (self.html, self.per_query, self.run, self.qrels, self.save_scores) if path]
+        self._check_hub()
+        asked = self.all
         places, taken = [path.resolve() for path in asked], {path.resolve() for path in read}
         if len(set(places)) < len(places):
             raise UsageError("Two of the files to write are one; give each a name of its own.")
         for path, place in zip(asked, places, strict=True):
             if place in taken:
                 raise UsageError(f"{path} is one of the files to read; give what is written another name.")
-        if self.per_query and self.per_query.suffix.lower() not in (".csv", ".parquet"):
-            raise UsageError(f"{self.per_query} ends neither in .csv nor in .parquet; --per-query writes those two.")
+        for option, rows in (("--per-query", self.per_query), ("--csv", self.csv)):
+            if rows and rows.suffix.lower() not in (".csv", ".parquet"):
+                raise UsageError(f"{rows} ends neither in .csv nor in .parquet; {option} writes those two.")
         if self.save_scores and self.save_scores.suffix != ".npz":
             raise UsageError(f"{self.save_scores} does not end in .npz, which says what the scores use; name it so.")
         for path in asked:
             check_place(path)
+
+    def _check_hub(self) -> None:
+        from evenreel.report.hub import HubDataset
+
+        for_hub = self.eval_results or self.model_card
+        if for_hub and not self.dataset_id:
+            raise UsageError(f"{for_hub} says which dataset was measured; name it with --dataset-id owner/name.")
+        if self.dataset_id and not for_hub:
+            raise UsageError(
+                "--dataset-id belongs to --eval-results or --model-card; name one of them, or leave it out."
+            )
+        if self.dataset_id:
+            HubDataset(self.dataset_id)
 
 
 def system_names(paths: Sequence[Path]) -> dict[str, Path]:
@@ -89,6 +126,29 @@ def check_place(path: Path) -> None:
         why = (error.strerror or str(error)).lower()
     if why:
         raise OutputError(f"{path} cannot be written ({why}); choose another place.")
+
+
+def write_for_hub(files: EvaluationFiles, path: Path, evaluation: Evaluation, split: str | None) -> None:
+    """Write the figures of one system for the hub, each form where `files` says so.
+
+    Args:
+        files: what to write, and the dataset.
+        path: file of the scores, whose name without ending is taken for the model's.
+        evaluation: its figures.
+        split: split that was measured.
+    """
+    from evenreel.files import output_file
+    from evenreel.report.hub import HubDataset, eval_results, model_card
+
+    if not files.dataset_id:
+        return
+    dataset = HubDataset(files.dataset_id, split or "")
+    if files.eval_results:
+        with output_file(files.eval_results) as part:
+            part.write_text(eval_results(evaluation, dataset), encoding="utf-8")
+    if files.model_card:
+        with output_file(files.model_card) as part:
+            part.write_text(model_card(path.stem, evaluation, dataset), encoding="utf-8")
 
 
 def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:

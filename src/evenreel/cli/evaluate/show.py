@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.table import Table
 
+from evenreel.cli.evaluate.systems import side_by_side_note, side_by_side_tables
 from evenreel.cli.show_library import console, print_json, safe, table_of
 from evenreel.evaluation import Evaluation
 from evenreel.evaluation.comparison import Comparison, Difference
+from evenreel.evaluation.side_by_side import SideBySide
 from evenreel.provenance import Provenance
 from evenreel.report.evaluation import difference_cells, figures_table
 from evenreel.report.groups import gaps_table, group_sentences, groups_table
@@ -36,6 +38,7 @@ def show_evaluation(
     comparison: Comparison | None,
     as_json: bool,
     made: Provenance | None = None,
+    together: SideBySide | None = None,
 ) -> None:
     """Print the figures of every system, the first of which is the baseline, and the differences from it.
 
@@ -44,11 +47,13 @@ def show_evaluation(
         comparison: comparison of the others with the first.
         as_json: whether to print JSON.
         made: files that the figures were made of, for JSON; None where they are not told.
+        together: all systems side by side; None where it is not asked for.
     """
     if as_json:
         found = {"systems": [{"name": name} | one.to_json() for name, one in evaluations.items()]}
         differences = {"comparison": comparison.to_json() if comparison else None}
-        print_json(found | differences | {"provenance": made.to_json() if made else None})
+        table = {"side_by_side": together.to_json()} if together else {}
+        print_json(found | differences | table | {"provenance": made.to_json() if made else None})
         return
     out = console()
     if not out.is_terminal:
@@ -63,6 +68,11 @@ def show_evaluation(
             _show_notices(out, evaluations)
         out.print(_figures(evaluation))
         _show_groups(out, evaluation)
+    if together:
+        out.print("[bold]Side by side[/]")
+        for each in side_by_side_tables(together):
+            out.print(each)
+        out.print(side_by_side_note(together))
     if comparison:
         _show_comparison(out, next(iter(evaluations)), comparison)
     _show_rules(out, next(iter(evaluations.values())))

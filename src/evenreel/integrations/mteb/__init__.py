@@ -1,0 +1,5 @@
+"""MTEB: encoders as models of its tasks, its tasks as corpora, and its files of predictions and results read."""
+
+from evenreel.extras import offered
+
+__getattr__, __dir__, __all__ = offered(__name__, __file__)
