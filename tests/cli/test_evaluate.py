@@ -211,7 +211,7 @@ def test_settings_of_a_correction_are_options(place: Path) -> None:
     assert "The scores are corrected by CSLS (neighbours 3)." in system["notices"]
 
 
-def test_scores_that_are_no_cosines_are_told(place: Path) -> None:
+def test_hazard_232_scores_that_are_no_cosines_are_told(place: Path) -> None:
     told = "The scale 100 of dual softmax is made for cosines, but these scores are no cosines"
     assert told in evaluate(place, "old.npz", "--rescore", "dsl").stdout
     assert told not in evaluate(place, "old.npz", "--rescore", "dsl", "--scale", "1").stdout
