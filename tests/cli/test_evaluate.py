@@ -312,6 +312,7 @@ def test_what_is_wrong_is_said_in_one_line_with_its_status(place: Path, name: st
         ("old.npz --rescore nnn --bank old.npy --direction v2t", UsageError, "a bank of captions"),
         ("old.npz --rescore nnn --bank old.npy", UsageError, "give a bank of at least 128 queries"),
         ("old.npz --rescore nnn --video-bank old.npy --direction t2v", UsageError, "a bank of clips, which serves v2t"),
+        ("short.run --rescore nnn --video-bank old.npy", UsageError, "The scores serve t2v alone, and the bank"),
         ("old.npz --rescore dbsn --bank old.npy", UsageError, "needs a second bank"),
         ("old.npz --rescore nnn --bank old.npy --bank-pairs old.npy", UsageError, "NNN uses one bank alone"),
         ("old.npz --rescore csls --top 3", UsageError, "CSLS has no setting 'top'; it has: neighbours"),

@@ -108,9 +108,18 @@ class Correction:
             )
 
     def served(self, directions: Sequence[Direction]) -> tuple[Direction, ...]:
-        """Return those of the directions that it corrects with the banks that are given."""
+        """Return those of the directions that it corrects with the banks that are given.
+
+        Raises:
+            UsageError: it corrects none of them.
+        """
         banks = {"t2v": self.bank, "v2t": self.video_bank}
-        return tuple(one for one in directions if banks[one] or not self.method.needs_bank)
+        if found := tuple(one for one in directions if banks[one] or not self.method.needs_bank):
+            return found
+        raise UsageError(
+            f"The scores serve {directions[0]} alone, and the bank that is given serves the other direction; name "
+            f"one with {'--bank' if directions[0] == 't2v' else '--video-bank'}."
+        )
 
     def notices(self, scores: ScoreBlocks, directions: Sequence[Direction]) -> list[str]:
         """List what has to be said of the figures of corrected scores: the correction, and what it is not made for."""

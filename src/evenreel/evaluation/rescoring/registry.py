@@ -106,10 +106,11 @@ class Rescoring:
         if self.made_for is None or self.scale in settings.given:
             return ""
         values = dense(scores).values
-        finite = values[np.isfinite(values)]
-        if not finite.size:
+        finite = np.isfinite(values)
+        if not finite.any():
             return ""
-        least, most = float(finite.min()), float(finite.max())
+        wide = values.astype(np.float64, copy=False)
+        least, most = float(wide.min(where=finite, initial=np.inf)), float(wide.max(where=finite, initial=-np.inf))
         cosines = max(-least, most) <= 1 + _ROUNDING
         if cosines == (self.made_for == "cosines"):
             return ""
