@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from evenreel.cli.evaluate.correction import Correction
 from evenreel.cli.evaluate.files import EvaluationFiles, system_names, write_per_query, write_ranked
 from evenreel.cli.evaluate.moments import MomentsJob
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption
 from evenreel.cli.progress import share_bar
 from evenreel.errors import UsageError
-from evenreel.evaluation.rescoring.settings import RescoringSettings
 from evenreel.progress import Progress
 from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
+    from evenreel.cli.evaluate.correction import Correction
     from evenreel.evaluation import Comparison, Evaluation, EvaluationSettings, RelevanceName
     from evenreel.evaluation.settings import Direction
     from evenreel.types import Corpus, ScoreBlocks
@@ -72,7 +71,10 @@ class MeasureChoice:
 def evaluate(
     systems: ScoredSystems = from_settings(ScoredSystems),
     choice: MeasureChoice = from_settings(MeasureChoice),
-    correction: Correction = from_settings(Correction, settings=from_settings(RescoringSettings, panel=TUNING)),
+    correction: Correction = from_settings(
+        "evenreel.cli.evaluate.correction:Correction",
+        settings=from_settings("evenreel.evaluation.rescoring.settings:RescoringSettings", panel=TUNING),
+    ),
     settings: EvaluationSettings = from_settings(
         "evenreel.evaluation:EvaluationSettings",
         leave_out=("metrics", "directions", "band_bytes", "threads"),
@@ -86,7 +88,7 @@ def evaluate(
     from evenreel.report import evaluation_page, write_page
 
     if choice.moments:
-        of_rankings = bool(choice.direction or choice.relevance != "clip") or correction != Correction()
+        of_rankings = bool(choice.direction or choice.relevance != "clip" or correction.given)
         asked = MomentsJob(choice.metric, settings, files, of_rankings)
         asked.run(systems.files, systems.corpus, systems.split, as_json)
         return

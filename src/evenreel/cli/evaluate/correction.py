@@ -42,6 +42,11 @@ class Correction:
         return [path for path in (self.bank, self.video_bank, self.bank_pairs) if path]
 
     @property
+    def given(self) -> bool:
+        """Whether anything of a correction is asked for."""
+        return bool(self.rescore or self.banks or self.settings.given)
+
+    @property
     def method(self) -> Rescoring:
         """The correction that is named.
 
