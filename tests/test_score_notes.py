@@ -77,7 +77,11 @@ WRAPPERS: Mapping[str, Callable[[Scores], ScoreBlocks]] = {
     "turned": lambda one: _by_ids(Path("s.npz"), turned(one), corpus(), lambda sentence: None),
     **{
         word: lambda one, word=word, method=method: rescore(  # type: ignore[misc]
-            word, one, "t2v", np.random.default_rng(1).random((130, len(CLIPS))) if method.needs_bank else None
+            word,
+            one,
+            "t2v",
+            np.random.default_rng(1).random((130, len(CLIPS))) if method.needs_bank else None,
+            np.random.default_rng(2).random((130, 9)) if method.needs_pairs else None,
         )
         for word, method in RESCORINGS.items()
     },

@@ -26,7 +26,7 @@ from evenreel.cli.from_settings import documented
 from evenreel.corpus import make_corpus, save_corpus
 from evenreel.errors import CorpusError, EvenreelError, ScoresError, UsageError
 from evenreel.evaluation import DEFAULT_METRICS, parse_metrics
-from evenreel.evaluation.rescoring import RESCORINGS
+from evenreel.evaluation.rescoring import RESCORINGS, RescoringSettings, rescore
 from evenreel.evaluation.scores import save_scores
 from evenreel.evaluation.trec import write_run
 from evenreel.types import ScoreNotes, Scores
@@ -211,7 +211,7 @@ def test_corrected_scores_say_so(place: Path) -> None:
     done = evaluate(place, "old.npz", "--rescore", "dsl")
     assert done.returncode == 0, done.stderr
     assert "These scores use other queries: they are not to be compared" in done.stdout
-    assert "The scores are corrected by dual softmax." in done.stdout
+    assert "The scores are corrected by dual softmax (scale 100)." in done.stdout
     s = values(0, 1.0)
     corrected = s * np.exp(100 * s) / np.exp(100 * s).sum(axis=0)
     system = figures(place, "old.npz", "--rescore", "dsl")["systems"][0]
@@ -259,6 +259,83 @@ def test_a_bank_corrects_what_captions_find(place: Path, word: str) -> None:
     assert any("so v2t is left out" in notice for notice in system["notices"])
 
 
+def test_settings_of_a_correction_are_options(place: Path) -> None:
+    system = figures(place, "old.npz", "--rescore", "csls", "--neighbours", "3", "-m", "MeanR")["systems"][0]
+    s = values(0, 1.0)
+    of_both = np.sort(s, axis=1)[:, -3:].mean(axis=1)[:, None] + np.sort(s, axis=0)[-3:].mean(axis=0)
+    for direction, corrected in (("t2v", 2 * s - of_both), ("v2t", (2 * s - of_both).T)):
+        found = system["directions"][direction]["summary"]["MeanR"]["value"]
+        assert found == pytest.approx(ranks(corrected).mean())
+    assert "The scores are corrected by CSLS (neighbours 3)." in system["notices"]
+
+
+def test_hazard_188_scores_that_are_no_cosines_are_told(place: Path) -> None:
+    told = "The scale 100 of dual softmax is made for cosines, but these scores are no cosines"
+    assert told in evaluate(place, "old.npz", "--rescore", "dsl").stdout
+    assert told not in evaluate(place, "old.npz", "--rescore", "dsl", "--scale", "1").stdout
+
+
+def saved(path: Path, table: np.ndarray[Any, Any], captions: list[str], clips: list[str]) -> Path:
+    np.savez(path, values=table, caption_ids=captions, video_ids=clips)
+    return path
+
+
+def test_two_banks_correct_both_directions(place: Path, tmp_path: Path) -> None:
+    """Rows and columns of each file are mixed: what belongs together goes by its ids."""
+    random, few, many = np.random.default_rng(3), [f"t{i}" for i in range(40)], [f"w{i}" for i in range(50)]
+    bank, videos, pairs = random.normal(size=(40, COUNT)), random.normal(size=(COUNT, 50)), random.normal(size=(40, 50))
+    mixed, mixed_too = random.permutation(40), random.permutation(50)
+    banks = (
+        "--bank", saved(tmp_path / "b.npz", bank, few, CLIPS),
+        "--video-bank", saved(tmp_path / "v.npz", videos[::-1], CAPTIONS[::-1], many),
+        "--bank-pairs", saved(
+            tmp_path / "p.npz", pairs[mixed][:, mixed_too], [few[i] for i in mixed], [many[i] for i in mixed_too]
+        ),
+    )  # fmt: skip
+    system = figures(place, "old.npz", "--rescore", "dbsn", *banks, "--temperature", "0.5", "-m", "MeanR")["systems"][0]
+    s, settings = Scores(values(0, 1.0), CAPTIONS, CLIPS), RescoringSettings(temperature=0.5)
+    t2v = rescore("dbsn", s, "t2v", bank, pairs, settings).values
+    v2t = rescore("dbsn", s, "v2t", videos, pairs, settings).values
+    for direction, corrected in (("t2v", t2v), ("v2t", v2t.T)):
+        found = system["directions"][direction]["summary"]["MeanR"]["value"]
+        assert found == pytest.approx(ranks(corrected).mean())
+    assert system["notices"] == [
+        "The scores are corrected by dual bank Sinkhorn normalisation (temperature 0.5, iterations 10)."
+    ]
+    alone = figures(place, "old.npz", "--rescore", "nnn", "--top", "9", *banks[2:4])["systems"][0]
+    assert list(alone["directions"]) == ["v2t"]
+    assert "NNN is given a bank of clips, so t2v is left out." in alone["notices"]
+
+
+def test_hazard_186_a_bank_with_the_test_s_own_captions_or_clips_is_told(place: Path, tmp_path: Path) -> None:
+    random, others = np.random.default_rng(3), [f"t{i}" for i in range(39)]
+    bank = saved(tmp_path / "b.npz", random.normal(size=(40, COUNT)), [*others, CAPTIONS[4]], CLIPS)
+    videos = saved(tmp_path / "v.npz", random.normal(size=(COUNT, 40)), CAPTIONS, [*others, CLIPS[7]])
+    pairs = saved(tmp_path / "p.npz", random.normal(size=(40, 40)), [*others, CAPTIONS[4]], [*others, CLIPS[7]])
+    banks = ("--bank", bank, "--video-bank", videos, "--bank-pairs", pairs)
+    told = "\n".join(figures(place, "old.npz", "--rescore", "dbsn", *banks)["systems"][0]["notices"])
+    assert f"Of 40 captions of the bank 1 are captions that are evaluated, the first {CAPTIONS[4]!r}" in told
+    assert f"Of 40 clips of the bank 1 are clips that are evaluated, the first {CLIPS[7]!r}" in told
+    assert f"{pairs} has scores of 1 clips of the gallery, {CLIPS[7]!r} for example, which then count twice" in told
+    assert f"{pairs} has scores of 1 captions of the gallery, {CAPTIONS[4]!r} for example" in told
+
+
+def test_hazard_187_banks_that_do_not_belong_together_are_refused(place: Path, tmp_path: Path) -> None:
+    random, few = np.random.default_rng(3), [f"t{i}" for i in range(40)]
+    bank = saved(tmp_path / "b.npz", random.normal(size=(40, COUNT)), few, CLIPS)
+    np.save(tmp_path / "p.npy", random.normal(size=(39, 8)))
+    for pairs, sentence in (
+        (
+            saved(tmp_path / "p.npz", random.normal(size=(39, 8)), few[:-1], few[:8]),
+            "has no scores for the caption 't39'",
+        ),
+        (tmp_path / "p.npy", "they need 40 rows, one for each query of the bank"),
+    ):
+        words = ["--rescore", "dbsn", "--bank", bank, "--bank-pairs", pairs]
+        with pytest.raises(ScoresError, match=sentence):
+            app([*map(str, typed(place, "old.npz", *words))], standalone_mode=False)
+
+
 def test_the_page_is_written(place: Path, tmp_path: Path) -> None:
     done = evaluate(place, "old.npz", "--against", "new.npz", "--html", tmp_path / "page.html")
     assert done.returncode == 0, done.stderr
@@ -291,7 +368,14 @@ def test_what_is_wrong_is_said_in_one_line_with_its_status(place: Path, name: st
         ("old.npz --bank bank.npz", UsageError, "use --bank with --rescore"),
         ("old.npz --rescore nnn --bank bad.npz", ScoresError, "is no zip file"),
         ("old.npz --rescore nnn --bank old.npy --direction v2t", UsageError, "a bank of captions"),
-        ("old.npz --rescore nnn --bank old.npy", UsageError, "give a bank of at least 128 captions"),
+        ("old.npz --rescore nnn --bank old.npy", UsageError, "give a bank of at least 128 queries"),
+        ("old.npz --rescore nnn --video-bank old.npy --direction t2v", UsageError, "a bank of clips, which serves v2t"),
+        ("short.run --rescore nnn --video-bank old.npy", UsageError, "The scores serve t2v alone, and the bank"),
+        ("old.npz --rescore dbsn --bank old.npy", UsageError, "needs a second bank"),
+        ("old.npz --rescore nnn --bank old.npy --bank-pairs old.npy", UsageError, "NNN uses one bank alone"),
+        ("old.npz --rescore csls --top 3", UsageError, "CSLS has no setting 'top'; it has: neighbours"),
+        ("old.npz --top 3", UsageError, "--top is a setting of a correction"),
+        ("old.npz --rescore dsl --scale 0", UsageError, "The setting scale of the correction is 0"),
         ("old.npz --confidence 95", UsageError, "must be a number between 0 and 1"),
         ("old.npz --against old.npz", UsageError, "is named twice"),
         ("old.npz --against new.npz --resamples 0", UsageError, "at least one resample"),

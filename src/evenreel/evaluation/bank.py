@@ -1,4 +1,4 @@
-"""Scores of a bank of other captions with the clips of the gallery, for corrections such as QB-Norm."""
+"""Scores of a bank of other captions, or other clips, for corrections such as QB-Norm."""
 
 from __future__ import annotations
 
@@ -16,51 +16,74 @@ from evenreel.evaluation.scores import check_file, check_matrix, read_arrays, re
 
 @dataclass(frozen=True, eq=False)
 class Bank:
-    """Scores of N bank captions (queries other than those to be ranked) with the V clips of a gallery.
+    """Scores of captions with clips of which one side, or both, are others than those that are evaluated.
 
     Attributes:
-        values: (N, V) scores, columns in the order of the gallery.
-        caption_ids: N ids; None where the file names none.
+        values: (captions, clips) scores.
+        caption_ids: ids of the rows; None where the file names none.
+        video_ids: ids of the columns; None where the file names none.
     """
 
     values: NDArray[Any]
     caption_ids: tuple[str, ...] | None = None
+    video_ids: tuple[str, ...] | None = None
 
-    def notice(self, asked: Sequence[str]) -> str:
-        """Return a sentence if some captions of the bank are among the queries (`asked`, ids); empty otherwise."""
-        own = set(self.caption_ids or ()).intersection(asked)
+    def notice(self, asked: Sequence[str], what: str = "caption") -> str:
+        """Return a sentence if some queries of the bank are among those that are evaluated; empty otherwise.
+
+        Args:
+            asked: ids of the captions, or clips, that are evaluated.
+            what: `caption` or `clip`.
+        """
+        ids = self.caption_ids if what == "caption" else self.video_ids
+        own = set(ids or ()).intersection(asked)
         if not own:
             return ""
         return (
-            f"Of {len(self.values):,} captions of the bank {len(own):,} are captions that are evaluated, the first "
+            f"Of {len(ids or ()):,} {what}s of the bank {len(own):,} are {what}s that are evaluated, the first "
             f"{next(one for one in asked if one in own)!r}: the correction has seen the queries of the test, which "
-            "makes its figures too good; give a bank of other captions, such as those of training."
+            f"makes its figures too good; give a bank of other {what}s, such as those of training."
         )
 
 
-def load_bank(path: Path, video_ids: Sequence[str]) -> Bank:
-    """Load the scores of a bank's captions, with columns in the order of `video_ids`.
+def load_bank(path: Path, video_ids: Sequence[str] | None = None, caption_ids: Sequence[str] | None = None) -> Bank:
+    """Load the scores of a bank, with rows and columns in the order of the ids that are given.
 
     Args:
-        path: `.npz` with `values` and `video_ids`, whose columns are put in order by their ids, and perhaps
-            `caption_ids`; or `.npy`, whose columns must be in this order already.
-        video_ids: V ids of the gallery.
+        path: `.npz` with `values`, `video_ids` and `caption_ids`, of which only the sides that are given must be there;
+            or `.npy`, which must be in this order already.
+        video_ids: ids that the columns must have, such as the V clips of the gallery; None to take all as they are.
+        caption_ids: ids that the rows must have; None to take all as they are.
 
     Raises:
-        ScoresError: the file cannot be read, holds no numbers, or lacks a clip of the gallery.
+        ScoresError: the file cannot be read, holds no numbers, or lacks a clip or a caption that is asked for.
     """
     check_file(path)
     if path.suffix.lower() == ".npy":
         return Bank(read_matrix(path))
-    arrays = read_arrays(path)
-    if "values" not in arrays or "video_ids" not in arrays:
-        raise ScoresError(f"{path} has no arrays values and video_ids (it has: {', '.join(arrays) or 'none'}).")
+    arrays, wanted = read_arrays(path), {"caption_ids": caption_ids, "video_ids": video_ids}
+    asked = ["values", *(name for name, ids in wanted.items() if ids is not None)]
+    if any(name not in arrays for name in asked):
+        raise ScoresError(f"{path} has no arrays {' and '.join(asked)} (it has: {', '.join(arrays) or 'none'}).")
     check_matrix(path, arrays["values"])
-    place = {one: column for column, one in enumerate(row_of_text(path, "video_ids", arrays["video_ids"]))}
-    if missing := [one for one in video_ids if one not in place]:
-        raise ScoresError(f"{path} has no scores for the clip {missing[0]!r} ({len(missing):,} missing in all).")
-    if arrays["values"].shape[1] != len(place):
-        raise ScoresError(f"{path} has values of {arrays['values'].shape} for {len(place):,} different video ids.")
-    captions = row_of_text(path, "caption_ids", arrays["caption_ids"]) if "caption_ids" in arrays else None
-    values = np.asarray(arrays["values"][:, [place[one] for one in video_ids]])
-    return Bank(values, None if captions is None else tuple(captions))
+    values, found = arrays["values"], {}
+    for axis, (name, ids) in enumerate(wanted.items()):
+        if name in arrays:
+            own = row_of_text(path, name, arrays[name])
+            values, found[name] = _in_order(path, values, axis, own, ids)
+    return Bank(np.asarray(values), found.get("caption_ids"), found.get("video_ids"))
+
+
+def _in_order(
+    path: Path, values: NDArray[Any], axis: int, own: list[str], wanted: Sequence[str] | None
+) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """The values with one axis in the order that is wanted, and its ids."""
+    what, place = ("caption", "clip")[axis], {one: number for number, one in enumerate(own)}
+    if missing := [one for one in wanted or () if one not in place]:
+        raise ScoresError(f"{path} has no scores for the {what} {missing[0]!r} ({len(missing):,} missing in all).")
+    if values.shape[axis] != len(place):
+        side = ("caption", "video")[axis]
+        raise ScoresError(f"{path} has values of {values.shape} for {len(place):,} different {side} ids.")
+    if wanted is None:
+        return values, tuple(own)
+    return values.take([place[one] for one in wanted], axis=axis), tuple(wanted)

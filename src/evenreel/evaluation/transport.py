@@ -26,23 +26,24 @@ class Potentials(NamedTuple):
     of_items: Column
 
 
-def potentials(kernel: NDArray[np.float64], iterations: int) -> Potentials:
+def potentials(kernel: NDArray[np.float64], iterations: int, *, equal: bool = False) -> Potentials:
     """Compute the potentials of the entropic transport of queries to items, by Sinkhorn's rounds.
 
     The rows of the plan sum to 1 / Q and its columns to 1 / V, or to at most 1 / Q where Q is below V: equal shares
-    would then spread each query over several items whatever its scores.
+    would then spread each query over several items whatever its scores. With `equal` they are equal all the same.
 
     Args:
         kernel: (Q, V) scores divided by the temperature; each row and each column has a finite one.
         iterations: greatest number of rounds; fewer are run where a round changes nothing.
+        equal: whether columns have equal shares also where there are fewer queries than items.
     """
     queries, items = kernel.shape
-    share, most = -np.log(queries), -np.log(min(queries, items))
+    share, most = -np.log(queries), -np.log(items if equal else min(queries, items))
     of_queries = share - logsumexp(kernel, axis=1)
     of_items = np.zeros(items)
     for _ in range(iterations):
         of_items = most - logsumexp(kernel + of_queries[:, None], axis=0)
-        if queries < items:
+        if queries < items and not equal:
             of_items = np.minimum(of_items, 0.0)  # a column may have less
         before, of_queries = of_queries, share - logsumexp(kernel + of_items, axis=1)
         if np.abs(of_queries - before).max() <= _ROUNDING * max(1.0, np.abs(of_queries).max()):

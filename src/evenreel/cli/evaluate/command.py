@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -19,10 +19,13 @@ from evenreel.progress import Progress
 from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
+    from evenreel.cli.evaluate.correction import Correction
     from evenreel.evaluation import Comparison, Evaluation, EvaluationSettings, RelevanceName
     from evenreel.evaluation.settings import Direction
     from evenreel.evaluation.side_by_side import SideBySide
     from evenreel.types import Corpus, ScoreBlocks
+
+TUNING = "Settings of --rescore, those of its authors where left out"
 
 
 @dataclass(frozen=True)
@@ -72,55 +75,13 @@ class MeasureChoice:
     mean: bool = False
 
 
-@dataclass(frozen=True)
-class Correction:
-    """A correction of all scores before they are measured.
-
-    Attributes:
-        rescore: correct all scores first: `dsl`, `dsl-double`, `inverted`, `csls`, `hub-memory`; with --bank:
-            `qb-norm`, `nnn`.
-        bank: scores of other captions with the same clips, npz or npy.
-    """
-
-    rescore: str | None = None
-    bank: Path | None = None
-
-    def check(self, directions: Sequence[str], *, alone: bool) -> None:
-        """Check that there is such a correction, and a bank if and only if it uses one.
-
-        Args:
-            directions: directions that are asked for; empty for both.
-            alone: whether one system is measured, and not several.
-
-        Raises:
-            UsageError: there is no such correction; or the bank is missing, unreadable, of no use here or not used.
-        """
-        from evenreel.evaluation.rescoring import RESCORINGS
-        from evenreel.evaluation.scores import check_file
-
-        if self.bank and not (self.rescore and alone):
-            raise UsageError(
-                "A bank belongs to one system and one correction: use --bank with --rescore, without --against."
-            )
-        if self.rescore is None:
-            return
-        if self.rescore not in RESCORINGS:
-            raise UsageError(f"{self.rescore!r} is no re-scoring; there are: {', '.join(RESCORINGS)}.")
-        method = RESCORINGS[self.rescore]
-        if method.needs_bank and self.bank is None:
-            raise UsageError(f"{method.name} needs a bank; name the scores of other captions with --bank.")
-        if self.bank and not method.needs_bank:
-            raise UsageError(f"{method.name} takes no bank; leave --bank out.")
-        if self.bank and "v2t" in directions:
-            raise UsageError(f"{self.bank} is a bank of captions, which serves t2v; leave --direction v2t out.")
-        if self.bank:
-            check_file(self.bank)
-
-
 def evaluate(
     systems: ScoredSystems = from_settings(ScoredSystems),
     choice: MeasureChoice = from_settings(MeasureChoice),
-    correction: Correction = from_settings(Correction),
+    correction: Correction = from_settings(
+        "evenreel.cli.evaluate.correction:Correction",
+        settings=from_settings("evenreel.evaluation.rescoring.settings:RescoringSettings", panel=TUNING),
+    ),
     settings: EvaluationSettings = from_settings(
         "evenreel.evaluation:EvaluationSettings",
         leave_out=("metrics", "directions", "band_bytes", "threads"),
@@ -136,9 +97,8 @@ def evaluate(
 
     if choice.moments:
         tables = choice.side_by_side or choice.mean or files.side_by_side
-        of_rankings = (
-            bool(choice.direction or choice.relevance != "clip" or choice.judgements or tables)
-            or correction != Correction()
+        of_rankings = bool(
+            choice.direction or choice.relevance != "clip" or choice.judgements or tables or correction.given
         )
         asked = MomentsJob(choice.metric, settings, files, of_rankings)
         asked.run(systems.files, systems.corpus, systems.split, as_json)
@@ -147,20 +107,21 @@ def evaluate(
         settings = replace(settings, metrics=choice.metric)  # type: ignore[arg-type]  # words become metrics
     if choice.direction:
         settings = replace(settings, directions=cast("tuple[Direction, ...]", choice.direction))
-    paths, bank = system_names(systems.files), correction.bank
+    paths = system_names(systems.files)
     _check(paths, settings, choice.relevance)
     correction.check(choice.direction, alone=not systems.against)
     if files.save_scores and not correction.rescore:
         raise UsageError("--save-scores keeps corrected scores; name the correction with --rescore, or leave it out.")
     if choice.judgements and (choice.relevance != "clip" or files.qrels):
         raise UsageError("--judgements says what is relevant; leave --relevance and --qrels out.")
-    files.check([*paths.values(), *(one for one in (bank, choice.judgements) if one)])
+    judged = [choice.judgements] if choice.judgements else []
+    files.check([*paths.values(), *correction.banks, *judged])
     whole = load_corpus(systems.corpus)
     part = whole if systems.split is None else select(whole, split=systems.split)
     job = _Job(whole, part, settings, choice, correction)
     evaluations = {name: job.evaluate(path) for name, path in paths.items()}
     comparison = _compared(evaluations, settings)
-    inputs = {"scores": paths.values(), "bank": bank, "judgements": choice.judgements, "corpus": systems.corpus}
+    inputs = {"scores": [*paths.values()], "bank": correction.banks, "judgements": judged, "corpus": [systems.corpus]}
     made = provenance_of(inputs) if as_json or files.html else None
     together = _together(evaluations, settings, choice, files)
     show_evaluation(evaluations, comparison, as_json, made, together)
@@ -235,18 +196,18 @@ class _Job:
             if self.correction.rescore is None:
                 found = self._figures(scores, directions, progress)
             else:
-                found = self._corrected(scores, directions, self.correction.rescore, progress)
+                found = self._corrected(scores, directions, progress)
         return replace(found, notices=tuple(dict.fromkeys((*notices, *found.notices))))
 
     def scores_of(self, path: Path, direction: Direction) -> ScoreBlocks:
         """The scores of one file as they are ranked in one direction; corrected ones say where they serve it alone."""
-        from evenreel.evaluation.rescoring import ALONE, RESCORINGS, rescore
+        from evenreel.evaluation.rescoring import ALONE
 
         scores = self._load(path, lambda _: None)
         if self.correction.rescore is None:
             return scores
-        corrected = rescore(self.correction.rescore, scores, direction, self._bank_values(scores, []))
-        if RESCORINGS[self.correction.rescore].serves_both and scores.about.complete:
+        corrected = self.correction.apply(scores, direction, [])
+        if self.correction.method.serves_both and scores.about.complete:
             return corrected
         return replace(corrected, about=corrected.about.using(ALONE[direction]))
 
@@ -280,33 +241,13 @@ class _Job:
         found = evaluate_scores(scores, self.part, settings, relevance=judged, progress=progress)
         return replace(found, notices=(*judged.notices, *found.notices))
 
-    def _corrected(
-        self, scores: ScoreBlocks, directions: tuple[Direction, ...], word: str, progress: Progress
-    ) -> Evaluation:
+    def _corrected(self, scores: ScoreBlocks, directions: tuple[Direction, ...], progress: Progress) -> Evaluation:
         """A correction is for one direction, so each is evaluated with its own."""
-        from evenreel.evaluation.rescoring import RESCORINGS, rescore
-
-        method = RESCORINGS[word]
-        notices = [f"The scores are corrected by {method.name}."]
-        # A bank is one of captions, so what needs it corrects their searches alone.
-        served: tuple[Direction, ...] = ("t2v",) if method.needs_bank else directions
-        if left := [one for one in directions if one not in served]:
-            notices.append(f"{method.name} is given a bank of captions, so {left[0]} is left out.")
-        bank = self._bank_values(scores, notices)
-        found = [self._figures(rescore(word, scores, one, bank), (one,), progress) for one in served]
+        notices = self.correction.notices(scores, directions)
+        found = []
+        for one in self.correction.served(directions):
+            corrected = self.correction.apply(scores, one, notices)
+            found.append(self._figures(corrected, (one,), progress))
         merged = {one: result for part in found for one, result in part.directions.items()}
         said = (*notices, *(sentence for part in found for sentence in part.notices))
         return replace(found[0], directions=merged, notices=said)
-
-    def _bank_values(self, scores: ScoreBlocks, notices: list[str]) -> Any:
-        if (path := self.correction.bank) is None:
-            return None
-        from evenreel.evaluation.bank import load_bank
-
-        if path.suffix.lower() == ".npy":
-            notices.append(
-                f"{path} names no ids: its columns are taken for the clips in the order of the scores' columns."
-            )
-        bank = load_bank(path, scores.video_ids)
-        notices += [sentence] if (sentence := bank.notice(scores.caption_ids)) else []
-        return bank.values
