@@ -74,8 +74,8 @@ class PersonalData:
 
         Raises:
             NotFoundError: the library has no such clip.
-            UsageError: the time is none or after the end of the clip, the note is too long or no text, or the library is
-                a published snapshot.
+            UsageError: the time is none or after the end of the clip, the note is too long or no text, or the library
+                is a published snapshot.
             LibraryError: the records cannot be read or written.
         """
         clip_id, at = self._find(clip), moment_of(time_s)
