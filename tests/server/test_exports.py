@@ -146,7 +146,7 @@ def test_what_is_wrong_is_refused_in_a_sentence(
 def test_a_stretch_outside_of_its_clip_is_one_sentence(visitor: TestClient, ids: dict[str, str]) -> None:
     answer = ask(visitor, "clip", (ids["star.mp4"], 100.0, 101.0))
     assert (answer.status_code, answer.json()["detail"]) == (
-        404, "star.mp4: the stretch from 100 to 101 s is outside of the clip, which is 3.00 s long",
+        404, "star.mp4: the stretch from 100 to 101 s is outside of the clip, which is 3.00 s long.",
     )  # fmt: skip
 
 

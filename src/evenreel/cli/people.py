@@ -12,7 +12,7 @@ from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption, LibraryOption
 from evenreel.cli.show_library import clock, console, print_json, safe, table_of
 from evenreel.config import default_library
-from evenreel.errors import UsageError
+from evenreel.errors import NotFoundError, UsageError
 from evenreel.wording import count
 
 if TYPE_CHECKING:
@@ -139,6 +139,10 @@ def _show_people(place: Path, listed: PeopleListed, as_json: bool) -> None:
     everyone = list_people(place, everyone=True)
     shown = [one for one in everyone if listed.everyone or one.name or one.faces >= FEW_FACES]
     if listed.sheet is not None:
+        if not shown:
+            raise NotFoundError(
+                "There is nobody to draw on a sheet; evenreel people --all lists also who is seldom seen."
+            )
         write_sheet(place, shown, listed.sheet)
     if as_json:
         print_json(shown)

@@ -70,7 +70,7 @@ def search_answer(library: Library, searched: Searched, notices: Sequence[str], 
         probability=result.probability,
         calibration=None if result.calibration is None else clean(result.calibration),
         uncalibrated=None if result.uncalibrated is None else clean(result.uncalibrated),
-        notices=[*notices, *map(clean, result.notices)],
+        notices=[*notices, *map(clean, result.notices), *_unknown(library, result)],
         hits=[_found(hit, roots) for hit in result.hits],
         favours=favours,
         took_ms=took_ms,
@@ -179,6 +179,13 @@ def clean_metadata(metadata: Metadata) -> dict[str, MetadataValue]:
 def finite(number: float | None) -> float | None:
     """Return a number, None where it is not finite."""
     return number if number is not None and math.isfinite(number) else None
+
+
+def _unknown(library: Library, result: SearchResult) -> list[str]:
+    """The sentence on clips that the model cannot know, where pictures were searched."""
+    seen = any("seen" in hit.scores for hit in result.hits)
+    sentence = library.unknown_to_model() if seen else None
+    return [] if sentence is None else [sentence]
 
 
 def _library_name(folder: str | Path) -> str:

@@ -67,7 +67,7 @@ def test_what_is_no_time_or_outside_is_said_and_nothing_is_saved(rendered_visits
     shown.get_by_label("End").fill("1:40")
     shown.get_by_label("End").press("Enter")
     expect(shown.locator(".take-away-said")).to_have_text(
-        "star.mp4: the stretch from 90 to 100 s is outside of the clip, which is 3.00 s long"
+        "star.mp4: the stretch from 90 to 100 s is outside of the clip, which is 3.00 s long."
     )
 
 
