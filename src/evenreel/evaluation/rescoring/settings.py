@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from evenreel.settings_checks import ABOVE_0, FINITE, check_settings, whole
+from evenreel.settings_checks import ABOVE_0, FINITE, OptionForm, check_settings, whole
 
 _ALLOWED = {
     "scale": ABOVE_0,
@@ -19,6 +19,7 @@ _ALLOWED = {
     "alpha": ABOVE_0,
     "beta": ABOVE_0,
 }
+_COUNT = OptionForm(least=1, most=1_000_000)
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,12 @@ class RescoringSettings:
 
     scale: float | None = None
     temperature: float | None = None
-    top: int | None = None
-    neighbours: int | None = None
+    top: Annotated[int | None, _COUNT] = None
+    neighbours: Annotated[int | None, _COUNT] = None
     weight: float | None = None
-    iterations: int | None = None
-    batch: int | None = None
-    remembered: int | None = None
+    iterations: Annotated[int | None, _COUNT] = None
+    batch: Annotated[int | None, _COUNT] = None
+    remembered: Annotated[int | None, _COUNT] = None
     alpha: float | None = None
     beta: float | None = None
 
