@@ -10,6 +10,7 @@ FROM python:3.11-slim
 COPY --from=made /evenreel /evenreel
 # Models that are fetched, stills and snapshots lie with the library, so that one volume keeps all.
 ENV PATH=/evenreel/bin:$PATH \
+    EVENREEL_LIBRARY=/library/evenreel \
     HF_HOME=/library/models-of-the-hub \
     XDG_CACHE_HOME=/library/cache \
     PYTHONUNBUFFERED=1
@@ -20,4 +21,4 @@ EXPOSE 8765
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \
     CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8765/api/v1/health', timeout=4)"]
 ENTRYPOINT ["evenreel"]
-CMD ["serve", "--library", "/library/evenreel", "--host", "0.0.0.0", "--port", "8765"]
+CMD ["serve", "--host", "0.0.0.0", "--port", "8765"]

@@ -138,16 +138,17 @@ def install(stage: list[Step], folder: Path) -> Path:
 
 
 def served(stage: list[Step], python: Path, folder: Path) -> Iterator[str]:
-    """Whether the server that the image starts answers its health check; with a small library, at another port."""
-    library = folder / "library"
-    subprocess.run([str(python), "-m", "evenreel", "demo", "--folder", str(folder / "demo")], check=True, cwd=folder)
-    shutil.copytree(folder / "demo" / "library", library)
+    """Whether the server that the image starts answers its health check; with an empty library, at another port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     command = next(step for step in stage if step.name == "CMD").words
-    command = [{"8765": port, "/library/evenreel": str(library)}.get(word, word) for word in command]
-    environment = {**os.environ, "EVENREEL_TOKEN": "sixteen-letters-or-more"}
+    command = [port if word == "8765" else word for word in command]
+    environment = {
+        **os.environ,
+        "EVENREEL_TOKEN": "sixteen-letters-or-more",
+        "EVENREEL_LIBRARY": str(folder / "library" / "evenreel"),
+    }
     process = subprocess.Popen([str(python), "-m", "evenreel", *command], env=environment, cwd=folder)
     health = next(step.rest for step in stage if step.name == "HEALTHCHECK").partition("CMD")[2].strip()
     asked = [str(python), *json.loads(health.replace("8765", port))[1:]]

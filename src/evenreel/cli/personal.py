@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 ClipArgument = Annotated[
     str | None, typer.Argument(help="Path of a video, or id of a clip as search prints it with --json.")
 ]
-AtOption = Annotated[
-    float | None, typer.Option("--at", min=0, max=1e7, help="The moment, in seconds; the whole clip without it.")
-]
+AtOption = Annotated[float | None, typer.Option("--at", help="The moment, in seconds; the whole clip without it.")]
 NameArgument = Annotated[str, typer.Argument(help="Name of the saved search.")]
 WhereOption = Annotated[
     str | None, typer.Option("--where", help="Filter, for example \"source = 'camera' and duration_s < 60\".")
