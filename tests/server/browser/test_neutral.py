@@ -52,6 +52,14 @@ def test_it_is_chosen_by_keyboard_and_kept_in_the_address(visits: Visits) -> Non
     expect(page.locator(".notices")).to_contain_text("Neutral to source")
 
 
+def test_nothing_lies_over_what_the_ranking_favours_beside_the_results(visits: Visits) -> None:
+    page = visits.open(ASKED, Look(size=(1680, 900), still=True))
+    settled(page)
+    favours, compact = page.locator(".favours").bounding_box(), page.locator("#compact").bounding_box()
+    assert favours is not None and compact is not None
+    assert favours["y"] < compact["y"] + compact["height"] and favours["x"] >= compact["x"] + compact["width"]
+
+
 def test_it_can_be_read_by_everyone(visits: Visits) -> None:
     page = visits.open(f"{ASKED}&neutral=1", Look(still=True))
     settled(page)
