@@ -24,6 +24,17 @@ VIDEO_SUFFIXES = frozenset(
 )
 """Suffixes, in lower case, of files that may be videos."""
 
+FileState = tuple[int, int, int]
+"""Inode, size in bytes, and time of the last change in nanoseconds: they differ wherever a file was written anew."""
+
+
+def file_state(path: Path) -> FileState | None:
+    """Return the state of a file, to be compared with a later one; None where there is no file."""
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return None
+
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:

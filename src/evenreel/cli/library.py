@@ -26,7 +26,15 @@ MetadataOption = Annotated[
 ]
 NoSpeechOption = Annotated[bool, typer.Option("--no-speech", help="Hear no speech; subtitles are read.")]
 NoSoundOption = Annotated[bool, typer.Option("--no-sound", help="No sounds, though the library has a model of them.")]
-
+NoVisionOption = Annotated[bool, typer.Option("--no-vision", help="No model: only words on screen and names.")]
+INDEX_SETTINGS = from_settings(
+    IndexSettings,
+    rule=Annotated[str, typer.Option("--sample")],
+    keep_stills=Annotated[
+        bool, typer.Option("--no-stills", help="Keep no small picture of each moment: 34 MB an hour less.")
+    ],
+)
+"""Options of what is indexed, and how."""
 
 LIBRARYS_OWN = (
     "people",
@@ -47,32 +55,30 @@ LIBRARYS_OWN = (
 DROP_ALONE = "--drop takes --library, --dry-run and --json; leave the other options out."
 
 
+def left_out(settings: IndexSettings, *, vision: bool, speech: bool, sound: bool) -> IndexSettings:
+    """Leave models out of the settings of a run, each where it is True: of what is seen, of speech, of sounds."""
+    if vision:
+        settings = replace(settings, model=None)
+    if speech:
+        settings = replace(settings, speech=None)
+    return replace(settings, sound=None) if sound else settings
+
+
 def index(
     folders: Annotated[list[Path], typer.Argument(help="Folders of videos, or single files.")],
     library: LibraryOption = None,
-    no_vision: Annotated[bool, typer.Option("--no-vision", help="No model: only words on screen and names.")] = False,
+    no_vision: NoVisionOption = False,
     no_speech: NoSpeechOption = False,
     no_sound: NoSoundOption = False,
     metadata: MetadataOption = None,
-    settings: IndexSettings = from_settings(
-        IndexSettings,
-        rule=Annotated[str, typer.Option("--sample")],
-        keep_stills=Annotated[
-            bool, typer.Option("--no-stills", help="Keep no small picture of each moment: 34 MB an hour less.")
-        ],
-    ),
+    settings: IndexSettings = INDEX_SETTINGS,
     machines: Machines = from_settings(Machines, panel="Many machines"),
     as_json: JsonOption = False,
 ) -> None:
     """Index folders of videos; unchanged files cost nothing, and a broken-off run goes on."""
     from evenreel.library import index_folders
 
-    if no_vision:
-        settings = replace(settings, model=None)
-    if no_speech:
-        settings = replace(settings, speech=None)
-    if no_sound:
-        settings = replace(settings, sound=None)
+    settings = left_out(settings, vision=no_vision, speech=no_speech, sound=no_sound)
     place = library or default_library()
     with bars() as progress:
         report = index_folders(folders, place, settings, progress=progress, metadata=metadata or (), machines=machines)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenreel.cli import Interrupted
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.library import MetadataOption, NoSoundOption, NoSpeechOption
+from evenreel.cli.library import (
+    INDEX_SETTINGS,
+    MetadataOption,
+    NoSoundOption,
+    NoSpeechOption,
+    NoVisionOption,
+    left_out,
+)
 from evenreel.cli.options import LibraryOption
 from evenreel.cli.progress import bars
 from evenreel.cli.show_library import console, safe
@@ -25,28 +30,17 @@ if TYPE_CHECKING:
 def watch(
     folders: Annotated[list[Path], typer.Argument(help="Folders of videos.")],
     library: LibraryOption = None,
-    no_vision: Annotated[bool, typer.Option("--no-vision", help="No model: only words on screen and names.")] = False,
+    no_vision: NoVisionOption = False,
     no_speech: NoSpeechOption = False,
     no_sound: NoSoundOption = False,
     metadata: MetadataOption = None,
-    settings: IndexSettings = from_settings(
-        IndexSettings,
-        rule=Annotated[str, typer.Option("--sample")],
-        keep_stills=Annotated[
-            bool, typer.Option("--no-stills", help="Keep no small picture of each moment: 34 MB an hour less.")
-        ],
-    ),
+    settings: IndexSettings = INDEX_SETTINGS,
 ) -> None:
     """Index folders and go on watching them, until Ctrl-C: new, changed, moved and deleted videos are followed."""
     from evenreel.library.watching import Watcher
 
     place = library or default_library()
-    if no_vision:
-        settings = replace(settings, model=None)
-    if no_speech:
-        settings = replace(settings, speech=None)
-    if no_sound:
-        settings = replace(settings, sound=None)
+    settings = left_out(settings, vision=no_vision, speech=no_speech, sound=no_sound)
     with bars() as progress:
         watcher = Watcher(place, folders, settings, progress=progress, metadata=metadata or (), told=_tell)
         try:

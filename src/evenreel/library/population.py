@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Column, Flags, Indices
-from evenreel.library.personal.file import PersonalState
+from evenreel.files import FileState
 from evenreel.library.search.allowed import read_allowed
 from evenreel.library.search.compact_ids import ClipIds, encoded_ids
 from evenreel.library.search.filters import Filter
@@ -193,7 +193,7 @@ class Populations:
         self._clips = lru_cache(maxsize=1)(lambda _: read_clips(connection))
         self.passing = lru_cache(maxsize=2)(self._passing)
 
-    def _passing(self, version: int, where: str | None, personal: PersonalState) -> Population:
+    def _passing(self, version: int, where: str | None, personal: FileState | None) -> Population:
         """What passes in one state of the catalog and of a person's own records, of which filters choose too."""
         return filtered(self._connection, self._clips(version), self._read_filter(where))
 

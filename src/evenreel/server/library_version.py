@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from evenreel.files import FileState, file_state
 from evenreel.library.calibration.file import FILE as CALIBRATION
 from evenreel.library.people.store import FILE as PEOPLE
 from evenreel.library.personal.file import FILE as PERSONAL
 from evenreel.library.store.also import MODELS, place_of
 from evenreel.library.store.catalog import CATALOG
 
-Version = tuple[tuple[int, int, int], ...]
-"""Inode, size and time of change of files."""
+Version = tuple[FileState, ...]
+"""States of files."""
 
 
 def library_version(library: Path) -> Version:
@@ -34,8 +33,5 @@ def _files_of(places: Iterable[Path]) -> list[Path]:
     return [place / name for place in places for name in (CATALOG, f"{CATALOG}-wal")]
 
 
-def _stamp(path: Path) -> tuple[int, int, int]:
-    with contextlib.suppress(OSError):
-        found = os.stat(path)
-        return found.st_ino, found.st_size, found.st_mtime_ns
-    return 0, 0, 0
+def _stamp(path: Path) -> FileState:
+    return file_state(path) or (0, 0, 0)

@@ -12,7 +12,7 @@ import numpy as np
 
 from evenreel.errors import LibraryError
 from evenreel.features.sealed import seal, unseal
-from evenreel.files import write_durably
+from evenreel.files import FileState, file_state, write_durably
 from evenreel.library.calibration.rule import AnswerCalibration, LogisticRule, Thresholds
 from evenreel.library.calibration.signals import CLIP_ROW, QUERY_ROW
 from evenreel.types import FloatArray
@@ -68,19 +68,13 @@ def calibration_of(library: Path | None, weights_hash: str | None) -> AnswerCali
     return found if found.weights_hash == weights_hash else None
 
 
-def calibration_state(library: Path | None) -> tuple[int, int, int] | None:
+def calibration_state(library: Path | None) -> FileState | None:
     """Return what differs wherever a library's own calibration was written anew: inode, size, time; None without one.
 
     Args:
         library: folder of the library; None for one in memory.
     """
-    if library is None:
-        return None
-    try:
-        found = (library / FILE).stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return None if library is None else file_state(library / FILE)
 
 
 def _parsed(payload: bytes, name: str) -> AnswerCalibration:

@@ -16,7 +16,7 @@ from pathlib import Path
 from zlib import crc32
 
 from evenreel.errors import LibraryError, UsageError
-from evenreel.files import sync_folder
+from evenreel.files import FileState, file_state, sync_folder
 
 FILE = "people.sqlite"
 LEAVING = f"{FILE}.forgotten"
@@ -52,19 +52,13 @@ def has_people(library: Path) -> bool:
     return (library / FILE).exists()
 
 
-def people_state(library: Path | None) -> tuple[int, int, int] | None:
+def people_state(library: Path | None) -> FileState | None:
     """Return what differs wherever the people of a library were changed: inode, size, time; None without them.
 
     Args:
         library: folder of the library; None for one in memory.
     """
-    if library is None:
-        return None
-    try:
-        found = (library / FILE).stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return None if library is None else file_state(library / FILE)
 
 
 @contextlib.contextmanager

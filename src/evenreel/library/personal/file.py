@@ -9,13 +9,12 @@ or the new records, and a damaged line of one file is read from the other.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from evenreel.errors import LibraryError, UsageError
-from evenreel.files import TEMPORARY_SUFFIX, is_temporary, write_durably
+from evenreel.files import TEMPORARY_SUFFIX, FileState, file_state, is_temporary, write_durably
 from evenreel.library.personal.records import PersonalRecords
 from evenreel.library.store.filesystem import SNAPSHOT_MARKER, free_name, is_published
 from evenreel.library.store.sealed_lines import record_of, sealed_line
@@ -24,9 +23,6 @@ FILE, COPY, LOCK = "personal.jsonl", "personal.copy.jsonl", "personal.lock"
 FORMAT = 1
 WAIT_S = 10.0
 """Seconds that a writer waits for another one."""
-
-PersonalState = tuple[int, int, int] | None
-"""Inode, size and time of change of the file; None without one."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +38,13 @@ class _Taken:
         return self.revision is not None and not self.lost
 
 
-def personal_state(library: Path | None) -> PersonalState:
+def personal_state(library: Path | None) -> FileState | None:
     """Return what differs wherever a person's records were written anew; None where there are none.
 
     Args:
         library: folder of the library; None for one in memory.
     """
-    if library is None:
-        return None
-    for name in (FILE, COPY):
-        with contextlib.suppress(OSError):
-            found = os.stat(library / name)
-            return found.st_ino, found.st_size, found.st_mtime_ns
-    return None
+    return None if library is None else file_state(library / FILE) or file_state(library / COPY)
 
 
 def read_personal(library: Path) -> PersonalRecords:

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from evenreel.errors import LibraryError, NotFoundError, OtherModelError, UsageError
+from evenreel.files import FileState
 from evenreel.library.calibration.file import calibration_of, calibration_state
 from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.contents import no_clip
 from evenreel.library.people.store import people_state
-from evenreel.library.personal.file import PersonalState, personal_state
+from evenreel.library.personal.file import personal_state
 from evenreel.library.search import filters
 from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths
 from evenreel.library.search.answering import Answering, AnsweringClips, JudgeClips
@@ -101,7 +102,7 @@ class Searcher:
         self._folder = folder
         self._filters = KeptFilters(connection, read_filter or partial(filters.read_filter, connection))
         self._others = others
-        self._personal: PersonalState = None
+        self._personal: FileState | None = None
         self._read_at: tuple[object, ...] | None = None
         self._generation: str | None = None
         self._weights_hash: str | None = None
