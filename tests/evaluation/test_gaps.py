@@ -116,7 +116,7 @@ def test_interval_and_p_agree(seed: int, nested: bool, confidence: float) -> Non
     bands = bands_of(spread_of(drawn_rows(seed, nested=nested)), 99, seed, confidence)
     assert bands is not None
     low, high = bands.ends
-    assert low is not None and high is not None and low <= bands.gap <= high
+    assert low is not None and high is not None and low <= np.ptp(bands.means) <= high
     assert (low > 0) == (bands.p <= 1 - confidence + 1e-9)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import pytrec_eval
 
 from evenreel.corpus import class_relevance, make_corpus
 from evenreel.corpus.formats.multivent import read_multivent
@@ -109,6 +110,30 @@ def test_unjudged_is_the_mean_over_all_orders(tmp_path: Path) -> None:
             assert result.per_query[f"unjudged@{k}"] == pytest.approx([slow[row] for row in rows])
     ends = found.directions["t2v"].summary["unjudged@3"]  # only v0 has anything to find, so v2t has no interval
     assert ends.low is not None and ends.high is not None and 0 <= ends.low <= ends.value <= ends.high <= 100
+
+
+def test_bpref_is_of_the_judged_pairs_alone_as_in_trec_eval(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    values = random.permutation(np.arange(96.0)).reshape(8, 12)
+    judged, relevant = random.random((8, 12)) < 0.6, random.random((8, 12)) < 0.3
+    ids = [f"c{row}" for row in range(8)], [f"v{column}" for column in range(12)]
+    pairs = {
+        query: {item: int(relevant[row, column]) for column, item in enumerate(ids[1]) if judged[row, column]}
+        for row, query in enumerate(ids[0])
+    }
+    text = "".join(f"{query} 0 {item} {grade}\n" for query, of in pairs.items() for item, grade in of.items())
+    found = evaluate(
+        Scores(values, *ids), corpus_of([row % 12 for row in range(8)], 12),
+        EvaluationSettings(("Bpref",), ("t2v",), resamples=0),  # type: ignore[arg-type]
+        relevance=read_qrels(written(tmp_path / "a.qrels", text), *ids),
+    ).directions["t2v"]  # fmt: skip
+    run = {query: dict(zip(ids[1], values[row].tolist(), strict=True)) for row, query in enumerate(ids[0])}
+    reference = pytrec_eval.RelevanceEvaluator(pairs, {"bpref"}).evaluate(run)
+    assert len(found.query_ids) > 5
+    own = dict(zip(found.query_ids, found.per_query["Bpref"].tolist(), strict=True))
+    assert own == pytest.approx({query: 100 * reference[query]["bpref"] for query in own}, abs=1e-9)
+    every = judged & relevant
+    assert not np.array_equal(every, relevant)  # some pairs that nobody judged
 
 
 def test_unjudged_needs_judgements_and_single_captions() -> None:

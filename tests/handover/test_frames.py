@@ -64,6 +64,14 @@ def test_what_is_no_timecode_is_refused(text: str) -> None:
         FrameRate(Fraction(25)).frame_of(text)
 
 
+@pytest.mark.parametrize("text", ["00:01:00;00", "01:59:00;01"])
+def test_a_label_that_is_left_out_names_no_frame(text: str) -> None:
+    rate = FrameRate(Fraction(30000, 1001), drop=True)
+    with pytest.raises(UsageError, match="leaves out"):
+        rate.frame_of(text)
+    assert rate.timecode(rate.frame_of("00:10:00;00")) == "00:10:00;00"
+
+
 @pytest.mark.parametrize(
     ("measured", "meant"),
     [

@@ -14,6 +14,7 @@ from PIL import Image
 
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.handover.picks import LEAST_S, picks_of, stretches_of
+from evenreel.handover.settings import MOST_STRETCHES
 from evenreel.handover.sheet import SheetCell, sheet_jpeg
 from evenreel.handover.tables import as_csv
 from evenreel.handover.words import subtitles
@@ -70,6 +71,14 @@ def test_what_is_no_result_is_refused(wrong: dict[str, Any]) -> None:
         picks_of(wrong)
     with pytest.raises(UsageError, match="A list of stretches needs clip_id, start_s and end_s"):
         stretches_of(wrong)
+
+
+def test_a_list_that_was_edited_by_hand_has_words_and_no_more_than_may_be_taken() -> None:
+    one = {"clip_id": "a", "start_s": 1, "end_s": "2.5", "words": [7], "rank": None, "query": "tram"}
+    (pick,) = stretches_of({"stretches": [one]})
+    assert (pick.end_s, pick.reason) == (2.5, {"query": "tram", "words": ["7"]})
+    with pytest.raises(UsageError, match="stretches are more than"):
+        stretches_of({"stretches": [one] * (MOST_STRETCHES + 1)})
 
 
 def test_subtitles_are_clipped_to_their_stretch_and_in_the_language_asked_for() -> None:

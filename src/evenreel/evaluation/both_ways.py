@@ -30,7 +30,7 @@ def means_of_directions(evaluation: Evaluation) -> dict[str, Interval]:
     intervals = any(one.low is not None for one in results[0].summary.values())
     found = {}
     for metric in evaluation.metrics:
-        if not metric.higher_is_better or metric.name == "GeoR":
+        if metric.is_rank or metric.name == "GeoR":
             continue
         value = float(np.mean([one.summary[str(metric)].value for one in results]))
         found[str(metric)] = Interval(value)

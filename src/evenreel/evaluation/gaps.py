@@ -126,11 +126,6 @@ class Bands:
     chance: float
 
     @property
-    def gap(self) -> float:
-        """Difference between the highest and the lowest group."""
-        return float(self.means.max() - self.means.min())
-
-    @property
     def ends(self) -> tuple[float, float] | tuple[None, None]:
         """Ends of the interval of the largest true difference; None where there are too few arrangements."""
         if not np.isfinite(self.reach):

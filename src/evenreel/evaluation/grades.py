@@ -1,7 +1,7 @@
 """Metrics of grades: nDCG whose gain is 2^grade - 1, and the expected reciprocal rank.
 
-A degree of relevance d is the grade 4 d: 4 is the highest grade of gdeval, TREC's own script for both, so degrees and
-grades of whole numbers give its figures.
+A degree of relevance d is the grade 4 d: 4 is the highest grade of gdeval, TREC's own script for both. Its figures come
+out where the highest grade of the judgements is 4; others are stretched to 4.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ complement of `Judged@k` in ir_measures).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,20 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evenreel.arrays import Column
-from evenreel.corpus.relevance import RelevantPairs
+from evenreel.corpus.relevance import Relevance, RelevantPairs
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.bands import query_by_query, score_pieces
 from evenreel.evaluation.blocks import Items, Search
 from evenreel.evaluation.metrics import UNJUDGED, Metric
+from evenreel.evaluation.ordered import binary_preference
 from evenreel.evaluation.places import find_places
+from evenreel.evaluation.settings import EvaluationSettings, Ties
+from evenreel.evaluation.trec import trec_lines
 
 _LINE = r"^\s*(?<query>\S+)\s+\S+\s+(?<item>\S+)\s+(?<grade>[-+]?[0-9]+)\s*$"
+
+
+_BPREF = "Bpref"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +47,12 @@ class Judgements:
     degrees: sparse.csr_array
     judged: RelevantPairs
     notices: tuple[str, ...] = ()
+
+    @property
+    def known_pairs(self) -> Judgements:
+        """All judged pairs: of degree 1 where fully relevant, of one half where less or not."""
+        full = (self.degrees == 1).astype(np.float64)
+        return Judgements(sparse.csr_array(0.5 * self.judged.matrix.astype(np.float64) + 0.5 * full), self.judged)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,12 +105,7 @@ def read_qrels(path: Path, caption_ids: Sequence[str], video_ids: Sequence[str])
 
 def _rows(path: Path) -> pl.DataFrame:
     """Query, item and grade of each pair, once."""
-    try:
-        lines = pl.read_lines(path, row_index_name="number", row_index_offset=1)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ScoresError(f"{path} cannot be read as judgements ({error}); give a TREC file of them.") from error
-    lines = lines.with_columns(pl.col("line").str.strip_prefix("\ufeff"))
-    lines = lines.filter(pl.col("line").str.strip_chars() != "")
+    lines = trec_lines(path, "judgements", "Give a TREC file of them.")
     rows = lines.select("number", pl.col("line").str.extract_groups(_LINE)).unnest("line")
     rows = rows.with_columns(pl.col("grade").cast(pl.Int64, strict=False))
     if rows.height == 0 or len(wrong := rows["grade"].is_null().arg_true()):
@@ -126,31 +133,52 @@ def _notices(path: Path, rows: pl.DataFrame, known: pl.DataFrame, highest: int) 
     return tuple(told)
 
 
-def unjudged_columns(search: Search, metrics: Sequence[Metric], band_bytes: int) -> dict[str, Column]:
-    """Compute the share (n,) of the first k retrieved items of each query that nobody judged, in percent.
-
-    Equal scores are in random order, and the share is the mean over all orders. A query with fewer than k retrieved
-    items has the share of these; one with none has 0.
-
-    Args:
-        search: queries, gallery and judgements.
-        metrics: metrics, of which only `unjudged@k` are computed; scores are not read where there is none.
-        band_bytes: about how many bytes of scores are read at once.
+def check_judged(relevance: Relevance, settings: EvaluationSettings) -> None:
+    """Check that metrics of what was judged can be computed.
 
     Raises:
-        UsageError: such a metric is asked for, and the relevance is not from judgements.
+        UsageError: `unjudged@k` is asked for and the relevance is not from judgements, or Bpref of grouped captions.
     """
-    asked = [metric for metric in metrics if metric.name == UNJUDGED]
-    if not asked:
-        return {}
-    if not isinstance(search.relevance, Judgements):
+    asked = [str(metric) for metric in settings.metrics if metric.name == UNJUDGED]
+    if asked and not isinstance(relevance, Judgements):
         raise UsageError(f"{asked[0]} needs to know which pairs were judged; give a file of judgements (--judgements).")
-    of_judged = Search(search.scores, search.relevance.judged, search.turned)
+    grouped = settings.v2t_protocol != "best-caption" and "v2t" in settings.directions
+    if grouped and isinstance(relevance, Judgements) and any(metric.name == _BPREF for metric in settings.metrics):
+        raise UsageError(f"{_BPREF} is of judged single captions; use the protocol best-caption, or t2v alone.")
+
+
+def judged_columns(search: Search, settings: EvaluationSettings) -> dict[str, Column]:
+    """Compute the columns (n,) in percent of metrics that know what was judged: `unjudged@k`, and Bpref of judgements.
+
+    `unjudged@k` is the share of the first k retrieved items of each query that nobody judged. Equal scores are in
+    random order, and the share is the mean over all orders. A query with fewer than k retrieved items has the share of
+    these; one with none has 0. Bpref is that of the ranking without what nobody judged.
+
+    Args:
+        search: queries, gallery and relevance; scores are not read where no such metric is asked for.
+        settings: metrics, the rule for ties, and about how many bytes of scores are read at once.
+    """
+    asked = [metric for metric in settings.metrics if metric.name in (UNJUDGED, _BPREF)]
+    if not asked or not isinstance(search.relevance, Judgements):
+        return {}
+    of_judged = Search(search.scores, search.relevance.known_pairs, search.turned)
     parts = [
-        [_share(query_by_query(scores), items, int(metric.cutoff or 0)) for metric in asked]
-        for scores, items in score_pieces(of_judged, band_bytes)
+        [_column(metric, query_by_query(scores), items, settings.ties) for metric in asked]
+        for scores, items in score_pieces(of_judged, settings.band_bytes)
     ]
     return {str(metric): np.concatenate(part) for metric, part in zip(asked, zip(*parts, strict=True), strict=True)}
+
+
+def _column(metric: Metric, scores: NDArray[Any], judged: Items, ties: Ties) -> Column:
+    """Scores (b, gallery) and judged items of b queries, those of full relevance with degree 1 -> (b,), in percent."""
+    if metric.name == UNJUDGED:
+        alike = replace(judged, degree=np.ones(len(judged.item)))
+        return _share(scores, alike, int(metric.cutoff or 0))
+    alone = np.full(scores.shape, -np.inf)
+    alone[judged.query, judged.item] = scores[judged.query, judged.item]
+    relevant = judged.where(judged.degree == 1)
+    counts = np.bincount(judged.query, minlength=len(scores))
+    return 100 * binary_preference(find_places(alone, relevant, ties), counts)
 
 
 def _share(scores: NDArray[Any], judged: Items, k: int) -> Column:

@@ -161,12 +161,17 @@ def rank_biased_precision(places: Places, persistence: float, cutoff: int | None
     return np.where(_sums(places.degrees, places.query, places.queries) > 0, found, np.nan)
 
 
-def binary_preference(places: Places, gallery: int) -> Column:
+def binary_preference(places: Places, gallery: int | Indices) -> Column:
     """Compute bpref: the mean over items of degree 1 of 1 - min(n, R) / min(R, N), with n irrelevant items above.
 
-    R items are of degree 1; the N others of the gallery count as judged irrelevant, for a table of relevance judges
-    every pair. An item that is not retrieved adds nothing. Among equal scores n is one of u, u + 1 ... u + (t - s),
-    each as likely. (Buckley and Voorhees 2004, in the form of trec_eval.)
+    R items are of degree 1; the N others of the gallery count as judged irrelevant. A table of relevance judges every
+    pair; where only some were judged, the ranking and the gallery are to be of these alone. An item that is not
+    retrieved adds nothing. Among equal scores n is one of u, u + 1 ... u + (t - s), each as likely. (Buckley and
+    Voorhees 2004, in the form of trec_eval.)
+
+    Args:
+        places: places of the relevant items.
+        gallery: number of judged items, of all queries or (b,) of each.
 
     Returns:
         (b,) between 0 and 1, NaN for a query without an item of degree 1.

@@ -16,7 +16,7 @@ from evenreel.progress import Progress, part_of
 
 @dataclass(frozen=True)
 class FigureColumn:
-    """FigureColumn of a table of systems: a metric in one direction.
+    """Column of a table of systems: a metric in one direction.
 
     Attributes:
         direction: `t2v`, `v2t`, or `mean` for the mean of both.

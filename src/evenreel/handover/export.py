@@ -71,6 +71,7 @@ class Handover:
     ) -> None:
         self._worker, self._known, self._settings, self._progress = worker, known, settings, progress
         self._facts: dict[str, FileFacts | MediaError] = {}
+        self._files = self._tried = 0
         self._cut_spans: dict[int, tuple[Fraction, Fraction]] = {}  # what cuts hold, by the take's place
 
     def write(self, takes: Sequence[Take], folder: Path, title: str) -> HandoverReport:
@@ -91,7 +92,9 @@ class Handover:
             why = (error.strerror or str(error)).lower()
             raise OutputError(f"{folder} cannot be written to ({why}); choose another place with --out.") from error
         ready = self._ready(takes, report)
-        for form in sorted(dict.fromkeys(self._settings.forms), key=lambda form: form != "clip") if ready else ():
+        forms = sorted(dict.fromkeys(self._settings.forms), key=lambda form: form != "clip") if ready else []
+        self._files = sum(form in A_FILE_EACH for form in forms) * len(ready)
+        for form in forms:
             self._write_form(form, ready, folder, title, report)
         return report
 
@@ -164,7 +167,8 @@ class Handover:
                     report.files.append(self._subtitled(place, take, form, folder))
             except (EvenreelError, OSError) as error:
                 report.leave_out(take.take, error)
-            self._progress((place + 1) / len(ready))
+            self._tried += 1
+            self._progress(self._tried / self._files)
 
     def _cut(self, place: int, checked: CheckedTake, folder: Path, report: HandoverReport) -> Path:
         """Cut a stretch into a hidden folder, and give it its name when it is whole."""

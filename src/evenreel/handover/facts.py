@@ -136,11 +136,12 @@ def read_facts(path: str | os.PathLike[str], limits: MediaLimits) -> FileFacts:
         tag = _timecode_tag(source.container)
     fps, steady = _rate(path, limits, guessed, average)
     shown = editing_rate(fps)
-    timecode, drop, note = _timecode(tag, shown)
+    timecode, drop, refused = _timecode(tag, shown)
+    counted = ""
     if not steady:
-        note = f"is counted at {float(shown):.6g} frames a second, as its frame rate varies"
+        counted = f"is counted at {float(shown):.6g} frames a second, as its frame rate varies"
     elif shown != fps:
-        note = f"has {float(fps):.6g} frames a second, which editors do not know; they are counted at {shown}"
+        counted = f"has {float(fps):.6g} frames a second, which editors do not know; they are counted at {shown}"
     return FileFacts(
         fps=shown,
         own_fps=fps,
@@ -155,7 +156,7 @@ def read_facts(path: str | os.PathLike[str], limits: MediaLimits) -> FileFacts:
         sounds=sounds,
         container=info.container,
         counted=info.frame_count,
-        note=note,
+        note=", and ".join(filter(None, (counted, refused))),
     )
 
 

@@ -100,6 +100,8 @@ class FrameRate:
         hours, minutes, seconds, frames = (int(found[part]) for part in (1, 2, 3, 5)) if found else (0, 60, 0, 0)
         if minutes > 59 or seconds > 59 or frames >= self.base:
             raise UsageError(f"{timecode[:40]!r} is no timecode of {self}; write HH:MM:SS:FF.")
+        if self.drop and seconds == 0 and minutes % 10 and frames < self._dropped_a_minute:
+            raise UsageError(f"{timecode[:40]!r} is a label that {self} leaves out; write the one after it.")
         total_minutes = 60 * hours + minutes
         frame = (60 * total_minutes + seconds) * self.base + frames
         return frame - self._dropped_a_minute * (total_minutes - total_minutes // 10) if self.drop else frame

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
 from fractions import Fraction
 from pathlib import Path, PurePath
 
@@ -43,12 +42,12 @@ def _clock(time_s: Fraction) -> str:
     return f"{minutes // 60:02}.{minutes % 60:02}.{rest // 1000:02}.{rest % 1000:03}"
 
 
-def free_path(folder: Path, stem: str, suffix: str, taken: Container[Path] = ()) -> Path:
+def free_path(folder: Path, stem: str, suffix: str) -> Path:
     """Return a path in a folder where nothing is yet, numbered where the name is taken; case makes no difference."""
     here = {path.name.casefold() for path in folder.iterdir()} if folder.is_dir() else set()
     number = 1
     while True:
         name = f"{stem}{suffix}" if number == 1 else f"{stem} ({number}){suffix}"
-        if name.casefold() not in here and folder / name not in taken:
+        if name.casefold() not in here:
             return folder / name
         number += 1

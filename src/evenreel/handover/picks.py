@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from evenreel.handover.facts import FileFacts
 
 LATEST_S = 1e6
-_REASONS = ("score", "state", "probability")
+_OF_HIT = ("score", "state", "probability")
+REASONS = ("query", "rank", *_OF_HIT)
+"""What a stretch keeps of the search that found it, beside the words."""
 
 
 @dataclass(frozen=True)
@@ -123,21 +125,30 @@ def stretches_of(document: Mapping[str, Any]) -> list[Pick]:
     """List the stretches of a document that `evenreel export --format json` wrote, or one like it.
 
     Raises:
-        UsageError: it names no stretches by clip_id, start_s and end_s.
+        UsageError: it names no stretches by clip_id, start_s and end_s, or more than `MOST_STRETCHES`.
     """
-    kept = ("query", "rank", "score", "state", "probability", "words")
     try:
-        return [
+        picks = [
             Pick(
                 str(one["clip_id"]),
                 float(one["start_s"]),
                 float(one["end_s"]),
-                {name: one[name] for name in kept if one.get(name) is not None},
+                {
+                    **{name: one[name] for name in REASONS if one.get(name) is not None},
+                    "words": [str(word) for word in one.get("words") or ()],
+                },
             )
             for one in document["stretches"]
         ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError("A list of stretches needs clip_id, start_s and end_s of each.") from error
+    _check_count(picks)
+    return picks
+
+
+def _check_count(picks: Sequence[Pick]) -> None:
+    if len(picks) > MOST_STRETCHES:
+        raise UsageError(f"{len(picks):,} stretches are more than {MOST_STRETCHES:,}, the limit; ask for fewer.")
 
 
 def picks_of(result: Mapping[str, Any], *, every_moment: bool = False, others: bool = False) -> list[Pick]:
@@ -156,8 +167,7 @@ def picks_of(result: Mapping[str, Any], *, every_moment: bool = False, others: b
         picks = [pick for rank, hit in enumerate(hits, 1) for pick in _of_hit(rank, hit, every_moment)]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError("That is no result of a search; give what `evenreel search --json` prints.") from error
-    if len(picks) > MOST_STRETCHES:
-        raise UsageError(f"{len(picks):,} stretches are more than {MOST_STRETCHES:,}, the limit; ask for fewer.")
+    _check_count(picks)
     return [
         Pick(pick.clip_id, pick.start_s, pick.end_s, {"query": result.get("query"), **pick.reason}) for pick in picks
     ]
@@ -172,7 +182,7 @@ def _of_hit(rank: int, hit: Mapping[str, Any], every_moment: bool) -> Iterator[P
         reason = {
             "rank": rank,
             "time_s": float(moment["time_s"]),
-            **{name: hit[name] for name in _REASONS},
+            **{name: hit[name] for name in _OF_HIT},
             "words": words,
         }
         yield Pick(str(hit["clip_id"]), start_s, end_s, reason)

@@ -8,23 +8,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from evenreel.handover.picks import CheckedTake
+from evenreel.handover.picks import REASONS, CheckedTake
 
 COLUMNS = (
     *("number", "file", "path", "clip_id", "start_s", "end_s", "start_timecode", "end_timecode"),
-    *(
-        "first_frame",
-        "frames",
-        "fps",
-        "drop_frame",
-        "steady",
-        "query",
-        "rank",
-        "score",
-        "state",
-        "probability",
-        "words",
-    ),
+    *("first_frame", "frames", "fps", "drop_frame", "steady", *REASONS, "words"),
 )
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -36,7 +24,7 @@ def records(takes: Sequence[CheckedTake]) -> list[dict[str, Any]]:
 
 def _record(number: int, checked: CheckedTake) -> dict[str, Any]:
     take, facts, frames = checked.take, checked.facts, checked.source_frames
-    reason = {name: take.pick.reason.get(name) for name in ("query", "rank", "score", "state", "probability")}
+    reason = {name: take.pick.reason.get(name) for name in REASONS}
     return {
         "number": number,
         "file": take.name,

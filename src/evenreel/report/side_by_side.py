@@ -72,7 +72,9 @@ def note(found: SideBySide, mark: str) -> str:
     tested = (
         f"{mark[0].upper()}{mark[1:]} is significantly better than every other system (paired randomisation, Holm)."
     )
-    return f"In brackets: {sure} intervals. {tested}" if _has_intervals(found) else "Nothing was tested."
+    if not _has_intervals(found):
+        return "Nothing was tested."
+    return " ".join([f"In brackets: {sure} intervals.", *([tested] if len(found.figures) > 1 else [])])
 
 
 def _has_intervals(found: SideBySide) -> bool:

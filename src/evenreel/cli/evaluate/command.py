@@ -243,6 +243,9 @@ class _Job:
 
     def _corrected(self, scores: ScoreBlocks, directions: tuple[Direction, ...], progress: Progress) -> Evaluation:
         """A correction is for one direction, so each is evaluated with its own."""
+        from evenreel.evaluation.rescoring.columns import dense
+
+        scores = dense(scores)  # read once, for what is looked at and for each direction
         notices = self.correction.notices(scores, directions)
         found = []
         for one in self.correction.served(directions):
