@@ -18,7 +18,7 @@ from evenreel.wording import count
 if TYPE_CHECKING:
     from evenreel.library.people.listing import Person, PersonFace
 
-EVERYONE = "ALL"
+EVERYONE = "ALL"  # that of `people.store`, which `--help` does not wait for
 NOT_HERE = (
     "Published snapshots have never held people, and copies of the library's folder that you made are not reached: "
     "delete those yourself."

@@ -13,6 +13,7 @@ from evenreel.config import RERANK_DEPTH
 from evenreel.errors import OtherModelError, UsageError
 from evenreel.library.asking.asked import (
     Question,
+    filtered_by_people,
     queries_of,
     read_question,
     search_by_marks,
@@ -24,13 +25,13 @@ from evenreel.library.asking.examples import Marked, picture_with_words
 from evenreel.library.asking.steps import Then
 from evenreel.library.asking.without import Without
 from evenreel.library.loading import load_pictures, load_sounds
-from evenreel.library.people.asked import asked_people, clips_of_people, known_names, with_people
+from evenreel.library.people.asked import clips_of_people
 from evenreel.library.reading import LibraryContents
 from evenreel.library.search.ahead import scanned_ahead
 from evenreel.library.search.filters import below
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import read_image
-from evenreel.library.search.query import MOST_CLIPS, ClipMoment, Query, UnfinishedText, picture_vector, unit
+from evenreel.library.search.query import MOST_CLIPS, ClipMoment, Query, picture_vector, unit
 from evenreel.library.search.searcher import Answer, Searcher
 from evenreel.library.search.together import OtherModels
 from evenreel.library.snapshot.holding import FolderHold
@@ -134,14 +135,11 @@ class Library(LibraryContents):
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
-        if isinstance(text, str) and (people := asked_people(text)):
-            names = known_names(self.path, people.names, typing=isinstance(text, UnfinishedText))
-            where = with_people(where, names)
-            if not people.rest:
-                Query(text=text, k=k)  # refuses a wrong number
-                return clips_of_people(self.path, names, self.browse(where, "path", MOST_CLIPS), k)
-            text = type(text)(people.rest)
         asked = read_question(text) if isinstance(text, str) else text
+        asked, where, names = filtered_by_people(self.path, asked, where)
+        if names and asked == "":
+            Query(text="-", k=k)  # refuses a wrong number
+            return clips_of_people(self.path, names, self.browse(where, "path", MOST_CLIPS), k)
         make = partial(Query, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source)
         queries = queries_of(asked, make)
         self._filter(where)
@@ -149,7 +147,9 @@ class Library(LibraryContents):
         if isinstance(asked, Then):
             return search_in_order(self._searcher, asked, queries, reranks=rerank is not None)
         if isinstance(asked, Without):
-            return search_without(self._searcher, asked, queries[0], self._encoder, reranks=rerank is not None)
+            sees = queries[0].asked is not None and queries[0].asked.sees
+            encoder = self._encoder if sees else None
+            return search_without(self._searcher, asked, queries[0], encoder, reranks=rerank is not None)
         if isinstance(asked, Marked):
             return search_by_marks(self._searcher, asked, queries[0], self.clip_named, reranks=rerank is not None)
         query = queries[0] if rerank is None else replace(queries[0], reranker=self._reranker_of(rerank))

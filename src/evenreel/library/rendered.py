@@ -9,12 +9,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 
+from evenreel.encoders.sources import BUILTIN
 from evenreel.wording import count
 
 SIZES_PX = ((320, 240), (160, 120))
 """Width and height of the pictures that are rendered; hardly any camera makes such."""
-
-BUILTIN = "builtin"
 
 
 def unknown_to_builtin(connection: sqlite3.Connection, meta: Mapping[str, str]) -> str | None:

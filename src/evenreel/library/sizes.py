@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from evenreel.library.store.also import MODELS
 from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
 from evenreel.library.store.kept import FILE
+from evenreel.library.store.model_folders import size_of
 
 PARTS = {
     "catalog": "the catalog with its full text, and the second copy of what only it knows",
@@ -32,7 +32,7 @@ def sizes_on_disk(library: Path) -> dict[str, int]:
     found = dict.fromkeys(PARTS, 0)
     for entry in _entries(library):
         if entry.is_dir(follow_symlinks=False):
-            found[_FOLDERS.get(entry.name, "others")] += sum(map(_size, _below(entry.path)))
+            found[_FOLDERS.get(entry.name, "others")] += size_of(Path(entry.path))
         else:
             found[_part_of(entry.name)] += _size(entry)
     return found
@@ -42,14 +42,6 @@ def _part_of(name: str) -> str:
     if name.startswith((CATALOG, FILE)):
         return "catalog"
     return "vectors" if name.startswith("vectors.") else "others"
-
-
-def _below(folder: str) -> Iterator[os.DirEntry[str]]:
-    for entry in _entries(folder):
-        if entry.is_dir(follow_symlinks=False):
-            yield from _below(entry.path)
-        else:
-            yield entry
 
 
 def _entries(folder: str | Path) -> list[os.DirEntry[str]]:

@@ -147,6 +147,12 @@ def test_without_ranks_what_shows_it_lower(library: Library) -> None:
     assert found.hits[0].scores["seen"] == pytest.approx(expected, abs=1e-3)
 
 
+def test_without_changes_nothing_where_nothing_seen_is_asked_for_and_says_so(library: Library) -> None:
+    found = library.search('"night bus" without day')
+    assert paths(found) == paths(library.search('"night bus"'))
+    assert found.notices[-1] == "Nothing seen is asked for, so 'without' changes nothing."
+
+
 def test_without_vision_without_is_left_out(place: Path) -> None:
     with evenreel.open_library(place, vision=False) as library:
         assert paths(library.search("bus without night"))

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 
 from evenreel import open_library
 from evenreel.errors import UsageError
-from evenreel.library import UnfinishedText
+from evenreel.library import Mark, Marked, UnfinishedText, Without
+from evenreel.library.asking.asked import read_question
 from evenreel.library.people.asked import asked_people
 from evenreel.library.people.editing import name_person
 from evenreel.library.people.forgetting import forget_everyone, forget_person
+from evenreel.library.search.asked import PlainText
 from evenreel.library.search.hits import SearchResult
+from evenreel.library.search.query import ClipMoment
 
 ADA, BOB, BOTH, NOBODY = {"ada_0", "ada_1", "ada_2", "both"}, {"bob_0", "bob_1", "both"}, {"both"}, {"nobody"}
 
@@ -39,10 +42,30 @@ def search(library: Path, text: str, where: str | None = None) -> SearchResult:
         ('a red square person:"Ada King"', ADA),
         ("person:bob a red square", BOB),
         ('person:bob "both"', BOTH),
+        ("person:bob, a red square", BOB),
+        ("person:bob a red square without a dog", BOB),
     ],
 )
 def test_clips_are_those_that_everybody_named_is_in(made: Path, text: str, clips: set[str]) -> None:
     assert found(search(made / "library", text)) == clips
+
+
+def test_people_are_asked_for_in_questions_of_more_than_one_thing(made: Path) -> None:
+    with open_library(made / "library") as opened:
+        either = found(opened.search("a square, then a square"))
+        assert either - BOB  # others answer it too, so that the name has something to leave out
+        for asked in ("person:bob a square, then a square", "a square, then person:bob a square"):
+            assert found(opened.search(asked)) == either & BOB
+            assert found(opened.search(read_question(asked))) == either & BOB
+        read = read_question("person:bob a square without a dog")
+        assert isinstance(read, Without) and found(opened.search(read)) == BOB
+        one = next(hit for hit in opened.search("person:bob").hits)
+        assert found(opened.search(Marked("person:bob", (Mark(ClipMoment(one.clip_id, None), right=True),)))) == BOB
+        with pytest.raises(UsageError, match="people != 'Ada'"):
+            opened.search("a square without person:bob")
+        with pytest.raises(UsageError, match="Nothing stands before 'then'"):
+            opened.search("person:bob, then a square")
+        assert found(opened.search(PlainText("a person: tall square"))) == ADA | BOB | NOBODY
 
 
 def test_a_search_for_a_person_alone_lists_clips_by_faces_with_the_moments_of_these(made: Path) -> None:

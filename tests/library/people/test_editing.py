@@ -13,8 +13,9 @@ from evenreel.config import IndexSettings
 from evenreel.errors import NotFoundError, OutputError, UsageError
 from evenreel.library import index_folders
 from evenreel.library.people.editing import merge_people, name_person, refuse_face, split_person
-from evenreel.library.people.listing import list_faces, list_people
+from evenreel.library.people.listing import find_person, list_faces, list_people
 from evenreel.library.people.sheet import write_faces, write_sheet
+from evenreel.library.people.store import people_store
 from tests.faces.drawn_faces import write_people
 
 
@@ -58,6 +59,14 @@ def test_two_people_become_one_and_split_again(library: Path) -> None:
 def test_nobody_is_merged_with_himself_or_with_nobody(library: Path) -> None:
     with pytest.raises(UsageError, match="the same person already"):
         merge_people(library, "Bob", "bob")
+    with people_store(library) as connection:  # somebody without a name is not called by an empty one
+        connection.execute("UPDATE people SET name = NULL WHERE name = 'Bob'")
+        connection.commit()
+        for blank in ("", "  "):
+            with pytest.raises(NotFoundError, match="Nobody is called"):
+                find_person(connection, blank)
+        connection.execute("UPDATE people SET name = 'Bob' WHERE name IS NULL")
+        connection.commit()
     with pytest.raises(NotFoundError, match="Nobody is called 'Zoe'"):
         merge_people(library, "Bob", "Zoe")
     assert who(library) == [("Ada King", 7, 4), ("Bob", 7, 3)]

@@ -22,6 +22,7 @@ from evenreel.library.search.folding import (
     measure_farthest,
     search_folded,
 )
+from evenreel.library.search.gallery import Opened
 from evenreel.library.search.hits import Hit, MomentHit, SearchResult
 from evenreel.library.search.searcher import Searcher
 from evenreel.types import FloatArray
@@ -135,6 +136,14 @@ def test_clips_that_differ_in_what_is_written_are_no_takes(tmp_path: Path) -> No
     made.add_clip("far", [f"elsewhere{number}" for number in range(5)], duration_s=5.0)
     found = finish(made).read(lambda opened: TakeFolder().fold(opened, result_of(*signs)))
     assert folded_ids(found) == {"ring": ["again", "bare"], "bell": ["other"]}
+
+
+def test_a_clip_with_damaged_moments_stands_by_itself(takes: Searcher) -> None:
+    def fold(opened: Opened) -> SearchResult:
+        opened.connection.execute("DELETE FROM moments WHERE clip_id = 'c0 cut' AND number = 1")
+        return TakeFolder().fold(opened, result_of("c0", "c0 cut", "c0 again"))
+
+    assert folded_ids(takes.read(fold)) == {"c0": ["c0 again"], "c0 cut": []}
 
 
 @pytest.mark.parametrize(("kept", "bound"), [(3, True), (16, False)])

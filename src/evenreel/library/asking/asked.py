@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from evenreel.errors import UsageError
 from evenreel.library.asking.examples import Marked, moved
 from evenreel.library.asking.sequence import answer_in_order
 from evenreel.library.asking.steps import WITHIN_S, Then, read_steps
 from evenreel.library.asking.without import RANKED_LOWER, Without, moved_away, read_without
+from evenreel.library.people.asked import asked_people, known_names, with_people
 from evenreel.library.search.asked import PlainText, as_sentence
 from evenreel.library.search.hits import SearchResult
-from evenreel.library.search.query import Query, readable, unit
+from evenreel.library.search.query import Query, UnfinishedText, readable, unit
 from evenreel.library.search.searcher import Searcher
 from evenreel.types import Encoder, FloatArray
 
 Question = str | Then | Without | Marked
 """What a library can be asked: words, and what is made of them."""
 
+NOTHING_TAKEN = "Nothing seen is asked for, so 'without' changes nothing."
 NO_MATCHER = "A matcher compares clips with words and knows of no examples; leave one of the two out."
 NOT_RERANKED = "A matcher compares clips with one sentence as it stands, so that it ranks nothing anew here."
 ONE_QUERY = "Examples move one query, and 'then' or 'without' part it in two; leave one of the two out."
@@ -39,6 +44,49 @@ def read_question(text: str, within_s: float = WITHIN_S) -> str | Then | Without
         return text
     found = read_steps(text, within_s)
     return read_without(found) if isinstance(found, str) else found
+
+
+def take_people(asked: Question) -> tuple[tuple[str, ...], Question]:
+    """Take the names after `person:` out of a question: whoever is named is to be in a clip, whatever else it asks.
+
+    Returns:
+        The names, and the question without them, '' where a text asks for nothing else. A `PlainText` has none.
+
+    Raises:
+        UsageError: nothing follows `person:`, a half of a `Then` asks for nothing else, or a `Without` is of somebody.
+
+    Example:
+        >>> take_people(Then("person:Ada a red bus", "a dog"))
+        (('Ada',), Then(first='a red bus', second='a dog', within_s=30.0))
+    """
+    if isinstance(asked, str):
+        found = None if isinstance(asked, PlainText) else asked_people(asked)
+        return ((), asked) if found is None else (found.names, type(asked)(found.rest))
+    if isinstance(asked, Without) and asked_people(asked.without) is not None:
+        raise UsageError("Who is not to be there is said by a filter, such as: people != 'Ada'.")
+    fields = ("first", "second") if isinstance(asked, Then) else ("text",)
+    taken = {name: take_people(getattr(asked, name)) for name in fields}
+    names = tuple(name for found, _ in taken.values() for name in found)
+    rest: dict[str, Any] = {name: without for name, (_, without) in taken.items()}
+    return names, replace(asked, **rest) if names else asked
+
+
+def filtered_by_people(library: Path, asked: Question, where: str | None) -> tuple[Question, str | None, list[str]]:
+    """Return a question without the people that it names, the filter with them, and their names as they were given.
+
+    Args:
+        library: folder of the library.
+        asked: the question.
+        where: the filter.
+
+    Raises:
+        UsageError: nobody has such a name, or see `take_people`.
+    """
+    given, rest = take_people(asked)
+    if not given:
+        return asked, where, []
+    names = known_names(library, given, typing=isinstance(asked, UnfinishedText))
+    return rest, with_people(where, names), names
 
 
 def queries_of(asked: Question, make: Callable[..., Query]) -> list[Query]:
@@ -87,7 +135,7 @@ def search_without(
         searcher: searcher of the library.
         asked: the question.
         query: a query of what is to be seen.
-        encoder: the library's model; None for a search by words alone, of which nothing is taken.
+        encoder: the library's model; None where nothing seen is asked for, so that nothing is taken.
         reranks: whether a matcher was to order the clips anew, which it cannot.
 
     Raises:
@@ -97,7 +145,7 @@ def search_without(
     if encoder is not None:
         query = replace(query, move=partial(moved_away, unwanted=words_vector(encoder, unwanted)))
     found = searcher.search(query)
-    more = [RANKED_LOWER.format(unwanted)] if encoder is not None else []
+    more = [RANKED_LOWER.format(unwanted) if encoder is not None else NOTHING_TAKEN]
     more += [NOT_RERANKED] if reranks else []
     return replace(found, query=f"{found.query} without {unwanted}", notices=(*found.notices, *more))
 
@@ -127,13 +175,22 @@ def search_by_marks(
         vectors = {mark: searcher.clip_vector(clip_id, mark.moment.time_s) for clip_id, mark in places}
         right, wrong = ([vectors[mark] for mark in asked.marks if mark.right is side] for side in (True, False))
         if readable(asked.text):
-            marked = replace(query, move=partial(moved, right=right, wrong=wrong) if vectors else None)
+            sees = query.asked is not None and query.asked.sees  # words and sounds are not moved by what is seen
+            marked = replace(query, move=partial(moved, right=right, wrong=wrong) if vectors and sees else None)
         else:
             marked = replace(query, text=None, image=moved(None, right, wrong))
         return searcher.search(replace(marked, k=query.k + len(out)))
 
     found = searcher.read(search)  # at one moment: the model may be exchanged beside it
-    return replace(found, hits=tuple(hit for hit in found.hits if hit.clip_id not in out)[: query.k])
+    hits = tuple(hit for hit in found.hits if hit.clip_id not in out)[: query.k]
+    gone = Counter(hit.state for hit in found.hits if hit.clip_id in out)
+    return replace(
+        found,
+        hits=hits,
+        state=(hits[0].state if found.state is not None else None) if hits else "nothing",
+        fit=found.fit - gone["fits"],
+        may_fit=found.may_fit - gone["may_fit"],
+    )
 
 
 def words_vector(encoder: Encoder | None, words: str) -> FloatArray:

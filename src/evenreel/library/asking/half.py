@@ -16,6 +16,7 @@ from evenreel.library.search.compact_ids import Encoded
 from evenreel.library.search.hits import ANSWERS, MomentHit, TextHit
 from evenreel.library.search.moments import high_stretches, shown, spoken
 from evenreel.library.search.shown_clips import ShownClip
+from evenreel.library.search.sounds import sound_stretches
 from evenreel.library.search.text_match import MatchedTracks, SignMatches
 from evenreel.library.search.together import Sight
 from evenreel.library.store.confidence import DEVIATION_FLOOR, FITS, MAY_FIT
@@ -94,7 +95,8 @@ class Half:
     @cached_property
     def _shares(self) -> Column:
         found = self.asked.answered.found
-        return np.fmax(np.maximum(found.shown, found.heard), found.sounds)
+        sounds = np.where(found.sounds >= MAY_FIT, found.sounds, 0.0)  # others have no moment by sound
+        return np.maximum(np.maximum(found.shown, found.heard), sounds)
 
     def clips(self, places: Indices, count: int) -> ClipEvidence:
         """Say how well clips answer.
@@ -169,7 +171,8 @@ class HalfInClip:
             )
             for _, tracks in self._found
         ]  # fmt: skip
-        parts += [_of_stretches(self._sounds, float(as_deviations(np.array([FITS]), null_best)[0]))]
+        share = np.array([_share_by_sound(half, clip_id)])
+        parts += [_of_stretches(self._sounds, float(as_deviations(share, null_best)[0]), states_of(share, MAY_FIT)[0])]
         self.evidence = _joined(parts)
 
     def _seen(self, frames: FramesOfClip) -> TimedEvidence:
@@ -206,18 +209,24 @@ def _texts(matches: SignMatches | None, clip_id: str) -> tuple[TextHit, ...]:
     return () if matches is None else matches.hits_of([clip_id])[0]
 
 
+def _share_by_sound(half: Half, clip_id: str) -> float:
+    """Share of nonsense that the sound of a clip beats; 0 of one that is not found by its sound."""
+    found = half.asked.answered.found
+    (row,) = np.flatnonzero(found.clip_ids == clip_id.encode("utf-8", "surrogateescape"))[:1].tolist() or [-1]
+    return float(np.nan_to_num(found.sounds[row])) if row >= 0 else 0.0
+
+
 def _sounds(half: Half, clip_id: str) -> list[MomentHit]:
     """Stretches that sound like the query, of a clip that is found by its sounds."""
-    found, sight = half.asked.answered.found, half.asked.sounds
-    if sight is None:
+    sight = half.asked.sounds
+    if sight is None or _share_by_sound(half, clip_id) < MAY_FIT:
         return []
-    (row,) = np.flatnonzero(found.clip_ids == clip_id.encode("utf-8", "surrogateescape"))[:1].tolist() or [-1]
-    return sight.stretches(clip_id) if row >= 0 and found.sounds[row] >= MAY_FIT else []
+    return sound_stretches(sight, clip_id, half.asked.notices)
 
 
-def _of_stretches(found: Sequence[MomentHit], value: float) -> TimedEvidence:
+def _of_stretches(found: Sequence[MomentHit], value: float, state: int) -> TimedEvidence:
     starts_s, ends_s = (np.array([getattr(one, name) for one in found], float) for name in ("start_s", "end_s"))
-    return TimedEvidence(starts_s, ends_s, np.full(len(found), value), np.zeros(len(found), np.int8))
+    return TimedEvidence(starts_s, ends_s, np.full(len(found), value), np.full(len(found), state, np.int8))
 
 
 def _joined(parts: Sequence[TimedEvidence]) -> TimedEvidence:

@@ -130,10 +130,10 @@ def answer_in_order(asked: Then, k: int, channels: Sequence[AskedChannels], show
         LibraryError: the vectors cannot be read.
     """
     halves = [Half(one) for one in channels]
-    notices = united([one.notices for one in channels])
-    notices += [BY_OWN] if any(len(one.answered.sights) > 1 for one in channels) else []
     looking = _Looking(halves, _candidates(halves, k), shown, asked.within_s)
     found = looking.first(k)
+    notices = united([one.notices for one in channels])
+    notices += [BY_OWN] if any(len(one.answered.sights) > 1 for one in channels) else []
     notices += [left_out(looking.spoilt)] if looking.spoilt else []
     ids = [one.clip_id for one in found]
     paths = first_paths(channels[0].opened.connection, channels[0].allowed.where, ids)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evenreel.errors import UsageError
 from evenreel.library.people.clips import face_times
-from evenreel.library.people.listing import all_people, no_person
+from evenreel.library.people.listing import Person, all_people, no_person
 from evenreel.library.people.store import HOW_TO_FIND, has_people, people_store
 from evenreel.library.search.hits import Hit, MomentHit, SearchResult
 from evenreel.library.search.moments import MAX_MOMENTS
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 PREFIX = "person:"
 BY_FACES = "Clips are listed by how often a face was found; whether each is the person was judged by likeness alone."
 
-_PERSON = re.compile(r'(?:(?<=\s)|^)person:\s*(?:"([^"]*)"|“([^”]*)”|(\S+))', re.IGNORECASE)
+_PERSON = re.compile(r'(?:(?<=\s)|^)person:\s*(?:"([^"]*)"|“([^”]*)”|([^\s,;]+))', re.IGNORECASE)
 _NO_NAME = re.compile(r"(?:\s|^)person:\s*$", re.IGNORECASE)
 
 
@@ -73,11 +72,11 @@ def known_names(library: Path, names: Sequence[str], *, typing: bool = False) ->
     if not has_people(library):
         raise UsageError(f"The library knows no people, so person: finds nobody; {HOW_TO_FIND}, or leave it out.")
     with people_store(library) as connection:
-        return [_known(connection, name, typing and name is names[-1]) for name in names]
+        people = all_people(connection)
+    return [_known(people, name, typing and name is names[-1]) for name in names]
 
 
-def _known(connection: sqlite3.Connection, name: str, typing: bool) -> str:
-    people = all_people(connection)
+def _known(people: list[Person], name: str, typing: bool) -> str:
     known = {one.name.casefold(): one.name for one in people if one.name}
     wanted = name.casefold()
     parts = sorted(own for folded, own in known.items() if wanted in folded.split())

@@ -9,11 +9,8 @@ from evenreel.errors import NotFoundError, UsageError
 from evenreel.faces.grouping import SAME_PERSON
 from evenreel.library.people.grouping import drop_empty, group_new, split_faces
 from evenreel.library.people.listing import Person, all_people, find_person
-from evenreel.library.people.store import people_store, transaction
+from evenreel.library.people.store import EVERYONE, people_store, transaction
 from evenreel.wording import printable
-
-EVERYONE = "ALL"
-"""What stands for all people where one is to be forgotten; nobody can be called so."""
 
 LONGEST_NAME = 100
 STRICTER = tuple(SAME_PERSON + step / 20 for step in range(1, 12))

@@ -126,7 +126,7 @@ def find_person(connection: sqlite3.Connection, who: str) -> Person:
     people = all_people(connection)
     wanted = who.strip().casefold()
     for one in people:
-        if (one.name or "").casefold() == wanted or str(one.number) == wanted:
+        if wanted and wanted in ((one.name or "").casefold(), str(one.number)):
             return one
     raise no_person(who, people)
 

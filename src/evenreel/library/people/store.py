@@ -24,6 +24,9 @@ LEAVING = f"{FILE}.forgotten"
 
 FORMAT = 1
 
+EVERYONE = "ALL"
+"""Word that stands for all people, and is nobody's name."""
+
 HOW_TO_FIND = "find them with: evenreel index FOLDER --people --face-models MODELS"
 
 _WAIT_S = 30

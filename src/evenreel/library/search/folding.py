@@ -19,6 +19,7 @@ import numpy as np
 from rapidfuzz import fuzz, process
 
 from evenreel.arrays import Indices
+from evenreel.errors import LibraryError
 from evenreel.library.search.gallery import FrameGallery, Opened
 from evenreel.library.search.hits import FoldedHit, Hit, SearchResult
 from evenreel.library.store.rows import clip_times
@@ -190,7 +191,10 @@ def _stretch_of(opened: Opened, hit: Hit) -> ClipStretch | None:
     count, best = int(opened.gallery.counts[place]), None
     if hit.moments:
         (times,) = clip_times(opened.connection, [hit.clip_id])
-        times.check(hit.clip_id, count)
+        try:
+            times.check(hit.clip_id, count)
+        except LibraryError:  # its rows are damaged: it stands by itself, and the search goes on
+            return None
         best = int(np.abs(times.spans_s[:, 0] - hit.moments[0].time_s).argmin())
     first = min(max(0, (best or 0) - MOST_MOMENTS // 2), max(0, count - MOST_MOMENTS))
     vectors = _read(opened.vectors, opened.gallery, place, first, MOST_MOMENTS)

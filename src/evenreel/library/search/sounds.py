@@ -43,7 +43,7 @@ NO_SOUNDS = (
 )
 
 
-BY_OWN = "A search with examples is one by the library's own model alone."
+BY_OWN = "A search with examples or 'without' is one by the library's own model alone."
 
 
 @dataclass(frozen=True)
@@ -173,15 +173,25 @@ class SeenAndHeard:
 
     def _sound_stretches(self, clip: RankedClip) -> list[MomentHit]:
         """The stretches of a clip that sound like the query; none where its sound is no reason for it."""
-        sight = self.sounds
-        if sight is None or not (clip.found_by == "sounds" or clip.answers_by("sounds")):
+        if self.sounds is None or not (clip.found_by == "sounds" or clip.answers_by("sounds")):
             return []
-        connection, folder = sight.opened.connection, sight.opened.folder
-        try:
-            with catalog.reading(connection, folder), seals.snapshot(connection):
-                seals.check_clip(connection, clip.clip_id)
-                return sight.stretches(clip.clip_id)
-        except LibraryError as error:
-            sentence = f"Moments by sound are left out: {error}"
-            self.notices.extend([] if sentence in self.notices else [sentence])
-            return []
+        return sound_stretches(self.sounds, clip.clip_id, self.notices)
+
+
+def sound_stretches(sight: Sight, clip_id: str, notices: list[str]) -> list[MomentHit]:
+    """Return the stretches of a clip that sound like the query; none, with one notice, where they are damaged.
+
+    Args:
+        sight: what the model of sounds hears.
+        clip_id: id of the clip.
+        notices: receives the notice.
+    """
+    connection, folder = sight.opened.connection, sight.opened.folder
+    try:
+        with catalog.reading(connection, folder), seals.snapshot(connection):
+            seals.check_clip(connection, clip_id)
+            return sight.stretches(clip_id)
+    except LibraryError as error:
+        sentence = f"Moments by sound are left out: {error}"
+        notices.extend([] if sentence in notices else [sentence])
+        return []
