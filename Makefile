@@ -11,7 +11,7 @@ demo: .venv/runnable
 	$(BIN)/evenreel demo
 
 test: .venv/installed .venv/generator
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(TESTERS) --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder
 
 lint: .venv/installed
 	$(BIN)/ruff check .

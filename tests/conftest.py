@@ -26,7 +26,37 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 SHARED_DATA = Path(os.environ.get("EVENREEL_DATA", REPOSITORY.parent / "shared" / "data"))
 LOOPBACK = {"127.0.0.1", "::1", "localhost", ""}
 
+LONGEST = (
+    "library/index/test_kill.py",
+    "library/machines/test_ray.py",
+    "test_tutorials.py",
+    "library/search/test_rerank_signs.py",
+    "papers/engine/test_towers.py",
+    "training/test_devices.py",
+    "server/browser/test_states.py",
+    "encoders/test_encoder.py",
+    "server/browser/test_take_away.py",
+    "planted/test_spoken.py",
+    "library/watching/test_watcher.py",
+    "speech/test_pictures.py",
+    "cli/test_imports.py",
+    "cli/test_adapt.py",
+    "cli/test_overlay.py",
+    "cli/test_domains.py",
+    "cli/test_planted.py",
+    "server/adding/test_adding.py",
+    "server/browser/test_rerank.py",
+    "server/browser/test_said.py",
+)
+"""Files that take the longest, in that order."""
+
 _connect = socket.socket.connect
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run what takes longest first, so that no process is left alone with it at the end."""
+    places = {REPOSITORY / "tests" / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 def _loopback_only(self: socket.socket, address: object) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 
+_TIME = re.compile(r"(?:(?:(\d{1,3}):)?(\d{1,3}):)?(\d{1,7}(?:\.\d{1,9})?)", re.ASCII)
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")
 """Letters of Persian words and the parts of an emoji are joined or kept apart by them; they steer nothing."""
@@ -51,6 +53,19 @@ def duration(seconds: float) -> str:
             number = seconds / length_s
             return f"{number:.1f} {unit}".replace(".0 ", " ") if unit == "h" and number < 10 else f"{number:.0f} {unit}"
     return f"{max(1, round(seconds))} s"
+
+
+def seconds_of(text: str) -> float | None:
+    """Return the seconds that a time says, `75.5`, `1:15.5` or `1:02:03`; None for anything else.
+
+    >>> seconds_of("62.5"), seconds_of(" 1:02.5"), seconds_of("1:00:00"), seconds_of("a:10")
+    (62.5, 62.5, 3600.0, None)
+    """
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        return None
+    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return 3600 * hours + 60 * minutes + seconds
 
 
 def other_separator(names: Sequence[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -21,7 +20,7 @@ from evenreel.cli.show_library import console, print_json, safe
 from evenreel.config import MediaLimits, default_library
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.settings_checks import OptionForm
-from evenreel.wording import count
+from evenreel.wording import count, seconds_of
 
 if TYPE_CHECKING:
     from evenreel.handover.picks import Pick
@@ -34,7 +33,6 @@ USAGE = (
     "CLIP START END, such as tram.mp4 0:15 0:22.5."
 )
 LARGEST_DOCUMENT = 64 * 2**20
-_CLOCK = re.compile(r"(?:(?:(\d{1,3}):)?(\d{1,2}):)?(\d{1,7}(?:\.\d{1,9})?)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -134,19 +132,10 @@ def _titled(query: str, picks: list[Pick]) -> tuple[str, list[Pick]]:
 
 
 def _seconds(text: str) -> float:
-    """Read a time.
-
-    Raises:
-        UsageError: it is none.
-
-    >>> _seconds("62.5"), _seconds("1:02.5"), _seconds("1:00:00")
-    (62.5, 62.5, 3600.0)
-    """
-    found = _CLOCK.fullmatch(text.strip())
+    found = seconds_of(text)
     if found is None:
         raise UsageError(f"{text[:40]!r} is no time; write seconds (75.5), 1:15.5 or 1:02:03. {USAGE}")
-    hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    return 3600 * hours + 60 * minutes + seconds
+    return found
 
 
 def _written(library: Library, picks: list[Pick], out: Path, title: str, settings: HandoverSettings) -> HandoverReport:

@@ -19,6 +19,7 @@ from evenreel.documents import brief
 from evenreel.errors import UsageError
 from evenreel.library.search.query import ClipMoment, readable, unit
 from evenreel.types import FloatArray
+from evenreel.wording import seconds_of
 
 MOST_MARKS = 200
 """Most clips that are marked for one query."""
@@ -103,20 +104,12 @@ def read_mark(text: str, *, right: bool) -> Mark:
         ClipMoment(clip_id='a@b.mp4', time_s=65.0)
     """
     clip, at, time = text.rpartition("@")
-    time_s = _seconds(time) if at else None
+    time_s = seconds_of(time) if at else None
     if time_s is None:
         clip = text
     if not clip:
         raise UsageError(f"The mark {text!r} names no clip; write CLIP or CLIP@SECONDS.")
     return Mark(ClipMoment(clip, time_s), right)
-
-
-def _seconds(text: str) -> float | None:
-    """Seconds, or hours and minutes before them; None for anything else."""
-    parts = text.split(":")
-    if not 1 <= len(parts) <= 3 or not all(part.replace(".", "", 1).isdecimal() and part.isascii() for part in parts):
-        return None
-    return float(sum(float(part) * 60**place for place, part in enumerate(reversed(parts))))
 
 
 def moved(query: FloatArray | None, right: Sequence[FloatArray], wrong: Sequence[FloatArray]) -> FloatArray:
