@@ -16,9 +16,14 @@ from evenreel import open_library
 from evenreel.cli.app import app
 from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.library import Library, drop_model, index_folders, publish_library, repair, verify
+from evenreel.library.asking import sequence
+from evenreel.library.asking.half import Half
+from evenreel.library.asking.order import NOTHING
 from evenreel.library.index.report import IndexReport
+from evenreel.library.search.channels import AskedChannels
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.sounds import NO_SOUNDS
+from evenreel.library.search.together import Sight
 from evenreel.library.snapshot.holding import SnapshotCache
 from evenreel.library.snapshot.opening import local_folder
 from evenreel.library.snapshot.settings import PublishSettings
@@ -91,6 +96,25 @@ def test_a_sentence_finds_what_sounds_like_it(library: Path, sentence: str) -> N
         assert found.notices == ()
         everywhere = opened.search(sentence, k=6)
         assert all("sounds" in hit.scores for hit in everywhere.hits if Path(hit.path).stem.startswith(name))
+
+
+def test_frames_say_less_of_a_step_where_sounds_may_answer_too(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two models have two chances to take nonsense for an answer, so each has to beat twice as much of it."""
+    asked: list[AskedChannels] = []
+    monkeypatch.setattr(sequence, "Half", lambda one: (asked.append(one), Half(one))[1])
+    with open_library(library) as opened:
+        opened.search("a high beep, then a low hum")
+
+    def states(share: float, sounds: Sight | None) -> set[int]:
+        (sight,) = asked[0].answered.sights
+        ranking = replace(sight.ranking, above_nonsense=np.full(len(sight.ranking.scores), share))
+        answered = replace(asked[0].answered, sights=(replace(sight, ranking=ranking),))
+        half = Half(replace(asked[0], answered=answered, sounds=sounds))
+        return set(half.clips(np.arange(len(half.beyond_frames)), len(ranking.scores)).seen_states.tolist())
+
+    assert asked[0].sounds is not None
+    assert states(0.96, None) == {0} and states(0.92, None) == {1}
+    assert states(0.96, asked[0].sounds) == {1} and states(0.92, asked[0].sounds) == {NOTHING}
 
 
 def test_the_moment_is_where_it_sounds_so(tmp_path: Path, clap: str) -> None:

@@ -18,7 +18,7 @@ from evenreel.library.search.moments import high_stretches, shown, spoken
 from evenreel.library.search.shown_clips import ShownClip
 from evenreel.library.search.sounds import sound_stretches
 from evenreel.library.search.text_match import MatchedTracks, SignMatches
-from evenreel.library.search.together import Sight
+from evenreel.library.search.together import Sight, surest
 from evenreel.library.store.confidence import DEVIATION_FLOOR, FITS, MAY_FIT
 from evenreel.types import FloatArray
 
@@ -92,6 +92,12 @@ class Half:
         """Ids of clips that words or sounds find."""
         return self.asked.answered.found.clip_ids[self._shares >= ANSWERS]
 
+    @property
+    def _others(self) -> int:
+        """Number of models beside that of the frames which may say that a clip answers."""
+        sounds = self.asked.sounds
+        return int(sounds is not None and sounds.opened.gallery.measured)
+
     @cached_property
     def _shares(self) -> Column:
         found = self.asked.answered.found
@@ -111,7 +117,7 @@ class Half:
             ranking, own = self.sight.ranking, len(self.asked.gallery.clip_ids)
             seen[:own] = self.deviations(ranking.scores, np.arange(own))
             if self.asked.measured and ranking.above_nonsense is not None:
-                found = states_of(ranking.above_nonsense, MAY_FIT)
+                found = states_of(surest([ranking.above_nonsense], self._others), MAY_FIT)
                 seen_states[:own] = np.where(ranking.searched, found, NOTHING)
         shares = self._shares[self._shares >= ANSWERS]
         others[places] = as_deviations(shares, self.asked.gallery.null_best)
