@@ -208,6 +208,67 @@ def test_sound_stays_with_its_pictures(tmp_path: Path, exact: bool) -> None:
     assert beeps(made.path) == pytest.approx(expected, abs=0.05)
 
 
+HUM_HZ, HUM_RATE = 440.0, 48_000
+
+
+def hum(seconds: float, rate: int = HUM_RATE, channels: int = 1) -> np.ndarray:
+    tone = 0.5 * np.sin(2 * np.pi * HUM_HZ * np.arange(round(seconds * rate)) / rate)
+    return np.tile(tone.astype(np.float32), (channels, 1))
+
+
+def heard(path: Path) -> tuple[np.ndarray, int, str]:
+    """The first channel of a file's sound, its rate and layout."""
+    with av.open(str(path)) as container:
+        stream = container.streams.audio[0]
+        parts = [frame.to_ndarray()[0] for frame in container.decode(audio=0)]
+        return np.concatenate(parts) if parts else np.zeros(0), stream.rate, stream.layout.name
+
+
+def noise_share(samples: np.ndarray, rate: int) -> float:
+    """How much of a sound is not the hum: power left by the best sine of its pitch, over all power."""
+    turns = 2 * np.pi * HUM_HZ * np.arange(len(samples)) / rate
+    waves = np.stack([np.sin(turns), np.cos(turns)], axis=1)
+    left = samples - waves @ np.linalg.lstsq(waves, samples, rcond=None)[0]
+    return float((left**2).sum() / (samples**2).sum())
+
+
+@pytest.mark.parametrize(
+    ("name", "track", "rate"),
+    [
+        ("times in milliseconds.mkv", Track(hum(3.0), HUM_RATE, "pcm_s16le"), HUM_RATE),
+        ("times in milliseconds at another rate.mkv", Track(hum(3.0, 44_100), 44_100, "flac"), 44_100),
+        ("channels without places.avi", Track(hum(3.0, channels=2), HUM_RATE, "pcm_s16le", "stereo"), HUM_RATE),
+        ("a rate beyond the encoder's.mkv", Track(hum(3.0, 192_000), 192_000, "flac"), 96_000),
+        ("six channels.mkv", Track(hum(3.0, channels=6), HUM_RATE, "flac", "5.1"), HUM_RATE),
+        ("compressed.avi", Track(hum(3.0), HUM_RATE, "ac3"), HUM_RATE),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+@pytest.mark.parametrize("start_s", [0, 1])
+def test_an_exact_cut_sounds_as_the_file_does(tmp_path: Path, name: str, track: Track, rate: int, start_s: int) -> None:
+    path = write_sound(tmp_path / name, [track], pictures_s=3.0)
+    made = cut(path, Fraction(start_s), Fraction(start_s + 1), exact=True)
+    assert made.said["left_out"] == []
+    samples, own_rate, layout = heard(made.path)
+    assert (own_rate, layout) == (rate, track.layout)
+    assert rate <= len(samples) <= rate * 1.1
+    assert noise_share(samples[rate // 10 : rate * 9 // 10], rate) < 0.001
+
+
+def test_hazard_189_sound_of_which_nothing_is_decoded_is_told(tmp_path: Path) -> None:
+    path = write_sound(tmp_path / "hum.mkv", [Track(hum(2.0), HUM_RATE, "flac")], pictures_s=2.0)
+    data = bytearray(path.read_bytes())
+    with av.open(str(path)) as container:
+        packets = [(packet.pos, packet.size) for packet in container.demux(audio=0) if packet.size]
+    for at, size in packets:
+        begin = data.index(b"\xff\xf8", at)  # how a frame of FLAC begins
+        data[begin : begin + size] = bytes(size)
+    path.write_bytes(data)
+    made = cut(path, Fraction(0), Fraction(1), exact=True)
+    assert made.said["left_out"] == ["sound"]
+    assert [number for number, _ in shown(made.path)] == list(range(25))
+
+
 def test_a_cut_that_cannot_be_written_is_one_sentence(films: Path, tmp_path: Path) -> None:
     with pytest.raises(MediaError, match="its cut cannot be written"):
         cut(film(films, "plain.mp4"), Fraction(1), Fraction(2), out=tmp_path / "nowhere" / "cut")

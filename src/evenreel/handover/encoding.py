@@ -19,21 +19,17 @@ import numpy as np
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.handover.copying import cannot_write
+from evenreel.handover.encoded_sound import EncodedSound
 from evenreel.handover.facts import FileFacts
 from evenreel.handover.frames import FrameRate
 from evenreel.media import open_video
-from evenreel.media.allowlist import copy_options
 from evenreel.media.encode import BT709, LIMITED_RANGE
 from evenreel.media.moments import GivenTimes
-from evenreel.media.opening import FFMPEG_ERRORS, open_file
-from evenreel.media.packets import time_base_of
-from evenreel.media.source import Source
 from evenreel.media.workers import Message
-from evenreel.types import FloatArray, Frame, Pixels
+from evenreel.types import Frame, Pixels
 
 if TYPE_CHECKING:
-    from av.audio.stream import AudioStream
-    from av.container import InputContainer, OutputContainer
+    from av.container import OutputContainer
     from av.video.stream import VideoStream
 
 FORM = "mp4"
@@ -42,9 +38,6 @@ TICKS = 90_000
 """Ticks of the clock of a film whose frame rate varies, in a second."""
 _FASTEST = 240
 """Frames a second that a film of varying rate is looked at."""
-_BLOCK = 1024
-"""Samples in a block of AAC."""
-_BEFORE_S = Fraction(1)
 
 
 def encode_stretch(
@@ -74,7 +67,7 @@ def encode_stretch(
     except OSError as error:
         raise cannot_write(error) from error
     starts_s, ends_s = film.span_s
-    yield {"format": FORM, "starts_s": float(starts_s), "ends_s": float(ends_s), "left_out": []}, None
+    yield {"format": FORM, "starts_s": float(starts_s), "ends_s": float(ends_s), "left_out": film.left_out}, None
 
 
 class _Film:
@@ -86,6 +79,7 @@ class _Film:
         first = max(0, self._rate.frame_at(stretch[0] - facts.offset_s, facts.slack_s))
         self._frames = range(first, max(first + 1, self._rate.frame_after(stretch[1] - facts.offset_s, facts.slack_s)))
         self._last_pts = -1
+        self.left_out: list[str] = []
 
     @property
     def span_s(self) -> tuple[Fraction, Fraction]:
@@ -103,7 +97,7 @@ class _Film:
             for frame in video.frames(GivenTimes(times)):
                 if stream is None:
                     stream = self._picture_stream(frame.pixels)
-                    sound = _Sound.of(path, limits, self._target)
+                    sound = EncodedSound.of(path, limits, self._target)
                 self._add(stream, frame)
                 yield {}, None
         if stream is None:
@@ -112,6 +106,7 @@ class _Film:
         if sound is not None:
             with closing(sound):
                 yield from sound.encode(*self.span_s)
+            self.left_out = ["sound"] if sound.missing else []
 
     def _finish(self, stream: VideoStream) -> None:
         """Write what is still held; the last picture stays to the end of the stretch."""
@@ -165,94 +160,3 @@ def _even(pixels: Pixels) -> Pixels:
     if not height or not width:
         raise MediaError("failed", f"its pictures are {pixels.shape[1]} x {pixels.shape[0]}, too small to be encoded")
     return np.ascontiguousarray(pixels[:height, :width])
-
-
-class _Sound:
-    """The first stream of sound of a file, encoded as AAC from a start to an end, to the sample."""
-
-    def __init__(self, container: InputContainer, zero_s: Fraction, target: OutputContainer) -> None:
-        self._container, self._zero_s, self._target = container, zero_s, target
-        self._source = container.streams.audio[0]
-        rate, layout = self._source.rate, self._source.layout.name
-        self._stream: AudioStream = target.add_stream("aac", rate=rate, layout=layout)
-        self._resampler = av.AudioResampler(format="fltp", layout=layout, rate=rate)
-        self._layout, self._rate = layout, rate
-        self._waiting: list[FloatArray] = []
-        self._given = self._held = 0
-
-    @staticmethod
-    def of(path: str, limits: MediaLimits, target: OutputContainer) -> _Sound | None:
-        """The sound of a file; None where there is none that can be decoded."""
-        with closing(Source(path, limits, 1)) as source:
-            zero_s = -Fraction(source.clock.seconds(0)).limit_denominator(1_000_000)
-        container = open_file(path, copy_options(limits))
-        try:
-            if container.streams.audio and container.streams.audio[0].codec_context is not None:
-                return _Sound(container, zero_s, target)
-        except FFMPEG_ERRORS:
-            pass
-        container.close()
-        return None
-
-    def close(self) -> None:
-        """Close the file."""
-        self._container.close()
-
-    def encode(self, start_s: Fraction, end_s: Fraction) -> Iterator[Message]:
-        """Encode what is heard between two times of the player's timeline; yields signs of life."""
-        count = math.floor((end_s - start_s) * self._rate)
-        for at_s, samples in self._decoded(start_s):
-            first = round((at_s - start_s) * self._rate)
-            if first >= count:
-                break
-            position = self._given + self._held
-            if first > position:  # a gap
-                self._put(np.zeros((len(samples), first - position), np.float32))
-            skipped = max(0, self._given + self._held - first)
-            self._put(samples[:, skipped : count - first])
-            yield {}, None
-        self._flush()
-
-    def _decoded(self, start_s: Fraction) -> Iterator[tuple[Fraction, FloatArray]]:
-        """Times on the player's timeline, and samples (channels, N)."""
-        time_base = time_base_of(self._source)  # type: ignore[arg-type]
-        try:
-            self._container.seek(int((start_s + self._zero_s - _BEFORE_S) / time_base), stream=self._source)
-        except FFMPEG_ERRORS:
-            return
-        try:
-            for frame in self._container.decode(self._source):
-                if frame.pts is None:
-                    continue
-                at_s = frame.pts * time_base - self._zero_s
-                for made in self._resampler.resample(frame):
-                    yield at_s, np.asarray(made.to_ndarray(), np.float32)
-        except FFMPEG_ERRORS:  # damaged from here on
-            return
-
-    def _put(self, samples: FloatArray) -> None:
-        if not samples.shape[1]:
-            return
-        self._waiting.append(samples)
-        self._held += samples.shape[1]
-        if self._held >= 64 * _BLOCK:
-            self._mux(keep=True)
-
-    def _flush(self) -> None:
-        self._mux(keep=False)
-        self._target.mux(self._stream.encode(None))
-
-    def _mux(self, *, keep: bool) -> None:
-        if not self._waiting:
-            return
-        whole = np.concatenate(self._waiting, axis=1)
-        stop = whole.shape[1] // _BLOCK * _BLOCK if keep else whole.shape[1]
-        for first in range(0, stop, _BLOCK):
-            part = whole[:, first : min(first + _BLOCK, stop)]
-            if part.shape[1] < _BLOCK:
-                part = np.pad(part, ((0, 0), (0, _BLOCK - part.shape[1])))
-            frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(part), "fltp", self._layout)
-            frame.sample_rate, frame.pts, frame.time_base = self._rate, self._given + first, Fraction(1, self._rate)
-            self._target.mux(self._stream.encode(frame))
-        self._waiting = [whole[:, stop:]]
-        self._given, self._held = self._given + stop, whole.shape[1] - stop

@@ -209,7 +209,9 @@ class Handover:
             if said["format"] != wanted:
                 report.note(path.name, f"is {KIND[path.suffix]}, as {wanted} does not hold its codecs")
         if said["left_out"]:
-            report.note(path.name, "lacks a stream of sound, which no container here holds")
+            anew = self._settings.exact or said.get("why")
+            why = "of which nothing can be decoded" if anew else "which no container here holds"
+            report.note(path.name, f"lacks a stream of sound, {why}")
 
     def _subtitled(self, place: int, checked: CheckedTake, form: HandoverForm, folder: Path) -> Path:
         """Write what is said in a stretch, on the clock of its cut where there is one."""
