@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import closing
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import av
 import numpy as np
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from av.audio.stream import AudioStream
     from av.container import InputContainer, OutputContainer
 
-CODEC = "aac"
+CODEC: Final = "aac"
 LAYOUTS = ("mono", "stereo", "2.1", "4.0", "5.0", "5.1", "6.1")
 """The usual layout of 1, 2, ... channels, which sound gets that does not say where its channels belong."""
 OTHER_LAYOUTS = frozenset(("3.0", "quad", "5.0(side)", "5.1(side)", "7.0"))
