@@ -15,11 +15,16 @@ from typer.testing import CliRunner
 from evenreel import open_library
 from evenreel.cli.app import app
 from evenreel.errors import EncoderError, LibraryError, UsageError
+from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.library import Library, drop_model, index_folders, publish_library, repair, verify
 from evenreel.library.asking import sequence
 from evenreel.library.asking.half import Half
 from evenreel.library.asking.order import NOTHING
+from evenreel.library.index.ingest import FoundFiles, index_found
+from evenreel.library.index.metadata import KnownMetadata
+from evenreel.library.index.passes import RunParts
 from evenreel.library.index.report import IndexReport
+from evenreel.library.index.scan import scan
 from evenreel.library.search.channels import AskedChannels
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.sounds import NO_SOUNDS
@@ -28,7 +33,9 @@ from evenreel.library.snapshot.holding import SnapshotCache
 from evenreel.library.snapshot.opening import local_folder
 from evenreel.library.snapshot.settings import PublishSettings
 from evenreel.library.store.also import MODELS
+from evenreel.sound import read_sounds
 from tests.library.damage import QUICK, without_models
+from tests.library.index.test_passes import EasingIn
 from tests.library.state import state
 from tests.sound.clap_models import TONES, tone, write_clap
 from tests.sound_files import Track, write_sound
@@ -145,6 +152,28 @@ def test_a_search_by_words_alone_loads_no_model(library: Path, monkeypatch: pyte
     monkeypatch.setattr("evenreel.sound.load_sound_encoder", None)
     with Library(library, vision=False) as opened:
         assert opened.search("a high beep", k=3).notices == ()
+
+
+def test_a_brake_ends_the_listening_and_the_next_run_goes_on(
+    videos: Path, clap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index(videos)
+    library, settings = videos.parent / "library", replace(WORDS_ALONE, sound=clap)
+    found = FoundFiles(scan([videos]), KnownMetadata())
+    easing, halting = Brake(), Brake()
+    report = index_found(library, settings, found, RunParts(EasingIn("listening to sounds", easing), brake=easing))
+    assert report.unfinished and report.sounds <= 1
+
+    def halted(*arguments: object) -> object:
+        halting.halt()
+        return read_sounds(*arguments)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch, pytest.raises(RunHaltedError):
+        patch.setattr("evenreel.sound.read_sounds", halted)
+        index_found(library, settings, found, RunParts(brake=halting))
+    assert report.sounds + index(videos, sound=clap).sounds == 6
+    index_folders([videos], videos.parent / "clean", settings)
+    assert state(library) == state(videos.parent / "clean")
 
 
 def test_sounds_are_added_later_kept_in_step_and_end_as_those_of_one_run(videos: Path, clap: str) -> None:

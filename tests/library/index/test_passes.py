@@ -15,7 +15,7 @@ from evenreel.errors import UsageError
 from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.features.progress import Forecast, NoProgress, VideoProgress
 from evenreel.library import IndexReport, index_folders, verify
-from evenreel.library.index import ingest, lengths, passes
+from evenreel.library.index import ingest, lengths, passes, subtitles
 from evenreel.library.index.ingest import FoundFiles, index_found
 from evenreel.library.index.lengths import measure_lengths
 from evenreel.library.index.metadata import KnownMetadata
@@ -23,6 +23,9 @@ from evenreel.library.index.meter import VideoMeter
 from evenreel.library.index.passes import RunParts
 from evenreel.library.index.scan import scan
 from evenreel.library.store import catalog
+from evenreel.media.workers import Worker
+from evenreel.speech.subtitle_worker import read_with
+from evenreel.speech.subtitles import Subtitles
 from tests.library.state import state
 from tests.library.test_also import load
 from tests.library.videos import write_video
@@ -147,6 +150,44 @@ def test_a_run_that_is_halted_says_so_and_keeps_what_it_has(videos: Path, librar
     with pytest.raises(RunHaltedError):
         index_found(library, replace(SETTINGS, workers=1), FoundFiles(scan([videos]), KnownMetadata()), parts)
     assert index(videos, library).unchanged >= 1
+
+
+class EasingIn(NoProgress):
+    """Eases a brake after the first item of a stage."""
+
+    def __init__(self, stage: str, brake: Brake) -> None:
+        self._wanted, self._brake, self._stage = stage, brake, ""
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        self._stage = name
+
+    def advance(self, count: int) -> None:
+        if self._stage == self._wanted:
+            self._brake.ease()
+
+
+def test_a_brake_ends_the_reading_of_subtitles_which_are_read_next_time(
+    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for clip in videos.glob("*.mp4"):
+        clip.with_suffix(".srt").write_text("1\n00:00:00,000 --> 00:00:01,000\nhello\n", encoding="utf-8")
+    found = FoundFiles(scan([videos]), KnownMetadata())
+    easing, halting = Brake(), Brake()
+    parts = RunParts(EasingIn("reading subtitles", easing), brake=easing)
+    report = index_found(library, SETTINGS, found, parts)
+    assert (report.unfinished, report.subtitles) == (True, 1)
+
+    def halted(worker: Worker, *arguments: Any) -> list[Subtitles]:
+        halting.halt()
+        return read_with(worker, *arguments)
+
+    with monkeypatch.context() as patch, pytest.raises(RunHaltedError):
+        patch.setattr(subtitles, "read_with", halted)
+        index_found(library, SETTINGS, found, RunParts(brake=halting))
+    report = index(videos, library)
+    assert (report.unfinished, report.subtitles, report.set_aside) == (False, 3, [])
+    index(videos, tmp_path / "clean")
+    assert state(library) == state(tmp_path / "clean")
 
 
 def test_much_video_is_foretold_and_read_pictures_first(

@@ -15,9 +15,14 @@ from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, UsageError
 from evenreel.faces.file_reader import ClipFace, ClipFaces
 from evenreel.faces.models import DETECTOR, RECOGNISER
+from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.library import index_folders, reindex, repair, verify
+from evenreel.library.index.ingest import FoundFiles, index_found
+from evenreel.library.index.metadata import KnownMetadata
+from evenreel.library.index.passes import RunParts
 from evenreel.library.index.removing import remove_from_library
 from evenreel.library.index.report import IndexReport
+from evenreel.library.index.scan import scan
 from evenreel.library.people.listing import list_faces, list_people
 from evenreel.library.people.looking import WantedClip, _PeopleRun
 from evenreel.library.people.store import FILE, people_store
@@ -58,6 +63,31 @@ def test_people_are_added_to_a_library_that_has_none_without_reading_it_anew(
     (face, _) = list_faces(tmp_path / "library", "1")
     assert face.time_s == 0.0
     assert face.box == pytest.approx((0, 0, 96 / 256, 96 / 192))
+
+
+def test_a_brake_ends_the_looking_and_the_next_run_goes_on(
+    tmp_path: Path, settings: IndexSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        write_people(tmp_path / "videos" / f"{number}.mp4", [{(0, 0): number}], grey=100 + number)
+    library, settings = tmp_path / "library", replace(settings, workers=1)
+    index_folders(tmp_path / "videos", library, replace(QUICK, read_text=False))
+    brake, find, looked = Brake(), ClipFaces.find, list[str]()
+
+    def halted(reader: ClipFaces, path: str, times_s: list[float]) -> list[ClipFace]:
+        looked.append(path)
+        if len(looked) == 2:
+            brake.halt()
+        return find(reader, path, times_s)
+
+    found = FoundFiles(scan([tmp_path / "videos"]), KnownMetadata())
+    with monkeypatch.context() as patch, pytest.raises(RunHaltedError):
+        patch.setattr(ClipFaces, "find", halted)
+        index_found(library, settings, found, RunParts(brake=brake))
+    assert len(looked) == 2
+    report = index_folders(tmp_path / "videos", library, settings)
+    assert (report.people in (2, 3), report.notes) == (True, [])
+    assert who(library) == [(None, 1, 1)] * 3
 
 
 def test_nobody_but_the_owner_may_read_the_file(library: Path, tmp_path: Path, settings: IndexSettings) -> None:

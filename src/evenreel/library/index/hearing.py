@@ -18,7 +18,7 @@ from evenreel.config import AUTO, IndexSettings
 from evenreel.errors import UsageError
 from evenreel.features.clip_reader import WantedStages
 from evenreel.features.hearing import SpeechHearing
-from evenreel.features.pool import Brake
+from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.features.progress import StagedProgress
 from evenreel.features.shards import DamagedShardError, read_shard, shard_path
 from evenreel.library.index.report import IndexReport
@@ -110,6 +110,7 @@ class SpeechStage:
         Raises:
             EvenreelError: no worker can be started; it says so where the model does not hear the language.
             LibraryError: the disk is full or cannot be written.
+            RunHaltedError: the brake says so.
         """
         if self.model is None:
             return
@@ -121,6 +122,8 @@ class SpeechStage:
                 if brake.eased:
                     return
                 heard = hearing.hear(path)
+                if brake.halted:  # a worker that was ended has heard nothing, for which the file is not to blame
+                    raise RunHaltedError
                 if heard is not None:
                     _put(self._store, clip_id, heard)
                     self._report.heard += 1

@@ -224,7 +224,7 @@ class IndexJob:
         """Bring everything up to date that does not need pictures."""
         gone = [mark_gone(one.store, plan) for one, plan in zip(self._models, plans, strict=True)]
         self._report.missing, self._report.moved = gone[0]
-        read_subtitles(self._store, found, self._settings, self._report, self._progress)
+        read_subtitles(self._store, found, self._settings, self._report, self._progress, self._parts.brake)
         self._report.metadata_changed = self._store.update_metadata()
         for one in self._models:
             one.store.drop_replaced()
@@ -233,9 +233,9 @@ class IndexJob:
         self._update_elements()
         self._speech.hear_the_rest(self._progress, self._parts.brake)
         if not self._parts.brake.eased:
-            encode_sounds(self._store, found, self._settings, self._report, self._progress)
+            encode_sounds(self._store, found, self._settings, self._report, self._progress, self._parts.brake)
         if not self._parts.brake.eased:
-            find_people(self._store, found, self._settings, self._report, self._progress)
+            find_people(self._store, found, self._settings, self._report, self._progress, self._parts.brake)
         self._report.unfinished = self._parts.brake.eased
         self._report.set_aside.sort(key=lambda aside: aside.path)
         self._report.notes.sort()

@@ -15,9 +15,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evenreel.config import AUTO, IndexSettings
-from evenreel.errors import LibraryError, MediaError, UsageError
+from evenreel.errors import EvenreelError, LibraryError, MediaError, UsageError
 from evenreel.extras import installed
 from evenreel.features.clip_reader import WantedStages
+from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.features.progress import StagedProgress
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard_path, tidy_shards
 from evenreel.library.index.plan import known_files, make_plan, mark_gone
@@ -53,7 +54,7 @@ def check_sound(settings: IndexSettings) -> None:
 
 
 def encode_sounds(
-    own: Store, found: Scan, settings: IndexSettings, report: IndexReport, progress: StagedProgress
+    own: Store, found: Scan, settings: IndexSettings, report: IndexReport, progress: StagedProgress, brake: Brake
 ) -> None:
     """Bring the vectors of what clips sound like up to date; nothing where a library has none and no model is named.
 
@@ -63,19 +64,21 @@ def encode_sounds(
         settings: model of sounds, device, precision and limits.
         report: gets the number of clips whose sounds were encoded, and notes.
         progress: receives the stage where there is something to encode.
+        brake: ends it early.
 
     Raises:
         UsageError: the library has sounds by another model.
         EncoderError: the model cannot be had or read.
         LibraryError: the model has other weights than that of the vectors; the disk is full or cannot be written.
         EvenreelError: no worker can be started.
+        RunHaltedError: the brake says so.
     """
     name = _model(own.meta(), settings)
     if name is None:
         return
     model = _SoundModel(name, settings)
     with _opened(own, model) as store:
-        _SoundRun(own, store, model, report).run(found, progress)
+        _SoundRun(own, store, model, report).run(found, progress, brake)
 
 
 def _model(meta: Mapping[str, str], settings: IndexSettings) -> str | None:
@@ -147,7 +150,7 @@ class _SoundRun:
     def __init__(self, own: Store, store: Store, model: _SoundModel, report: IndexReport) -> None:
         self._own, self._store, self._model, self._report = own, store, model, report
 
-    def run(self, found: Scan, progress: StagedProgress) -> None:
+    def run(self, found: Scan, progress: StagedProgress, brake: Brake) -> None:
         store = self._store
         shards = tidy_shards(store.library / catalog.SHARDS)
         known = {row.path: row for row in known_files(store.connection, shards)}
@@ -157,7 +160,7 @@ class _SoundRun:
             store.link(file, clip_id)
         work = [(file, clips[file.path]) for file in plan.work if file.path in clips]
         if work:
-            self._encode(work, progress)
+            self._encode(work, progress, brake)
         mark_gone(store, plan)
         store.drop_replaced()
         store.complete_codes()
@@ -166,20 +169,26 @@ class _SoundRun:
         rows = self._own.connection.execute("SELECT path, clip_id FROM files WHERE state = 'indexed'")
         return {catalog.loaded_path(path): clip_id for path, clip_id in rows}
 
-    def _encode(self, work: list[tuple[FoundFile, str]], progress: StagedProgress) -> None:
+    def _encode(self, work: list[tuple[FoundFile, str]], progress: StagedProgress, brake: Brake) -> None:
         from evenreel.sound.reader import sound_worker
 
         progress.stage("listening to sounds", len(work))
         encoder = self._model.encoder
         self._store.begin({file.root for file, _ in work}, _tie(encoder, self._model.name))
-        with closing(sound_worker(encoder.windows, self._model.settings.limits)) as worker:
+        with closing(sound_worker(encoder.windows, self._model.settings.limits)) as worker, brake.held(worker):
             for file, clip_id in work:
+                if brake.eased:
+                    break
                 try:
                     self._add(worker, file, clip_id)
-                except MediaError as error:
+                except EvenreelError as error:
+                    if brake.halted:  # what comes of its worker's end is no fault of the file
+                        raise RunHaltedError from None
+                    if not isinstance(error, MediaError):
+                        raise
                     self._set_aside(file, clip_id, error)
                 progress.advance(1)
-        if not self._store.null_scores_hold():
+        if not brake.eased and not self._store.null_scores_hold():
             progress.stage("measuring how nonsense sounds")
             self._store.update_null_scores(encoder)
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from evenreel.config import IndexSettings, allowed_threads
-from evenreel.errors import MediaError
+from evenreel.errors import EvenreelError, MediaError
+from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.features.progress import TRANSIENT, SetAside, StagedProgress
 from evenreel.features.shards import DamagedShardError, read_shard, shard_path
 from evenreel.library.index.report import IndexReport
@@ -51,7 +53,7 @@ class _Clip:
 
 
 def read_subtitles(
-    store: Store, found: Scan, settings: IndexSettings, report: IndexReport, progress: StagedProgress
+    store: Store, found: Scan, settings: IndexSettings, report: IndexReport, progress: StagedProgress, brake: Brake
 ) -> None:
     """Bring what subtitles say of the clips of some folders up to date; a file that cannot be read is set aside.
 
@@ -61,9 +63,11 @@ def read_subtitles(
         settings: what reading one file may cost, and whether text in pictures is read.
         report: gets counts, notes and what was set aside.
         progress: receives the stage where there is something to read.
+        brake: ends it early.
 
     Raises:
         LibraryError: the disk is full or cannot be written.
+        RunHaltedError: the brake says so.
     """
     settle_transcripts(store.library, store.connection)
     stamps = {file.path: file for file in found.subtitles if file.error is None}
@@ -73,9 +77,11 @@ def read_subtitles(
     if not changed:
         return
     progress.stage("reading subtitles", len(changed))
-    with closing(Worker(READER, {"threads": allowed_threads()}, settings.limits)) as worker:
-        run = _SubtitleRun(store, worker, stamps, report, settings)
+    with closing(Worker(READER, {"threads": allowed_threads()}, settings.limits)) as worker, brake.held(worker):
+        run = _SubtitleRun(store, worker, stamps, report, settings, brake)
         for clip in changed:
+            if brake.eased:
+                return
             run.update(clip)
             progress.advance(1)
 
@@ -140,6 +146,7 @@ class _SubtitleRun:
         stamps: subtitle files of the folders, by path.
         report: gets counts, notes and what was set aside.
         settings: settings of the run.
+        brake: closes the worker, for which no file is to blame.
     """
 
     def __init__(
@@ -149,9 +156,10 @@ class _SubtitleRun:
         stamps: dict[str, FoundFile],
         report: IndexReport,
         settings: IndexSettings,
+        brake: Brake,
     ) -> None:
         self._store, self._worker, self._stamps, self._report = store, worker, stamps, report
-        self._settings = settings
+        self._settings, self._brake = settings, brake
 
     def update(self, clip: _Clip) -> None:
         """Read what is new or has changed of a clip, and store it with what it has."""
@@ -186,7 +194,7 @@ class _SubtitleRun:
         """What a subtitle file says, or why it cannot be read; None where it is to be tried again next time."""
         known = Transcript("sidecar", sidecar.path, language=sidecar.language, stamp=_stamp(self._stamps[sidecar.path]))
         try:
-            (found,) = read_with(self._worker, sidecar.path, {"language": sidecar.language})
+            (found,) = self._read(sidecar.path, {"language": sidecar.language})
             return replace(known, utterances=self._within(clip, sidecar.path, found).utterances)
         except MediaError as error:
             path = printable(sidecar.path)
@@ -200,7 +208,7 @@ class _SubtitleRun:
         pictured = any(one.origin in (UNREAD.origin, UNREADABLE.origin) for one in known)
         if not pictured:
             try:
-                found = [self._within(clip, clip.path, one) for one in read_with(self._worker, clip.path)]
+                found = [self._within(clip, clip.path, one) for one in self._read(clip.path)]
             except MediaError as error:  # its pictures were read
                 log.info("no subtitles of %s: %s", printable(clip.path), error)
                 return [replace(NO_STREAM, problem=printable(str(error)))]
@@ -218,11 +226,19 @@ class _SubtitleRun:
             return [UNREAD]
         engine_id()  # raises where there are no models, for which no file is to blame
         try:
-            found = read_with(self._worker, clip.path, {"pictures": True})
+            found = self._read(clip.path, {"pictures": True})
             return _transcripts([self._within(clip, clip.path, one) for one in found])
         except MediaError as error:
             self._report.notes.append((path, printable(f"its subtitles in pictures cannot be read: {error}")))
             return [UNREAD if error.reason in TRANSIENT else replace(UNREADABLE, problem=printable(str(error)))]
+
+    def _read(self, path: str, how: Mapping[str, Any] | None = None) -> list[Subtitles]:
+        try:
+            return read_with(self._worker, path, how)
+        except EvenreelError:
+            if self._brake.halted:
+                raise RunHaltedError from None
+            raise
 
     def _within(self, clip: _Clip, path: str, found: Subtitles) -> Subtitles:
         """Subtitles without those that start after the clip's end; notes on these and on others go to the report."""

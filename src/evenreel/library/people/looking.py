@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from evenreel.config import IndexSettings, usable_cores
 from evenreel.errors import EncoderError, LibraryError, MediaError, UsageError
 from evenreel.faces.models import FaceModels, find_models, how_to_get
-from evenreel.features.pool import ReaderPool
+from evenreel.features.pool import Brake, ReaderPool
 from evenreel.features.progress import StagedProgress
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan
@@ -74,6 +74,7 @@ def find_people(
     settings: IndexSettings,
     report: IndexReport,
     progress: StagedProgress,
+    brake: Brake,
 ) -> None:
     """Bring the people of a library up to date; nothing where they were never asked for.
 
@@ -83,11 +84,13 @@ def find_people(
         settings: whether people are looked for, where the models are, and limits of a file.
         report: gets the number of clips that were looked at, and notes.
         progress: receives the stage where there is something to look at.
+        brake: ends it early.
 
     Raises:
         EncoderError: the models are not there.
         LibraryError: the library's faces are by another model; the disk is full or cannot be written.
         EvenreelError: no worker can be started.
+        RunHaltedError: the brake says so.
     """
     if not (settings.people or has_people(own.library)):
         return
@@ -100,7 +103,7 @@ def find_people(
             if models is not None:
                 set_entry(connection, "models", str(models.folder))
                 set_entry(connection, "recogniser", models.recogniser_id)
-                _PeopleRun(connection, report, progress).look(wanted, settings, models)
+                _PeopleRun(connection, report, progress, brake).look(wanted, settings, models)
             group_new(connection)
             drop_clips(connection, looked.keys() - there)
     except LibraryError as error:
@@ -171,10 +174,13 @@ class _PeopleRun:
         connection: the people of the library.
         report: gets the number of clips and notes.
         progress: receives the stage.
+        brake: ends it early.
     """
 
-    def __init__(self, connection: sqlite3.Connection, report: IndexReport, progress: StagedProgress) -> None:
-        self._connection, self._report, self._progress = connection, report, progress
+    def __init__(
+        self, connection: sqlite3.Connection, report: IndexReport, progress: StagedProgress, brake: Brake
+    ) -> None:
+        self._connection, self._report, self._progress, self._brake = connection, report, progress, brake
 
     def look(self, wanted: Sequence[WantedClip], settings: IndexSettings, models: FaceModels) -> None:
         if not wanted:
@@ -193,7 +199,7 @@ class _PeopleRun:
                 problem = str(error)
             pool.hand_over(partial(self._keep, clip, faces, problem))
 
-        pool = ReaderPool(partial(_new_reader, settings, models, readers), read, readers)
+        pool = ReaderPool(partial(_new_reader, settings, models, readers), read, readers, self._brake)
         pool.run(wanted)
 
     def _keep(self, clip: WantedClip, faces: Sequence[ClipFace], problem: str | None) -> None:
