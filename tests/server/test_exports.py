@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -9,9 +10,11 @@ import sys
 import urllib.parse
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import av
@@ -20,8 +23,10 @@ import opentimelineio as otio
 import pytest
 from PIL import Image
 from starlette.testclient import TestClient
+from starlette.types import Message
 
 from evenreel.server import exports, make_app
+from evenreel.server.media_files import CHUNK_BYTES, OpenedFile, SentAs
 from evenreel.server.pictures import trim
 
 from .conftest import Served
@@ -174,6 +179,77 @@ def test_too_many_at_a_time_are_told_to_come_back(
     monkeypatch.setattr(exports, "WAITING", 0)
     answer = ask(visitor, "csv", (ids["star.mp4"], 0.0, 1.0))
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+
+
+class Gone:
+    """A visitor who has left."""
+
+    async def is_disconnected(self) -> bool:
+        return True
+
+
+class Blocked:
+    """A worker that is at work until it is closed."""
+
+    def __init__(self) -> None:
+        self.closed = Event()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def test_nothing_is_made_for_a_visitor_who_has_gone(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exports, "LOOKED_AFTER_S", 0.01)
+    api = exports.Exports(None, None, served.settings)  # type: ignore[arg-type]
+    api.start()
+    api._worker = worker = Blocked()  # type: ignore[assignment]
+
+    async def leave_both() -> None:
+        under_way, begun = api._pool.submit(worker.closed.wait), Event()
+        queued = api._pool.submit(begun.set)
+        assert await api._while_there(queued, Gone()) is None  # type: ignore[arg-type]
+        assert (queued.cancelled(), worker.closed.is_set()) == (True, False)
+        assert await api._while_there(under_way, Gone()) is None  # type: ignore[arg-type]
+        assert worker.closed.is_set() and not begun.is_set()
+
+    asyncio.run(leave_both())
+    assert api._worker is not worker  # type: ignore[comparison-overlap]
+    api.close()
+
+
+def test_a_visitor_who_takes_nothing_of_a_file_is_hung_up_on(tmp_path: Path) -> None:
+    path, ended = tmp_path / "cut.mp4", list[bool]()
+    path.write_bytes(b"x" * (3 * CHUNK_BYTES))
+    sent = list[int]()
+
+    async def take_one(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            if sent:
+                await asyncio.Event().wait()
+            sent.append(len(message["body"]))
+
+    async def receive() -> Message:
+        raise AssertionError("whether the visitor is there is told by what it takes")
+
+    with ThreadPoolExecutor(1) as readers:
+        sent_as = SentAs("video/mp4", "cut.mp4", "a", to_save=True, patience_s=1.0)
+        answer = OpenedFile(os.open(path, os.O_RDONLY), sent_as, readers, lambda: ended.append(True))
+        scope = {"type": "http", "method": "GET", "headers": [], "asgi": {"spec_version": "2.4"}}
+        asyncio.run(answer(scope, receive, take_one))
+    assert (sent, ended) == ([CHUNK_BYTES], [True])
+
+
+def test_files_under_way_are_counted_until_they_have_been_sent(
+    visitor: TestClient, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        monkeypatch.setattr(exports, "SENDING", 1)
+        assert ask(visitor, "csv", (ids["star.mp4"], 0.0, 1.0)).status_code == 200
+    monkeypatch.setattr(exports, "SENDING", 0)
+    answer = ask(visitor, "csv", (ids["star.mp4"], 0.0, 1.0))
+    assert (answer.status_code, answer.json()["detail"]) == (
+        503, "Others are being sent at the moment; try again in a moment.",
+    )  # fmt: skip
 
 
 def test_another_site_and_a_visitor_without_the_token_take_nothing_away(visitor: TestClient, served: Served) -> None:

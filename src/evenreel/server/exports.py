@@ -14,8 +14,9 @@ import time
 import urllib.parse
 import zipfile
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,6 +51,14 @@ MOST_BYTES = 8 * 2**30
 """Most bytes that the cuts of a request may come to, by the sizes of their files."""
 WAITING = 4
 """Most requests that are made or waited for at a time."""
+SENDING = 16
+"""Most files that are on their way to visitors; each is kept until it has been sent."""
+PATIENCE_S = 60.0
+"""Seconds for which a visitor may take nothing of a file."""
+LOOKED_AFTER_S = 0.5
+"""Seconds between two looks whether a visitor who waits is still there."""
+NOBODY_THERE = 499
+"""Status of an answer that nobody waits for, as servers note it."""
 LARGEST_BODY = 2**18
 ABANDONED_S = 86_400.0
 """Seconds after which a folder that is still there is nobody's."""
@@ -127,19 +136,22 @@ class Exports:
 
     def __init__(self, desk: Desk, playback: Playback, settings: ServeSettings) -> None:
         self._desk, self._playback, self._settings = desk, playback, settings
-        self._waiting = 0
+        self._waiting = self._sending = 0
 
     def start(self) -> None:
         """Prepare the thread and its worker process, which starts when it is needed."""
         remove_abandoned(self._settings.cache)
-        limits = self._settings.limits
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="export")
-        self._worker = Worker(READER, {"limits": asdict(limits)}, limits)
+        self._worker = self._new_worker()
 
     def close(self) -> None:
         """End the worker process at once, whatever it makes."""
         self._worker.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _new_worker(self) -> Worker:
+        limits = self._settings.limits
+        return Worker(READER, {"limits": asdict(limits)}, limits)
 
     def router(self) -> APIRouter:
         """Make the router with the one route."""
@@ -154,7 +166,7 @@ class Exports:
         )
         return router
 
-    async def export(self, wanted: ExportRequest) -> Response:
+    async def export(self, wanted: ExportRequest, request: Request) -> Response:
         """Send a file with the stretches in one form; several files come as a zip file.
 
         What could not be taken is left out and told in the header `evenreel-notes`, which is a JSON list of sentences
@@ -162,30 +174,51 @@ class Exports:
         """
         if self._waiting >= self._settings.share(WAITING):
             raise BusyError("Others are being made at the moment; try again in a moment.")
+        if self._sending >= self._settings.share(SENDING):
+            raise BusyError("Others are being sent at the moment; try again in a moment.")
         self._waiting += 1
         try:
-            return await self._made(wanted)
+            return await self._made(wanted, request)
         finally:
             self._waiting -= 1
 
-    async def _made(self, wanted: ExportRequest) -> Response:
+    async def _made(self, wanted: ExportRequest, request: Request) -> Response:
         report = HandoverReport()
         takes = await self._takes(wanted, report)
         spoken = await self._spoken(takes) if wanted.form in {"srt", "vtt"} else {}
         scratch = await asyncio.to_thread(self._scratch)
         try:
-            make = asyncio.get_running_loop().run_in_executor(
-                self._pool, self._make, wanted, takes, spoken, report, Path(scratch.name)
-            )
-            made = await make
-            sent_as = SentAs(made.kind, made.path.name, secrets.token_hex(8), to_save=True)
-            answer = await self._playback.sent(made.path, sent_as, scratch.cleanup)
+            making = self._pool.submit(self._make, wanted, takes, spoken, report, Path(scratch.name))
+            made = await self._while_there(making, request)
+            if made is None:
+                scratch.cleanup()
+                return Response(status_code=NOBODY_THERE)
+            sent_as = SentAs(made.kind, made.path.name, secrets.token_hex(8), to_save=True, patience_s=PATIENCE_S)
+            answer = await self._playback.sent(made.path, sent_as, partial(self._sent, scratch))
         except BaseException:
             scratch.cleanup()
             raise
+        self._sending += 1
         if sentences := _sentences(made.report):
             answer.headers[NOTES] = _as_header(sentences)
         return answer
+
+    def _sent(self, scratch: tempfile.TemporaryDirectory[str]) -> None:
+        self._sending -= 1
+        scratch.cleanup()
+
+    async def _while_there(self, making: Future[MadeExport], request: Request) -> MadeExport | None:
+        """Wait for what is being made; None where the visitor has gone, and nothing works for them any more."""
+        made = asyncio.wrap_future(making)
+        while not (await asyncio.wait([made], timeout=LOOKED_AFTER_S))[0]:
+            if not await request.is_disconnected():
+                continue
+            if not making.cancel():  # it is this one that the only thread makes
+                abandoned, self._worker = self._worker, self._new_worker()
+                await asyncio.to_thread(abandoned.close)
+            await asyncio.gather(made, return_exceptions=True)  # what comes of its end is nobody's fault
+            return None
+        return made.result()
 
     def _scratch(self) -> tempfile.TemporaryDirectory[str]:
         self._settings.cache.mkdir(parents=True, exist_ok=True, mode=0o700)

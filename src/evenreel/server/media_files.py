@@ -121,12 +121,14 @@ class SentAs:
         name: file name for saving.
         tag: entity tag, which changes with the content.
         to_save: whether browsers save it instead of showing it.
+        patience_s: seconds for which its receiver may take nothing of it; None for any time, as players pause.
     """
 
     kind: str
     name: str
     tag: str
     to_save: bool = False
+    patience_s: float | None = None
 
 
 class OpenedFile(RangedFile):
@@ -146,7 +148,7 @@ class OpenedFile(RangedFile):
     ) -> None:
         found = os.fstat(descriptor)
         self._descriptor, self._stamp = descriptor, FileStamp.of(found)
-        self._readers, self._ended = readers, ended
+        self._readers, self._ended, self._patience_s = readers, ended, sent_as.patience_s
         self._latest: Future[bytes] | None = None
         super().__init__(
             sent_as.name,
@@ -166,10 +168,19 @@ class OpenedFile(RangedFile):
             self.headers.setdefault("content-length", str(stat_result.st_size))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the file; where it changes meanwhile, hang up before it is sent whole."""
+        """Send the file; where it changes meanwhile, or is not taken, hang up before it is sent whole."""
         by_descriptor = {**scope, "extensions": {}}  # one of them sends a file by its path
+
+        async def send_in_time(message: Message) -> None:
+            try:
+                await asyncio.wait_for(send(message), self._patience_s)
+            except asyncio.TimeoutError:
+                raise _NotTakenError from None
+
         try:
-            await super().__call__(by_descriptor, receive, send)
+            await super().__call__(by_descriptor, receive, send_in_time)
+        except _NotTakenError:
+            log.info("%s was not taken for %g s; its receiver was hung up on", self.filename, self._patience_s)
         except _ChangedError:
             log.warning("%s changed while it was sent; its receiver was hung up on", self.filename)
         finally:
@@ -198,6 +209,10 @@ class OpenedFile(RangedFile):
         if not whole or FileStamp.of(os.fstat(self._descriptor)) != self._stamp:
             raise _ChangedError
         return chunk
+
+
+class _NotTakenError(Exception):
+    """The receiver of a file takes nothing of it."""
 
 
 class _ChangedError(Exception):
