@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from evenreel.errors import UsageError
 from evenreel.server import ServeSettings, file_manager, make_app
+from evenreel.server.nearby import is_near
 from tests.server.conftest import Served
 
 HERE, ELSEWHERE = ("127.0.0.1", 50_000), ("192.0.2.7", 50_000)
@@ -131,6 +133,16 @@ def test_a_machine_without_a_file_manager_says_so(
 def test_a_server_for_others_opens_no_folders() -> None:
     with pytest.raises(UsageError, match="--open-folders"):
         ServeSettings(host="0.0.0.0", token="correct horse battery", open_folders=True)
+    for far in ({"allowed_hosts": ("films.example",)}, {"trusted_proxies": ("127.0.0.1",)}):
+        with pytest.raises(UsageError, match="Through a proxy others reach the server.*--open-folders"):
+            ServeSettings(open_folders=True, **far)
+
+
+@pytest.mark.parametrize("far", [{"allowed_hosts": ("films.example",)}, {"trusted_proxies": ("127.0.0.1",)}])
+def test_nobody_is_near_where_a_proxy_may_hand_on_without_telling(far: dict[str, Any]) -> None:
+    request = Request({"type": "http", "headers": [], "client": HERE})
+    assert is_near(request, ServeSettings())
+    assert not is_near(request, ServeSettings(**far))
 
 
 def test_no_name_becomes_an_option_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,7 +145,6 @@ def test_a_task_is_read_as_it_was_written() -> None:
         allowed_hosts=("films.example", "other.example"),
         trusted_proxies=("10.0.0.0/8",),
         vision=True,
-        open_folders=True,
         device="cpu",
         rerank="some/matcher",
         rerank_depth=7,
@@ -164,7 +163,8 @@ def test_a_task_is_read_as_it_was_written() -> None:
         image_limits=MediaLimits(max_frames=2),
     )
     unlike = {one.name for one in fields(settings) if getattr(settings, one.name) == getattr(ServeSettings(), one.name)}
-    assert unlike == {"vision"}  # any other is told apart from its default, a new one too
-    for one in (settings, replace(settings, rerank=None, vision=False), ServeSettings()):
+    # Any other is told apart from its default, a new one too; folders are opened for no other host.
+    assert unlike == {"vision", "open_folders"}
+    for one in (settings, replace(settings, rerank=None, vision=False), ServeSettings(open_folders=True)):
         task = WorkerTask(strange, one, Path("/shared"))
         assert WorkerTask.from_json(task.to_json()) == task

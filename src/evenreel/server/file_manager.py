@@ -14,15 +14,14 @@ from fastapi import APIRouter, HTTPException, Request
 
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.server.desk import Desk
+from evenreel.server.nearby import is_near
 from evenreel.server.records import ClipPlace, Problem
 from evenreel.server.routes import EVERYWHERE, ClipId
-from evenreel.server.settings import ServeSettings, is_loopback
+from evenreel.server.settings import ServeSettings
 from evenreel.wording import printable
 
 log = logging.getLogger("evenreel")
 
-FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
-"""Headers of a request that a proxy has handed on."""
 ELSEWHERE = (
     "Places of files are told only at the machine that the library is served from, by evenreel serve --open-folders."
 )
@@ -69,9 +68,7 @@ class FileManagerApi:
         return found
 
     def _check_local(self, request: Request) -> None:
-        near = request.client is not None and is_loopback(request.client.host)
-        handed_on = any(name in request.headers for name in FORWARDED)
-        if not self._settings.open_folders or not near or handed_on:
+        if not self._settings.open_folders or not is_near(request, self._settings):
             raise HTTPException(403, ELSEWHERE)
 
 

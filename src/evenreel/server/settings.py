@@ -64,8 +64,8 @@ class ServeSettings:
 
     Raises:
         UsageError: there is no such port, or the number of workers is not 1 to 64; the address is open to others and
-            there is no token, or folders are to be opened; the token is short; one of `allowed_hosts` is no name of a
-            host, or of `trusted_proxies` no address; a matcher is to re-rank without vision, or no clip.
+            there is no token; folders are to be opened for others; the token is short; one of `allowed_hosts` is no
+            name of a host, or of `trusted_proxies` no address; a matcher is to re-rank without vision, or no clip.
     """
 
     host: str = "127.0.0.1"
@@ -111,6 +111,11 @@ class ServeSettings:
             )
         if self.open_folders and not is_loopback(self.host):
             raise UsageError(f"{self.host} can be reached by others; leave out --open-folders or --host.")
+        if self.open_folders and (self.allowed_hosts or self.trusted_proxies):
+            raise UsageError(
+                "Through a proxy others reach the server, and cannot be told from whoever sits here; leave out "
+                "--open-folders, or --allow-host and --trusted-proxy."
+            )
         if self.rerank is not None and not self.vision:
             raise UsageError("A matcher re-ranks by frames; leave out --rerank or --no-vision.")
         if self.rerank_depth < 1:

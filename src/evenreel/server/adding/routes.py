@@ -17,13 +17,12 @@ from evenreel.server.adding.places import HomeFolders, count_videos, is_below
 from evenreel.server.adding.records import FolderListing, Indexing, IndexingOrder, ModelChoice
 from evenreel.server.adding.run import WORDS_ONLY, RunOrder
 from evenreel.server.desk import Desk
+from evenreel.server.nearby import is_near
 from evenreel.server.records import Problem
 from evenreel.server.retry import known_places, reads_text
 from evenreel.server.settings import ServeSettings, is_loopback
 from evenreel.wording import printable
 
-FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
-"""Headers of a request that a proxy has handed on."""
 ELSEWHERE = (
     "Folders are added only at the machine that the library is served from, and where evenreel serve has none of the "
     "options --host, --allow-host, --trusted-proxy and --workers."
@@ -94,11 +93,7 @@ class AddingApi:
 
     async def check_local(self, request: Request) -> None:
         """Refuse whoever may not sit at this machine."""
-        settings = self._settings
-        strangers = settings.allowed_hosts or settings.trusted_proxies or settings.workers > 1
-        handed_on = any(name in request.headers for name in FORWARDED)
-        near = request.client is not None and is_loopback(request.client.host)
-        if strangers or handed_on or not near or not is_loopback(settings.host):
+        if self._settings.workers > 1 or not is_near(request, self._settings):
             raise HTTPException(403, ELSEWHERE)
 
     async def folders(
