@@ -1,3 +1,4 @@
+from .accepted import CorpusLike as CorpusLike, as_corpus as as_corpus
 from .folder import load_corpus as load_corpus, save_corpus as save_corpus
 from .formats.registry import FORMATS as FORMATS
 from .imported import Imported as Imported, Notice as Notice

@@ -54,7 +54,7 @@ class CheckedScores:
         Raises:
             ScoresError: the block has another shape, is not numeric, or holds NaN.
         """
-        values = _as_table(self._scores.block(captions, videos))
+        values = as_table(self._scores.block(captions, videos))
         wanted = (captions.stop - captions.start, videos.stop - videos.start)
         if values.shape != wanted:
             raise ScoresError(
@@ -87,7 +87,7 @@ def as_blocks(scores: ScoreBlocks) -> ScoreBlocks:
     check_scores(scores)
     if not isinstance(scores, Scores):
         return scores
-    table, size = _as_table(scores.values), (len(scores.caption_ids), len(scores.video_ids))
+    table, size = as_table(scores.values), (len(scores.caption_ids), len(scores.video_ids))
     if table.shape != size:
         raise ScoresError(
             f"The scores have the shape {table.shape}, but there are {size[0]} caption ids and {size[1]} video ids; it "
@@ -96,22 +96,31 @@ def as_blocks(scores: ScoreBlocks) -> ScoreBlocks:
     return replace(scores, values=table)
 
 
-def _as_table(values: Any) -> NDArray[Any]:
-    """Lists, frames and tensors as arrays; a tensor may be on any device, need gradients or have half precision."""
+def as_table(values: Any, what: str = "The scores") -> NDArray[Any]:
+    """Convert lists, tables and tensors to arrays; a tensor may be on any device, need gradients or be bfloat16.
+
+    Args:
+        values: numbers in any of these forms; they are copied only where their form asks for it.
+        what: name of the values, in the plural, for messages.
+
+    Raises:
+        ScoresError: they are sparse, masked, or nothing that numpy makes an array of.
+    """
     if values is None:
-        raise ScoresError("The table of scores is None; give an array of numbers with two axes.")
+        raise ScoresError(f"The table of {what.removeprefix('The ')} is None; give an array of numbers with two axes.")
     if hasattr(values, "toarray"):  # numpy makes one object of a sparse matrix
         raise ScoresError(
-            f"The table of scores is {described(values)}, which leaves numbers out; give its .toarray(), in which 0 is "
-            "a score like any other."
+            f"The table of {what.removeprefix('The ')} is {described(values)}, which leaves numbers out; give its "
+            ".toarray(), in which 0 is a score like any other."
         )
     try:
         if hasattr(values, "detach"):
             values = values.detach().cpu()
             values = values.float() if "bfloat16" in str(values.dtype) else values  # numpy has no such numbers
-        return unmasked(values, "The scores")
-    except (ValueError, TypeError) as error:
-        raise ScoresError(f"The scores are no table of numbers ({error}); give an array with two axes.") from error
+        return unmasked(values, what)
+    except (ValueError, TypeError, RuntimeError) as error:
+        why = "its rows differ in length" if "inhomogeneous" in str(error) else str(error).splitlines()[0]
+        raise ScoresError(f"{what} are no table of numbers ({why}); give an array with two axes.") from error
 
 
 def unmasked(values: Any, what: str) -> NDArray[Any]:
