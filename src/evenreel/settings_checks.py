@@ -66,7 +66,7 @@ def whole(least: int, most: int = MOST) -> Allowed:
 
 def one_of(*names: str) -> Allowed:
     """Allow these words alone."""
-    return Allowed(" or ".join(names), lambda value: value in names)
+    return Allowed(" or ".join(names), lambda value: isinstance(value, str) and value in names)
 
 
 TRUE_OR_FALSE = Allowed("true or false", lambda value: isinstance(value, bool))

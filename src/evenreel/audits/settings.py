@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from evenreel.arguments import check_corpus, check_named, check_scores, check_settings_kind
+from evenreel.arguments import check_named, check_settings_kind
+from evenreel.corpus.accepted import CorpusLike, as_corpus
+from evenreel.evaluation.accepted import ScoresLike, as_scores
 from evenreel.evaluation.settings import RESAMPLING
 from evenreel.settings_checks import check_settings
 
@@ -44,47 +46,52 @@ class AuditInputs:
     """Inputs that some audits need beside scores and their corpus; `evenreel.audits.AUDITS` names those of each.
 
     Attributes:
-        train: corpus that the system was trained on; None where it is not known.
+        train: corpus that the system was trained on, see `CorpusLike`; None where it is not known.
         tail: classes with few training clips, for the audit of lengths; None to find them by their frequency.
-        edited: for the audits `visual`, `textual` and `overlay`, scores of the same captions and clips after an edit of
-            the one or the other, by the name of the edit; the effect is of the first, and the edit `control` is the one
-            to compare with.
+        edited: for the audits `visual`, `textual` and `overlay`, scores (`ScoresLike`) of the same captions and clips
+            after an edit of the one or the other, by the name of the edit; the effect is of the first, and the edit
+            `control` is the one to compare with.
 
     Raises:
-        UsageError: `train` is no `Corpus`, or `edited` no scores by the names of their edits.
+        UsageError: `train` is nothing that a corpus is made of, or `edited` no scores by the names of their edits.
     """
 
-    train: Corpus | None = None
+    train: CorpusLike | None = None
     tail: TailClasses | None = None
-    edited: Mapping[str, ScoreBlocks] = field(default_factory=dict)
+    edited: Mapping[str, ScoresLike] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.train is not None:
-            check_corpus(self.train, "train")
-        check_edited(self.edited)
+            object.__setattr__(self, "train", as_corpus(self.train, "train"))
+        check_named(self.edited, "edited", *_EDITED)
 
 
 NO_EDITS: Mapping[str, ScoreBlocks] = MappingProxyType({})
+_EDITED = ("scores by the names of their edits", "scores")
 
 
-def check_edited(edited: object) -> None:
-    """Check that scores after edits are a mapping from the names of the edits.
-
-    Raises:
-        UsageError: they are no mapping, or one of them is no `ScoreBlocks`.
-    """
-    check_named(edited, "edited", "scores by the names of their edits", "scores")
-    for name, scores in cast("Mapping[str, object]", edited).items():
-        check_scores(scores, f"edited[{name!r}]")
-
-
-def checked_settings(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None) -> AuditSettings:
-    """Check the kinds of an audit's arguments; return the default settings where none are given.
+def as_edited(edited: Mapping[str, ScoresLike], corpus: Corpus) -> dict[str, ScoreBlocks]:
+    """Convert what stands for scores after edits, by the names of the edits, to scores of a corpus.
 
     Raises:
-        UsageError: the scores are no `ScoreBlocks`, the corpus is no `Corpus`, or the settings are something else.
+        UsageError: they are no mapping, or one of them is nothing of `ScoresLike`.
+        ScoresError: one of them does not fit the corpus.
     """
-    check_scores(scores)
-    check_corpus(corpus)
+    check_named(edited, "edited", *_EDITED)
+    return {name: as_scores(scores, corpus, f"edited[{name!r}]") for name, scores in edited.items()}
+
+
+def as_inputs(
+    scores: ScoresLike, corpus: CorpusLike, settings: AuditSettings | None
+) -> tuple[ScoreBlocks, Corpus, AuditSettings]:
+    """Convert what an audit was given to scores, their corpus and settings, the default ones where none are given.
+
+    Raises:
+        UsageError: the scores are nothing of `ScoresLike`, the corpus nothing of `CorpusLike`, or the settings are of
+            another kind.
+        CorpusError: the corpus breaks its rules, or cannot be read.
+        ScoresError: the scores do not fit the corpus, or cannot be read.
+    """
     check_settings_kind(settings, AuditSettings)
-    return settings or AuditSettings()
+    corpus = as_corpus(corpus)
+    return as_scores(scores, corpus), corpus, settings or AuditSettings()

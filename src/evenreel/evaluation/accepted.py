@@ -31,6 +31,8 @@ tensor or a list of lists (Q, V), a caption a row and a video a column, in the o
 pandas or another `ArrowTable`, with a row a caption and a column a clip, or with a row a pair; scores of pairs as
 {caption: {clip: score}}; or the arrays of an `.npz` by name."""
 
+_WHAT = "The scores"
+_MATRIX = "give an array of numbers with two axes"
 _ARRAYS = ("values", "caption_ids", "video_ids")
 
 
@@ -122,7 +124,7 @@ def _unfitted(
         return _of_file(Path(given), name)
     if is_dataframe(given):
         return from_table(name, as_dataframe(given, name, HOW_SCORES, keep_index=True), corpus, partial=partial)
-    return _of_mapping(given, corpus, name, partial) if isinstance(given, Mapping) else _of_array(given, name)
+    return _of_mapping(given, corpus, name, partial) if isinstance(given, Mapping) else as_matrix(given, name)
 
 
 def _of_file(path: Path, name: str) -> Scores | NDArray[Any]:
@@ -159,13 +161,26 @@ def _ids(given: Any) -> Any:
     return given.tolist() if isinstance(given, np.ndarray) else given
 
 
-def _of_array(given: object, name: str) -> NDArray[Any]:
+def as_matrix(given: object, name: str, what: str = _WHAT) -> NDArray[Any]:
+    """Convert an array, a tensor, a list of lists or a table of numbers to a matrix.
+
+    Args:
+        given: the numbers, with two axes.
+        name: name of the argument, for messages.
+        what: name of the numbers, in the plural, for messages.
+
+    Raises:
+        UsageError: it is nothing of these.
+        ScoresError: it has not two axes, or holds something else than numbers.
+    """
+    if is_dataframe(given):
+        given = as_dataframe(given, name, _MATRIX).to_numpy()
     is_array = isinstance(given, (list, tuple)) or any(
         hasattr(given, part) for part in ("__array__", "__array_interface__", "__dlpack__", "detach", "toarray")
     )
     if not is_array or isinstance(given, type):
-        raise UsageError(f"{name} is {described(given)}; {HOW_SCORES}.")
-    values = as_table(given)
+        raise UsageError(f"{name} is {described(given)}; {_MATRIX if what != _WHAT else HOW_SCORES}.")
+    values = as_table(given, what)
     if values.ndim != 2 or values.dtype.kind not in "fiub":
         raise ScoresError(
             f"{name} is {described(values)}; scores are numbers with two axes, a caption a row and a video a column."

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import check_kind, check_named
+from evenreel.arguments import check_kind, check_named, check_word
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.accepted import ScoresLike, as_scores
@@ -239,10 +239,8 @@ def _check(
     validation: Validation | None,
     direction: str,
 ) -> None:
-    if way not in get_args(Way):
-        raise UsageError(f"{way!r} is no way to fuse; there are: {', '.join(get_args(Way))}.")
-    if direction not in RANKS:
-        raise UsageError(f"{direction!r} is no direction; there are: {', '.join(RANKS)}.")
+    check_word(way, get_args(Way), "way to fuse")
+    check_word(direction, RANKS, "direction")
     if len(systems) < 2:
         raise UsageError(f"A fusion needs the scores of two systems or more; {len(systems)} is given.")
     if weights and len(weights) != len(systems):

@@ -7,16 +7,28 @@ import re
 import stat
 from contextlib import closing
 from dataclasses import asdict
+from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from evenreel.arguments import described
 from evenreel.config import IMAGE_LIMITS, MediaLimits
 from evenreel.errors import MediaError, UsageError
 from evenreel.media.workers import Worker
 from evenreel.types import Pixels
 
+if TYPE_CHECKING:
+    import PIL.Image
+
 MAX_BYTES = 50 * 2**20
+
+Picture: TypeAlias = "str | PathLike[str] | bytes | PIL.Image.Image | ArrayLike"
+"""What is taken for a picture: the path of a file, its bytes, an image of PIL, or RGB pixels (H, W, 3) of uint8."""
+
+_HOW = "give the path of a file, its bytes, an image of PIL, or RGB pixels (H, W, 3) of uint8"
 
 READER = "evenreel.media.image_file:ImageReader"
 
@@ -56,6 +68,32 @@ def read_image(picture: Path | bytes, limits: MediaLimits = IMAGE_LIMITS) -> Pix
     name, content = ("The picture", picture) if isinstance(picture, bytes) else _content(picture)
     with closing(image_worker(limits)) as worker:
         return decode_image(content, worker, name)
+
+
+def as_pixels(picture: Picture) -> Pixels:
+    """Convert a picture of any kind to RGB pixels (H, W, 3) of uint8; files and bytes are read as `read_image` does.
+
+    Raises:
+        UsageError: it is no picture, cannot be read, or is an array of another shape or type.
+    """
+    if isinstance(picture, (str, PathLike)):
+        return read_image(Path(picture))
+    if isinstance(picture, bytes):
+        return read_image(picture)
+    given: Any = picture
+    if hasattr(given, "convert") and hasattr(given, "getbands"):  # an image of PIL
+        given = given.convert("RGB")
+    if hasattr(given, "detach"):
+        given = given.detach().cpu()
+    if not (hasattr(given, "__array__") or hasattr(given, "__array_interface__")) or isinstance(given, type):
+        raise UsageError(f"image is {described(picture)}; {_HOW}.")
+    try:
+        pixels = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(f"image is {described(picture)}, which cannot be read as an array; {_HOW}.") from error
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
+        raise UsageError(f"image is {described(pixels)}; {_HOW}.")
+    return pixels
 
 
 def _content(path: Path) -> tuple[str, bytes]:
