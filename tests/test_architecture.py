@@ -24,7 +24,7 @@ PACKAGE = Path(evenreel.__file__).parent
 LAYERS: list[set[str]] = [
     {"errors", "extras", "types", "config", "version"},
     {"arrays", "files", "documents", "progress"},
-    {"arguments", "array_files", "dataframes", "hub", "parquet_files", "provenance", "settings_checks", "wording"},
+    {"arguments", "array_files", "hub", "parquet_files", "provenance", "settings_checks", "wording"},
     {"media", "language", "corpus"},
     {"faces", "onscreen", "speech"},
     {"encoders", "features"},

@@ -15,8 +15,8 @@ from typing import Any
 
 from evenreel.errors import UsageError
 
-HOW_SCORES = "give scores with their ids: Scores(values, caption_ids, video_ids), or load_scores(path, corpus)"
-HOW_CORPUS = (
+_HOW_SCORES = "give scores with their ids: Scores(values, caption_ids, video_ids), or load_scores(path, corpus)"
+_HOW_CORPUS = (
     "give a corpus: load_corpus(path) reads one, make_corpus(clips, captions) makes one of two tables, and "
     "as_corpus(table) of a table of captions with the columns clip_id and text"
 )
@@ -37,7 +37,7 @@ video_ids), or load_scores(path, corpus).
     from evenreel.types import ScoreNotes
 
     if not all(hasattr(given, part) for part in ("caption_ids", "video_ids", "block")):
-        raise UsageError(f"{name} is {described(given)}; {HOW_SCORES}.")
+        raise UsageError(f"{name} is {described(given)}; {_HOW_SCORES}.")
     about = getattr(given, "about", None)
     if not isinstance(about, ScoreNotes):
         raise UsageError(
@@ -56,7 +56,7 @@ def check_corpus(given: object, name: str = "corpus") -> None:
     """
     from evenreel.types import Corpus
 
-    check_kind(given, Corpus, name, HOW_CORPUS)
+    check_kind(given, Corpus, name, _HOW_CORPUS)
 
 
 def check_kind(given: object, kind: type | tuple[type, ...], name: str, remedy: str) -> None:

@@ -7,17 +7,17 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from evenreel.arguments import HOW_CORPUS
+from evenreel.corpus.dataframes import TableLike, as_dataframe
 from evenreel.corpus.folder import load_corpus
 from evenreel.corpus.formats.plain_tables import from_captions
 from evenreel.corpus.tables import make_corpus
-from evenreel.dataframes import TableLike, as_dataframe
 from evenreel.types import Corpus
 
 CorpusLike: TypeAlias = "Corpus | str | os.PathLike[str] | TableLike | Mapping[str, TableLike]"
 """What is taken for a corpus: a `Corpus`; the path of one, or of a table of captions; a table (`TableLike`) with a
 row a caption, such as a DataFrame of pandas; or the two tables of one, `{"clips": clips, "captions": captions}`."""
 
+HOW_CORPUS = "give a Corpus, the path of one, or a table of captions with the columns clip_id and text"
 _TABLES = {"clips", "captions"}
 _logger = logging.getLogger(__name__)
 

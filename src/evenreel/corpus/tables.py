@@ -8,7 +8,7 @@ from itertools import islice
 import polars as pl
 
 from evenreel.arguments import check_corpus, check_kind
-from evenreel.dataframes import TableLike, as_dataframe
+from evenreel.corpus.dataframes import TableLike, as_dataframe
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
 

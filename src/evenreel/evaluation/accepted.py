@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from evenreel.arguments import HOW_SCORES, check_scores, described
-from evenreel.dataframes import ArrowTable, as_dataframe, is_dataframe
+from evenreel.arguments import check_scores, described
+from evenreel.corpus.dataframes import ArrowTable, as_dataframe, is_dataframe
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.blocks import as_table
 from evenreel.evaluation.fitted import Notice, by_ids, from_table, in_order, tell_of_gaps
 from evenreel.evaluation.listed import ListedScores
+from evenreel.evaluation.matrices import as_table
 from evenreel.evaluation.scores import check_file, load_scores, read_matrix, read_npz
 from evenreel.types import Corpus, ScoreBlocks, Scores
 
@@ -32,6 +32,10 @@ pandas or another `ArrowTable`, with a row a caption and a column a clip, or wit
 {caption: {clip: score}}; or the arrays of an `.npz` by name."""
 
 _WHAT = "The scores"
+_HOW = (
+    "give Scores(values, caption_ids, video_ids), the path of a file, or numbers as an array or a DataFrame, a caption a "
+    "row and a video a column"
+)
 _MATRIX = "give an array of numbers with two axes"
 _ARRAYS = ("values", "caption_ids", "video_ids")
 
@@ -123,7 +127,7 @@ def _unfitted(
     if isinstance(given, (str, os.PathLike)):
         return _of_file(Path(given), name)
     if is_dataframe(given):
-        return from_table(name, as_dataframe(given, name, HOW_SCORES, keep_index=True), corpus, partial=partial)
+        return from_table(name, as_dataframe(given, name, _HOW, keep_index=True), corpus, partial=partial)
     return _of_mapping(given, corpus, name, partial) if isinstance(given, Mapping) else as_matrix(given, name)
 
 
@@ -147,7 +151,7 @@ def _of_mapping(given: Mapping[Any, Any], corpus: Corpus | None, name: str, part
     pairs = [(query, item, score) for query, row in given.items() if isinstance(row, Mapping)
              for item, score in row.items()]  # fmt: skip
     if not pairs or not all(isinstance(row, Mapping) for row in given.values()):
-        raise UsageError(f"{name} is {described(given)}; give {{caption: {{clip: score}}}}, or {HOW_SCORES[5:]}.")
+        raise UsageError(f"{name} is {described(given)}; give {{caption: {{clip: score}}}}, or {_HOW[5:]}.")
     for query, item, score in pairs:
         if not isinstance(score, Real):
             raise ScoresError(f"{name}[{query!r}][{item!r}] is {described(score)}; a score is a number.")
@@ -179,7 +183,7 @@ def as_matrix(given: object, name: str, what: str = _WHAT) -> NDArray[Any]:
         hasattr(given, part) for part in ("__array__", "__array_interface__", "__dlpack__", "detach", "toarray")
     )
     if not is_array or isinstance(given, type):
-        raise UsageError(f"{name} is {described(given)}; {_MATRIX if what != _WHAT else HOW_SCORES}.")
+        raise UsageError(f"{name} is {described(given)}; {_MATRIX if what != _WHAT else _HOW}.")
     values = as_table(given, what)
     if values.ndim != 2 or values.dtype.kind not in "fiub":
         raise ScoresError(

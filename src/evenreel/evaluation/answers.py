@@ -8,15 +8,16 @@ from typing import Any, Literal, TypeAlias, cast
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from evenreel.arguments import HOW_CORPUS, described
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.arguments import described
+from evenreel.corpus.accepted import HOW_CORPUS, CorpusLike
+from evenreel.corpus.dataframes import ArrowTable, as_dataframe, is_dataframe
 from evenreel.corpus.relevance import Relevance, class_relevance, own_clip, same_text
 from evenreel.corpus.tables import make_corpus
-from evenreel.dataframes import ArrowTable, as_dataframe, is_dataframe
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.accepted import ScoresLike, numbered_scores
-from evenreel.evaluation.blocks import CheckedScores, GivenRelevance, aligned, as_table
+from evenreel.evaluation.blocks import CheckedScores, GivenRelevance, aligned
 from evenreel.evaluation.fitted import from_table
+from evenreel.evaluation.matrices import as_table
 from evenreel.types import Corpus, ScoreBlocks, Scores
 
 RelevanceName = Literal["clip", "text", "classes", "classes-iou"]

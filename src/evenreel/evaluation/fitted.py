@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.dataframes import INDEX
+from evenreel.corpus.dataframes import INDEX
 from evenreel.errors import ScoresError
 from evenreel.evaluation.listed import WHAT_WAS_SCORED, ListedScores, make_listed
 from evenreel.evaluation.settings import Direction

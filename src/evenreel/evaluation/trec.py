@@ -21,8 +21,8 @@ from evenreel.arguments import as_path, check_scores, check_word
 from evenreel.arrays import SCORE_BYTES, slices
 from evenreel.corpus.relevance import Relevance, RelevantPairs
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.blocks import unmasked
 from evenreel.evaluation.listed import ListedScores, make_listed
+from evenreel.evaluation.matrices import unmasked
 from evenreel.evaluation.settings import Direction
 from evenreel.files import output_file
 from evenreel.types import Corpus, ScoreBlocks

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from evenreel.arrays import Column, slices
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.blocks import as_blocks, unmasked
+from evenreel.evaluation.blocks import as_blocks
+from evenreel.evaluation.matrices import unmasked
 from evenreel.evaluation.settings import Direction
 from evenreel.types import ScoreBlocks, Scores
 

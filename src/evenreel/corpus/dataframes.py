@@ -34,7 +34,7 @@ TableLike: TypeAlias = (
 by name, or a list of rows that are dictionaries."""
 
 
-class _Stream:
+class _ArrowStream:
     """A table's Arrow stream alone: of a DataFrame of pandas as such, polars leaves the index out."""
 
     def __init__(self, table: ArrowTable) -> None:
@@ -99,7 +99,7 @@ def _converted(given: object) -> pl.DataFrame | None:
     if is_dataframe(given):
         if not isinstance(given, ArrowTable):
             raise ValueError("its library is too old to hand it over by Arrow; pandas does so from 2.2 on")
-        return pl.DataFrame(_Stream(given))
+        return pl.DataFrame(_ArrowStream(given))
     if isinstance(given, Mapping) and given and all(map(_is_column, given.values())):
         return pl.DataFrame({str(name): column for name, column in given.items()})
     rows = isinstance(given, (list, tuple)) and given and all(isinstance(row, Mapping) for row in given)
