@@ -101,7 +101,9 @@ def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed])
     """
     for name, values in allowed.items():
         if not values.holds(given := getattr(settings, name)):
-            raise UsageError(f"The setting {name} of {owner} is {brief(given)}; it must be {values.words}.")
+            raise UsageError(
+                f"The setting {name} of {owner} is {' '.join(brief(given).split())}; it must be {values.words}."
+            )
 
 
 def check_heads(dimension: int, heads: int) -> None:

@@ -33,8 +33,8 @@ pandas or another `ArrowTable`, with a row a caption and a column a clip, or wit
 
 _WHAT = "The scores"
 _HOW = (
-    "give Scores(values, caption_ids, video_ids), the path of a file, or numbers as an array or a DataFrame, a caption a "
-    "row and a video a column"
+    "give Scores(values, caption_ids, video_ids), the path of a file, or numbers as an array or a DataFrame, a caption "
+    "a row and a video a column"
 )
 _MATRIX = "give an array of numbers with two axes"
 _ARRAYS = ("values", "caption_ids", "video_ids")

@@ -151,7 +151,7 @@ def _channel(corpus: Corpus) -> WordChannel:
     if not found:
         raise CorpusError(
             f"The clips of the corpus have no column {OVERLAY_OF!r} or {VOICEOVER_OF!r}, which names the clip whose "
-            "words each carries. Give the corpus of the clips with misleading words, as `evenreel corpus edit --edit "
+            "words each carries; give the corpus of the clips with misleading words, as `evenreel corpus edit --edit "
             "overlay` (or voiceover) and `evenreel planted scene_text --edit overlay` write it, or add the column to "
             "its table."
         )

@@ -83,12 +83,10 @@ def as_pixels(picture: Picture) -> Pixels:
     given: Any = picture
     if hasattr(given, "convert") and hasattr(given, "getbands"):  # an image of PIL
         given = given.convert("RGB")
-    if hasattr(given, "detach"):
-        given = given.detach().cpu()
     if not (hasattr(given, "__array__") or hasattr(given, "__array_interface__")) or isinstance(given, type):
         raise UsageError(f"image is {described(picture)}; {_HOW}.")
     try:
-        pixels = np.asarray(given)
+        pixels = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
     except (TypeError, ValueError, RuntimeError) as error:
         raise UsageError(f"image is {described(picture)}, which cannot be read as an array; {_HOW}.") from error
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
