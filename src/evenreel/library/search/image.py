@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from evenreel.arguments import described
 from evenreel.config import IMAGE_LIMITS, MediaLimits
 from evenreel.errors import MediaError, UsageError
+from evenreel.media.image_file import upright
 from evenreel.media.workers import Worker
 from evenreel.types import Pixels
 
@@ -81,8 +82,8 @@ def as_pixels(picture: Picture) -> Pixels:
     if isinstance(picture, bytes):
         return read_image(picture)
     given: Any = picture
-    if hasattr(given, "convert") and hasattr(given, "getbands"):  # an image of PIL
-        given = given.convert("RGB")
+    if hasattr(given, "getbands") and hasattr(given, "copy"):  # an image of PIL
+        return _of_pil(given)
     if not (hasattr(given, "__array__") or hasattr(given, "__array_interface__")) or isinstance(given, type):
         raise UsageError(f"image is {described(picture)}; {_HOW}.")
     try:
@@ -92,6 +93,13 @@ def as_pixels(picture: Picture) -> Pixels:
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
         raise UsageError(f"image is {described(pixels)}; {_HOW}.")
     return pixels
+
+
+def _of_pil(image: PIL.Image.Image) -> Pixels:
+    try:
+        return upright(image.copy())  # it is turned in place
+    except (OSError, ValueError, SyntaxError) as error:  # what Pillow raises for damage, which it finds late
+        raise UsageError(f"The picture cannot be read: it is damaged ({error}).") from error
 
 
 def _content(path: Path) -> tuple[str, bytes]:
