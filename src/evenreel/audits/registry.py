@@ -10,9 +10,10 @@ from evenreel.arguments import check_kind, one_or_more
 from evenreel.audits.edits.overlay import audit_overlay
 from evenreel.audits.edits.textual import audit_textual
 from evenreel.audits.edits.visual import audit_visual
+from evenreel.audits.given import as_inputs
 from evenreel.audits.hubness.audit import audit_hubness
 from evenreel.audits.length.audit import audit_length
-from evenreel.audits.settings import AuditInputs, AuditSettings, as_inputs
+from evenreel.audits.settings import AuditInputs, AuditSettings
 from evenreel.audits.source.audit import audit_source
 from evenreel.audits.source.confounds import audit_confounds
 from evenreel.audits.statistics.permuted import BOTH

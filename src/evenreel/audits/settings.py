@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from evenreel.arguments import check_named, check_settings_kind
-from evenreel.corpus.accepted import CorpusLike, as_corpus
-from evenreel.evaluation.accepted import ScoresLike, as_scores
+from evenreel.arguments import check_named
 from evenreel.evaluation.settings import RESAMPLING
 from evenreel.settings_checks import check_settings
 
 if TYPE_CHECKING:
     from evenreel.audits.length.tail import TailClasses
-    from evenreel.types import Corpus, ScoreBlocks
+    from evenreel.corpus.accepted import CorpusLike
+    from evenreel.evaluation.accepted import ScoresLike
+    from evenreel.types import ScoreBlocks
 
 
 @dataclass(frozen=True)
@@ -62,36 +62,12 @@ class AuditInputs:
 
     def __post_init__(self) -> None:
         if self.train is not None:
+            from evenreel.corpus.accepted import as_corpus  # settings are read for a --help, without tables
+
             object.__setattr__(self, "train", as_corpus(self.train, "train"))
-        check_named(self.edited, "edited", *_EDITED)
+        check_named(self.edited, "edited", *EDITED)
 
 
 NO_EDITS: Mapping[str, ScoreBlocks] = MappingProxyType({})
-_EDITED = ("scores by the names of their edits", "scores")
-
-
-def as_edited(edited: Mapping[str, ScoresLike], corpus: Corpus) -> dict[str, ScoreBlocks]:
-    """Convert what stands for scores after edits, by the names of the edits, to scores of a corpus.
-
-    Raises:
-        UsageError: they are no mapping, or one of them is nothing of `ScoresLike`.
-        ScoresError: one of them does not fit the corpus.
-    """
-    check_named(edited, "edited", *_EDITED)
-    return {name: as_scores(scores, corpus, f"edited[{name!r}]") for name, scores in edited.items()}
-
-
-def as_inputs(
-    scores: ScoresLike, corpus: CorpusLike, settings: AuditSettings | None
-) -> tuple[ScoreBlocks, Corpus, AuditSettings]:
-    """Convert what an audit was given to scores, their corpus and settings, the default ones where none are given.
-
-    Raises:
-        UsageError: the scores are nothing of `ScoresLike`, the corpus nothing of `CorpusLike`, or the settings are of
-            another kind.
-        CorpusError: the corpus breaks its rules, or cannot be read.
-        ScoresError: the scores do not fit the corpus, or cannot be read.
-    """
-    check_settings_kind(settings, AuditSettings)
-    corpus = as_corpus(corpus)
-    return as_scores(scores, corpus), corpus, settings or AuditSettings()
+EDITED = ("scores by the names of their edits", "scores")
+"""What `edited` is, and one of them, for messages."""

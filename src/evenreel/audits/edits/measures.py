@@ -15,7 +15,8 @@ import numpy as np
 from evenreel.arrays import Column, Indices
 from evenreel.audits.edits.exchanged import DEPTHS, lost_recall
 from evenreel.audits.edits.perturbed import AS_IS, CLIP_PLACINGS, Perturbed, Standings
-from evenreel.audits.settings import AuditSettings, as_edited, as_inputs
+from evenreel.audits.given import as_edited, as_inputs
+from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.inversion import inverted_interval
 from evenreel.audits.statistics.means import hits_interval, mean_interval
 from evenreel.corpus.accepted import CorpusLike

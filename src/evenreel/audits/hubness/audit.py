@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from evenreel.audits.given import as_inputs
 from evenreel.audits.hubness.captions import query_words, texts_of
 from evenreel.audits.hubness.figures import occurrence_bars, place_curves
 from evenreel.audits.hubness.measures import HubnessMeasures, measure_hubness
 from evenreel.audits.hubness.tables import hubness_tables
 from evenreel.audits.hubness.words import hubness_method, hubness_notices, hubness_sentence
 from evenreel.audits.pairs import score_notices
-from evenreel.audits.settings import AuditSettings, as_inputs
+from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.report.result.record import AuditFigure, AuditResult

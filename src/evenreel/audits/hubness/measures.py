@@ -17,9 +17,10 @@ from scipy.special import stdtrit
 from scipy.stats import rankdata
 
 from evenreel.arrays import CACHED_BYTES, Column, Indices, row_bands
+from evenreel.audits.given import as_inputs
 from evenreel.audits.hubness.chance import Chance, EntryCounts, Figure
 from evenreel.audits.ordered_rows import OrderedRows, candidates
-from evenreel.audits.settings import AuditSettings, as_inputs
+from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError
 from evenreel.evaluation.accepted import ScoresLike

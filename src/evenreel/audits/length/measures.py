@@ -14,11 +14,12 @@ import numpy as np
 
 from evenreel.arguments import check_kind
 from evenreel.arrays import Column, Indices
+from evenreel.audits.given import as_inputs
 from evenreel.audits.length.data import LengthData, TrainTestClasses
 from evenreel.audits.length.first_clips import MAIN, FirstClipLengths, measure_first
 from evenreel.audits.length.rank_correlation import rank_correlation
 from evenreel.audits.length.tail import TailClasses, tail_by_frequency
-from evenreel.audits.settings import AuditSettings, as_inputs
+from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.inversion import exchange_test, inverted_interval
 from evenreel.audits.statistics.permuted import BOTH, queries_part, widened
 from evenreel.corpus.accepted import CorpusLike, as_corpus

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from evenreel.arguments import check_kind
 from evenreel.arrays import Column, Flags
+from evenreel.audits.given import as_inputs
 from evenreel.audits.pairs import PairedScores, pair_scores
-from evenreel.audits.settings import AuditSettings, as_inputs
+from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.outward import (
     MOST_NAMES,
     PROPERTIES,

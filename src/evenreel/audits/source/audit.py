@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from evenreel.audits.given import as_inputs
 from evenreel.audits.pairs import paired_groups, score_notices
-from evenreel.audits.settings import AuditSettings, as_inputs
+from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.figures import exposure_bars, rank_gaps
 from evenreel.audits.source.gallery import EVERY_GROUP
 from evenreel.audits.source.paired import LocationMode, SourceMeasures, measure_source

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arguments import check_kind
+from evenreel.audits.given import as_inputs
 from evenreel.audits.pairs import PairedScores, pair_scores
-from evenreel.audits.settings import AuditSettings, as_inputs
+from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.ranks import Block, rank_captions, rank_videos
 from evenreel.audits.statistics.deltas import (
     DELTA_METRICS,

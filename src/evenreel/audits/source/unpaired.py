@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import CACHED_BYTES, Flags, row_bands
+from evenreel.audits.given import as_inputs
 from evenreel.audits.ordered_rows import OrderedRows
-from evenreel.audits.settings import AuditSettings, as_inputs
+from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.gallery import EVERY_GROUP, SourceGallery
 from evenreel.audits.statistics.inversion import exchange_test, inverted_interval, inverted_share
 from evenreel.audits.statistics.permuted import ClipProperty, queries_part, widened
