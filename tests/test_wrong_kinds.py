@@ -14,14 +14,24 @@ import pytest
 import torch
 
 import evenreel
-from evenreel import audits, corpus, evaluation
+from evenreel import audits, corpus, evaluation, features
 from evenreel.audits import AuditInputs, AuditSettings
+from evenreel.corpus.counterparts import counterparts
+from evenreel.debias.source.level import levelled, source_levels
 from evenreel.encoders import load_encoder
 from evenreel.errors import EvenreelError
 from evenreel.evaluation import EvaluationSettings
+from evenreel.evaluation.both_ways import means_of_directions
+from evenreel.evaluation.judgements import read_qrels
+from evenreel.evaluation.moments.compared import compare_moments
+from evenreel.evaluation.moments.measured import evaluate_moments
+from evenreel.evaluation.moments.predictions import MomentPredictions, load_predictions
+from evenreel.evaluation.moments.settings import parse_moment_metric
+from evenreel.evaluation.moments.truth import MomentTruth, moment_truth
 from evenreel.evaluation.rescoring import rescore
 from evenreel.evaluation.side_by_side import side_by_side
 from evenreel.evaluation.trec import write_run
+from evenreel.evaluation.two_stage import TwoStage
 from evenreel.library.search.image import as_pixels
 from evenreel.types import Scores
 from tests.each import of_each
@@ -35,6 +45,8 @@ CORPUS = corpus.make_corpus(
 )
 FEW = EvaluationSettings(resamples=20)
 FIGURES = evaluation.evaluate(SCORES, CORPUS, FEW)
+ENCODER = load_encoder("builtin")
+NO_TRUTH = MomentTruth((), (), (), np.zeros(0, np.int64), np.zeros(0), {})
 
 
 class Bare:
@@ -136,6 +148,22 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "measure_perturbed, settings": lambda one: audits.measure_perturbed(SCORES, CORPUS, {"a": SCORES}, one),
     "measure_overlay": lambda one: audits.measure_overlay(one, CORPUS, {"a": SCORES}, AuditSettings()),
     "read_tail_classes": audits.read_tail_classes,
+    "read_qrels": lambda one: read_qrels(one, CAPTIONS, CLIPS),
+    "read_qrels, caption_ids": lambda one: read_qrels("nowhere", one, CLIPS),
+    "load_predictions": load_predictions,
+    "moment_truth": moment_truth,
+    "evaluate_moments": lambda one: evaluate_moments(one, NO_TRUTH),
+    "evaluate_moments, truth": lambda one: evaluate_moments(MomentPredictions({}), one),
+    "compare_moments": compare_moments,
+    "parse_moment_metric": parse_moment_metric,
+    "TwoStage": lambda one: TwoStage(one, SCORES, 2),
+    "TwoStage, expensive": lambda one: TwoStage(SCORES, one, 2),
+    "means_of_directions": means_of_directions,
+    "source_levels": lambda one: source_levels(one, CORPUS, {}),
+    "source_levels, corpus": lambda one: source_levels(SCORES, one, {}),
+    "source_levels, sources": lambda one: source_levels(SCORES, CORPUS, one),
+    "levelled": lambda one: levelled(one, {}, {}),
+    "levelled, levels": lambda one: levelled(SCORES, one, {}),
     "load_corpus": evenreel.load_corpus,
     "as_corpus": corpus.as_corpus,
     "make_corpus": lambda one: corpus.make_corpus(one, CORPUS.captions),
@@ -143,6 +171,14 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "save_corpus": lambda one: corpus.save_corpus(one, "never"),
     "save_corpus, folder": lambda one: corpus.save_corpus(CORPUS, one),
     "select": corpus.select,
+    "counterparts": counterparts,
+    "compute_features": lambda one: features.compute_features(one, "never", ENCODER),
+    "find_clips": lambda one: features.find_clips(one, CORPUS),
+    "find_clips, corpus": lambda one: features.find_clips("nowhere", one),
+    "load_text_features": lambda one: features.load_text_features(one, CORPUS),
+    "read_manifest": features.read_manifest,
+    "store_features": lambda one: features.store_features(one, "never", features.StoredSettings("c3d", {})),
+    "store_features, settings": lambda one: features.store_features(CORPUS, "never", one),
     "split_corpus": lambda one: corpus.split_corpus(one, {"train": 1.0}, 0),
     "summarise": corpus.summarise,
     "own_clip": lambda one: corpus.own_clip(CORPUS, one, CLIPS),
@@ -168,6 +204,8 @@ FITS: dict[str, set[str]] = {
     "as_scores": {"scores"},
     "save_scores": {"scores"},
     "write_run": {"scores"},
+    "levelled": {"scores"},
+    "levelled, levels": {"a dict of nothing", "a dict of numbers", "a dict of dicts"},
     "compare, settings": {"None"},
     "side_by_side, settings": {"None"},
     "fuse, validation": {"None"},
