@@ -200,10 +200,10 @@ def test_audits_of_edits_and_training_take_any_kind() -> None:
 
 
 def test_what_was_assumed_is_a_notice() -> None:
-    assert any("No ids are named" in one for one in evaluate(VALUES, CORPUS, FEW).notices)
+    assert any("names no ids" in one for one in evaluate(VALUES, CORPUS, FEW).notices)
     assert any("turned" in one for one in evaluate(wide.T, CORPUS, FEW).notices)
     (found,) = evenreel.audit("hubness", VALUES, CORPUS)
-    assert any("No ids are named" in one for one in found.notices)
+    assert any("names no ids" in one for one in found.notices)
     gaps = pd.DataFrame(pairs[:-5], columns=["caption_id", "clip_id", "score"])
     assert any("list 87.5% of all pairs" in one for one in evaluate(gaps, CORPUS, FEW).notices)
     (found,) = evenreel.audit("hubness", gaps, CORPUS)

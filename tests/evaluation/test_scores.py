@@ -67,7 +67,7 @@ def test_npy_takes_the_order_of_the_corpus_and_says_so(corpus: Corpus, tmp_path:
     assert isinstance(found, Scores)
     assert isinstance(found.values, np.memmap)
     assert len(notices) == 1
-    assert "No ids are named" in notices[0]
+    assert "names no ids" in notices[0]
 
 
 def test_npz_goes_by_ids_in_any_order_and_either_way_round(corpus: Corpus, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 from evenreel.corpus.dataframes import TableLike, as_dataframe
 from evenreel.corpus.folder import load_corpus
-from evenreel.corpus.formats.plain_tables import from_captions
 from evenreel.corpus.tables import make_corpus
 from evenreel.types import Corpus
 
@@ -53,6 +52,8 @@ def as_corpus(given: CorpusLike, name: str = "corpus", notice: Callable[[str], o
         captions = tables["captions"]
     else:
         captions = as_dataframe(given, name, HOW_CORPUS)
+    from evenreel.corpus.formats.plain_tables import from_captions  # few corpora are a table
+
     read = from_captions({name: captions})
     for one in read.notices:
         (notice or (lambda sentence: _logger.warning("%s: %s", name, sentence)))(one.sentence)

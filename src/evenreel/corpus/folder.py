@@ -11,7 +11,6 @@ from pathlib import Path
 import polars as pl
 
 from evenreel.arguments import as_path, check_corpus
-from evenreel.corpus.formats.plain_tables import read_tables
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import CorpusError
 from evenreel.files import make_folder, sync_file, sync_folder
@@ -86,6 +85,8 @@ def load_corpus(folder: str | PathLike[str]) -> Corpus:
 
 
 def _of_table(path: Path) -> Corpus:
+    from evenreel.corpus.formats.plain_tables import read_tables  # few corpora are one
+
     read = read_tables([path])
     for one in read.notices:
         _logger.warning("%s: %s", path, one.sentence)

@@ -158,7 +158,7 @@ def in_order(where: str, values: NDArray[Any], corpus: Corpus, whole: Corpus, no
                 "video_ids)."
             )
         )
-    notice("No ids are named: rows and columns are taken for the corpus's captions and clips in their order.")
+    notice("The table names no ids: its rows and columns are taken for the corpus's captions and clips in their order.")
     return Scores(values, captions, clips)
 
 
