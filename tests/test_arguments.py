@@ -20,6 +20,7 @@ from evenreel.arguments import as_path, check_corpus, check_scores, one_or_more
 from evenreel.config import IndexSettings
 from evenreel.errors import EvenreelError, ScoresError, UsageError
 from evenreel.evaluation import EvaluationSettings, compare, evaluate, fuse
+from evenreel.evaluation.rescoring import rescore
 from evenreel.types import Corpus, Scores
 from tests.each import of_each
 
@@ -34,23 +35,21 @@ CORPUS = corpus.make_corpus(
 FIGURES = evaluate(SCORES, CORPUS)
 
 NO_SCORES: dict[str, Any] = {
-    "array": VALUES,
-    "path": Path("scores.npz"),
-    "name": "scores.npz",
-    "list": VALUES.tolist(),
     "nothing": None,
-    "frame": pl.DataFrame(VALUES),
-    "tuple": (VALUES, CAPTIONS, CLIPS),
+    "number": 3,
+    "set": {1.0},
     "corpus": CORPUS,
+    "function": len,
+    "class": Scores,
 }
 NO_CORPUS: dict[str, Any] = {
-    "path": Path("corpus"),
-    "name": "corpus",
-    "frame": CORPUS.clips,
     "tuple": (CORPUS.clips, CORPUS.captions),
+    "texts": ["a ball rolls", "a box falls"],
     "nothing": None,
     "scores": SCORES,
 }
+TABLES: dict[str, Any] = {"path": Path("corpus"), "name": "corpus", "frame": CORPUS.captions}
+"""What is taken for a corpus where scores are evaluated or audited, and not where a corpus is changed."""
 TAKE_SCORES: dict[str, Callable[[Any], object]] = {
     "evaluate": lambda scores: evaluate(scores, CORPUS),
     "fuse": lambda scores: fuse({"one": SCORES, "other": scores}),
@@ -59,18 +58,24 @@ TAKE_SCORES: dict[str, Callable[[Any], object]] = {
     "audit_length": lambda scores: audits.audit_length(scores, CORPUS),
     "audit_source": lambda scores: audits.audit_source(scores, CORPUS),
     "measure_hubness": lambda scores: audits.measure_hubness(scores, CORPUS),
+    "measure_perturbed": lambda scores: audits.measure_perturbed(SCORES, CORPUS, {"a": scores}, audits.AuditSettings()),
+    "rescore": lambda scores: rescore("csls", scores, "t2v"),
     "edited": lambda scores: audits.audit_visual(SCORES, CORPUS, edited={"background": scores}),
 }
-TAKE_CORPUS: dict[str, Callable[[Any], object]] = {
+ACCEPT_CORPUS: dict[str, Callable[[Any], object]] = {
     "evaluate": lambda given: evaluate(SCORES, given),
-    "load_scores": lambda given: evaluation.load_scores("scores.npz", given),
     "audit": lambda given: evenreel.audit("hubness", SCORES, given),
     "audit_hubness": lambda given: audits.audit_hubness(SCORES, given),
     "audit_source": lambda given: audits.audit_source(SCORES, given),
     "audit_textual": lambda given: audits.audit_textual(SCORES, given),
     "measure_hubness": lambda given: audits.measure_hubness(SCORES, given),
     "measure_length": lambda given: audits.measure_length(SCORES, given),
-    "train": lambda given: audits.audit_length(SCORES, CORPUS, train=given if given is not None else "corpus"),
+    "measure_perturbed": lambda given: audits.measure_perturbed(SCORES, given, {"a": SCORES}, audits.AuditSettings()),
+    "train": lambda given: audits.audit_length(SCORES, CORPUS, train=given if given is not None else 3),
+    "inputs": lambda given: audits.AuditInputs(train=given if given is not None else 3),
+}
+TAKE_CORPUS: dict[str, Callable[[Any], object]] = {
+    "load_scores": lambda given: evaluation.load_scores("scores.npz", given),
     "save_corpus": lambda given: corpus.save_corpus(given, "never_written"),
     "select": lambda given: corpus.select(given, split="test"),
     "split_corpus": lambda given: corpus.split_corpus(given, {"train": 0.5, "test": 0.5}, 0),
@@ -83,14 +88,20 @@ TAKE_CORPUS: dict[str, Callable[[Any], object]] = {
 
 @of_each(product(TAKE_SCORES, NO_SCORES))
 def test_what_is_no_scores_is_told_how_scores_are_made(call: str, given: str) -> None:
-    with pytest.raises(UsageError, match=r"give scores with their ids: Scores\(values, caption_ids, video_ids\)"):
+    with pytest.raises(UsageError, match=r"; give Scores\(values, caption_ids, video_ids\), the path of a file, or"):
         TAKE_SCORES[call](NO_SCORES[given])
 
 
-@of_each(product(TAKE_CORPUS, NO_CORPUS))
+@of_each(product(ACCEPT_CORPUS, NO_CORPUS))
+def test_what_no_corpus_is_made_of_is_told_what_one_is(call: str, given: str) -> None:
+    with pytest.raises(UsageError, match=r"give a Corpus, the path of one, or a table of captions with the columns"):
+        ACCEPT_CORPUS[call](NO_CORPUS[given])
+
+
+@of_each(product(TAKE_CORPUS, NO_CORPUS | TABLES))
 def test_what_is_no_corpus_is_told_how_a_corpus_is_had(call: str, given: str) -> None:
-    with pytest.raises(UsageError, match=r"give a corpus: load_corpus\(folder\) reads one"):
-        TAKE_CORPUS[call](NO_CORPUS[given])
+    with pytest.raises(UsageError, match=r"give a corpus: load_corpus\(path\) reads one"):
+        TAKE_CORPUS[call]((NO_CORPUS | TABLES)[given])
 
 
 def test_the_sentence_says_what_was_given() -> None:
@@ -230,7 +241,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
         lambda: evenreel.audit("hubness", SCORES, CORPUS, {}),
         "settings is a dict; give AuditSettings(...)",
     ),
-    "metrics that are numbers": (lambda: EvaluationSettings(metrics=(1,)), "1 is no metric"),
+    "metrics that are numbers": (lambda: EvaluationSettings(metrics=(1,)), "one of metrics is 1; give one"),
     "no metric": (lambda: EvaluationSettings(metrics=None), "metrics is None"),
     "no direction": (lambda: EvaluationSettings(directions=None), "directions is None"),
     "no metric at all": (lambda: evaluation.parse_metric(None), "None is no metric"),
@@ -286,12 +297,12 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
         "edited is a list; give scores by the names of their edits, {'name': scores}",
     ),
     "tables as dicts": (
-        lambda: corpus.make_corpus({"clip_id": ["a"]}, CORPUS.captions),
-        "clips is a dict; give a polars DataFrame, such as pl.DataFrame(clips)",
+        lambda: corpus.make_corpus({"clip_id": "a"}, CORPUS.captions),
+        "clips is a dict; give a table, such as a DataFrame of polars or pandas",
     ),
     "tables as paths": (
         lambda: corpus.make_corpus(CORPUS.clips, "b.csv"),
-        "captions is 'b.csv'; give a polars DataFrame",
+        "captions is 'b.csv'; give a table, such as a DataFrame of polars or pandas; load_corpus(path) reads files",
     ),
     "no path of a corpus": (lambda: evenreel.load_corpus(None), "folder is None; give a path"),
     "a table as a path": (lambda: evenreel.load_corpus(CORPUS.clips), "folder is a DataFrame; give a path"),

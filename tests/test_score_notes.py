@@ -17,11 +17,12 @@ from evenreel.arguments import check_scores
 from evenreel.corpus import make_corpus
 from evenreel.debias.source.level import levelled
 from evenreel.errors import UsageError
+from evenreel.evaluation import load_scores, save_scores
 from evenreel.evaluation.blocks import CaptionGroups, CheckedScores, GroupedScores, aligned
+from evenreel.evaluation.fitted import by_ids
 from evenreel.evaluation.fused import _System, fuse
 from evenreel.evaluation.parts import cut_to
 from evenreel.evaluation.rescoring import RESCORINGS, dense, rescore
-from evenreel.evaluation.scores import _by_ids, load_scores, save_scores
 from evenreel.evaluation.trec import write_run
 from evenreel.evaluation.two_stage import TwoStage
 from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
@@ -74,7 +75,7 @@ WRAPPERS: Mapping[str, Callable[[Scores], ScoreBlocks]] = {
     "LevelledScores": lambda one: levelled(one, {"made": 0.5}, dict.fromkeys(CLIPS[:3], "made")),
     "dense": lambda one: dense(CheckedScores(one)),
     "cut to a part": lambda one: cut_to(part_of(corpus()), one, corpus(), Path("s.npz"), lambda sentence: None),
-    "turned": lambda one: _by_ids(Path("s.npz"), turned(one), corpus(), lambda sentence: None),
+    "turned": lambda one: by_ids("s.npz", turned(one), corpus(), lambda sentence: None),
     **{
         word: lambda one, word=word, method=method: rescore(  # type: ignore[misc]
             word,

@@ -16,7 +16,10 @@ from typing import Any
 from evenreel.errors import UsageError
 
 _HOW_SCORES = "give scores with their ids: Scores(values, caption_ids, video_ids), or load_scores(path, corpus)"
-_HOW_CORPUS = "give a corpus: load_corpus(folder) reads one, make_corpus(clips, captions) makes one of two tables"
+_HOW_CORPUS = (
+    "give a corpus: load_corpus(path) reads one, make_corpus(clips, captions) makes one of two tables, and "
+    "as_corpus(table) of a table of captions with the columns clip_id and text"
+)
 
 
 def check_scores(given: object, name: str = "scores") -> None:
@@ -42,7 +45,7 @@ video_ids), or load_scores(path, corpus).
             "uses=(...) where that is more than captions and videos."
         )
     for part in ("caption_ids", "video_ids"):
-        _check_ids(getattr(given, part), f"{name}.{part}")
+        check_ids(getattr(given, part), f"{name}.{part}")
 
 
 def check_corpus(given: object, name: str = "corpus") -> None:
@@ -107,6 +110,21 @@ def check_named(given: object, name: str, what: str, one: str) -> None:
     check_kind(given, Mapping, name, f"give {what}, {{'name': {one}}}")
 
 
+def check_word(given: object, words: Collection[str], what: str) -> None:
+    """Refuse an argument that is none of some words.
+
+    Args:
+        given: the argument.
+        words: the words.
+        what: what they are, for the sentence, such as `direction`.
+
+    Raises:
+        UsageError: it is another word, or no text.
+    """
+    if not isinstance(given, str) or given not in words:
+        raise UsageError(f"{described(given)} is no {what}; there are: {', '.join(words)}.")
+
+
 def as_path(given: object, name: str) -> Path:
     """Return the path that an argument names.
 
@@ -135,7 +153,10 @@ def one_or_more(given: Any, name: str = "names", alone: type | tuple[type, ...] 
     if isinstance(given, alone):
         return (given,)
     check_kind(given, Iterable, name, "give one, or a list of them")
-    return tuple(given)
+    several = tuple(given)
+    for one in several:
+        check_kind(one, alone, f"one of {name}", "give one, or a list of them")
+    return several
 
 
 def described(given: object) -> str:
@@ -155,8 +176,12 @@ def described(given: object) -> str:
     return f"{'an' if kind[0] in 'AEIOUaeiou' else 'a'} {kind}"
 
 
-def _check_ids(ids: object, name: str) -> None:
-    """Hold ids to being an ordered row of text."""
+def check_ids(ids: object, name: str) -> None:
+    """Refuse ids that are no ordered row of text.
+
+    Raises:
+        UsageError: they are a single text, a set, or hold something else than text.
+    """
     flat = getattr(ids, "ndim", 1) == 1
     unordered = isinstance(ids, (str, bytes, Mapping, set, frozenset, GeneratorType))
     if not isinstance(ids, Collection) or unordered or not flat:

@@ -66,7 +66,7 @@ def whole(least: int, most: int = MOST) -> Allowed:
 
 def one_of(*names: str) -> Allowed:
     """Allow these words alone."""
-    return Allowed(" or ".join(names), lambda value: value in names)
+    return Allowed(" or ".join(names), lambda value: isinstance(value, str) and value in names)
 
 
 TRUE_OR_FALSE = Allowed("true or false", lambda value: isinstance(value, bool))
@@ -101,7 +101,9 @@ def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed])
     """
     for name, values in allowed.items():
         if not values.holds(given := getattr(settings, name)):
-            raise UsageError(f"The setting {name} of {owner} is {brief(given)}; it must be {values.words}.")
+            raise UsageError(
+                f"The setting {name} of {owner} is {' '.join(brief(given).split())}; it must be {values.words}."
+            )
 
 
 def check_heads(dimension: int, heads: int) -> None:

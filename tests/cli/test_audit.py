@@ -211,7 +211,7 @@ def test_a_notice_of_several_results_is_printed_once(place: Path) -> None:
     named = ("--scores", "unfair.npz", "--scores", "unfair.npy", "--corpus", place / "corpus", "--split", "test")
     printed = audit(place, "source", "hubness", *named, "--resamples", "50").output
     assert printed.count("names no ids") == 1
-    assert "unfair.npy: The file names no ids" in printed
+    assert "unfair.npy: The table names no ids" in printed
 
 
 def test_it_fails_where_no_audit_can_be_made(place: Path) -> None:

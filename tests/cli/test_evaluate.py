@@ -25,9 +25,8 @@ from evenreel.cli.evaluate.command import MeasureChoice
 from evenreel.cli.from_settings import documented
 from evenreel.corpus import make_corpus, save_corpus
 from evenreel.errors import CorpusError, EvenreelError, ScoresError, UsageError
-from evenreel.evaluation import DEFAULT_METRICS, parse_metrics
+from evenreel.evaluation import DEFAULT_METRICS, parse_metrics, save_scores
 from evenreel.evaluation.rescoring import RESCORINGS, RescoringSettings, rescore
-from evenreel.evaluation.scores import save_scores
 from evenreel.evaluation.trec import write_run
 from evenreel.types import ScoreNotes, Scores
 from tests.cli.test_library_commands import evenreel, here, printed_json
@@ -199,7 +198,7 @@ def test_what_makes_a_comparison_unfair_is_said_beside_it(place: Path, tmp_path:
 def test_a_short_run_serves_its_own_direction_unless_asked(place: Path) -> None:
     system = figures(place, "short.run", "-m", "R@1")["systems"][0]
     assert list(system["directions"]) == ["t2v"]
-    assert any("lists 10.0% of all pairs" in notice for notice in system["notices"])
+    assert any("list 10.0% of all pairs" in notice for notice in system["notices"])
     assert any("v2t is left out" in notice for notice in system["notices"])
     expected = 100 * np.mean(ranks(values(0, 1.0)) == 1)
     assert system["directions"]["t2v"]["summary"]["R@1"]["value"] == pytest.approx(expected)

@@ -118,7 +118,7 @@ def test_what_is_true_of_several_systems_is_said_once(place: Place, tmp_path: Pa
     done = place.study("ghost/t2", tmp_path / "out", *scores, "--resamples", "50", "--json")
     found = json.loads(done.stdout)
     (said,) = [one for one in found["notices"] if "names no ids" in one]
-    assert said.startswith("Both systems: The file names no ids: its rows and columns are taken")
+    assert said.startswith("Both systems: The table names no ids: its rows and columns are taken")
     kept = json.loads((tmp_path / "out" / "results.json").read_text())["provenance"]
     assert kept == found["provenance"]
     assert [one["what"] for one in kept["inputs"]] == ["corpus", "scores", "scores"]

@@ -73,7 +73,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 def test_files_that_are_none_are_refused_in_a_sentence(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(ScoresError, match=said):
         read_qrels(written(tmp_path / "a.qrels", text), CAPTIONS, VIDEOS)
-    with pytest.raises(ScoresError, match="cannot be read as judgements"):
+    with pytest.raises(ScoresError, match="There is no file"):
         read_qrels(tmp_path / "missing", CAPTIONS, VIDEOS)
 
 

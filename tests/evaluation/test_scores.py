@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from evenreel.corpus import make_corpus
 from evenreel.errors import OutputError, ScoresError, UsageError
+from evenreel.evaluation import load_scores, save_scores
 from evenreel.evaluation.bank import load_bank
 from evenreel.evaluation.listed import ListedScores
-from evenreel.evaluation.scores import load_scores, save_scores
 from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 from tests.bombs import archive, claiming, endless_zeros
 
@@ -184,7 +184,7 @@ def test_lists_with_gaps_score_minus_infinity_and_say_so(corpus: Corpus, tmp_pat
     found = load_scores(tmp_path / "s.parquet", corpus, notice=notices.append)
     expected = {pair: -np.inf if pair[0] == "c2" or pair[1] == "v1" else value for pair, value in EXPECTED.items()}
     assert by_id(found) == expected
-    assert "lists 50.0% of all pairs" in notices[0]
+    assert "list 50.0% of all pairs" in notices[0]
     assert "1 of 4 captions have no list" in notices[0]
     fewer = load_scores(tmp_path / "s.parquet", corpus, partial=True, notice=notices.append)
     assert list(fewer.caption_ids) == ["c0", "c1", "c3"]

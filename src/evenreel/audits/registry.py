@@ -10,16 +10,18 @@ from evenreel.arguments import check_kind, one_or_more
 from evenreel.audits.edits.overlay import audit_overlay
 from evenreel.audits.edits.textual import audit_textual
 from evenreel.audits.edits.visual import audit_visual
+from evenreel.audits.given import as_inputs
 from evenreel.audits.hubness.audit import audit_hubness
 from evenreel.audits.length.audit import audit_length
-from evenreel.audits.settings import AuditInputs, AuditSettings, checked_settings
+from evenreel.audits.settings import AuditInputs, AuditSettings
 from evenreel.audits.source.audit import audit_source
 from evenreel.audits.source.confounds import audit_confounds
 from evenreel.audits.statistics.permuted import BOTH
+from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError, UsageError
+from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.clusters import Clusters, clusters_of
 from evenreel.report.result.record import AuditResult
-from evenreel.types import Corpus, ScoreBlocks
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ OF_EDITS = tuple(name for name, one in AUDITS.items() if "edited" in one.takes)
 
 def audit(
     names: str | Sequence[str],
-    scores: ScoreBlocks,
-    corpus: Corpus,
+    scores: ScoresLike,
+    corpus: CorpusLike,
     settings: AuditSettings | None = None,
     inputs: AuditInputs | None = None,
     *,
@@ -89,7 +91,7 @@ def audit(
     'Too few clips to conclude: 1 real and 1 generated. What '
     """
     names = one_or_more(names)
-    settings = checked_settings(scores, corpus, settings)
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
     check_kind(inputs, (AuditInputs, NoneType), "inputs", "give AuditInputs(...), or None")
     if not names:
         raise UsageError(f"No audit is named; there are: {', '.join(AUDITS)}.")

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from evenreel.arguments import check_corpus, check_named, check_scores, check_settings_kind
+from evenreel.arguments import check_named
 from evenreel.evaluation.settings import RESAMPLING
 from evenreel.settings_checks import check_settings
 
 if TYPE_CHECKING:
     from evenreel.audits.length.tail import TailClasses
-    from evenreel.types import Corpus, ScoreBlocks
+    from evenreel.corpus.accepted import CorpusLike
+    from evenreel.evaluation.accepted import ScoresLike
+    from evenreel.types import ScoreBlocks
 
 
 @dataclass(frozen=True)
@@ -44,47 +46,28 @@ class AuditInputs:
     """Inputs that some audits need beside scores and their corpus; `evenreel.audits.AUDITS` names those of each.
 
     Attributes:
-        train: corpus that the system was trained on; None where it is not known.
+        train: corpus that the system was trained on, see `CorpusLike`; None where it is not known.
         tail: classes with few training clips, for the audit of lengths; None to find them by their frequency.
-        edited: for the audits `visual`, `textual` and `overlay`, scores of the same captions and clips after an edit of
-            the one or the other, by the name of the edit; the effect is of the first, and the edit `control` is the one
-            to compare with.
+        edited: for the audits `visual`, `textual` and `overlay`, scores (`ScoresLike`) of the same captions and clips
+            after an edit of the one or the other, by the name of the edit; the effect is of the first, and the edit
+            `control` is the one to compare with.
 
     Raises:
-        UsageError: `train` is no `Corpus`, or `edited` no scores by the names of their edits.
+        UsageError: `train` is nothing that a corpus is made of, or `edited` no scores by the names of their edits.
     """
 
-    train: Corpus | None = None
+    train: CorpusLike | None = None
     tail: TailClasses | None = None
-    edited: Mapping[str, ScoreBlocks] = field(default_factory=dict)
+    edited: Mapping[str, ScoresLike] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.train is not None:
-            check_corpus(self.train, "train")
-        check_edited(self.edited)
+            from evenreel.corpus.accepted import as_corpus  # settings are read for a --help, without tables
+
+            object.__setattr__(self, "train", as_corpus(self.train, "train"))
+        check_named(self.edited, "edited", *EDITED)
 
 
 NO_EDITS: Mapping[str, ScoreBlocks] = MappingProxyType({})
-
-
-def check_edited(edited: object) -> None:
-    """Check that scores after edits are a mapping from the names of the edits.
-
-    Raises:
-        UsageError: they are no mapping, or one of them is no `ScoreBlocks`.
-    """
-    check_named(edited, "edited", "scores by the names of their edits", "scores")
-    for name, scores in cast("Mapping[str, object]", edited).items():
-        check_scores(scores, f"edited[{name!r}]")
-
-
-def checked_settings(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None) -> AuditSettings:
-    """Check the kinds of an audit's arguments; return the default settings where none are given.
-
-    Raises:
-        UsageError: the scores are no `ScoreBlocks`, the corpus is no `Corpus`, or the settings are something else.
-    """
-    check_scores(scores)
-    check_corpus(corpus)
-    check_settings_kind(settings, AuditSettings)
-    return settings or AuditSettings()
+EDITED = ("scores by the names of their edits", "scores")
+"""What `edited` is, and one of them, for messages."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from os import PathLike, fspath
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from evenreel.arguments import check_kind
 from evenreel.checkpoint.architecture import build, module, without_training_only
 from evenreel.checkpoint.config_file import CONFIG, WEIGHTS, Config, read_config
 from evenreel.checkpoint.records import Pretrained
@@ -33,7 +35,7 @@ MOST_MORE_NUMBERS = 100_000_000
 """That a matcher may have for training alone, such as those of a decoder's words, beside twice its own."""
 
 
-def load_matcher(name: str | Path, *, device: str = "cpu", revision: str | None = None) -> Pretrained:
+def load_matcher(name: str | PathLike[str], *, device: str = "cpu", revision: str | None = None) -> Pretrained:
     """Load a matcher from a checkpoint, of which only safetensors and JSON are read.
 
     Args:
@@ -48,6 +50,7 @@ def load_matcher(name: str | Path, *, device: str = "cpu", revision: str | None 
         UsageError: the device cannot be used, or two revisions are named.
         CheckpointError: there is no such checkpoint, it is damaged, or it was written by a later version.
     """
+    check_kind(device, str, "device", "give its name, such as cpu or auto")
     folder = checkpoint_folder(name, revision)
     config = read_config(folder / CONFIG)
     weights = _weights(folder / WEIGHTS, config)
@@ -59,7 +62,7 @@ def load_matcher(name: str | Path, *, device: str = "cpu", revision: str | None 
     return Pretrained(matcher, config.spec, config.about)
 
 
-def checkpoint_folder(name: str | Path, revision: str | None = None) -> Path:
+def checkpoint_folder(name: str | PathLike[str], revision: str | None = None) -> Path:
     """Return the folder of a checkpoint; a checkpoint of the hub is downloaded first.
 
     Args:
@@ -70,7 +73,8 @@ def checkpoint_folder(name: str | Path, revision: str | None = None) -> Path:
         UsageError: two revisions are named.
         CheckpointError: there is no such checkpoint.
     """
-    folder = _locate(str(name), revision)
+    check_kind(name, (str, PathLike), "name", "give a folder, or a hub id")
+    folder = _locate(fspath(name), revision)
     if missing := _missing(folder):
         raise CheckpointError(f"{folder} is no checkpoint of a matcher: {' and '.join(missing)} missing.")
     return folder

@@ -1,3 +1,5 @@
+from .accepted import CorpusLike as CorpusLike, as_corpus as as_corpus
+from .dataframes import TableLike as TableLike
 from .folder import load_corpus as load_corpus, save_corpus as save_corpus
 from .formats.registry import FORMATS as FORMATS
 from .imported import Imported as Imported, Notice as Notice

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from evenreel.arguments import check_corpus
 from evenreel.corpus.tables import make_corpus, select
 from evenreel.errors import CorpusError
 from evenreel.types import CAMERA, Corpus
@@ -41,6 +42,7 @@ def counterparts(corpus: Corpus, group: str | None = None) -> pl.DataFrame:
     >>> counterparts(make_corpus(clips, captions)).rows()
     [('a', 'b', 'sora')]
     """
+    check_corpus(corpus)
     clips = corpus.clips
     real = clips.filter(~is_generated())["clip_id"]
     paired = clips.filter(is_generated() & pl.col("pair_id").is_in(real.implode()))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from hashlib import sha256
+from os import PathLike
 from pathlib import Path
 
 import polars as pl
@@ -17,9 +19,10 @@ from evenreel.types import Corpus
 
 CLIPS, CAPTIONS = "clips.parquet", "captions.parquet"
 _CLIPS_DIGEST = "evenreel.clips_sha256"
+_logger = logging.getLogger(__name__)
 
 
-def save_corpus(corpus: Corpus, folder: str | Path) -> None:
+def save_corpus(corpus: Corpus, folder: str | PathLike[str]) -> None:
     """Write a corpus to a folder, `clips.parquet` and `captions.parquet`, each whole or not at all.
 
     The captions carry the digest of their clips. If a crash replaces only the clips, `load_corpus` still finds the
@@ -46,14 +49,20 @@ def save_corpus(corpus: Corpus, folder: str | Path) -> None:
         raise CorpusError(f"The corpus cannot be written to {folder} ({error}).") from error
 
 
-def load_corpus(folder: str | Path) -> Corpus:
-    """Load a corpus from a folder: read its tables of clips and captions, and check them.
+def load_corpus(folder: str | PathLike[str]) -> Corpus:
+    """Load a corpus from a folder, or from a single table of captions; check its clips and captions.
+
+    Args:
+        folder: folder that `save_corpus` or `evenreel corpus import` wrote; or a csv, tsv, json, jsonl or parquet file
+            with a row a caption, see `evenreel.corpus.formats.plain_tables`, whose notices are logged.
 
     Raises:
         CorpusError: there is no corpus in the folder, it cannot be read, or it breaks a rule of `make_corpus`.
         UsageError: `folder` is no path.
     """
     folder = as_path(folder, "folder")
+    if folder.is_file():
+        return _of_table(folder)
     for name in (CLIPS, CAPTIONS):
         if not (folder / name).is_file() and not (name == CAPTIONS and _part(folder, name).is_file()):
             raise CorpusError(
@@ -73,6 +82,15 @@ def load_corpus(folder: str | Path) -> Corpus:
         return make_corpus(clips, captions)
     except CorpusError as error:
         raise CorpusError(f"The corpus in {folder} breaks its rules:", *error.args) from error
+
+
+def _of_table(path: Path) -> Corpus:
+    from evenreel.corpus.formats.plain_tables import read_tables  # few corpora are one
+
+    read = read_tables([path])
+    for one in read.notices:
+        _logger.warning("%s: %s", path, one.sentence)
+    return read.corpus
 
 
 def _captions_of_clips(folder: Path) -> Path | None:

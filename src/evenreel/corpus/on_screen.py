@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import polars as pl
 
-from evenreel.arguments import as_path
+from evenreel.arguments import as_path, check_kind
 from evenreel.corpus.imported import table
 from evenreel.errors import CorpusError
 from evenreel.files import replacing
@@ -47,6 +48,7 @@ def save_texts(texts: pl.DataFrame | None, folder: str | Path) -> None:
         CorpusError: the folder cannot be written.
     """
     folder = as_path(folder, "folder")
+    check_kind(texts, (pl.DataFrame, NoneType), "texts", "give what make_texts(rows) or load_texts(folder) returns")
     try:
         if texts is None:
             (folder / TEXTS).unlink(missing_ok=True)

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
-from evenreel.arguments import check_corpus
+from evenreel.arguments import check_corpus, check_ids
 from evenreel.errors import CorpusError, UsageError
 from evenreel.types import Corpus
 
@@ -127,11 +127,10 @@ def same_text(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[st
     Raises:
         CorpusError: an id is not in the corpus.
     """
-    check_corpus(corpus)
+    _clips_of(corpus, caption_ids)
     texts = corpus.captions.select("caption_id", "clip_id", pl.col("text").str.strip_chars())
     of_caption = dict(texts.select("caption_id", "text").iter_rows())
     of_clip = dict(texts.group_by("clip_id").agg("text").iter_rows())
-    _clips_of(corpus, caption_ids)
     return _pairs(
         [of_caption[one] for one in caption_ids], [of_clip.get(v, []) for v in _known_clips(corpus, video_ids)]
     )
@@ -234,6 +233,7 @@ def _rows(table: pl.DataFrame, key: str, ids: Sequence[str]) -> pl.DataFrame:
 
 
 def _ids(key: str, ids: Sequence[str]) -> pl.DataFrame:
+    check_ids(ids, f"{key}s")
     return pl.DataFrame({key: list(ids)}, schema={key: pl.String})
 
 

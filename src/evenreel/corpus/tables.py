@@ -8,6 +8,7 @@ from itertools import islice
 import polars as pl
 
 from evenreel.arguments import check_corpus, check_kind
+from evenreel.corpus.dataframes import TableLike, as_dataframe
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
 
@@ -46,10 +47,11 @@ CAPTION_COLUMNS: dict[str, pl.DataType] = {
 _SHOWN = 20
 
 
-def make_corpus(clips: pl.DataFrame, captions: pl.DataFrame) -> Corpus:
+def make_corpus(clips: TableLike, captions: TableLike) -> Corpus:
     """Make a corpus from a table of clips and a table of captions, and check both.
 
-    Standard columns that are missing are added, empty; columns of the caller's own are kept after them.
+    Standard columns that are missing are added, empty; columns of the caller's own are kept after them. Tables may be
+    of polars, pandas or any library that knows Arrow, columns by name, or lists of rows; see `TableLike`.
 
     Args:
         clips: one row a clip, at least `clip_id`.
@@ -57,7 +59,7 @@ def make_corpus(clips: pl.DataFrame, captions: pl.DataFrame) -> Corpus:
 
     Raises:
         CorpusError: a rule is broken; the message has a sentence for each of the first violations.
-        UsageError: a table is no polars DataFrame.
+        UsageError: a table is none, or cannot be read.
 
     >>> corpus = make_corpus(
     ...     pl.DataFrame({"clip_id": ["a", "b"]}),
@@ -66,15 +68,19 @@ def make_corpus(clips: pl.DataFrame, captions: pl.DataFrame) -> Corpus:
     >>> corpus.clips.columns[:3], corpus.captions.height
     (['clip_id', 'path', 'start_s'], 1)
     """
-    for name, table in (("clips", clips), ("captions", captions)):
-        check_kind(table, pl.DataFrame, name, f"give a polars DataFrame, such as pl.DataFrame({name})")
-    clips = _in_form(clips, CLIP_COLUMNS, ("clip_id",), "clips")
-    captions = _in_form(captions, CAPTION_COLUMNS, ("caption_id", "clip_id", "text"), "captions")
-    found = violations(clips, captions)
+    of_clips, of_captions = (
+        as_dataframe(
+            table, name, "give a table, such as a DataFrame of polars or pandas; load_corpus(path) reads files"
+        )
+        for name, table in (("clips", clips), ("captions", captions))
+    )
+    of_clips = _in_form(of_clips, CLIP_COLUMNS, ("clip_id",), "clips")
+    of_captions = _in_form(of_captions, CAPTION_COLUMNS, ("caption_id", "clip_id", "text"), "captions")
+    found = violations(of_clips, of_captions)
     if shown := list(islice(found, _SHOWN)):
         more = sum(1 for _ in found)
         raise CorpusError(*shown, *([f"... and {more:,} more."] if more else []))
-    return Corpus(clips, captions)
+    return Corpus(of_clips, of_captions)
 
 
 def select(corpus: Corpus, *, split: str | None = None, where: pl.Expr | None = None) -> Corpus:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from numbers import Integral
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from evenreel.arguments import check_kind, described
 from evenreel.encoders.checkpoint import missing_parts, open_checkpoint
 from evenreel.encoders.contexts import garbage_left
 from evenreel.encoders.onnx.folder import has_onnx, missing_onnx_parts, open_onnx_folder, read_record
@@ -24,7 +27,7 @@ Precision = Literal["float32", "bfloat16", "float16"]
 
 
 def load_encoder(
-    name: str,
+    name: str | PathLike[str],
     *,
     device: str = "auto",
     precision: str = "float32",
@@ -53,11 +56,14 @@ def load_encoder(
         UsageError: the call itself is wrong.
         EncoderError: the model cannot be had, read or trusted, or needs torch, which is not installed.
     """
-    if precision not in get_args(Precision):
-        raise UsageError(f"The precision {precision!r} is not one of {', '.join(get_args(Precision))}.")
+    check_kind(name, (str, PathLike), "name", "give builtin, a folder, or a hub id")
+    check_kind(device, str, "device", "give its name, such as auto or cpu")
+    if not isinstance(precision, str) or precision not in get_args(Precision):
+        raise UsageError(f"The precision {described(precision)} is not one of {', '.join(get_args(Precision))}.")
+    check_kind(batch_size, Integral, "batch_size", "give a whole number")
     if batch_size < 1:
         raise UsageError(f"The batch size is {batch_size}; it must be 1 or more.")
-    encoder_id, folder = locate(name, revision)
+    encoder_id, folder = locate(fspath(name), revision)
     given = (device, precision)
 
     def towers() -> TowerEncoder:

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from evenreel.arguments import check_scores, described
+from evenreel.arguments import check_scores
 from evenreel.corpus.relevance import ClassRelevance, Relevance, RelevantPairs
 from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.matrices import as_table, unmasked
 from evenreel.progress import Progress
 from evenreel.types import ScoreBlocks, ScoreNotes, Scores
 
@@ -54,7 +55,7 @@ class CheckedScores:
         Raises:
             ScoresError: the block has another shape, is not numeric, or holds NaN.
         """
-        values = _as_table(self._scores.block(captions, videos))
+        values = as_table(self._scores.block(captions, videos))
         wanted = (captions.stop - captions.start, videos.stop - videos.start)
         if values.shape != wanted:
             raise ScoresError(
@@ -87,50 +88,13 @@ def as_blocks(scores: ScoreBlocks) -> ScoreBlocks:
     check_scores(scores)
     if not isinstance(scores, Scores):
         return scores
-    table, size = _as_table(scores.values), (len(scores.caption_ids), len(scores.video_ids))
+    table, size = as_table(scores.values), (len(scores.caption_ids), len(scores.video_ids))
     if table.shape != size:
         raise ScoresError(
             f"The scores have the shape {table.shape}, but there are {size[0]} caption ids and {size[1]} video ids; it "
             "must be a caption a row and a video a column."
         )
     return replace(scores, values=table)
-
-
-def _as_table(values: Any) -> NDArray[Any]:
-    """Lists, frames and tensors as arrays; a tensor may be on any device, need gradients or have half precision."""
-    if values is None:
-        raise ScoresError("The table of scores is None; give an array of numbers with two axes.")
-    if hasattr(values, "toarray"):  # numpy makes one object of a sparse matrix
-        raise ScoresError(
-            f"The table of scores is {described(values)}, which leaves numbers out; give its .toarray(), in which 0 is "
-            "a score like any other."
-        )
-    try:
-        if hasattr(values, "detach"):
-            values = values.detach().cpu()
-            values = values.float() if "bfloat16" in str(values.dtype) else values  # numpy has no such numbers
-        return unmasked(values, "The scores")
-    except (ValueError, TypeError) as error:
-        raise ScoresError(f"The scores are no table of numbers ({error}); give an array with two axes.") from error
-
-
-def unmasked(values: Any, what: str) -> NDArray[Any]:
-    """Convert values to a plain array; masked values are refused, since a plain array would show what the mask hides.
-
-    Args:
-        values: an array, or what numpy makes one of.
-        what: name of the values, in the plural, for the message.
-
-    Raises:
-        ScoresError: a value is masked.
-    """
-    masked = int(np.ma.getmaskarray(values).sum()) if isinstance(values, np.ma.MaskedArray) else 0
-    if masked:
-        raise ScoresError(
-            f"{what} are a masked array with {masked:,} of {values.size:,} values masked, and a ranking has no place "
-            "for these; fill them, with .filled(-numpy.inf) for what is never to be found."
-        )
-    return np.asarray(values)
 
 
 def _rankable(values: NDArray[Any]) -> NDArray[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from evenreel.arguments import check_kind
 from evenreel.arrays import Column
 from evenreel.evaluation.intervals import GroupedMean, degree_interval
 from evenreel.evaluation.metrics import Metric
@@ -24,6 +25,7 @@ def means_of_directions(evaluation: Evaluation) -> dict[str, Interval]:
     Returns:
         Nothing for ranks and GeoR, whose mean has no meaning, and nothing at all for a single direction.
     """
+    check_kind(evaluation, Evaluation, "evaluation", "give what evaluate(scores, corpus) returns")
     if len(evaluation.directions) < 2:
         return {}
     results = list(evaluation.directions.values())

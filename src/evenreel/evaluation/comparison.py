@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -80,6 +80,20 @@ class Comparison:
         return asdict(self) | {"rows": [asdict(row) for row in self.rows]}
 
 
+_HOW = "give what evaluate(scores, corpus) returns"
+
+
+def check_evaluations(given: object, name: str) -> None:
+    """Refuse an argument that is no mapping from the names of systems to their evaluations; `name` is its own.
+
+    Raises:
+        UsageError: it is no mapping, or one of its values is no `Evaluation`.
+    """
+    check_named(given, name, "evaluations by the names of their systems", "evaluation")
+    for system, one in cast("Mapping[str, object]", given).items():
+        check_kind(one, Evaluation, f"{name}[{system!r}]", _HOW)
+
+
 def compare(
     baseline: Evaluation,
     others: Mapping[str, Evaluation],
@@ -101,9 +115,8 @@ def compare(
         ScoresError: the systems differ in queries, gallery or protocol.
         UsageError: an argument is of the wrong kind, there is nothing to compare, or `resamples` is 0.
     """
-    check_named(others, "others", "evaluations by the names of their systems", "evaluation")
-    for name, one in {"baseline": baseline, **{f"others[{name!r}]": one for name, one in others.items()}}.items():
-        check_kind(one, Evaluation, name, "give what evaluate(scores, corpus) returns")
+    check_kind(baseline, Evaluation, "baseline", _HOW)
+    check_evaluations(others, "others")
     check_settings_kind(settings, EvaluationSettings)
     check_progress(progress)
     settings = settings or EvaluationSettings()

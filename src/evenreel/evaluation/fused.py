@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import check_kind, check_named, check_scores
+from evenreel.arguments import check_kind, check_named, check_word
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.accepted import ScoresLike, as_scores
 from evenreel.evaluation.blocks import CheckedScores, aligned
 from evenreel.evaluation.settings import Direction
 from evenreel.evaluation.trec import query_bands
@@ -49,11 +50,11 @@ class Validation:
     """Scores of the systems to be fused on other captions, from which weights and scales are learned.
 
     Attributes:
-        systems: scores of each system, in the order of those that are fused.
+        systems: scores of each system with their ids, see `ScoresLike`, in the order of those that are fused.
         answers: which clips answer which captions; None where no weight is learned.
     """
 
-    systems: Sequence[ScoreBlocks]
+    systems: Sequence[ScoresLike]
     answers: RelevantPairs | None = None
 
 
@@ -124,7 +125,7 @@ class FusedVideoRanks(FusedScores):
 
 
 def fuse(
-    systems: Mapping[str, ScoreBlocks],
+    systems: Mapping[str, ScoresLike],
     way: Way = "standard",
     *,
     weights: Sequence[float] = (),
@@ -134,7 +135,8 @@ def fuse(
     """Fuse the scores of several systems into one; its notes say what all of them use.
 
     Args:
-        systems: two or more by name, with scores of the same captions and clips; the result has the order of the first.
+        systems: two or more by name, with scores of the same captions and clips, and with their ids, see `ScoresLike`;
+            the result has the order of the first.
         way: `standard`, sum of standardised scores; `sum`, of plain scores; `rank`, of reciprocal ranks.
         weights: weight of each system, at least 0, summing to 1; empty to learn them where a validation has answers,
             and else for equal ones.
@@ -148,13 +150,14 @@ def fuse(
         UsageError: there are fewer than two systems, the weights are wrong, or the validation has captions in common
             with what is fused, or nothing that is taken from it.
     """
-    _check_kinds(systems, weights, validation)
+    named = _with_ids(systems)
+    _check_kinds(weights, validation)
     weights = tuple(float(weight) for weight in weights)
-    _check(systems, way, weights, validation, direction)
+    _check(named, way, weights, validation, direction)
     from evenreel.debias.fusion import Fusion, learned_weights, standardisation, uniform_weights
 
-    given = _alike(systems, finite=way != "rank")
-    held_out = None if validation is None else _held_out(systems, given[0], validation)
+    given = _alike(named, finite=way != "rank")
+    held_out = None if validation is None else _held_out(named, given[0], validation)
     about = ScoreNotes.joined([one.about for one in given])
     about = about.using(*(use for one in held_out or () for use in one.about.uses))
     if way == "rank":
@@ -215,10 +218,12 @@ class _System:
         return values
 
 
-def _check_kinds(systems: Mapping[str, ScoreBlocks], weights: Sequence[float], validation: Validation | None) -> None:
+def _with_ids(systems: Mapping[str, ScoresLike]) -> dict[str, ScoreBlocks]:
     check_named(systems, "systems", "scores by the names of their systems", "scores")
-    for name, scores in systems.items():
-        check_scores(scores, f"systems[{name!r}]")
+    return {name: as_scores(scores, name=f"systems[{name!r}]") for name, scores in systems.items()}
+
+
+def _check_kinds(weights: Sequence[float], validation: Validation | None) -> None:
     remedy = "give a number for each system, or none"
     check_kind(weights, Collection, "weights", remedy)
     for weight in weights:
@@ -234,10 +239,8 @@ def _check(
     validation: Validation | None,
     direction: str,
 ) -> None:
-    if way not in get_args(Way):
-        raise UsageError(f"{way!r} is no way to fuse; there are: {', '.join(get_args(Way))}.")
-    if direction not in RANKS:
-        raise UsageError(f"{direction!r} is no direction; there are: {', '.join(RANKS)}.")
+    check_word(way, get_args(Way), "way to fuse")
+    check_word(direction, RANKS, "direction")
     if len(systems) < 2:
         raise UsageError(f"A fusion needs the scores of two systems or more; {len(systems)} is given.")
     if weights and len(weights) != len(systems):
@@ -283,7 +286,7 @@ def _alike(systems: Mapping[str, ScoreBlocks], *, finite: bool) -> list[_System]
 
 def _held_out(systems: Mapping[str, ScoreBlocks], given: ScoreBlocks, validation: Validation) -> list[_System]:
     names = [f"the validation scores of {name}" for name in systems]
-    held_out = _alike(dict(zip(names, validation.systems, strict=True)), finite=True)
+    held_out = _alike(_with_ids(dict(zip(names, validation.systems, strict=True))), finite=True)
     if common := sorted(set(given.caption_ids) & set(held_out[0].caption_ids)):
         raise UsageError(
             f"{len(common):,} captions are in the validation scores and among those to be ranked, {common[0]!r} for "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from evenreel.arguments import as_path, check_ids
 from evenreel.arrays import Column
 from evenreel.corpus.relevance import Relevance, RelevantPairs
 from evenreel.errors import ScoresError, UsageError
@@ -64,7 +66,7 @@ class Judgements:
         return np.asarray(self.degrees[captions][:, videos].toarray(), dtype=np.float64)
 
 
-def read_qrels(path: Path, caption_ids: Sequence[str], video_ids: Sequence[str]) -> Judgements:
+def read_qrels(path: str | PathLike[str], caption_ids: Sequence[str], video_ids: Sequence[str]) -> Judgements:
     """Read TREC judgements, also compressed as `.gz`, with captions as queries.
 
     A grade above 0 is relevant, by its share of the highest grade; 0 and below were judged and are not relevant.
@@ -81,6 +83,11 @@ def read_qrels(path: Path, caption_ids: Sequence[str], video_ids: Sequence[str])
         ScoresError: the file cannot be read, a line is none of judgements, a pair has two grades, or nothing relevant
             is among these captions and clips.
     """
+    path = as_path(path, "path")
+    for ids, name in ((caption_ids, "caption_ids"), (video_ids, "video_ids")):
+        check_ids(ids, name)
+    if not path.is_file():
+        raise ScoresError(f"There is no file {path}.")
     rows = _rows(path)
     captions, videos = ({one: place for place, one in enumerate(ids)} for ids in (caption_ids, video_ids))
     places = rows.with_columns(

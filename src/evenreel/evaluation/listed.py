@@ -36,6 +36,7 @@ class ListedScores:
         video_ids: ids of the V clips.
         queries: `t2v` where captions have lists, `v2t` where videos have.
         uses: what the scores use beside caption and video, see `evenreel.types.ScoreNotes`.
+        notices: sentences on what was left out, for the notes.
     """
 
     rows: NDArray[np.int64]
@@ -45,11 +46,13 @@ class ListedScores:
     video_ids: Sequence[str]
     queries: Direction = "t2v"
     uses: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
     @property
     def about(self) -> ScoreNotes:
         """Notes on what the lists use, and whether they list every pair."""
-        return ScoreNotes(self.uses, complete=len(self.values) == len(self.caption_ids) * len(self.video_ids))
+        complete = len(self.values) == len(self.caption_ids) * len(self.video_ids)
+        return ScoreNotes(self.uses, self.notices, complete=complete)
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """Return the scores (q, v) of some captions and videos, minus infinity for pairs that are not listed."""

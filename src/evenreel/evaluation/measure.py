@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import check_corpus, check_progress, check_settings_kind, described
-from evenreel.corpus.relevance import Relevance, class_relevance, own_clip, same_text
+from evenreel.arguments import check_progress, check_settings_kind
+from evenreel.corpus.accepted import CorpusLike, as_corpus
+from evenreel.corpus.relevance import Relevance
 from evenreel.corpus.tables import splits_of
-from evenreel.errors import ScoresError, UsageError
+from evenreel.errors import ScoresError
+from evenreel.evaluation.accepted import ScoresLike, as_scores
+from evenreel.evaluation.answers import DIAGONAL, RelevanceLike, on_diagonal, relevance_of
 from evenreel.evaluation.bands import Ranked, RankingPlan, rank_all
 from evenreel.evaluation.blocks import (
     CaptionGroups,
     CheckedScores,
-    GivenRelevance,
     GroupedScores,
     Search,
     group_relevance,
-    unmasked,
 )
 from evenreel.evaluation.by_column import check_columns, with_groups
 from evenreel.evaluation.clusters import Clusters, clusters_of
@@ -34,29 +34,18 @@ from evenreel.evaluation.results import DirectionResult, Evaluation
 from evenreel.evaluation.settings import Direction, EvaluationSettings
 from evenreel.evaluation.weighted import mean_of
 from evenreel.progress import Progress, part_of
-from evenreel.types import Corpus, ScoreBlocks
-
-RelevanceName = Literal["clip", "text", "classes", "classes-iou"]
-
-RELEVANCE: dict[RelevanceName, Callable[[Corpus, Sequence[str], Sequence[str]], Relevance]] = {
-    "clip": own_clip,
-    "text": same_text,
-    "classes": class_relevance,
-    "classes-iou": lambda corpus, captions, videos: class_relevance(corpus, captions, videos, "iou"),
-}
-"""What answers a caption: its own clip; every clip with a caption of the same text; degrees from verb and noun
-classes, verbs equal or by intersection over union."""
+from evenreel.types import Corpus
 
 FEWEST = 20
 """Over fewer clips, or videos, than this intervals cover less than they say (`benchmarks/coverage.py`)."""
 
 
 def evaluate(
-    scores: ScoreBlocks,
-    corpus: Corpus,
+    scores: ScoresLike,
+    corpus: CorpusLike | None = None,
     settings: EvaluationSettings | None = None,
     *,
-    relevance: RelevanceName | Relevance | NDArray[Any] = "clip",
+    relevance: RelevanceLike = "clip",
     progress: Progress | None = None,
 ) -> Evaluation:
     """Evaluate the scores of captions and videos: rank in both directions, and compute metrics with intervals.
@@ -65,11 +54,14 @@ def evaluate(
     from the calling thread.
 
     Args:
-        scores: scores of Q captions and V videos, `Scores` or any `ScoreBlocks`.
-        corpus: corpus of these captions and clips; select the split first.
+        scores: scores of Q captions and V videos: `Scores` or any `ScoreBlocks`, a path, an array, a tensor, a
+            DataFrame or a dictionary; see `ScoresLike`.
+        corpus: corpus of these captions and clips, of which the split is selected first; its path, or a table of
+            captions; see `CorpusLike`. None only where the relevance is `diagonal`.
         settings: metrics, protocols, ties, intervals; see `EvaluationSettings`.
-        relevance: a name of `RELEVANCE`, or degrees from 0 to 1, (Q, V) in the order of the scores' ids, as a table or
-            a `Relevance`.
+        relevance: a name of `RELEVANCE`, or degrees from 0 to 1, (Q, V) in the order of the scores' ids, as an array or
+            a `Relevance`, or as a DataFrame with these ids. `diagonal`, without a corpus: the caption of each row is of
+            the video in the column of the same number, and no video has another.
         progress: called repeatedly with the share that is done, 0 to 1.
 
     Returns:
@@ -80,7 +72,7 @@ def evaluate(
         ScoresError: the scores do not fit the corpus, hold NaN, or leave nothing to compute a metric from.
         CorpusError: the relevance needs classes, and the corpus has none.
         UsageError: an argument is of the wrong kind; the relevance is not known, has another shape, or degrees outside
-            0 to 1.
+            0 to 1; there is no corpus, and the relevance is another than `diagonal`.
 
     >>> import polars as pl
     >>> from evenreel.corpus import make_corpus
@@ -92,19 +84,28 @@ def evaluate(
     >>> found = evaluate(Scores(np.array([[0.9, 0.1], [0.5, 0.5]]), ["0", "1"], ["a", "b"]), corpus)
     >>> found.directions["t2v"].per_query["R@1"].tolist()  # the tie is right half of the time
     [100.0, 50.0]
+    >>> evaluate([[0.9, 0.1], [0.5, 0.5]], relevance="diagonal").directions["t2v"].summary["R@1"].value
+    75.0
     """
-    check_corpus(corpus)
     check_settings_kind(settings, EvaluationSettings)
     check_progress(progress)
     settings = settings or EvaluationSettings()
+    notices: list[str] = []
+    if corpus is None or (isinstance(relevance, str) and relevance == DIAGONAL):
+        scores, corpus = on_diagonal(scores, corpus, relevance)
+        what, relevance = DIAGONAL, "clip"
+    else:
+        corpus = as_corpus(corpus, notice=notices.append)
+        scores = as_scores(scores, corpus, partial=settings.partial, notice=notices.append)
+        what = relevance if isinstance(relevance, str) else "given"
     checked = CheckedScores(scores)
-    notices = _misfits(checked, corpus, settings)
+    notices += _misfits(checked, corpus, settings)
     check_columns(corpus, settings.by)
     clusters = clusters_of(corpus, settings.cluster)
     notices += [clusters.notice] if clusters.chosen and clusters.notice and settings.resamples else []
     clip_of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
     clips = [clip_of[caption] for caption in checked.caption_ids]
-    case = _Case(checked, _relevance_of(relevance, corpus, checked), clips, clusters, settings)
+    case = _Case(checked, relevance_of(relevance, corpus, checked), clips, clusters, settings)
     check_judged(case.relevance, settings)
     directions: dict[Direction, DirectionResult] = {}
     for number, direction in enumerate(settings.directions):
@@ -119,7 +120,7 @@ def evaluate(
         directions,
         settings.metrics,
         settings.ties,
-        relevance if isinstance(relevance, str) else "given",
+        what,
         settings.confidence,
         scores.about.uses,
         tuple(notices),
@@ -278,29 +279,6 @@ def infinite_scores(scores: CheckedScores) -> list[str]:
         f"The score of caption {caption!r} and video {video!r} is plus infinity, and others may be: they tie ahead of "
         "all finite ones, in whatever order. Half precision overflows to it; check what calculates the scores."
     ]
-
-
-def _relevance_of(
-    relevance: RelevanceName | Relevance | NDArray[Any], corpus: Corpus, scores: CheckedScores
-) -> Relevance:
-    if isinstance(relevance, str):
-        if relevance not in RELEVANCE:
-            raise UsageError(f"{relevance!r} is no kind of relevance; there are: {', '.join(RELEVANCE)}.")
-        return RELEVANCE[relevance](corpus, scores.caption_ids, scores.video_ids)
-    if relevance is None or isinstance(relevance, (bool, int, float)):
-        raise UsageError(
-            f"relevance is {described(relevance)}; give one of {', '.join(RELEVANCE)}, or degrees from 0 to 1, a "
-            "caption a row and a video a column."
-        )
-    degrees = (
-        cast("Relevance", relevance)
-        if hasattr(relevance, "block")
-        else GivenRelevance(unmasked(relevance, "The degrees of relevance"))
-    )
-    size = (len(scores.caption_ids), len(scores.video_ids))
-    if degrees.shape != size:
-        raise UsageError(f"The relevance has the shape {degrees.shape}; it must be that of the scores, {size}.")
-    return degrees
 
 
 def _misfits(scores: CheckedScores, corpus: Corpus, settings: EvaluationSettings) -> list[str]:

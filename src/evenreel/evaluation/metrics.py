@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from evenreel.arguments import one_or_more
+from evenreel.arguments import described, one_or_more
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -158,14 +158,15 @@ def parse_metric(word: str) -> Metric:
     >>> str(parse_metric("RBP@10")), str(parse_metric("nDCG(dcg='exp-log2')"))
     ('RBP(p=0.8)@10', "nDCG(dcg='exp-log2')")
     """
-    if word in _PLAIN:
+    if isinstance(word, str) and word in _PLAIN:
         return Metric(word)
-    match = _WORD.fullmatch(str(word))
+    match = _WORD.fullmatch(word) if isinstance(word, str) else None
     if match and (metric := _cut_metric(*match.groups())):
         return metric
     raise UsageError(
-        f"{word!r} is no metric; there are R@k, P@k, unjudged@k, nDCG@k, RBP(p=0.8)@k, ERR@k, nDCG(dcg='exp-log2')@k "
-        f"for any whole k from 1, the last four without a k as well, nDCG@R, {', '.join(_PLAIN)}."
+        f"{described(word)} is no metric; there are R@k, P@k, unjudged@k, nDCG@k, RBP(p=0.8)@k, ERR@k, "
+        "nDCG(dcg='exp-log2')@k for any whole k from 1, the last four without a k as well, nDCG@R, "
+        f"{', '.join(_PLAIN)}."
     )
 
 

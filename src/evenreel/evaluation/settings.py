@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from evenreel.arguments import one_or_more
+from evenreel.arguments import check_word, one_or_more
 from evenreel.errors import UsageError
 from evenreel.evaluation.metrics import DEFAULT_METRICS, UNJUDGED, Metric, parse_metrics
 from evenreel.settings_checks import (
@@ -90,8 +90,7 @@ class EvaluationSettings:
             (self.ties, Ties, "rule for ties"),
             *((direction, Direction, "direction") for direction in self.directions),
         ):
-            if value not in get_args(known):
-                raise UsageError(f"{value!r} is no {what}; there are: {', '.join(get_args(known))}.")
+            check_word(value, get_args(known), what)
         if not self.metrics or not self.directions:
             raise UsageError("Nothing is asked for; name at least one metric and one direction.")
         object.__setattr__(self, "metrics", parse_metrics(self.metrics))

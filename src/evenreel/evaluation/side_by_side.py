@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evenreel.arguments import check_progress, check_settings_kind
+from evenreel.errors import UsageError
 from evenreel.evaluation.both_ways import MEAN, means_of_directions
-from evenreel.evaluation.comparison import compare
+from evenreel.evaluation.comparison import check_evaluations, compare
 from evenreel.evaluation.metrics import Metric, parse_metric
 from evenreel.evaluation.results import Evaluation, Interval
 from evenreel.evaluation.settings import EvaluationSettings
@@ -89,7 +91,13 @@ def side_by_side(
 
     Raises:
         ScoresError: the systems differ in queries, gallery or protocol.
+        UsageError: an argument is of the wrong kind, or there is no system.
     """
+    check_evaluations(evaluations, "evaluations")
+    check_settings_kind(settings, EvaluationSettings)
+    check_progress(progress)
+    if not evaluations:
+        raise UsageError("No system is given; give one evaluation at least.")
     settings = settings or EvaluationSettings()
     first = next(iter(evaluations.values()))
     asked = [(direction, str(metric)) for direction in first.directions for metric in first.metrics]

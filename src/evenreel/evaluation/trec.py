@@ -9,18 +9,20 @@ import gzip
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenreel.arguments import as_path, check_scores, check_word
 from evenreel.arrays import SCORE_BYTES, slices
 from evenreel.corpus.relevance import Relevance, RelevantPairs
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.blocks import unmasked
 from evenreel.evaluation.listed import ListedScores, make_listed
+from evenreel.evaluation.matrices import unmasked
 from evenreel.evaluation.settings import Direction
 from evenreel.files import output_file
 from evenreel.types import Corpus, ScoreBlocks
@@ -89,7 +91,9 @@ def read_run(path: Path, corpus: Corpus, *, partial: bool = False, queries: Dire
     return replace(found, uses=_uses_of(listing["tag"].unique(maintain_order=True)))
 
 
-def write_run(scores: ScoreBlocks, path: Path, *, depth: int = 1000, direction: Direction = "t2v") -> None:
+def write_run(
+    scores: ScoreBlocks, path: str | PathLike[str], *, depth: int = 1000, direction: Direction = "t2v"
+) -> None:
     """Write the best items of each query as a TREC run, compressed where the name ends in `.gz`.
 
     Equal scores are written in the order of the gallery, but readers break ties by rules of their own. A score of minus
@@ -106,6 +110,9 @@ def write_run(scores: ScoreBlocks, path: Path, *, depth: int = 1000, direction: 
         OutputError: the file cannot be written.
         UsageError: an id has spaces in it, which a run cannot hold, or the depth is not positive.
     """
+    check_scores(scores)
+    path = as_path(path, "path")
+    check_word(direction, get_args(Direction), "direction")
     if depth < 1:
         raise UsageError(f"The depth is {depth}; a run lists at least 1 item a query.")
     queries, gallery = _sides(scores.caption_ids, scores.video_ids, direction)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arguments import check_scores
 from evenreel.errors import UsageError
 from evenreel.evaluation.blocks import CheckedScores, aligned
 from evenreel.types import ScoreBlocks, ScoreNotes
@@ -43,6 +44,8 @@ class TwoStage:
     """
 
     def __init__(self, cheap: ScoreBlocks, expensive: ScoreBlocks, depth: int | None, seed: int = 0) -> None:
+        check_scores(cheap, "cheap")
+        check_scores(expensive, "expensive")
         if depth is not None and depth < 1:
             raise UsageError(f"The depth of a shortlist is {depth}; it must be 1 or more.")
         self.caption_ids: Sequence[str] = expensive.caption_ids

@@ -27,6 +27,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenreel.arguments import as_path, check_corpus, check_settings_kind
 from evenreel.errors import EncoderError, FeaturesError, LibraryError, MediaError
 from evenreel.features.clip_reader import READER, ClipReader, ClipSource, ReaderSettings, WantedStages
 from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clip_key, clips_of
@@ -39,14 +40,7 @@ from evenreel.features.pool import ReaderPool
 from evenreel.features.progress import TRANSIENT, NoProgress, SetAside, StagedProgress
 from evenreel.features.settings import FeatureReport, FeatureSettings, Words, precision_of
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, write_shard
-from evenreel.features.texts import (
-    BLOCK_TEXTS,
-    DamagedTextsError,
-    block_files,
-    encode_block,
-    read_block,
-    write_block,
-)
+from evenreel.features.texts import BLOCK_TEXTS, DamagedTextsError, block_files, encode_block, read_block, write_block
 from evenreel.features.windows import with_windows
 from evenreel.media import parse_rule
 from evenreel.media.content import FileStamp
@@ -83,7 +77,9 @@ def compute_features(
         EncoderError: a feature of a caption is not finite.
         UsageError: the sampling rule cannot be parsed.
     """
-    folder, settings = Path(folder), settings or FeatureSettings()
+    check_corpus(corpus)
+    check_settings_kind(settings, FeatureSettings)
+    folder, settings = as_path(folder, "folder"), settings or FeatureSettings()
     shipped = None if words is None else CorpusWords(words)
     settings = replace(settings, rule=str(parse_rule(settings.rule)))
     with writer_lock(folder, FeaturesError, "name another --out"):

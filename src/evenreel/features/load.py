@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arguments import as_path, check_corpus
 from evenreel.errors import FeaturesError, MediaError
 from evenreel.features.clips import NO_PATH, CorpusClip, clip_key, clips_of
 from evenreel.features.folder import RECOMPUTE, Ledger, clip_shard
@@ -84,7 +85,8 @@ def find_clips(
         FeaturesError: the folder holds no such features.
         UsageError: `rule` cannot be parsed.
     """
-    folder = Path(folder)
+    folder = as_path(folder, "folder")
+    check_corpus(corpus)
     manifest = read_manifest(folder)
     made = _asked_for(folder, manifest, rule, words)
     if windows and made.windows is None:
@@ -106,7 +108,8 @@ def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
     Raises:
         FeaturesError: a caption has no features, or a file is damaged.
     """
-    folder = Path(folder)
+    folder = as_path(folder, "folder")
+    check_corpus(corpus)
     manifest = read_manifest(folder)
     if manifest.streams:
         return unread_captions(corpus)

@@ -8,9 +8,11 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from evenreel.arguments import as_path
 from evenreel.documents import parse_json
 from evenreel.errors import FeaturesError
 from evenreel.features.folder import CLIPS, store
@@ -130,12 +132,13 @@ class Manifest:
         return replace(self, sets=(*(one for one in there.sets if one != old), new))
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: str | PathLike[str]) -> Manifest:
     """Read the manifest of a folder of features.
 
     Raises:
         FeaturesError: the folder holds none, or it was written by a later version.
     """
+    folder = as_path(folder, "folder")
     path = folder / MANIFEST
     try:
         fields = parse_json(path.read_text(encoding="utf-8"))
@@ -195,11 +198,12 @@ def put_manifest(folder: Path, manifest: Manifest) -> None:
     store(folder / MANIFEST, (json.dumps({"format": FORMAT} | asdict(manifest), indent=2) + "\n").encode())
 
 
-def feature_folder(corpus_folder: Path, encoder: Encoder) -> Path:
+def feature_folder(corpus_folder: str | PathLike[str], encoder: Encoder) -> Path:
     """Return the usual folder of a corpus's features: `CORPUS/features/NAME-HASH`, then a lower precision."""
     name = encoder.encoder_id.partition("@")[0].replace("\\", "/").rstrip("/").rpartition("/")[2]
     lower = "" if precision_of(encoder) == FLOAT32 else f"-{precision_of(encoder)}"
-    return corpus_folder / "features" / f"{re.sub(r'[^0-9A-Za-z._-]', '_', name)}-{encoder.weights_hash[:8]}{lower}"
+    features = as_path(corpus_folder, "corpus_folder") / "features"
+    return features / f"{re.sub(r'[^0-9A-Za-z._-]', '_', name)}-{encoder.weights_hash[:8]}{lower}"
 
 
 def _owner(folder: Path) -> tuple[str, str] | None:

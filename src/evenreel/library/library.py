@@ -13,9 +13,9 @@ from evenreel.config import RERANK_DEPTH
 from evenreel.errors import OtherModelError, UsageError
 from evenreel.library.asking.asked import (
     Question,
+    as_question,
     filtered_by_people,
     queries_of,
-    read_question,
     search_by_marks,
     search_in_order,
     search_without,
@@ -30,7 +30,7 @@ from evenreel.library.reading import LibraryContents
 from evenreel.library.search.ahead import scanned_ahead
 from evenreel.library.search.filters import below
 from evenreel.library.search.hits import SearchResult
-from evenreel.library.search.image import read_image
+from evenreel.library.search.image import Picture, as_pixels
 from evenreel.library.search.query import MOST_CLIPS, ClipMoment, Query, picture_vector, unit
 from evenreel.library.search.searcher import Answer, Searcher
 from evenreel.library.search.together import OtherModels
@@ -135,7 +135,7 @@ class Library(LibraryContents):
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
-        asked = read_question(text) if isinstance(text, str) else text
+        asked = as_question(text)
         asked, where, names = filtered_by_people(self.path, asked, where)
         if names and asked == "":
             Query(text="-", k=k)  # refuses a wrong number
@@ -192,20 +192,20 @@ class Library(LibraryContents):
 
     def search_image(
         self,
-        image: Path | bytes,
+        image: Picture,
         k: int = 10,
         where: str | None = None,
         *,
         neutral_source: bool = False,
         words: str | None = None,
     ) -> SearchResult:
-        """Search for clips with a frame like a picture, given as a file or as the bytes of one; see `search_pixels`.
+        """Search for clips with a frame like a picture: a file, its bytes, a PIL image or pixels; see `search_pixels`.
 
         Raises:
             UsageError: the picture cannot be read, the library has no vision, or the search cannot be neutral.
             EncoderError: the model of the library cannot be loaded.
         """
-        return self.search_pixels(read_image(image), k, where, neutral_source=neutral_source, words=words)
+        return self.search_pixels(as_pixels(image), k, where, neutral_source=neutral_source, words=words)
 
     def search_pixels(
         self,
@@ -225,7 +225,8 @@ class Library(LibraryContents):
         self._filter(where)
         if self._encoder is None:
             raise UsageError("The library has no vision, so a picture cannot be searched for.")
-        vector, shown = picture_vector(self._encoder, pixels), None if words else pixels
+        vector = picture_vector(self._encoder, as_pixels(pixels))
+        shown = None if words else pixels
         if words:
             vector = picture_with_words(unit(vector), words_vector(self._encoder, words))
         query = Query(image=vector, k=k, where=where, neutral_source=neutral_source, shown=shown)

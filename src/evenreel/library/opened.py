@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 
 from evenreel.arguments import as_path
@@ -13,12 +14,12 @@ from evenreel.types import Encoder
 
 
 def open_library(
-    path: str | Path,
+    path: str | PathLike[str],
     *,
     encoder: Encoder | None = None,
     device: str = "auto",
     vision: bool = True,
-    cache: str | Path | None = None,
+    cache: str | PathLike[str] | None = None,
 ) -> Library:
     """Open a library for searching, see `Library`, or the current snapshot of a published one.
 
@@ -35,5 +36,5 @@ def open_library(
     """
     given = path if isinstance(path, str) else as_path(path, "path")
     if is_published(given):
-        given = local_folder(given, SnapshotCache(Path(cache)) if cache is not None else None)
+        given = local_folder(given, SnapshotCache(as_path(cache, "cache")) if cache is not None else None)
     return Library(Path(given), encoder=encoder, device=device, vision=vision)

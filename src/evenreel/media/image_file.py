@@ -55,7 +55,7 @@ class ImageReader:
                 with Image.open(BytesIO(content), formats=FORMATS) as image:
                     self._check_size(*image.size)
                     _check_scans(content)
-                    return _upright(image)
+                    return upright(image)
         except UnidentifiedImageError as error:
             known = ", ".join(FORMATS)
             raise MediaError("not_media", f"it is in no format that can be read; these can be: {known}") from error
@@ -76,7 +76,8 @@ class ImageReader:
         )
 
 
-def _upright(image: Image) -> Pixels:
+def upright(image: Image) -> Pixels:
+    """Return an image of PIL as RGB (H, W, 3), turned as its EXIF says, with white behind what is transparent."""
     from PIL import Image, ImageOps
 
     ImageOps.exif_transpose(image, in_place=True)

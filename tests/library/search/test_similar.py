@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -18,7 +21,7 @@ from evenreel.config import MediaLimits
 from evenreel.encoders import loading
 from evenreel.errors import MediaError, NotFoundError, UsageError
 from evenreel.library import Library
-from evenreel.library.search.image import MAX_BYTES, read_image
+from evenreel.library.search.image import MAX_BYTES, as_pixels, read_image
 from evenreel.media.image_file import ImageReader
 from evenreel.types import FloatArray, Pixels
 from tests.library.fakes import WordsEncoder, encode, on_disk, paths
@@ -129,6 +132,64 @@ def test_a_picture_is_given_as_a_file_as_bytes_or_as_pixels(place: Path, tmp_pat
         assert library.search_image(tmp_path / "still.png", k=2) == as_bytes
         assert library.search_pixels(read_image(png()), k=2) == as_bytes
         assert {hit.clip_id for hit in as_bytes.hits} == {"tram", "tram again"}
+
+
+def test_a_picture_of_any_kind_is_the_same_pixels(tmp_path: Path) -> None:
+    (tmp_path / "still.png").write_bytes(png())
+    pixels = np.random.default_rng(0).integers(0, 255, (8, 6, 3), np.uint8)
+    see_through = Image.fromarray(np.dstack([pixels, np.full((8, 6), 255, np.uint8)]))
+    for given_as in (
+        png(),
+        tmp_path / "still.png",
+        str(tmp_path / "still.png"),
+        Image.open(tmp_path / "still.png"),
+        see_through,
+        pixels,
+        torch.tensor(pixels),
+    ):
+        assert np.array_equal(as_pixels(given_as), pixels)
+
+
+def test_an_image_of_pil_is_turned_as_the_file_would_be_and_not_changed(tmp_path: Path) -> None:
+    turned = Image.Exif()
+    turned[0x0112] = 6  # to be turned by a quarter
+    Image.fromarray(np.arange(72, dtype=np.uint8).reshape(4, 6, 3)).save(tmp_path / "turned.png", exif=turned)
+    with Image.open(tmp_path / "turned.png") as image:
+        assert np.array_equal(as_pixels(image), read_image(tmp_path / "turned.png"))
+        assert as_pixels(image).shape == (6, 4, 3)
+        assert image.size == (6, 4)
+
+
+@pytest.mark.parametrize(
+    ("picture", "words"),
+    [
+        (np.zeros((8, 6, 3)), "image is an array of float64 with the shape (8, 6, 3); give the path of a file"),
+        (np.zeros((3, 8, 6), np.uint8), "image is an array of uint8 with the shape (3, 8, 6); give the path"),
+        (np.zeros((8, 6), np.uint8), "image is an array of uint8 with the shape (8, 6); give"),
+        (None, "image is None; give the path of a file, its bytes, an image of PIL, or RGB pixels (H, W, 3) of uint8."),
+        ([[0, 1]], "image is a list; give the path of a file"),
+    ],
+    ids=["numbers", "channels first", "grey", "nothing", "list"],
+)
+def test_what_is_no_picture_is_told_what_one_is(picture: Any, words: str, place: Path) -> None:
+    with evenreel.open_library(place, encoder=SeesOneThing()) as library:
+        for search in (library.search_image, library.search_pixels):
+            with pytest.raises(UsageError, match=re.escape(words)):
+                search(picture)
+
+
+def test_an_image_of_pil_that_is_cut_short_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cut.png").write_bytes(png((80, 60))[:4000])
+    with Image.open(tmp_path / "cut.png") as image, pytest.raises(UsageError, match="it is damaged"):
+        as_pixels(image)
+
+
+@pytest.mark.parametrize("text", [None, 3, b"tram", Path("tram.png"), ["tram"], np.zeros((2, 2, 3)), {"text": "tram"}])
+def test_what_is_no_question_is_told_so(text: Any, place: Path) -> None:
+    with evenreel.open_library(place, encoder=SeesOneThing()) as library:
+        words = r"^text is .*; give words, a Then, Without or Marked; search_image\(picture\) takes pictures\.$"
+        with pytest.raises(UsageError, match=words):
+            library.search(text)
 
 
 NO_FORMAT = "The picture cannot be read: it is in no format that can be read; these can be: PNG, JPEG, WEBP, GIF, BMP."

@@ -15,16 +15,18 @@ import numpy as np
 from evenreel.arrays import Column, Indices
 from evenreel.audits.edits.exchanged import DEPTHS, lost_recall
 from evenreel.audits.edits.perturbed import AS_IS, CLIP_PLACINGS, Perturbed, Standings
+from evenreel.audits.given import as_edited, as_inputs
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.inversion import inverted_interval
 from evenreel.audits.statistics.means import hits_interval, mean_interval
+from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import UsageError
+from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.first_hit import hit_columns
 from evenreel.evaluation.metrics import parse_metrics
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
 from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.types import Corpus, ScoreBlocks
 
 CONTROL = "control"
 """The edit that the others are held against."""
@@ -107,9 +109,9 @@ class PerturbedMeasures:
 
 
 def measure_perturbed(
-    scores: ScoreBlocks,
-    corpus: Corpus,
-    edited: Mapping[str, ScoreBlocks],
+    scores: ScoresLike,
+    corpus: CorpusLike,
+    edited: Mapping[str, ScoresLike],
     settings: AuditSettings,
     placings: Mapping[str, tuple[bool, bool]] = CLIP_PLACINGS,
     main: str | None = None,
@@ -133,7 +135,8 @@ def measure_perturbed(
         ScoresError: a score is NaN, or scores are no table of captions and videos.
         UsageError: there are no edited scores, or only those of a control.
     """
-    perturbed = Perturbed.of(scores, corpus, edited, settings.cluster)
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
+    perturbed = Perturbed.of(scores, corpus, as_edited(edited, corpus), settings.cluster)
     key = main or first_edit(perturbed), next(iter(placings))
     standings = perturbed.standings(placings, settings.band_bytes)
     columns = _columns(standings)

@@ -17,13 +17,15 @@ from evenreel.audits.edits.overlay_measures import OWN, UNITS, WRONG, OverlayMea
 from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.audits.edits.tables import standing_table
 from evenreel.audits.edits.words import edit_lead, edited_notices, perturbed_notices
+from evenreel.audits.given import as_edited, as_inputs
 from evenreel.audits.method import paragraphs
-from evenreel.audits.settings import NO_EDITS, AuditSettings, checked_settings
+from evenreel.audits.settings import NO_EDITS, AuditSettings
+from evenreel.corpus.accepted import CorpusLike
+from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.results import Interval
 from evenreel.report.result.figures import deltas_by_group
 from evenreel.report.result.record import AuditFigure, AuditResult, AuditTable, Cell, interval_cells, interval_columns
 from evenreel.report.result.words import interval_words
-from evenreel.types import Corpus, ScoreBlocks
 
 
 class ChannelWords(NamedTuple):
@@ -74,11 +76,11 @@ WORDS: dict[WordChannel, ChannelWords] = {
 
 
 def audit_overlay(
-    scores: ScoreBlocks,
-    corpus: Corpus,
+    scores: ScoresLike,
+    corpus: CorpusLike,
     settings: AuditSettings | None = None,
     *,
-    edited: Mapping[str, ScoreBlocks] = NO_EDITS,
+    edited: Mapping[str, ScoresLike] = NO_EDITS,
 ) -> AuditResult:
     """Test whether clips rise in rankings when they carry the words of the clip that is searched for, beyond a control.
 
@@ -96,7 +98,8 @@ def audit_overlay(
         ScoresError: a score is NaN, or scores are no table of captions and videos.
         UsageError: there are no edited scores, or only those of a control.
     """
-    settings = checked_settings(scores, corpus, settings)
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
+    edited = as_edited(edited, corpus)
     measured = measure_overlay(scores, corpus, edited, settings)
     words = WORDS[measured.channel]
     return AuditResult(

@@ -17,15 +17,18 @@ import polars as pl
 from evenreel.arrays import Column, Indices
 from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, measure_perturbed
 from evenreel.audits.edits.perturbed import AS_IS, Perturbed, Standings
+from evenreel.audits.given import as_edited, as_inputs
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.means import hits_interval, mean_interval
+from evenreel.corpus.accepted import CorpusLike
 from evenreel.corpus.distractors import OVERLAY_OF, VOICEOVER_OF
 from evenreel.errors import CorpusError
+from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.first_hit import expected_rank
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
 from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import Corpus
 
 WRONG, OWN = "the wrong clip", "its clip"
 """Whose change it is: of a clip that carries words of the caption's clip; of that clip, which carries another's."""
@@ -98,7 +101,7 @@ class OverlayMeasures:
 
 
 def measure_overlay(
-    scores: ScoreBlocks, corpus: Corpus, edited: Mapping[str, ScoreBlocks], settings: AuditSettings
+    scores: ScoresLike, corpus: CorpusLike, edited: Mapping[str, ScoresLike], settings: AuditSettings
 ) -> OverlayMeasures:
     """Measure what misleading words change in a ranking; intervals are over clips, with all their captions.
 
@@ -114,6 +117,8 @@ def measure_overlay(
         ScoresError: a score is NaN, or scores are no table of captions and videos.
         UsageError: there are no edited scores, or only those of a control.
     """
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
+    edited = as_edited(edited, corpus)
     channel = _channel(corpus)
     carried = _carried(corpus, LENDERS[channel])
     marked = corpus.captions.filter(pl.col("clip_id").is_in([*carried]))
@@ -147,7 +152,7 @@ def _channel(corpus: Corpus) -> WordChannel:
     if not found:
         raise CorpusError(
             f"The clips of the corpus have no column {OVERLAY_OF!r} or {VOICEOVER_OF!r}, which names the clip whose "
-            "words each carries. Give the corpus of the clips with misleading words, as `evenreel corpus edit --edit "
+            "words each carries; give the corpus of the clips with misleading words, as `evenreel corpus edit --edit "
             "overlay` (or voiceover) and `evenreel planted scene_text --edit overlay` write it, or add the column to "
             "its table."
         )

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import CACHED_BYTES, SCORE_BYTES, Column, Indices, slices
-from evenreel.audits.settings import check_edited
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.evaluation.clusters import AUTO, clusters_of
@@ -155,7 +154,6 @@ class Perturbed:
             ScoresError: scores are no table of captions and videos.
             UsageError: there are no edited scores.
         """
-        check_edited(edited)
         if not edited:
             raise UsageError(
                 "There are no scores after an edit to hold these against; give them with --edited NAME=FILE "

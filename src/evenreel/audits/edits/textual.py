@@ -16,14 +16,17 @@ from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, measure_p
 from evenreel.audits.edits.perturbed import AS_IS, CAPTION_PLACINGS, Standings
 from evenreel.audits.edits.result import EditAudit, movement_result
 from evenreel.audits.edits.words import edited_notices
+from evenreel.audits.given import as_edited, as_inputs
 from evenreel.audits.method import paragraph, paragraphs
-from evenreel.audits.settings import NO_EDITS, AuditSettings, check_edited, checked_settings
+from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.audits.statistics.means import ratio_intervals, share_interval
+from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import UsageError
+from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.results import Interval
 from evenreel.report.result.record import AuditResult, AuditTable, interval_cells, interval_columns
 from evenreel.report.result.words import figure_words
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import ScoreBlocks
 
 OF_CONTENT = "content-"
 """How the names of edits begin that take the content away and leave the style."""
@@ -54,11 +57,11 @@ class CaptionSpread:
 
 
 def audit_textual(
-    scores: ScoreBlocks,
-    corpus: Corpus,
+    scores: ScoresLike,
+    corpus: CorpusLike,
     settings: AuditSettings | None = None,
     *,
-    edited: Mapping[str, ScoreBlocks] = NO_EDITS,
+    edited: Mapping[str, ScoresLike] = NO_EDITS,
 ) -> AuditResult:
     """Test whether clips move in rankings when captions are restyled, beyond a control, and what style alone retrieves.
 
@@ -74,8 +77,8 @@ def audit_textual(
         ScoresError: a score is NaN, or scores are no table of captions and videos.
         UsageError: there are no edited scores, or none of an edit of style.
     """
-    settings = checked_settings(scores, corpus, settings)
-    check_edited(edited)
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
+    edited = as_edited(edited, corpus)
     measured = measure_perturbed(scores, corpus, edited, settings, CAPTION_PLACINGS, _main(edited))
     alone, spreads = style_alone(measured, settings), caption_spreads(measured, settings)
     method = (

@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from evenreel.audits.edits.measures import measure_perturbed
 from evenreel.audits.edits.result import EditAudit, movement_result
 from evenreel.audits.edits.words import edited_notices
+from evenreel.audits.given import as_edited, as_inputs
 from evenreel.audits.method import paragraphs
-from evenreel.audits.settings import NO_EDITS, AuditSettings, checked_settings
+from evenreel.audits.settings import NO_EDITS, AuditSettings
+from evenreel.corpus.accepted import CorpusLike
+from evenreel.evaluation.accepted import ScoresLike
 from evenreel.report.result.record import AuditResult
-from evenreel.types import Corpus, ScoreBlocks
 
 VISUAL = EditAudit(
     "visual",
@@ -26,11 +28,11 @@ VISUAL = EditAudit(
 
 
 def audit_visual(
-    scores: ScoreBlocks,
-    corpus: Corpus,
+    scores: ScoresLike,
+    corpus: CorpusLike,
     settings: AuditSettings | None = None,
     *,
-    edited: Mapping[str, ScoreBlocks] = NO_EDITS,
+    edited: Mapping[str, ScoresLike] = NO_EDITS,
 ) -> AuditResult:
     """Test whether clips move in their captions' rankings when something in the picture is edited, beyond a control.
 
@@ -45,7 +47,8 @@ def audit_visual(
         ScoresError: a score is NaN, or scores are no table of captions and videos.
         UsageError: there are no edited scores.
     """
-    settings = checked_settings(scores, corpus, settings)
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
+    edited = as_edited(edited, corpus)
     measured = measure_perturbed(scores, corpus, edited, settings)
     notices = edited_notices(scores, corpus, settings, edited)
     method = paragraphs("edits", "Distance", "Effect", "What is edited", "Percentile and recall")

@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from evenreel.audits.given import as_inputs
 from evenreel.audits.hubness.captions import query_words, texts_of
 from evenreel.audits.hubness.figures import occurrence_bars, place_curves
 from evenreel.audits.hubness.measures import HubnessMeasures, measure_hubness
 from evenreel.audits.hubness.tables import hubness_tables
 from evenreel.audits.hubness.words import hubness_method, hubness_notices, hubness_sentence
 from evenreel.audits.pairs import score_notices
-from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.settings import AuditSettings
+from evenreel.corpus.accepted import CorpusLike
+from evenreel.evaluation.accepted import ScoresLike
 from evenreel.report.result.record import AuditFigure, AuditResult
-from evenreel.types import Corpus, ScoreBlocks
 
 
-def audit_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
+def audit_hubness(scores: ScoresLike, corpus: CorpusLike, settings: AuditSettings | None = None) -> AuditResult:
     """Test whether a few clips are among the first for many queries, more than in random rankings.
 
     The effect is the skewness of how often each clip is among the first 10 (of fewer in a small gallery).
@@ -36,7 +38,7 @@ def audit_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
         CorpusError: there is one clip only.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
-    settings = checked_settings(scores, corpus, settings)
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
     measured = measure_hubness(scores, corpus, settings)
     texts = texts_of(scores, corpus)
     asked = [texts.get(caption) for caption in scores.caption_ids]

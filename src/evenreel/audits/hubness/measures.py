@@ -17,10 +17,13 @@ from scipy.special import stdtrit
 from scipy.stats import rankdata
 
 from evenreel.arrays import CACHED_BYTES, Column, Indices, row_bands
+from evenreel.audits.given import as_inputs
 from evenreel.audits.hubness.chance import Chance, EntryCounts, Figure
 from evenreel.audits.ordered_rows import OrderedRows, candidates
-from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.settings import AuditSettings
+from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError
+from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.evaluation.clusters import clusters_of
 from evenreel.evaluation.concentration import gini, skewness
@@ -28,7 +31,7 @@ from evenreel.evaluation.intervals import around
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import numbered
 from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import Corpus
 
 First = list[tuple[NDArray[np.intp], Column]]
 """For each depth, (b, W) columns of clips and the chance of each to be among the first."""
@@ -125,7 +128,7 @@ class HubnessMeasures:
         return Effect(name, found.value, found.low, found.high, neutral, enough=enough, over="captions")
 
 
-def measure_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> HubnessMeasures:
+def measure_hubness(scores: ScoresLike, corpus: CorpusLike, settings: AuditSettings | None = None) -> HubnessMeasures:
     """Measure how often clips are among the first of rankings, and which of them are hubs.
 
     Args:
@@ -137,7 +140,8 @@ def measure_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
         CorpusError: there is one clip only.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
-    settings, checked = checked_settings(scores, corpus, settings), CheckedScores(scores)
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
+    checked = CheckedScores(scores)
     videos = len(checked.video_ids)
     if videos < 2:
         raise CorpusError("The scores are of one clip; which clips crowd a ranking needs two or more.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from evenreel.audits.given import as_inputs
 from evenreel.audits.length.examples import STRIP_DEPTH, all_lengths, histogram_parts, strip_parts
 from evenreel.audits.length.figures import discrepancy_bars, length_boxes, length_histograms, relevance_strips
 from evenreel.audits.length.first_clips import MAIN
@@ -16,18 +17,19 @@ from evenreel.audits.length.tables import length_tables
 from evenreel.audits.length.tail import TailClasses
 from evenreel.audits.length.words import length_method, length_notices, length_sentence, unit_of
 from evenreel.audits.pairs import score_notices
-from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.settings import AuditSettings
+from evenreel.corpus.accepted import CorpusLike
+from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.report.result.record import AuditFigure, AuditResult
-from evenreel.types import Corpus, ScoreBlocks
 
 
 def audit_length(
-    scores: ScoreBlocks,
-    corpus: Corpus,
+    scores: ScoresLike,
+    corpus: CorpusLike,
     settings: AuditSettings | None = None,
     *,
-    train: Corpus | None = None,
+    train: CorpusLike | None = None,
     tail: TailClasses | None = None,
 ) -> AuditResult:
     """Test whether the first clips of rankings have the lengths of their classes in training, or just longer ones.
@@ -46,7 +48,7 @@ def audit_length(
         CorpusError: a clip of the scores is not in the corpus, or no length is known.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
-    settings = checked_settings(scores, corpus, settings)
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
     measured = measure_length(scores, corpus, settings, train=train, tail=tail)
     return AuditResult(
         name="length",

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import NoneType
 
 import numpy as np
 
-from evenreel.arguments import check_corpus
+from evenreel.arguments import check_kind
 from evenreel.arrays import Column, Indices
+from evenreel.audits.given import as_inputs
 from evenreel.audits.length.data import LengthData, TrainTestClasses
 from evenreel.audits.length.first_clips import MAIN, FirstClipLengths, measure_first
 from evenreel.audits.length.rank_correlation import rank_correlation
 from evenreel.audits.length.tail import TailClasses, tail_by_frequency
-from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.inversion import exchange_test, inverted_interval
 from evenreel.audits.statistics.permuted import BOTH, queries_part, widened
+from evenreel.corpus.accepted import CorpusLike, as_corpus
+from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.types import Corpus, ScoreBlocks
 
 FAILED = 10
 """A caption fails where the first clip that answers stands behind this rank."""
@@ -97,11 +100,11 @@ class LengthMeasures:
 
 
 def measure_length(
-    scores: ScoreBlocks,
-    corpus: Corpus,
+    scores: ScoresLike,
+    corpus: CorpusLike,
     settings: AuditSettings | None = None,
     *,
-    train: Corpus | None = None,
+    train: CorpusLike | None = None,
     tail: TailClasses | None = None,
 ) -> LengthMeasures:
     """Measure how a ranking depends on the lengths of clips.
@@ -117,11 +120,11 @@ def measure_length(
         CorpusError: a clip of the scores is not in the corpus, or no length is known.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
-    settings = checked_settings(scores, corpus, settings)
-    if train is not None:
-        check_corpus(train, "train")
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
     checked = CheckedScores(scores)
-    data = LengthData.of(checked, corpus, train, settings.cluster)
+    learned = None if train is None else as_corpus(train, "train")
+    check_kind(tail, (TailClasses, NoneType), "tail", "give what read_tail_classes(paths) returns, or None")
+    data = LengthData.of(checked, corpus, learned, settings.cluster)
     first = measure_first(checked, data, settings.band_bytes, settings.seed)
     ratio = _ratio(data, first, settings)
     measured = LengthMeasures(data, first, ratio, ratio)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenreel.arguments import as_path, one_or_more
 from evenreel.errors import UsageError
 
 SHARE = 0.2
@@ -37,17 +39,21 @@ class TailClasses:
         return not self.verbs.isdisjoint(verbs) or not self.nouns.isdisjoint(nouns)
 
 
-def read_tail_classes(paths: Sequence[Path]) -> TailClasses:
+def read_tail_classes(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -> TailClasses:
     """Read tail classes from csv files with a column `verb` or `verb_class`, `noun` or `noun_class`, or with both.
 
     The official lists of EPIC-KITCHENS-100 are `EPIC_100_tail_verbs.csv` and `EPIC_100_tail_nouns.csv`. Where no file
     has a column for a kind, no class of it is in the tail.
 
+    Args:
+        paths: the files, or one alone.
+
     Raises:
         UsageError: a file cannot be read, has none of these columns, or something in them is no whole number.
     """
+    files = [as_path(one, "paths") for one in one_or_more(paths, "paths", (str, PathLike))]
     found: dict[str, set[int]] = {kind: set() for kind in _COLUMNS}
-    for path in paths:
+    for path in files:
         table = _table(path)
         kinds = {
             kind: next((name for name in names if name in table.columns), None) for kind, names in _COLUMNS.items()
@@ -57,7 +63,7 @@ def read_tail_classes(paths: Sequence[Path]) -> TailClasses:
         for kind, column in kinds.items():
             if column is not None:
                 found[kind] |= _classes(table, column, path)
-    names = ", ".join(path.name for path in paths)
+    names = ", ".join(path.name for path in files)
     return TailClasses(frozenset(found["verbs"]), frozenset(found["nouns"]), f"as {names} lists them")
 
 

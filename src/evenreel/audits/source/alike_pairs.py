@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arguments import check_kind
 from evenreel.arrays import Column, Flags
+from evenreel.audits.given import as_inputs
 from evenreel.audits.pairs import PairedScores, pair_scores
-from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.outward import (
     MOST_NAMES,
     PROPERTIES,
@@ -25,8 +27,10 @@ from evenreel.audits.source.outward import (
     outward_table,
 )
 from evenreel.audits.statistics.means import groups_won, share_interval, sign_test
+from evenreel.corpus.accepted import CorpusLike
+from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.results import Interval
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import Corpus
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ class ConfoundMeasures:
 
 
 def measure_confounds(
-    scores: ScoreBlocks, corpus: Corpus, group: str, settings: AuditSettings | None = None
+    scores: ScoresLike, corpus: CorpusLike, group: str, settings: AuditSettings | None = None
 ) -> ConfoundMeasures:
     """Compare the pairs of one group that are alike in codec, rate, size or duration with all pairs of the group.
 
@@ -109,7 +113,8 @@ def measure_confounds(
         CorpusError: no pair of the group can be measured.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
-    settings = checked_settings(scores, corpus, settings)
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
+    check_kind(group, str, "group", "give the name of one, one text")
     paired = pair_scores(scores, corpus, group, settings.cluster)
     found = _Pairs.of(paired, settings)
     every = _all_compared(paired, found, corpus)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from evenreel.audits.given import as_inputs
 from evenreel.audits.pairs import paired_groups, score_notices
-from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.figures import exposure_bars, rank_gaps
 from evenreel.audits.source.gallery import EVERY_GROUP
 from evenreel.audits.source.paired import LocationMode, SourceMeasures, measure_source
@@ -20,11 +21,13 @@ from evenreel.audits.source.words import (
     unpaired_sentence,
 )
 from evenreel.audits.statistics.deltas import MIX_R
+from evenreel.corpus.accepted import CorpusLike
 from evenreel.corpus.counterparts import counterparts
+from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.results import Interval
 from evenreel.report.result.figures import deltas_by_group, effect_intervals
 from evenreel.report.result.record import AuditFigure, AuditResult
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import Corpus
 
 __all__ = ["LocationMode", "SourceMeasures", "audit_source", "measure_source"]
 
@@ -32,8 +35,8 @@ _BARS = ("R@1", "MedR", "MeanR", MIX_R)
 
 
 def audit_source(
-    scores: ScoreBlocks,
-    corpus: Corpus,
+    scores: ScoresLike,
+    corpus: CorpusLike,
     settings: AuditSettings | None = None,
     *,
     location: LocationMode = "expected",
@@ -55,7 +58,7 @@ def audit_source(
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
         UsageError: the location is not known.
     """
-    settings = checked_settings(scores, corpus, settings)
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
     unpaired = measure_unpaired(scores, corpus, settings)
     groups = paired_groups(scores, corpus)
     measured = [measure_source(scores, corpus, group, settings, location=location) for group in groups]

@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from evenreel.audits.given import as_inputs
 from evenreel.audits.method import paragraph
 from evenreel.audits.pairs import paired_groups, score_notices
-from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.alike_pairs import AlikePairs, ConfoundMeasures, measure_confounds
 from evenreel.audits.source.outward import PROPERTIES
+from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError
+from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import holm
 from evenreel.report.result.figures import effect_intervals
@@ -31,13 +34,12 @@ from evenreel.report.result.record import (
     interval_columns,
 )
 from evenreel.report.result.words import DASH, figure_words
-from evenreel.types import Corpus, ScoreBlocks
 
 NEUTRAL = 50.0
 EVERY_PAIR, ALL_OF_THEM = "all pairs", "all of these"
 
 
-def audit_confounds(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
+def audit_confounds(scores: ScoresLike, corpus: CorpusLike, settings: AuditSettings | None = None) -> AuditResult:
     """Test whether a preference for a source remains among pairs alike in codec, frame rate, size and duration.
 
     The effect is the win rate of real clips over their mirrors among pairs of the largest group that are alike in all
@@ -52,7 +54,7 @@ def audit_confounds(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
         CorpusError: there are no pairs, or no property is known.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
-    settings = checked_settings(scores, corpus, settings)
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
     groups = paired_groups(scores, corpus)
     if not groups:
         raise CorpusError(

@@ -14,8 +14,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arguments import check_kind
+from evenreel.audits.given import as_inputs
 from evenreel.audits.pairs import PairedScores, pair_scores
-from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.ranks import Block, rank_captions, rank_videos
 from evenreel.audits.statistics.deltas import (
     DELTA_METRICS,
@@ -35,13 +37,14 @@ from evenreel.audits.statistics.swaps import (
     swapped_alone,
     swapped_figures,
 )
+from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import UsageError
+from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.first_hit import hit_columns
 from evenreel.evaluation.intervals import figure_intervals
 from evenreel.evaluation.metrics import FIRST_RANK, PerQuery
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.settings import EvaluationSettings
-from evenreel.types import Corpus, ScoreBlocks
 
 LocationMode = Literal["expected", "random"]
 
@@ -109,8 +112,8 @@ class SourceMeasures:
 
 
 def measure_source(
-    scores: ScoreBlocks,
-    corpus: Corpus,
+    scores: ScoresLike,
+    corpus: CorpusLike,
     group: str,
     settings: AuditSettings | None = None,
     *,
@@ -136,7 +139,8 @@ def measure_source(
     """
     if location not in ("expected", "random"):
         raise UsageError(f"{location!r} is no way to place the Location deltas; there are: expected, random.")
-    settings = checked_settings(scores, corpus, settings)
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
+    check_kind(group, str, "group", "give the name of one, one text")
     paired = pair_scores(scores, corpus, group, settings.cluster)
     ranks = rank_captions(paired, settings.band_bytes)
     columns = {row: hit_columns(hits, LOCATION_METRICS) for row, hits in ranks.hits.items()}

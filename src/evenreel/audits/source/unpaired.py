@@ -15,13 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import CACHED_BYTES, Flags, row_bands
+from evenreel.audits.given import as_inputs
 from evenreel.audits.ordered_rows import OrderedRows
-from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.gallery import EVERY_GROUP, SourceGallery
 from evenreel.audits.statistics.inversion import exchange_test, inverted_interval, inverted_share
 from evenreel.audits.statistics.permuted import ClipProperty, queries_part, widened
+from evenreel.corpus.accepted import CorpusLike
+from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.results import Interval
-from evenreel.types import Corpus, ScoreBlocks
 
 FIRST_PLACES = (1, 5, 10, 20)
 """Depths of which the share of generated clips is told."""
@@ -83,7 +85,7 @@ class Unpaired:
     notices: tuple[str, ...] = ()
 
 
-def measure_unpaired(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> Unpaired:
+def measure_unpaired(scores: ScoresLike, corpus: CorpusLike, settings: AuditSettings | None = None) -> Unpaired:
     """Measure source bias in a gallery with real and generated clips, for captions inside or outside the corpus.
 
     Clips that answer a caption are left out of its comparisons: its own clip, the mirrors of that, and the real clip of
@@ -98,7 +100,7 @@ def measure_unpaired(scores: ScoreBlocks, corpus: Corpus, settings: AuditSetting
         CorpusError: the scores hold no real or no generated clip of the corpus.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
-    settings = checked_settings(scores, corpus, settings)
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
     gallery = SourceGallery.of(scores, corpus, settings.cluster)
     tallies = {name: _WinTally(gallery, generated, settings) for name, generated in gallery.generated.items()}
     exposure = _ExposureTally(gallery, settings)

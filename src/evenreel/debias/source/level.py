@@ -27,6 +27,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenreel.arguments import check_corpus, check_named, check_scores
 from evenreel.arrays import SCORE_BYTES, row_bands
 from evenreel.debias.source.direction import MIN_CLIPS
 from evenreel.errors import UsageError
@@ -85,6 +86,9 @@ def source_levels(scores: ScoreBlocks, corpus: Corpus, sources: Mapping[str, str
     Raises:
         UsageError: fewer than `MIN_CLIPS` right answers are from the camera, or no generator has as many.
     """
+    check_scores(scores)
+    check_corpus(corpus)
+    check_named(sources, "sources", "the source of each clip by its id", "'camera'")
     of_source: dict[str, list[float]] = {}
     for clip_id, score in _own_scores(scores, corpus):
         if clip_id in sources:
@@ -107,6 +111,9 @@ def levelled(scores: ScoreBlocks, levels: Mapping[str, float], sources: Mapping[
         levels: level by generator, see `source_levels`.
         sources: source of each clip by its id, as known or as recognised.
     """
+    check_scores(scores)
+    check_named(levels, "levels", "the level of each generator by its name", "0.1")
+    check_named(sources, "sources", "the source of each clip by its id", "'camera'")
     offsets = [levels.get(sources.get(clip_id, CAMERA), 0.0) for clip_id in scores.video_ids]
     return LevelledScores(scores, np.array(offsets, np.float32))
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenreel.errors import ScoresError
+from evenreel.arguments import check_kind, check_named
+from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.intervals import GroupedMean, hits_interval, mean_interval
 from evenreel.evaluation.moments.measured import MomentEvaluation
 from evenreel.evaluation.moments.settings import parse_moment_metric
@@ -44,6 +45,13 @@ def compare_moments(systems: Mapping[str, MomentEvaluation], confidence: float =
     Raises:
         ScoresError: some searched all clips and others each query's own.
     """
+    check_named(systems, "systems", "evaluations of moments by the names of their systems", "evaluation")
+    for name, one in systems.items():
+        check_kind(
+            one, MomentEvaluation, f"systems[{name!r}]", "give what evaluate_moments(predictions, truth) returns"
+        )
+    if not systems:
+        raise UsageError("No system is given; give one evaluation at least.")
     (_, first), *others = systems.items()
     if len({one.all_clips for one in systems.values()}) > 1:
         raise ScoresError("Some systems searched all clips and others each query's own; compare systems of one kind.")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arguments import check_kind, check_settings_kind
 from evenreel.errors import ScoresError
 from evenreel.evaluation.intervals import GroupedMean, degree_interval, share_interval
 from evenreel.evaluation.moments.predictions import MomentPredictions, RankedWindows
@@ -97,6 +98,9 @@ def evaluate_moments(
         ScoresError: predictions are of queries that the truth does not have, or leave some out without
             `settings.partial`, or a metric of highlights finds no ratings.
     """
+    check_kind(predictions, MomentPredictions, "predictions", "give what load_predictions(path) returns")
+    check_kind(truth, MomentTruth, "truth", "give what moment_truth(corpus) returns")
+    check_settings_kind(settings, MomentSettings)
     settings = settings or MomentSettings()
     notices = _misfits(predictions, truth, settings)
     metrics = [parse_moment_metric(word) for word in settings.metrics or _default_words(predictions, truth)]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arguments import as_path
 from evenreel.corpus.given_files import brief, json_lines, typed
 from evenreel.errors import CorpusError, ScoresError
 
@@ -36,7 +37,7 @@ class MomentPredictions:
     clips: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def load_predictions(path: Path) -> MomentPredictions:
+def load_predictions(path: str | PathLike[str]) -> MomentPredictions:
     """Load predicted moments from a JSON Lines file, a query a line, in the form of QVHighlights' submissions.
 
     A line has the id of a caption (`caption_id`, `query_id`, `qid` or `desc_id`), `pred_relevant_windows`, a list of
@@ -48,6 +49,7 @@ def load_predictions(path: Path) -> MomentPredictions:
         ScoresError: the file cannot be read, a line is no such object or names a query again, or a window ends before
             it starts.
     """
+    path = as_path(path, "path")
     windows: dict[str, RankedWindows] = {}
     ratings: dict[str, NDArray[np.float64]] = {}
     clips: dict[str, tuple[str, ...]] = {}

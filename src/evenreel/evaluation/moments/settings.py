@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from evenreel.arguments import one_or_more
+from evenreel.arguments import check_kind, one_or_more
 from evenreel.errors import UsageError
 from evenreel.evaluation.settings import RESAMPLING
 from evenreel.settings_checks import check_settings, whole
@@ -62,6 +62,7 @@ def parse_moment_metric(word: str) -> MomentMetric:
     >>> str(parse_moment_metric("R5@0.70")), str(parse_moment_metric("HIT@1-Good"))
     ('R5@0.7', 'HIT@1-Good')
     """
+    check_kind(word, str, "a metric of moments", "give its name, such as R1@0.5")
     if word in ("mAP", "mIoU"):
         return MomentMetric(word)  # type: ignore[arg-type]  # both are families
     for family in ("HL-mAP", "HIT@1"):

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenreel.corpus.accepted import CorpusLike, as_corpus
 from evenreel.errors import CorpusError
 from evenreel.evaluation.moments.windows import Windows
 from evenreel.types import Corpus
@@ -67,16 +68,18 @@ def has_windows(corpus: Corpus) -> bool:
     return WINDOWS in captions.columns and bool((captions[WINDOWS].list.len() > 0).any())
 
 
-def moment_truth(corpus: Corpus) -> MomentTruth:
+def moment_truth(corpus: CorpusLike) -> MomentTruth:
     """Read the true windows of a corpus's captions.
 
     Args:
-        corpus: captions with the column `windows`, and perhaps `agreeing` and `ratings`; select the split first.
+        corpus: captions with the column `windows`, and perhaps `agreeing` and `ratings`, see `CorpusLike`; select the
+            split first.
 
     Raises:
         CorpusError: there is no such column, no caption has a window, or a window ends before it starts, or is outside
             its clip.
     """
+    corpus = as_corpus(corpus)
     captions = corpus.captions
     if WINDOWS not in captions.columns:
         raise CorpusError(

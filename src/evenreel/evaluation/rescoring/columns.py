@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Column, slices
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.blocks import unmasked
+from evenreel.evaluation.blocks import as_blocks
+from evenreel.evaluation.matrices import unmasked
 from evenreel.evaluation.settings import Direction
 from evenreel.types import ScoreBlocks, Scores
 
@@ -25,7 +26,7 @@ _SLAB_BYTES = 32 * 2**20
 def dense(scores: ScoreBlocks) -> Scores:
     """Read scores into one matrix (Q, V) in memory."""
     if isinstance(scores, Scores):
-        return scores
+        return cast("Scores", as_blocks(scores))
     values = scores.block(slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids)))
     return Scores(values, scores.caption_ids, scores.video_ids, scores.about)
 

@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from inspect import signature
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from evenreel.arguments import check_settings_kind, check_word
 from evenreel.errors import UsageError
+from evenreel.evaluation.accepted import ScoresLike, as_matrix, as_scores
 from evenreel.evaluation.hub_memory import HubMemory
-from evenreel.evaluation.rescoring.columns import Matrix, dense
+from evenreel.evaluation.rescoring.columns import dense
 from evenreel.evaluation.rescoring.methods import (
     csls,
     double_softmax,
@@ -137,28 +140,32 @@ RESCORINGS: dict[str, Rescoring] = {
 
 def rescore(
     word: str,
-    scores: ScoreBlocks,
+    scores: ScoresLike,
     direction: Direction,
-    bank: Matrix | None = None,
-    pairs: Matrix | None = None,
+    bank: ArrayLike | None = None,
+    pairs: ArrayLike | None = None,
     settings: RescoringSettings | None = None,
 ) -> Scores:
     """Apply a correction of scores at test time, chosen by name.
 
     Args:
         word: a key of `RESCORINGS`.
-        scores: scores of Q captions and V videos; they are read into one matrix.
+        scores: scores of Q captions and V videos with their ids, see `ScoresLike`; they are read into one matrix.
         direction: direction of the search to correct.
-        bank: (N, V) scores of N other captions for `t2v`, (Q, N) of N other videos for `v2t`.
+        bank: (N, V) scores of N other captions for `t2v`, (Q, N) of N other videos for `v2t`, as an array, a tensor, a
+            list of lists or a table of numbers alone, in the order of the scores.
         pairs: scores of other captions (rows) with other videos, for `dbsn`: (N, W) for `t2v`, (W, N) for `v2t`.
         settings: settings to use instead of those of the authors; None for theirs.
 
     Raises:
-        UsageError: there is no such correction, it has no such setting, or a bank is missing or not used.
+        UsageError: there is no such correction, it has no such setting, or a bank is missing or not used; an argument
+            is of the wrong kind.
         ScoresError: the scores or the banks cannot be used.
     """
-    if word not in RESCORINGS:
-        raise UsageError(f"{word!r} is no re-scoring; there are: {', '.join(RESCORINGS)}.")
+    check_word(word, RESCORINGS, "re-scoring")
+    check_word(direction, get_args(Direction), "direction")
+    check_settings_kind(settings, RescoringSettings)
+    of_all = dense(as_scores(scores))
     method = RESCORINGS[word]
     if method.needs_bank != (bank is not None):
         raise UsageError(f"{method.name} {'needs a' if method.needs_bank else 'takes no'} bank of other queries.")
@@ -167,6 +174,10 @@ def rescore(
         raise UsageError(f"{method.name} {verb} scores of the bank's captions with the bank's videos.")
     chosen = method.chosen(settings or RescoringSettings())
     if method.function is hub_memory:
-        return hub_memory(dense(scores), direction, HubMemory(**chosen))
-    offered = {"direction": None if method.serves_both else direction, "bank": bank, "pairs": pairs}
-    return method.function(dense(scores), **{name: one for name, one in offered.items() if one is not None}, **chosen)
+        return hub_memory(of_all, direction, HubMemory(**chosen))
+    banks = {
+        name: None if one is None else as_matrix(one, name, f"The scores of the {name}")
+        for name, one in {"bank": bank, "pairs": pairs}.items()
+    }
+    offered = {"direction": None if method.serves_both else direction, **banks}
+    return method.function(of_all, **{name: one for name, one in offered.items() if one is not None}, **chosen)

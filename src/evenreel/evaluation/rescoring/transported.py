@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.blocks import unmasked
+from evenreel.evaluation.matrices import unmasked
 from evenreel.evaluation.rescoring.columns import (
     OTHER_QUERIES,
     Matrix,

@@ -14,12 +14,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arguments import as_path, check_corpus, check_kind
 from evenreel.errors import FeaturesError, MediaError
 from evenreel.features.clips import clips_of
 from evenreel.features.folder import remove_leftovers, store
@@ -56,7 +58,7 @@ class StoredSettings:
 
 
 def store_features(
-    corpus: Corpus, folder: Path, settings: StoredSettings, progress: Progress = lambda share: None
+    corpus: Corpus, folder: str | PathLike[str], settings: StoredSettings, progress: Progress = lambda share: None
 ) -> FeatureReport:
     """Write the arrays of a corpus's clips into a folder of features, whole or not at all.
 
@@ -76,6 +78,9 @@ def store_features(
         FeaturesError: no clip can be used, the folder holds other features, or cannot be written.
         UsageError: a place of arrays has no known form.
     """
+    check_corpus(corpus)
+    folder = as_path(folder, "folder")
+    check_kind(settings, StoredSettings, "settings", "give StoredSettings(...)")
     started = time.monotonic()
     with _opened(settings) as places, writer_lock(folder, FeaturesError, "name another --out"):
         source = _ArraySource(places, _dimensions(corpus, places), settings.frames)

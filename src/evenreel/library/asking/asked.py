@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from evenreel.arguments import check_kind
 from evenreel.errors import UsageError
 from evenreel.library.asking.examples import Marked, moved
 from evenreel.library.asking.sequence import answer_in_order
@@ -28,6 +29,17 @@ NOTHING_TAKEN = "Nothing seen is asked for, so 'without' changes nothing."
 NO_MATCHER = "A matcher compares clips with words and knows of no examples; leave one of the two out."
 NOT_RERANKED = "A matcher compares clips with one sentence as it stands, so that it ranks nothing anew here."
 ONE_QUERY = "Examples move one query, and 'then' or 'without' part it in two; leave one of the two out."
+
+
+def as_question(given: Question) -> Question:
+    """Return a question, one in words read for `then` and `without`.
+
+    Raises:
+        UsageError: it is none, or cannot be asked, see `read_steps`.
+    """
+    remedy = "give words, a Then, Without or Marked; search_image(picture) takes pictures"
+    check_kind(given, get_args(Question), "text", remedy)
+    return read_question(given) if isinstance(given, str) else given
 
 
 def read_question(text: str, within_s: float = WITHIN_S) -> str | Then | Without:

@@ -7,16 +7,29 @@ import re
 import stat
 from contextlib import closing
 from dataclasses import asdict
+from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from evenreel.arguments import described
 from evenreel.config import IMAGE_LIMITS, MediaLimits
 from evenreel.errors import MediaError, UsageError
+from evenreel.media.image_file import upright
 from evenreel.media.workers import Worker
 from evenreel.types import Pixels
 
+if TYPE_CHECKING:
+    import PIL.Image
+
 MAX_BYTES = 50 * 2**20
+
+Picture: TypeAlias = "str | PathLike[str] | bytes | PIL.Image.Image | ArrayLike"
+"""What is taken for a picture: the path of a file, its bytes, an image of PIL, or RGB pixels (H, W, 3) of uint8."""
+
+_HOW = "give the path of a file, its bytes, an image of PIL, or RGB pixels (H, W, 3) of uint8"
 
 READER = "evenreel.media.image_file:ImageReader"
 
@@ -56,6 +69,37 @@ def read_image(picture: Path | bytes, limits: MediaLimits = IMAGE_LIMITS) -> Pix
     name, content = ("The picture", picture) if isinstance(picture, bytes) else _content(picture)
     with closing(image_worker(limits)) as worker:
         return decode_image(content, worker, name)
+
+
+def as_pixels(picture: Picture) -> Pixels:
+    """Convert a picture of any kind to RGB pixels (H, W, 3) of uint8; files and bytes are read as `read_image` does.
+
+    Raises:
+        UsageError: it is no picture, cannot be read, or is an array of another shape or type.
+    """
+    if isinstance(picture, (str, PathLike)):
+        return read_image(Path(picture))
+    if isinstance(picture, bytes):
+        return read_image(picture)
+    given: Any = picture
+    if hasattr(given, "getbands") and hasattr(given, "copy"):  # an image of PIL
+        return _of_pil(given)
+    if not (hasattr(given, "__array__") or hasattr(given, "__array_interface__")) or isinstance(given, type):
+        raise UsageError(f"image is {described(picture)}; {_HOW}.")
+    try:
+        pixels = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(f"image is {described(picture)}, which cannot be read as an array; {_HOW}.") from error
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
+        raise UsageError(f"image is {described(pixels)}; {_HOW}.")
+    return pixels
+
+
+def _of_pil(image: PIL.Image.Image) -> Pixels:
+    try:
+        return upright(image.copy())  # it is turned in place
+    except (OSError, ValueError, SyntaxError) as error:  # what Pillow raises for damage, which it finds late
+        raise UsageError(f"The picture cannot be read: it is damaged ({error}).") from error
 
 
 def _content(path: Path) -> tuple[str, bytes]:
