@@ -228,7 +228,7 @@ FITS: dict[str, set[str]] = {
 
 
 @of_each(CALLS)
-def test_hazard_251_a_wrong_kind_gets_one_sentence(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hazard_190_a_wrong_kind_gets_one_sentence(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     failures = []
     for kind, make in KINDS.items():

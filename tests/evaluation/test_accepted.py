@@ -403,7 +403,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
 
 
 @of_each(WRONG)
-def test_hazard_252_what_does_not_fit_is_told_in_one_sentence(name: str) -> None:
+def test_hazard_191_what_does_not_fit_is_told_in_one_sentence(name: str) -> None:
     call, words = WRONG[name]
     with pytest.raises(EvenreelError, match=re.escape(words)) as raised:
         call()
