@@ -19,6 +19,7 @@ from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import as_blocks
 from evenreel.evaluation.listed import WHAT_WAS_SCORED, ListedScores, make_listed
 from evenreel.evaluation.parts import cut_to
+from evenreel.evaluation.predictions import read_predictions
 from evenreel.evaluation.settings import Direction
 from evenreel.evaluation.trec import check_numbers, query_bands, read_run
 from evenreel.files import output_file
@@ -27,6 +28,7 @@ from evenreel.progress import Progress
 from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 
 Notice = Callable[[str], object]
+_Reader = Callable[..., Scores | ListedScores]
 
 _logger = logging.getLogger(__name__)
 _ARRAYS = ("values", "caption_ids", "video_ids")
@@ -50,6 +52,7 @@ def load_scores(
     - `.npz`: `values` (Q, V), `caption_ids`, `video_ids` and perhaps `uses`, as `save_scores` writes them.
     - `.parquet`: a row a pair (`caption_id`, `clip_id`, `score`), or a row a caption (`caption_id`, then a column named
       after each clip).
+    - `.json`: predictions of MTEB (`TASK_predictions.json`) of one split and subset.
     - anything else is read as a TREC run, see `read_run`; `.gz` is fine.
 
     Rows and columns go by their ids, in whatever order they are. Lists (a run, or a row a pair) may leave pairs out,
@@ -82,7 +85,8 @@ def load_scores(
     elif kind == ".npz":
         found = read_npz(path)
     else:
-        read = _from_parquet if kind == ".parquet" else read_run
+        readers: dict[str, _Reader] = {".parquet": _from_parquet, ".json": read_predictions}
+        read = readers.get(kind, read_run)
         found = read(path, whole or corpus, partial=partial, queries=queries)
     if isinstance(found, Scores) and kind != ".npy":
         found = _by_ids(path, found, whole or corpus, notice)

@@ -33,7 +33,8 @@ class ScoredSystems:
     """Scores of one system or more, and the corpus that they are of.
 
     Attributes:
-        scores: matrix (npy, npz, parquet) or TREC run; with --moments predicted windows in jsonl.
+        scores: matrix (npy, npz, parquet), TREC run or predictions of MTEB (json); with --moments predicted windows in
+            jsonl.
         corpus: folder of the corpus the scores are of.
         against: another system's scores, tested against SCORES; may be given again.
         split: part of the corpus the scores are of, such as test.
