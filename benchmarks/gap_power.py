@@ -39,7 +39,7 @@ TRIED = 20
 
 @dataclass(frozen=True)
 class Cell:
-    """Worlds of so many clips, with a caption each, in so many groups; `hubs` is how much clips differ in being liked."""
+    """Worlds of so many clips with a caption each, in groups; `hubs` is how much clips differ in being liked."""
 
     clips: int
     groups: int
@@ -51,7 +51,7 @@ class Cell:
         return np.asarray(world.values(np.random.default_rng(seed), self.clips), dtype=np.float64)
 
     def shifts(self, points: Sequence[float]) -> tuple[float, list[float]]:
-        """What captions score their clip more for R@1 of 45 %, and so much less for it to be lower by so many points."""
+        """What captions score their clip more for R@1 of 45 %, and then less for it to be lower by so many points."""
         margins = np.concatenate([_margins(self.values(10_000 + seed)) for seed in range(TRIED)])
         usual, *lower = np.quantile(margins, [1 - USUAL, *(1 - USUAL + one / 100 for one in points)])
         return -float(usual), [float(one - usual) for one in lower]
@@ -118,7 +118,7 @@ def enough(points: Sequence[float], power: Sequence[float]) -> float | None:
 
 
 def least(cell: Cell) -> float:
-    """Points of R@1 that a test of two shares needs nine times of ten, if it is told which group to compare with all."""
+    """Points of R@1 at which a test of two shares speaks nine times of ten, told which group to compare with all."""
     first, others = cell.clips / cell.groups, cell.clips - cell.clips / cell.groups
     z = norm.ppf(0.975) + norm.ppf(POWER / 100)
 
@@ -134,9 +134,8 @@ def show(cell: Cell, points: Sequence[float], worlds: int) -> None:
     more, less = cell.shifts(points)
     rows = [found(cell, more, one, worlds) for one in less]
     skewness = np.mean([hub_skewness(World(cell.clips, 1, cell.hubs, seed)) for seed in range(5)])
-    print(
-        f"\n{cell.clips} captions, {cell.groups} groups of {cell.clips // cell.groups}, hubs {skewness:.1f}, R@1 told which: {least(cell):.1f}"
-    )
+    size = f"{cell.clips} captions, {cell.groups} groups of {cell.clips // cell.groups}"
+    print(f"\n{size}, hubs {skewness:.1f}; told which group: {least(cell):.1f} points of R@1")
     print(f"{'planted':>8}", *(f"{f'{metric} found (behind)':>24}" for metric in map(str, METRICS)))
     for point, row in zip(points, rows, strict=True):
         cells = (f"{power:.1f} % ({behind:.1f})" for power, behind in zip(row.power, row.behind, strict=True))

@@ -17,6 +17,8 @@ import torch
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained, save_pretrained
 from evenreel.checkpoint.architecture import build, module
 from evenreel.encoders import load_encoder
+from evenreel.encoders.checkpoint import open_checkpoint
+from evenreel.encoders.tower_loading import load_towers
 from evenreel.errors import MediaError, ScoresError, UsageError
 from evenreel.evaluation import EvaluationSettings, evaluate
 from evenreel.integrations.mteb import (
@@ -29,6 +31,7 @@ from evenreel.integrations.mteb import (
 )
 from evenreel.matchers import TextBatch, VideoBatch
 from evenreel.types import Encoder, Scores
+from tests.matchers.examples import SETTINGS
 from tests.media_files import Film, Picture, numbered_picture, steady, write_film
 from tests.tiny_checkpoints import tiny_clip
 
@@ -194,20 +197,22 @@ def test_a_batch_of_another_kind_is_refused(encoder: Encoder) -> None:
         model.encode([{"video": [np.zeros((2, 8, 8, 3), np.uint8)]}])
 
 
-def matcher_of(name: str, encoder: Encoder, **about: Any) -> Pretrained:
+def matcher_of(name: str, encoder: Encoder) -> Pretrained:
     """A matcher whose every weight was moved from where it starts, as training does."""
     torch.manual_seed(3)
-    spec = MatcherSpec(name)
+    spec = MatcherSpec(name, SETTINGS.get(name, {}))
     matcher = build(spec, encoder.dimension)
     with torch.no_grad():
         for parameter in module(matcher).parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
     module(matcher).eval()
     note = EncoderNote(encoder.encoder_id, encoder.weights_hash, encoder.dimension)
-    return Pretrained(matcher, spec, About(note, Inputs(frames=12, words=32, rule="3 midpoints"), **about))
+    return Pretrained(matcher, spec, About(note, Inputs(frames=12, words=32, rule="3 midpoints")))
 
 
-def one_by_one(pretrained: Pretrained, encoder: Encoder, texts: list[str]) -> np.ndarray[Any, Any]:
+def one_by_one(
+    pretrained: Pretrained, encoder: Encoder, texts: list[str], before: Encoder | None = None
+) -> np.ndarray[Any, Any]:
     """Scores of each text with each film: a batch of one each, from features as they are stored, in float16."""
 
     def stored(values: np.ndarray[Any, Any]) -> torch.Tensor:
@@ -222,7 +227,9 @@ def one_by_one(pretrained: Pretrained, encoder: Encoder, texts: list[str]) -> np
         for film in range(COUNT):
             stack = np.stack(pictures(film))[list(FRAMES)].transpose(0, 3, 1, 2)
             frames = stored(encoder.encode_windows(stack[:, None]))[None]
-            shown = VideoBatch(("v",), frames, torch.ones(1, 3, dtype=torch.bool), torch.tensor([[0.1, 0.5, 0.9]]))
+            mean = None if before is None else stored(before.encode_windows(stack[:, None])).mean(0, keepdim=True)
+            times = torch.tensor([[0.1, 0.5, 0.9]])
+            shown = VideoBatch(("v",), frames, torch.ones(1, 3, dtype=torch.bool), times, pretrained_mean=mean)
             with torch.inference_mode():
                 scores[row, film] = float(matcher.score(matcher.encode_text(asked), matcher.encode_video(shown)))
     return scores
@@ -268,6 +275,29 @@ def test_a_matcher_lists_so_many_and_chooses_from_what_it_is_given(encoder: Enco
     for row in range(COUNT - 1):
         assert list(found[f"c{row}"]) == [f"v{film}" for film in sorted((8, 0, 5), key=lambda f: -scores[row, f])[:2]]
     assert found[f"c{COUNT - 1}"] == {}
+
+
+def test_a_matcher_comes_with_the_towers_that_were_trained_with_it(
+    encoder: Encoder, films: list[Path], tmp_path: Path
+) -> None:
+    towers = load_towers(open_checkpoint(Path(encoder.encoder_id)), torch.device("cpu"), "float32")
+    torch.manual_seed(5)
+    with torch.no_grad():
+        for parameter in towers.model.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    saved = save_pretrained(tmp_path / "checkpoint", matcher_of("bima", encoder), towers)
+    assert saved.needs_pretrained_means
+    model, task = MtebMatcher.from_checkpoint(tmp_path / "checkpoint", device="cpu"), task_of("v2t", films)
+    data = task.dataset["default"]["test"]
+    model.index(data["corpus"], task_metadata=task.metadata)
+    found = model.search(data["queries"], task_metadata=task.metadata, top_k=COUNT)
+    own = load_encoder(str(tmp_path / "checkpoint" / "encoder"), device="cpu")
+    scores = one_by_one(saved, own, list(data["corpus"]["text"]), encoder)
+    listed = [[found[f"v{film}"][f"c{row}"] for film in range(COUNT)] for row in range(COUNT)]
+    np.testing.assert_allclose(listed, scores, atol=1e-5)
+    assert np.abs(one_by_one(saved, own, list(data["corpus"]["text"])) - scores).max() > 1e-4
+    with pytest.raises(UsageError, match=r"give that encoder too \(before=\)"):
+        MtebMatcher(saved, own)
 
 
 def test_hazard_261_a_video_of_a_task_that_cannot_be_read_ends_the_search(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,9 @@ from evenreel.features.progress import SetAside
 from evenreel.features.settings import DEFAULT_FRAMES, DEFAULT_WINDOWS
 from evenreel.integrations.mteb.videos import video_files
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.types import Corpus, Encoder, ScoreBlocks, ScoreNotes
+from evenreel.types import Corpus, Encoder, ScoreBlocks
+
+_logger = logging.getLogger(__name__)
 
 Lists = dict[str, dict[str, float]]
 """Scores of the best items by query."""
@@ -58,7 +62,7 @@ class MtebMatcher:
         folder: str | Path | None = None,
         name: str = "",
     ) -> None:
-        _check(pretrained, encoder)
+        _check(pretrained, encoder, before)
         self._pretrained, self._encoder, self._before = pretrained, encoder, before
         self._folder = None if folder is None else Path(folder)
         self._name = name or pretrained.spec.name
@@ -142,13 +146,13 @@ class MtebMatcher:
         if self._indexed is None:
             raise UsageError("Nothing was indexed; call index with what is to be searched first.")
         direction = _direction(task_metadata)
-        sides = _texts(queries if direction == "t2v" else self._indexed, task_metadata, direction)
+        texts, videos = (queries, self._indexed) if direction == "t2v" else (self._indexed, queries)
         with tempfile.TemporaryDirectory() as temporary:
-            videos = self._indexed if direction == "t2v" else queries
-            corpus = _corpus(sides, video_files(videos, Path(temporary) / "videos"))
+            corpus = _corpus(_texts(texts, task_metadata, direction), video_files(videos, Path(temporary) / "videos"))
             loaded = self._features(corpus, self._folder or Path(temporary) / "features", num_proc or 0)
-        notes = ScoreNotes(uses=self._pretrained.about.uses)
-        scores = matcher_scores(self._pretrained.matcher, loaded.texts, loaded.videos, about=notes)
+        if uses := self._pretrained.about.uses:
+            _logger.warning("The matcher was trained with %s, which MTEB's files do not say.", " and ".join(uses))
+        scores = matcher_scores(self._pretrained.matcher, loaded.texts, loaded.videos)
         return dict(_ranked(scores, direction, top_k, top_ranked))
 
     def _features(self, corpus: Corpus, folder: Path, workers: int) -> CorpusFeatures:
@@ -160,13 +164,13 @@ class MtebMatcher:
             windows=inputs.windows or DEFAULT_WINDOWS,
         )
         _check_all(compute_features(corpus, folder / "features", self._encoder, settings).set_aside)
-        before = None if self._before is None else folder / "before"
-        if self._before is not None and before is not None:
-            compute_features(corpus, before, self._before, settings)
-        return load_features_for(self._pretrained, folder / "features", corpus, pretrained_features=before)
+        if not self._pretrained.needs_pretrained_means or self._before is None:
+            return load_features_for(self._pretrained, folder / "features", corpus)
+        compute_features(corpus, folder / "before", self._before, replace(settings, read_text=False))
+        return load_features_for(self._pretrained, folder / "features", corpus, pretrained_features=folder / "before")
 
 
-def _check(pretrained: Pretrained, encoder: Encoder) -> None:
+def _check(pretrained: Pretrained, encoder: Encoder, before: Encoder | None) -> None:
     """Refuse a matcher whose features cannot be computed from the videos of a task by an encoder."""
     _check_stored(pretrained)
     note = pretrained.about.encoder
@@ -174,6 +178,11 @@ def _check(pretrained: Pretrained, encoder: Encoder) -> None:
         raise UsageError(
             f"The matcher was trained on features of {note}, and {encoder.encoder_id} has other weights; give the "
             "encoder that it was trained with."
+        )
+    if pretrained.needs_pretrained_means and (before is None or before.weights_hash != note.before):
+        raise UsageError(
+            f"The matcher selects scene elements by how {note.id} saw clips before it was trained further; give that "
+            "encoder too (before=)."
         )
     if pretrained.about.inputs.words_from == "corpus":
         raise UsageError(
