@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +27,7 @@ from evenreel.corpus import make_corpus
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.types import Corpus, Scores
 
-RESAMPLES = 400
+RESAMPLES = 199
 METRICS = parse_metrics(["R@1", "R@10", "MRR", "MeanR"])
 USUAL = 0.45
 """R@1 where nothing is planted."""
@@ -45,6 +45,11 @@ class Cell:
     groups: int
     hubs: float
 
+    @property
+    def first(self) -> int:
+        """The seed of the first world; those of two cells are others, so that no luck is shared."""
+        return 1_000_000 * (10 * self.clips + self.groups) + 10_000 * round(10 * self.hubs)
+
     def values(self, seed: int) -> NDArray[np.float64]:
         """Scores (clips, clips) of captions that do not know their clip."""
         world = World(self.clips, 1, self.hubs, seed)
@@ -52,21 +57,23 @@ class Cell:
 
     def shifts(self, points: Sequence[float]) -> tuple[float, list[float]]:
         """What captions score their clip more for R@1 of 45 %, and then less for it to be lower by so many points."""
-        margins = np.concatenate([_margins(self.values(10_000 + seed)) for seed in range(TRIED)])
+        margins = np.concatenate([_margins(self.values(self.first - seed)) for seed in range(1, 1 + TRIED)])
         usual, *lower = np.quantile(margins, [1 - USUAL, *(1 - USUAL + one / 100 for one in points)])
         return -float(usual), [float(one - usual) for one in lower]
 
-    def world(self, seed: int, more: float, less: float) -> tuple[Corpus, Scores]:
-        """A world whose first group scores its clips less."""
+    def worlds(self, seed: int, more: float, less: Sequence[float]) -> Iterator[tuple[Corpus, Scores]]:
+        """A world once for each strength: its first group scores its clips so much less."""
         values = self.values(seed)
         group = np.random.default_rng([seed, 1]).permutation(np.arange(self.clips) % self.groups)
-        values[np.diag_indices(self.clips)] += more - less * (group == 0)
         clips, captions = ids("r", self.clips), ids("c", self.clips)
         corpus = make_corpus(
             pl.DataFrame({"clip_id": clips, "genre": [f"g{one}" for one in group]}),
             pl.DataFrame({"caption_id": captions, "clip_id": clips, "text": ids("ball ", self.clips)}),
         )
-        return corpus, Scores(values.astype(np.float32), captions, clips)
+        own = np.diag(values) + more
+        for one in less:
+            np.fill_diagonal(values, own - one * (group == 0))
+            yield corpus, Scores(values.astype(np.float32), captions, clips)
 
 
 def _margins(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -85,22 +92,23 @@ class Found:
     behind: NDArray[np.float64]
 
 
-def found(cell: Cell, more: float, less: float, worlds: int) -> Found:
-    """Look for the gap of each metric in so many worlds."""
-    told, behind = np.zeros(len(METRICS)), np.zeros(len(METRICS))
-    for seed in range(worlds):
-        corpus, scores = cell.world(seed, more, less)
+def found(cell: Cell, more: float, less: Sequence[float], worlds: int) -> list[Found]:
+    """Look for the gap of each metric in so many worlds, for each strength."""
+    told, behind = np.zeros((2, len(less), len(METRICS)))
+    for seed in range(cell.first, cell.first + worlds):
         settings = EvaluationSettings(
             METRICS, directions=("t2v",), resamples=RESAMPLES, seed=seed, by=("genre",), threads=1
         )
-        result = evaluate(scores, corpus, settings).directions["t2v"]
-        groups = {one.name: one.summary for one in result.by["genre"].groups}
-        for place, metric in enumerate(METRICS):
-            low = result.by["genre"].gaps[str(metric)].gap.low
-            told[place] += low is not None and low > 0
-            others = np.mean([one[str(metric)].value for name, one in groups.items() if name != "g0"])
-            behind[place] += (others - groups["g0"][str(metric)].value) * (1 if metric.higher_is_better else -1)
-    return Found(100 * told / worlds, behind / worlds)
+        for row, (corpus, scores) in enumerate(cell.worlds(seed, more, less)):
+            figures = evaluate(scores, corpus, settings).directions["t2v"].by["genre"]
+            groups = {one.name: one.summary for one in figures.groups}
+            for place, metric in enumerate(METRICS):
+                low = figures.gaps[str(metric)].gap.low
+                told[row, place] += low is not None and low > 0
+                others = np.mean([one[str(metric)].value for name, one in groups.items() if name != "g0"])
+                ahead = others - groups["g0"][str(metric)].value
+                behind[row, place] += ahead if metric.higher_is_better else -ahead
+    return [Found(100 * one / worlds, two / worlds) for one, two in zip(told, behind, strict=True)]
 
 
 def enough(points: Sequence[float], power: Sequence[float]) -> float | None:
@@ -132,7 +140,7 @@ def least(cell: Cell) -> float:
 def show(cell: Cell, points: Sequence[float], worlds: int) -> None:
     """A line a planted gap: the power of each metric, and how far the group is behind in its own unit."""
     more, less = cell.shifts(points)
-    rows = [found(cell, more, one, worlds) for one in less]
+    rows = found(cell, more, less, worlds)
     skewness = np.mean([hub_skewness(World(cell.clips, 1, cell.hubs, seed)) for seed in range(5)])
     size = f"{cell.clips} captions, {cell.groups} groups of {cell.clips // cell.groups}"
     print(f"\n{size}, hubs {skewness:.1f}; told which group: {least(cell):.1f} points of R@1")
