@@ -98,6 +98,13 @@ def test_the_table_has_each_metric_with_its_interval_in_both_directions(place: P
     assert "t2v caption: each caption is a query; 30 queries among 30." in lines
 
 
+def test_further_scores_are_those_that_against_names(place: Path) -> None:
+    alike = [figures(place, "old.npz", *words, "-m", "R@1") for words in (["new.npz"], ["--against", "new.npz"])]
+    assert [system["name"] for system in alike[0]["systems"]] == ["old.npz", "new.npz"]
+    assert alike[0]["comparison"] == alike[1]["comparison"] is not None
+    assert alike[0]["systems"] == alike[1]["systems"]
+
+
 def test_json_has_the_same_figures(place: Path) -> None:
     found = figures(place, "old.npz", "-m", "R@3", "-m", "MedR")
     system = found["systems"][0]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.false_alarms import World
+from benchmarks.gap_power import Cell, enough, found, least
 from benchmarks.group_gaps import reported
 from evenreel.evaluation.gaps import Spread, bands_of
 
@@ -160,3 +161,27 @@ def test_rankings_with_hubs_keep_their_level_and_what_is_planted_is_found() -> N
     planted = reported([World(150, 2, 1.0, seed, planted=2.0) for seed in range(3)])
     for column in ("source", "language"):
         assert planted[f"t2v by {column}, drawn by clip: MRR"] == (3, 3)
+
+
+def test_a_gap_is_planted_in_points_and_found_where_it_is_large_enough() -> None:
+    cell = Cell(180, 3, 1.0)
+    more, less = cell.shifts([0.0, 30.0])
+    assert less[0] == pytest.approx(0, abs=1e-9)
+    nothing, planted = found(cell, more, less, 20)
+    # A gap of shares of 60 and 120 queries has a standard error of 7.9 points, the mean of 20 worlds one of 1.8.
+    assert planted.behind[0] == pytest.approx(30, abs=6)
+    assert nothing.behind[0] == pytest.approx(0, abs=6)
+    assert planted.power[0] >= 70  # 92 are expected
+    assert nothing.power[0] <= 20
+
+
+def test_what_finds_a_gap_nine_times_of_ten() -> None:
+    assert enough([0, 10, 20], [5, 80, 100]) == 15
+    assert enough([0, 10], [5, 80]) is None
+    points, shares = least(Cell(400, 2, 0.0)), []
+    random = np.random.default_rng(0)
+    for _ in range(4000):  # two shares of 200 queries each, one of them the planted gap lower
+        first, second = (random.binomial(200, share) / 200 for share in (0.45 - points / 100, 0.45))
+        error = ((first * (1 - first) + second * (1 - second)) / 200) ** 0.5
+        shares.append(abs(second - first) > 1.96 * error)
+    assert 100 * np.mean(shares) == pytest.approx(90, abs=2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import ir_measures
 import numpy as np
 import pytest
@@ -68,11 +70,47 @@ def test_ir_measures_reads_the_name_as_the_same_metric(word: str) -> None:
         ("RBP(p=.50)", "RBP(p=0.5)"),
         ('nDCG(dcg="exp-log2")', "nDCG(dcg='exp-log2')"),
         ("nDCG(dcg='log2')@7", "nDCG@7"),
+        ("RR", "MRR"),
+        ("AP", "mAP"),
+        ("MAP", "mAP"),
+        ("BPref", "Bpref"),
+        ("Precision@5", "P@5"),
+        ("Success@10", "R@10"),
+        ("NDCG(dcg='exp-log2')@10", "nDCG(dcg='exp-log2')@10"),
     ],
 )
 def test_other_spellings_are_the_same_metric(word: str, name: str) -> None:
     assert str(parse_metric(word)) == name
     assert parse_metric(word) == parse_metric(name)
+
+
+@pytest.mark.parametrize("name", sorted(ir_measures.measures.registry))
+def test_every_name_of_ir_measures_is_read_as_the_same_or_refused_in_a_sentence(name: str) -> None:
+    """Those that are read are the metric that ir_measures has by that name, or its R@k where one item is relevant."""
+    for word in (name, f"{name}@10", f"{name}(rel=2)", f"{name}(rel=2)@10"):
+        try:
+            found = str(parse_metric(word))
+        except UsageError as error:
+            assert re.fullmatch(rf"'{re.escape(word)}' is no metric(, [^;]+)?; there are [^;]+\.", str(error))
+            assert ("since relevant is a degree of 1" in str(error)) == ("rel=" in word)
+            continue
+        theirs = {"MRR": "RR", "mAP": "AP", "R@10": "Success@10" if name == "Success" else "R@10"}.get(found, found)
+        assert str(ir_measures.parse_measure(word)) == str(ir_measures.parse_measure(theirs)), word
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [
+        ("Recall@10", "but R@k says whether one of the first k is relevant"),
+        ("Judged@10", "but unjudged@k is what it lacks to 100"),
+        ("RR@10", "since MRR and mAP are of whole rankings"),
+        ("AP(rel=2)@100", "since relevant is a degree of 1"),
+        ("RBP(p=0.8, rel=1)@10", "since relevant is a degree of 1"),
+    ],
+)
+def test_what_comes_near_is_named(word: str, near: str) -> None:
+    with pytest.raises(UsageError, match=near):
+        parse_metric(word)
 
 
 def test_a_metric_named_twice_counts_once_and_none_is_an_error() -> None:

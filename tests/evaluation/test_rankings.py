@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
+from evenreel.evaluation import EvaluationSettings, evaluate, parse_metric, parse_metrics
 from evenreel.evaluation.settings import Ties
 from evenreel.evaluation.trec import read_run, write_run
 from tests.evaluation import slow_metrics
@@ -159,7 +159,7 @@ def test_trec_eval_has_the_same_figures_of_short_lists(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "grades", "atol"),
     [
-        (["P@1", "P@5", "P@50", "Bpref"], [0, 0, 0, 4], 1e-9),  # pytrec_eval
+        (["P@1", "P@5", "P@50", "Bpref", "Precision@3", "Success@3", "AP", "RR"], [0, 0, 0, 4], 1e-9),  # pytrec_eval
         (["ERR@3", "ERR@10", "nDCG(dcg='exp-log2')@5"], [0, 0, 1, 2, 3, 4], 5.1e-4),  # gdeval prints five decimals
     ],
 )
@@ -184,8 +184,9 @@ def test_ir_measures_has_the_same_figures_by_the_same_names(
     for one in ir_measures.iter_calc([ir_measures.parse_measure(word) for word in words], qrels, run):
         found[str(one.measure), one.query_id] = 100 * one.value
     for word in words:
-        theirs = [found[word, f"{q}"] for q in range(25)]
-        np.testing.assert_allclose(done.directions["t2v"].per_query[word], theirs, rtol=0, atol=atol)
+        theirs = [found[str(ir_measures.parse_measure(word)), f"{q}"] for q in range(25)]
+        ours = done.directions["t2v"].per_query[str(parse_metric(word))]
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=atol)
 
 
 def test_a_tie_over_a_whole_gallery_is_the_mean_of_drawn_orders() -> None:

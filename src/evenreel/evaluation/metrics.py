@@ -49,6 +49,23 @@ _EXPONENTIAL = "discounted cumulative gain, gain 2^grade - 1 of grades 0 to 4, o
 _NEED_CUTOFF = ("R", "P", UNJUDGED)
 _OF_FIRST_HIT = ("R", "MedR", "MeanR", "MRR", "Rsum", "GeoR")
 _WORD = re.compile(r"(R|P|nDCG|RBP|ERR|unjudged)(?:\((p|dcg)=([^()=]{1,20})\))?(?:@([1-9][0-9]{0,8}|R))?")
+_OTHER_NAMES = {
+    "RR": "MRR",
+    "AP": "mAP",
+    "MAP": "mAP",
+    "BPref": "Bpref",
+    "NDCG": "nDCG",
+    "Precision": "P",
+    "Success": "R",
+}
+"""Names of ir_measures for metrics that have another one here; whatever follows them is the same."""
+_NEARLY = {
+    r"(?:Recall)(@[1-9][0-9]*)?": "but R@k says whether one of the first k is relevant",
+    r"Judged(@[1-9][0-9]*)?": "but unjudged@k is what it lacks to 100",
+    r"(?:M?RR|M?AP|mAP)@[1-9][0-9]*": "since MRR and mAP are of whole rankings",
+    r"\w+\(.*\b(?:rel|judged_only)=.*": "since relevant is a degree of 1, judged or not",
+}
+"""What comes near other names of ir_measures, by their form."""
 _PERSISTENCE = 0.8
 """The p of RBP where none is given, as in ir_measures."""
 
@@ -148,7 +165,8 @@ class Metric:
 def parse_metric(word: str) -> Metric:
     """Parse the name of a metric, such as `R@7`, `MedR`, `nDCG@10`, `mAP-EPIC` or `RBP(p=0.8)@10`.
 
-    The names of precision, RBP, ERR, Bpref and of nDCG with exponential gain are those of ir_measures.
+    The names of precision, RBP, ERR, Bpref and of nDCG with exponential gain are those of ir_measures, and its names
+    `RR`, `AP`, `Success@k` and other spellings are read as `MRR`, `mAP` and `R@k`.
 
     Raises:
         UsageError: the word is no metric.
@@ -158,13 +176,17 @@ def parse_metric(word: str) -> Metric:
     >>> str(parse_metric("RBP@10")), str(parse_metric("nDCG(dcg='exp-log2')"))
     ('RBP(p=0.8)@10', "nDCG(dcg='exp-log2')")
     """
-    if isinstance(word, str) and word in _PLAIN:
-        return Metric(word)
-    match = _WORD.fullmatch(word) if isinstance(word, str) else None
+    text = word if isinstance(word, str) else ""
+    name, rest = re.fullmatch(r"(\w*)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]  # it always fits
+    known = f"{_OTHER_NAMES.get(name, name)}{rest}"
+    if known in _PLAIN:
+        return Metric(known)
+    match = _WORD.fullmatch(known)
     if match and (metric := _cut_metric(*match.groups())):
         return metric
+    near = next((f", {hint}" for form, hint in _NEARLY.items() if re.fullmatch(form, text)), "")
     raise UsageError(
-        f"{described(word)} is no metric; there are R@k, P@k, unjudged@k, nDCG@k, RBP(p=0.8)@k, ERR@k, "
+        f"{described(word)} is no metric{near}; there are R@k, P@k, unjudged@k, nDCG@k, RBP(p=0.8)@k, ERR@k, "
         "nDCG(dcg='exp-log2')@k for any whole k from 1, the last four without a k as well, nDCG@R, "
         f"{', '.join(_PLAIN)}."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import zipfile
+from collections.abc import Callable
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -19,10 +20,13 @@ from evenreel.errors import ScoresError
 from evenreel.evaluation.fitted import Notice, by_ids, from_table, in_order, tell_of_gaps
 from evenreel.evaluation.listed import ListedScores
 from evenreel.evaluation.parts import cut_to
+from evenreel.evaluation.predictions import read_predictions
 from evenreel.evaluation.settings import Direction
 from evenreel.evaluation.trec import read_run
 from evenreel.parquet_files import read_table
 from evenreel.types import Corpus, ScoreNotes, Scores
+
+_Reader = Callable[..., Scores | ListedScores | NDArray[Any]]
 
 _logger = logging.getLogger(__name__)
 _ARRAYS = ("values", "caption_ids", "video_ids")
@@ -46,6 +50,7 @@ def load_scores(
     - `.npz`: `values` (Q, V), `caption_ids`, `video_ids` and perhaps `uses`, as `save_scores` writes them.
     - `.parquet`: a row a pair (`caption_id`, `clip_id`, `score`), or a row a caption (`caption_id`, then a column named
       after each clip); written by pandas, the index may be the `caption_id`.
+    - `.json`: predictions of MTEB (`TASK_predictions.json`) of one split and subset.
     - anything else is read as a TREC run, see `read_run`; `.gz` is fine.
 
     Rows and columns go by their ids, in whatever order they are. Lists (a run, or a row a pair) may leave pairs out,
@@ -77,10 +82,9 @@ def load_scores(
         found = read_matrix(path)
     elif kind == ".npz":
         found = read_npz(path)
-    elif kind == ".parquet":
-        found = _from_parquet(path, whole or corpus, partial=partial, queries=queries)
     else:
-        found = read_run(path, whole or corpus, partial=partial, queries=queries)
+        readers: dict[str, _Reader] = {".parquet": _from_parquet, ".json": read_predictions}
+        found = readers.get(kind, read_run)(path, whole or corpus, partial=partial, queries=queries)
     if isinstance(found, Scores):
         found = by_ids(str(path), found, whole or corpus, notice)
     elif not isinstance(found, ListedScores):

@@ -33,13 +33,14 @@ class ScoredSystems:
     """Scores of one system or more, and the corpus that they are of.
 
     Attributes:
-        scores: matrix (npy, npz, parquet) or TREC run; with --moments predicted windows in jsonl.
+        scores: matrix (npy, npz, parquet), TREC run or predictions of MTEB (json); with --moments predicted windows in
+            jsonl. Of several, the others are tested against the first, as with --against.
         corpus: folder of the corpus the scores are of.
-        against: another system's scores, tested against SCORES; may be given again.
+        against: another system's scores, tested against the first of SCORES; may be given again.
         split: part of the corpus the scores are of, such as test.
     """
 
-    scores: Annotated[Path, typer.Argument()]
+    scores: Annotated[tuple[Path, ...], typer.Argument(metavar="SCORES...")]
     corpus: Path
     against: tuple[Path, ...] = ()
     split: str | None = None
@@ -47,7 +48,7 @@ class ScoredSystems:
     @property
     def files(self) -> list[Path]:
         """Files of all systems, the baseline first."""
-        return [self.scores, *self.against]
+        return [*self.scores, *self.against]
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def evaluate(
         settings = replace(settings, directions=cast("tuple[Direction, ...]", choice.direction))
     paths = system_names(systems.files)
     _check(paths, settings, choice.relevance)
-    correction.check(choice.direction, alone=not systems.against)
+    correction.check(choice.direction, alone=len(paths) == 1)
     if files.save_scores and not correction.rescore:
         raise UsageError("--save-scores keeps corrected scores; name the correction with --rescore, or leave it out.")
     if choice.judgements and (choice.relevance != "clip" or files.qrels):
@@ -129,12 +130,12 @@ def evaluate(
         write_page(evaluation_page(evaluations, part, comparison, settings, together), files.html, made)
     if together:
         write_side_by_side(files, together)
-    write_for_hub(files, systems.scores, next(iter(evaluations.values())), systems.split)
+    write_for_hub(files, systems.files[0], next(iter(evaluations.values())), systems.split)
     if files.per_query:
         write_per_query(files.per_query, evaluations)
     if files.run or files.qrels or files.save_scores:
         first = next(iter(next(iter(evaluations.values())).directions))
-        write_ranked(files, job.scores_of(systems.scores, first), part, job.relevance, first)
+        write_ranked(files, job.scores_of(systems.files[0], first), part, job.relevance, first)
 
 
 def _check(paths: Mapping[str, Path], settings: EvaluationSettings, relevance: str) -> None:
@@ -145,7 +146,7 @@ def _check(paths: Mapping[str, Path], settings: EvaluationSettings, relevance: s
     if relevance not in RELEVANCE:
         raise UsageError(f"{relevance!r} is no kind of relevance; there are: {', '.join(RELEVANCE)}.")
     if len(paths) > 1 and not settings.resamples:
-        raise UsageError("A comparison needs at least one resample; leave --resamples 0 or --against out.")
+        raise UsageError("A comparison needs at least one resample; leave --resamples 0 out, or name one system.")
     for path in paths.values():
         check_file(path)
 

@@ -25,14 +25,15 @@ class EvaluationFiles:
     Attributes:
         html: also write a page with figures to this file.
         per_query: also write a row a query, csv or parquet.
-        run: also write the best 1,000 of SCORES as a TREC run, of the first direction.
+        run: also write the best 1,000 of the first SCORES as a TREC run, of the first direction.
         qrels: also write what is relevant as TREC judgements; degrees of relevance become grades of 0 to 100.
-        save_scores: also write the corrected scores of SCORES, of the first direction (.npz): for --rescore.
+        save_scores: also write the corrected scores of the first SCORES, of the first direction (.npz): for --rescore.
         latex: also write all systems side by side, as a table of LaTeX.
         markdown: also write all systems side by side, as a table of Markdown.
         csv: also write all systems side by side, a row a system, direction and metric (.csv or .parquet).
-        eval_results: also write the figures of SCORES as a file for `.eval_results/` of a model on the hub (.yaml).
-        model_card: also write the figures of SCORES for a model card (.md): its `model-index` and a table.
+        eval_results: also write the figures of the first SCORES as a file for `.eval_results/` of a model on the hub
+            (.yaml).
+        model_card: also write the figures of the first SCORES for a model card (.md): its `model-index` and a table.
         dataset_id: id on the hub of the dataset that was measured, owner/name; for the last two.
     """
 

@@ -1,4 +1,4 @@
-"""MTEB: encoders as models of its tasks, its tasks as corpora, and its files of predictions and results read."""
+"""MTEB: encoders and matchers as models of its tasks, its tasks as corpora, its predictions and results read."""
 
 from evenreel.extras import offered
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from evenreel.errors import ScoresError
-from evenreel.evaluation.listed import ListedScores, make_listed
+from evenreel.evaluation.listed import ListedScores
+from evenreel.evaluation.predictions import read_document, read_predictions
+from evenreel.evaluation.settings import Direction
 from evenreel.types import Corpus
 
-_HEAD = "mteb_model_meta"
 
-
-def load_predictions(path: Path, corpus: Corpus, split: str = "test", subset: str = "default") -> ListedScores:
+def load_predictions(
+    path: str | Path, corpus: Corpus, split: str = "test", subset: str = "default", queries: Direction | None = None
+) -> ListedScores:
     """Load predictions of MTEB (`TASK_predictions.json`) as scores, which `evenreel.evaluate` gives intervals.
 
     Args:
@@ -23,25 +23,15 @@ def load_predictions(path: Path, corpus: Corpus, split: str = "test", subset: st
         corpus: corpus with the task's ids, such as `task_corpus` makes.
         split: split of the task.
         subset: subset of the task.
+        queries: `t2v` where texts are the queries, `v2t` where videos are; needed where both have the same ids.
 
     Raises:
         ScoresError: the file is no such file, has no such part, or names ids that the corpus does not have.
     """
-    document = _read(path)
-    parts = {(one, each) for one, splits in document.items() if one != _HEAD for each in splits}
-    if (subset, split) not in parts:
-        there = ", ".join(sorted(f"{one}/{each}" for one, each in parts)) or "none"
-        raise ScoresError(f"{path} has no predictions of {subset}/{split}; it has: {there}.")
-    rows = [
-        (query, item, float(score)) for query, items in document[subset][split].items() for item, score in items.items()
-    ]
-    if not rows:
-        raise ScoresError(f"{path} lists nothing for {subset}/{split}; run the task again.")
-    listing = pl.DataFrame(rows, schema={"query": pl.String, "item": pl.String, "score": pl.Float64}, orient="row")
-    return make_listed(listing.with_row_index("number", 1), corpus, lambda number: f"Pair {number} of {path}")
+    return read_predictions(Path(path), corpus, split=split, subset=subset, queries=queries)
 
 
-def read_results(path: Path) -> pl.DataFrame:
+def read_results(path: str | Path) -> pl.DataFrame:
     """Read the figures of a result file of MTEB, as it prints them: a row a split, subset and metric.
 
     A result file has no figures of single queries, so there are no intervals; `load_predictions` gives them.
@@ -52,7 +42,8 @@ def read_results(path: Path) -> pl.DataFrame:
     Raises:
         ScoresError: the file is no such file.
     """
-    document = _read(path)
+    path = Path(path)
+    document = read_document(path)
     if not isinstance(document.get("scores"), dict):
         raise ScoresError(f"{path} has no scores; give a result file of MTEB, TASK.json.")
     rows = [
@@ -64,13 +55,3 @@ def read_results(path: Path) -> pl.DataFrame:
     ]
     names = ["task", "split", "subset", "metric"]
     return pl.DataFrame(rows, schema={**dict.fromkeys(names, pl.String), "value": pl.Float64}, orient="row")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ScoresError(f"{path} cannot be read as JSON ({error}); give a file that MTEB wrote.") from error
-    if not isinstance(document, dict):
-        raise ScoresError(f"{path} holds no table of names; give a file that MTEB wrote.")
-    return document

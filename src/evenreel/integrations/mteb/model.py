@@ -18,7 +18,7 @@ class MtebModel:
     """Model of MTEB that encodes texts, pictures and videos by an encoder of evenreel; implements `EncoderProtocol`.
 
     A video is the mean of the vectors of its windows, of unit length. Its frames are the middles of equal intervals; an
-    encoder of moving pictures takes them in windows of as many as it needs.
+    encoder of moving pictures takes them in windows of as many as it needs. Its sound is not heard.
 
     Args:
         encoder: what `evenreel.encoders.load_encoder` returns, or any `Encoder`.
@@ -71,7 +71,7 @@ class MtebModel:
         return (torch.as_tensor(first) * torch.as_tensor(second)).sum(dim=-1)
 
     def _batch(self, batch: Mapping[str, Any]) -> FloatArray:
-        columns = [name for name in ("text", "image", "video", "audio") if name in batch]
+        columns = [name for name in ("text", "image", "video") if name in batch]
         if columns == ["text"]:
             return self._encoder.encode_text(list(batch["text"])).sentence
         if columns == ["image"]:
