@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from evenreel.language.composition.lists import attribute_values, words
+from evenreel.language.composition.lists import attribute_values, fixed_nouns, words
 from evenreel.language.composition.pieces import Caption
 from evenreel.language.tokens import Tagged
 
@@ -57,6 +57,12 @@ def _attributes(tokens: Tagged) -> Iterator[int]:
             yield place
 
 
+def _is_named(value: str, noun: str) -> bool:
+    """Whether a value before a noun is part of its name: `hot dog`."""
+    colour = any(kind == "colour" for kind, _ in attribute_values()[value])
+    return (colour and noun in words("named")) or noun in fixed_nouns().get(value, ())
+
+
 def _describes(tokens: Tagged, place: int) -> bool:
     """Whether it stands before its noun, maybe behind other adjectives, or after a form of `be`."""
     token, after = tokens[place], tokens[place + 1] if place + 1 < len(tokens) else None
@@ -66,7 +72,8 @@ def _describes(tokens: Tagged, place: int) -> bool:
         return False
     if "number" in kinds:
         return after is not None and after.tag in ("NNS", "JJ") and token.tag == "CD"
-    noun = after is not None and after.part == "noun" and not (kinds == {"colour"} and after.lemma in words("named"))
+    named = after is not None and _is_named(token.text.lower(), after.lemma)
+    noun = after is not None and after.part == "noun" and not named
     follows = after is not None and after.part == "adjective" and place + 2 < len(tokens)
     if noun or (follows and tokens[place + 2].part == "noun"):
         return token.part == "adjective" or kinds == {"colour"}

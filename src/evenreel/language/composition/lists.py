@@ -62,6 +62,17 @@ def attribute_values() -> dict[str, list[tuple[str, tuple[str, ...]]]]:
 
 
 @lru_cache(maxsize=1)
+def fixed_nouns() -> dict[str, frozenset[str]]:
+    """Return the nouns that each value of an attribute makes a name with, such as dog of `hot`."""
+    found: dict[str, frozenset[str]] = {}
+    for row in rows()["fixed"]:
+        for pair in row.split(","):
+            value, nouns = pair.split()
+            found[value] = found.get(value, frozenset()) | frozenset(nouns.split("/"))
+    return found
+
+
+@lru_cache(maxsize=1)
 def opposites() -> list[tuple[tuple[str, ...], str, str]]:
     """Return relations as their words, their opposite and what they need (`RELATIONS`), those of most words first."""
     found = []

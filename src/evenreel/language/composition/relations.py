@@ -71,7 +71,7 @@ def _motion(tokens: Tagged, start: int, stop: int) -> bool:
     bare = tokens[start].text.lower() in ("up", "down")
     if _lemma(tokens, place) not in _motions() or tokens[place].part != "verb":
         return False
-    if _lemma(tokens, place) in words("not bare" if bare else "not through"):
+    if _lemma(tokens, place) in words(f"not {' '.join(token.text.lower() for token in tokens[start:stop])}"):
         return False
     return place == start - 1 if bare else _before_a_thing(tokens, stop)
 
