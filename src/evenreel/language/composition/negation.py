@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from evenreel.language.composition.lists import words
+from evenreel.language.composition.lists import attribute_values, words
 from evenreel.language.composition.pieces import with_articles
 from evenreel.language.noun_phrases import Phrase
 from evenreel.language.synonyms import amounts, caption_synonyms
@@ -89,4 +89,5 @@ def _is_one(one: Phrase, tokens: Tagged) -> bool:
     noun = tokens[one.stop - 1]
     opened = one.start > 0 and tokens[one.start - 1].text.lower() in ("a", "an")
     of = one.stop < len(tokens) and tokens[one.stop].lemma == "of"
-    return opened and noun.tag == "NN" and noun.lemma.isalpha() and not (of or noun.lemma in amounts())
+    no_thing = noun.lemma in amounts() or noun.lemma in attribute_values()
+    return opened and noun.tag == "NN" and noun.lemma.isalpha() and not (of or no_thing)

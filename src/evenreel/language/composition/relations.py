@@ -73,17 +73,21 @@ def _motion(tokens: Tagged, start: int, stop: int) -> bool:
         return False
     if _lemma(tokens, place) in words(f"not {' '.join(token.text.lower() for token in tokens[start:stop])}"):
         return False
-    return place == start - 1 if bare else _before_a_thing(tokens, stop)
+    return place == start - 1 if bare else _before_a_thing(tokens, stop) and _thing(tokens, stop) not in words("no inside")
 
 
 def _holder(tokens: Tagged, start: int, stop: int) -> bool:
     """Whether the noun phrase after it is of a thing that carries another."""
-    place = stop
+    return _thing(tokens, stop) in words("holder nouns")
+
+
+def _thing(tokens: Tagged, place: int) -> str:
+    """The noun of the noun phrase that begins there; empty where none does."""
     while place < len(tokens) and (tokens[place].tag in OPENERS or tokens[place].part == "adjective"):
         place += 1
     while place + 1 < len(tokens) and tokens[place + 1].part == "noun":
         place += 1
-    return place < len(tokens) and tokens[place].part == "noun" and tokens[place].lemma in words("holder nouns")
+    return tokens[place].lemma if place < len(tokens) and tokens[place].part == "noun" else ""
 
 
 def _motions() -> frozenset[str]:
