@@ -46,22 +46,29 @@ class AuditInputs:
     Attributes:
         train: corpus that the system was trained on; None where it is not known.
         tail: classes with few training clips, for the audit of lengths; None to find them by their frequency.
-        edited: for the audits `visual`, `textual` and `overlay`, scores of the same captions and clips after an edit of
-            the one or the other, by the name of the edit; the effect is of the first, and the edit `control` is the one
-            to compare with.
+        edited: for the audits `visual`, `textual`, `overlay` and `composition`, scores of the same captions and clips
+            after an edit of the one or the other, by the name of the edit; the effect is of the first, and the edit
+            `control` is the one to compare with.
+        edited_texts: for the audit `composition`, corpora of the edited captions by the name of the edit; without them
+            there are no tables by what was exchanged.
 
     Raises:
-        UsageError: `train` is no `Corpus`, or `edited` no scores by the names of their edits.
+        UsageError: `train` is no `Corpus`, `edited` no scores by the names of their edits, or `edited_texts` no corpora
+            by these.
     """
 
     train: Corpus | None = None
     tail: TailClasses | None = None
     edited: Mapping[str, ScoreBlocks] = field(default_factory=dict)
+    edited_texts: Mapping[str, Corpus] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.train is not None:
             check_corpus(self.train, "train")
         check_edited(self.edited)
+        check_named(self.edited_texts, "edited_texts", "corpora by the names of their edits", "corpus")
+        for name, corpus in self.edited_texts.items():
+            check_corpus(corpus, f"edited_texts[{name!r}]")
 
 
 NO_EDITS: Mapping[str, ScoreBlocks] = MappingProxyType({})

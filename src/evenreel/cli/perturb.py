@@ -97,7 +97,7 @@ def perturb(
     keep_unchanged: Annotated[bool, typer.Option("--keep-unchanged", help=KEEP_HELP)] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Edit the captions of a corpus, style, content or who does what; ids and clips stay, so scores before and after compare.
+    """Edit the captions of a corpus, in style, content or who acts; ids and clips stay, so that scores compare.
 
     Captions in which nothing is to be changed, or no more than capital and full stop, are left out.
     """

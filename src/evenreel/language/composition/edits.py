@@ -1,4 +1,4 @@
-"""Edits of captions that change what is said of what, and hardly a word: the registry, and the function that applies one.
+"""Edits of captions that change what is said of what, and hardly a word: the registry, and how one is applied.
 
 What word order and small words tell is lost on a ranking that reads captions as bags of words (Yuksekgonul et al. 2023,
 'When and why vision-language models behave like bags-of-words', section 2). What can be read in these captions as well

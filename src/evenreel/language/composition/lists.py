@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from evenreel.language.synonyms import packaged_lines
 
@@ -39,7 +39,7 @@ def rows() -> dict[str, list[str]]:
     return dict(found)
 
 
-@lru_cache(maxsize=None)
+@cache
 def words(kind: str) -> frozenset[str]:
     """Return all words of one kind of rows, such as `being`."""
     return frozenset(word for row in rows()[kind] for word in row.split())

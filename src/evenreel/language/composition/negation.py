@@ -1,7 +1,7 @@
 """Captions that deny a thing which their clip does not show, after the captions of NegBench.
 
 Alhamoud et al. 2025 ('Vision-Language Models Do Not Understand Negation', arXiv 2501.09425), section 3: a true caption
-gets a thing that is absent, and says so. Here the thing is one that a caption of another clip names, and none of its own.
+gets a thing that is absent, and says so. Here the thing is one that captions of other clips name, and none of its own.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def absent_things(
 
 
 def _drawn(lent: Mapping[str, set[str]], named: set[str], random: np.random.Generator) -> str | None:
-    things = sorted(lent)
+    things: list[str] = sorted(lent)
     peopled = bool(named & words("person"))
     for place in random.permutation(len(things)):
-        thing = things[place]
+        thing: str = things[int(place)]
         if _meant(thing) not in named and not (peopled and thing in words("person")):
             return thing
     return None

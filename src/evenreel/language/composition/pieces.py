@@ -44,7 +44,9 @@ class Caption:
         places = token_places(self.text, self.tokens)
         found = self.text[places[start][0] : places[stop - 1][1]]
         first = self.tokens[start].text.lower()
-        return lowered(found) if start == 0 and (first in closed_words() or first == found.split()[0].lower()) else found
+        return (
+            lowered(found) if start == 0 and (first in closed_words() or first == found.split()[0].lower()) else found
+        )
 
 
 def with_articles(text: str) -> str:

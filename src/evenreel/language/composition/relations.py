@@ -73,7 +73,9 @@ def _motion(tokens: Tagged, start: int, stop: int) -> bool:
         return False
     if _lemma(tokens, place) in words(f"not {' '.join(token.text.lower() for token in tokens[start:stop])}"):
         return False
-    return place == start - 1 if bare else _before_a_thing(tokens, stop) and _thing(tokens, stop) not in words("no inside")
+    return (
+        place == start - 1 if bare else _before_a_thing(tokens, stop) and _thing(tokens, stop) not in words("no inside")
+    )
 
 
 def _holder(tokens: Tagged, start: int, stop: int) -> bool:

@@ -37,9 +37,8 @@ def _acting(tokens: Tagged) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]
     beings = [_Being.of(one, tokens) for one in phrases(tokens) if one.kind == "entity"]
     for first, second in pairwise(beings):
         verb = _verb(tokens, first.stop, second.start)
-        if verb and first.alone and second.alone and first.tag == second.tag and _whole(tokens, first, second):
-            if first.noun != second.noun and _does_to(verb, first, second):
-                yield (first.start, first.stop), (second.start, second.stop)
+        if verb and first.alone and second.alone and _whole(tokens, first, second) and _does_to(verb, first, second):
+            yield (first.start, first.stop), (second.start, second.stop)
 
 
 @dataclass(frozen=True)
@@ -64,12 +63,16 @@ class _Being:
         start, last = with_opener(tokens, one.start), tokens[one.stop - 1]
         opened = start < one.start or last.tag == "NNS"
         owned = any(token.tag == "PRP$" for token in tokens[start : one.stop])  # `a man pets his dog`
-        known = all(token.part == "adjective" or token.lemma in words("being") for token in tokens[one.start : one.stop])
+        known = all(
+            token.part == "adjective" or token.lemma in words("being") for token in tokens[one.start : one.stop]
+        )
         return cls(start, one.stop, one.head, last.tag, opened and known and not owned and one.head in words("being"))
 
 
 def _does_to(verb: str, first: _Being, second: _Being) -> bool:
     """Whether the second could do to the first what the first does to it, and it is not said of both anyway."""
+    if first.tag != second.tag or first.noun == second.noun:  # the verb would have another number, or nothing changes
+        return False
     people = [being.noun in words("person") for being in (first, second)]
     return verb not in words("mutual") and (people[0] == people[1] or verb in words("either"))
 

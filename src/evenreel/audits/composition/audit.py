@@ -1,0 +1,67 @@
+"""Audit of captions with a role, an attribute or a relation exchanged: are they read as sentences, or bags of words?
+
+Yuksekgonul et al. 2023 ('When and why vision-language models behave like bags-of-words'): rankings of images hardly
+tell `the horse eats the grass` from `the grass eats the horse`. Alhamoud et al. 2025 (NegBench, arXiv 2501.09425): nor
+`with no dog` from `with a dog`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evenreel.audits.composition.measures import NO_TEXTS, CompositionMeasures, measure_composition
+from evenreel.audits.composition.tables import choice_figures, choice_tables
+from evenreel.audits.composition.words import composition_notices, composition_sentence
+from evenreel.audits.edits.words import edited_notices
+from evenreel.audits.method import paragraphs
+from evenreel.audits.settings import NO_EDITS, AuditSettings, check_edited, checked_settings
+from evenreel.report.result.record import AuditResult
+from evenreel.types import Corpus, ScoreBlocks
+
+TITLE = "Are captions read as sentences, or as bags of words?"
+
+
+def audit_composition(
+    scores: ScoreBlocks,
+    corpus: Corpus,
+    settings: AuditSettings | None = None,
+    *,
+    edited: Mapping[str, ScoreBlocks] = NO_EDITS,
+    edited_texts: Mapping[str, Corpus] = NO_TEXTS,
+) -> AuditResult:
+    """Test whether clips prefer their captions to ones with a role, attribute or relation exchanged, beyond a control.
+
+    Args:
+        scores: scores of captions as they are, with clips.
+        corpus: corpus that names each caption's own clip.
+        settings: samples, seed, confidence, and how much is read at once.
+        edited: scores of the edited captions, of the same ids, with the same clips, by the name of the edit: such as
+            `role-swapped`, `negated` and `affirmed`; `control` is the one to compare with.
+        edited_texts: corpora of the edited captions by the name of the edit, for tables by what was exchanged.
+
+    Raises:
+        CorpusError: no edit shares a caption and its clip with the scores.
+        ScoresError: a score is NaN, or scores are no table of captions and videos.
+        UsageError: there are no edited scores, or only those of a control.
+    """
+    settings = checked_settings(scores, corpus, settings)
+    check_edited(edited)
+    measured = measure_composition(scores, corpus, edited, settings, edited_texts)
+    return AuditResult(
+        name="composition",
+        title=TITLE,
+        sentence=composition_sentence(measured, settings.confidence),
+        effect=measured.effect,
+        tables=tuple(choice_tables(measured)),
+        figures=choice_figures(measured),
+        notices=(*edited_notices(scores, corpus, settings, edited), *composition_notices(measured)),
+        method=_method(measured),
+        confidence=settings.confidence,
+    )
+
+
+def _method(measured: CompositionMeasures) -> tuple[str, ...]:
+    headings = ["Choice", "Margin", "Control", "Blurred captions"] if measured.choices else []
+    headings += ["Negated captions"] if measured.negation else []
+    headings += ["Denied things"] if measured.negation and measured.negation.things else []
+    return paragraphs("composition", *headings)
