@@ -23,8 +23,8 @@ from evenreel.types import Corpus, ScoreBlocks
 CHANCE = 50.0
 """Percent of the other clips that a clip's preference exceeds where the ranking does not read what was edited."""
 
-HARDLY = 5.0
-"""Points above chance below which a whole interval means that an edit is not read: nine captions in ten are guessed."""
+HARDLY = 10.0
+"""Points above chance below which a whole interval says that an edit is not read: of five captions four are guesses."""
 
 AFFIRMED = "affirmed"
 """The edit whose captions say of a thing that it is there where those of `NEGATED` deny it: false by one word."""

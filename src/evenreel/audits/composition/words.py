@@ -9,7 +9,7 @@ from evenreel.audits.composition.edit_choice import AFFIRMED, CHANCE, EditChoice
 from evenreel.audits.composition.measures import CompositionMeasures
 from evenreel.audits.composition.negation import NEGATED, NegationMeasures
 from evenreel.audits.edits.measures import CONTROL
-from evenreel.report.result.record import Effect
+from evenreel.report.result.record import ENOUGH, Effect
 from evenreel.report.result.words import by_certainty, figure_words
 
 WHAT = {
@@ -21,8 +21,8 @@ WHAT = {
 """By the name of an edit, what a ranking reads that tells its captions from the true ones."""
 
 ALONE = (
-    "There are no scores of a control, so nothing says what a change does that leaves the sense. Score the captions also "
-    "with such a one, of `evenreel perturb --edit control` or paraphrases, and name it control."
+    "There are no scores of a control, so nothing says what a change does that leaves the sense. Score the captions "
+    "also with such a one, of `evenreel perturb --edit control` or paraphrases, and name it control."
 )
 
 
@@ -44,7 +44,7 @@ def composition_notices(measured: CompositionMeasures) -> Iterator[str]:
         if one.verdict == "reads it" and (one.blurred.low is None or one.blurred.low <= CHANCE):
             yield (
                 f"{one.edit}: its captions may also say less of everything to this system, which would favour the true "
-                f"ones too ('if blurred'); a {CONTROL} that changes as much would rule that out, paraphrases for example."
+                f"ones too ('if blurred'); a {CONTROL} that changes as much rules that out, paraphrases for example."
             )
 
 
@@ -87,7 +87,7 @@ def _things_words(negation: NegationMeasures, confidence: float) -> str:
     things = negation.things
     assert things is not None  # the caller has looked
     rise = things.rise
-    effect = Effect("", rise.value, rise.low, rise.high, enough=negation.effect.enough)
+    effect = Effect("", rise.value, rise.low, rise.high, enough=things.things >= ENOUGH)
     lead = by_certainty(
         effect,
         "What was seen of clips that show it",
@@ -97,5 +97,5 @@ def _things_words(negation: NegationMeasures, confidence: float) -> str:
         if rise.value > 0
         else "Clips that show it fall by that",
     )
-    moved = figure_words(rise, confidence)
-    return f"{lead}, by {moved} points in the share of other clips they stand above."
+    moved = figure_words(rise, confidence, " points")
+    return f"{lead}: the share of other clips that they stand above changes by {moved}."
