@@ -12,6 +12,10 @@ from evenreel.language.composition.pieces import Caption
 from evenreel.language.tokens import Tagged
 
 
+_OF_BEINGS = frozenset({"age", "height"})
+_OF_THINGS = frozenset({"newness", "length"})
+
+
 def swapped_attributes(caption: Caption, random: np.random.Generator) -> str | None:
     """Exchange two attributes of one kind, or give the only one another value of its kind; None where there is none.
 
@@ -27,11 +31,12 @@ def swapped_attributes(caption: Caption, random: np.random.Generator) -> str | N
     """
     found = [*_attributes(caption.tokens)]
     texts = [caption.tokens[place].text.lower() for place in found]
+    may = [_others(caption.tokens, place) for place in found]
     for one, other in combinations(range(len(found)), 2):
-        if texts[one] in _others(texts[other]) and _free(texts, one, other):
+        if texts[one] in may[other] and texts[other] in may[one] and _free(texts, one, other):
             return caption.replaced({_at(found[one]): texts[other], _at(found[other]): texts[one]})
-    for place, text in zip(found, texts, strict=True):
-        if others := [other for other in _others(text) if other not in texts]:
+    for place, every in zip(found, may, strict=True):
+        if others := [other for other in every if other not in texts]:
             return caption.replaced({_at(place): others[int(random.integers(len(others)))]})
     return None
 
@@ -45,9 +50,12 @@ def _free(texts: list[str], one: int, other: int) -> bool:
     return texts.count(texts[one]) == texts.count(texts[other]) == 1
 
 
-def _others(value: str) -> tuple[str, ...]:
-    """All values that may take its place."""
-    return tuple(dict.fromkeys(other for _, others in attribute_values()[value] for other in others))
+def _others(tokens: Tagged, place: int) -> tuple[str, ...]:
+    """All values that may take the place of one, of the thing that it is said of where that follows."""
+    noun = next((token.lemma for token in tokens[place + 1 : place + 4] if token.part == "noun"), "")
+    unfit = _OF_THINGS if noun in words("being") else _OF_BEINGS
+    kinds = attribute_values()[tokens[place].text.lower()]
+    return tuple(dict.fromkeys(other for kind, others in kinds if kind not in unfit for other in others))
 
 
 def _attributes(tokens: Tagged) -> Iterator[int]:
@@ -77,4 +85,4 @@ def _describes(tokens: Tagged, place: int) -> bool:
     follows = after is not None and after.part == "adjective" and place + 2 < len(tokens)
     if noun or (follows and tokens[place + 2].part == "noun"):
         return token.part == "adjective" or kinds == {"colour"}
-    return place > 0 and tokens[place - 1].lemma == "be" and token.part == "adjective" and "length" not in kinds
+    return place > 0 and tokens[place - 1].lemma == "be" and token.part == "adjective"

@@ -13,6 +13,7 @@ ATTRIBUTES = (
     "height",
     "length",
     "age",
+    "newness",
     "temperature",
     "wetness",
     "state",
@@ -20,7 +21,6 @@ ATTRIBUTES = (
     "look",
     "surface",
     "shape",
-    "weight",
     "number",
 )
 """Kinds of attributes."""

@@ -58,7 +58,8 @@ def with_articles(text: str) -> str:
 
     def fixed(found: re.Match[str]) -> str:
         article, space, word = found.groups()
-        if len(word) == 1 or word.isupper():  # `an X`, `an FBI agent`
+        named = article == "A" and text[: found.start()].rstrip()[-1:] not in ("", ".", "!", "?")  # `vitamin A and`
+        if named or len(word) == 1 or word.isupper():  # `an X`, `an FBI agent`
             return found.group()
         vowel = _VOWEL_SOUND.match(word) and not _NO_VOWEL_SOUND.match(word)
         return f"{article[0]}{'n' if vowel else ''}{space}{word}"
