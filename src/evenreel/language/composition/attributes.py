@@ -11,7 +11,6 @@ from evenreel.language.composition.lists import attribute_values, fixed_nouns, w
 from evenreel.language.composition.pieces import Caption
 from evenreel.language.tokens import Tagged
 
-
 _OF_BEINGS = frozenset({"age", "height"})
 _OF_THINGS = frozenset({"newness", "length"})
 
