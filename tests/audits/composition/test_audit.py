@@ -62,7 +62,7 @@ def test_a_control_that_changes_as_much_takes_the_effect_away() -> None:
 
     def blurred(seed: int) -> Table:
         random = np.random.default_rng(seed)
-        values: Table = 0.9 * WORDS + 0.45 * random.normal(size=TRUE.shape)
+        values: Table = 0.7 * WORDS + random.normal(size=TRUE.shape)
         return values
 
     alone = result({"role-swapped": of(blurred(1))})

@@ -35,8 +35,9 @@ def slowly(true: Table, edited: Table) -> dict[str, list[float]]:
         others = [w for w in range(len(true)) if w != q]
         found["chosen"].append(100.0 * (true[q, q] > edited[q, q]))
         for name, weight in (("beyond", flat), ("blurred", slope)):
-            own = weight * true[q, q] - edited[q, q]
-            found[name].append(100 * np.mean([own > weight * true[q, w] - edited[q, w] for w in others]))
+            own, equal = weight * true[q, q] - edited[q, q], 1e-5 * np.std(true[q, others])
+            apart = [own - (weight * true[q, w] - edited[q, w]) for w in others]
+            found[name].append(100 * np.mean([0.5 if abs(one) <= equal else one > 0 for one in apart]))
         gaps = [flat * true[q, q] - edited[q, q] - (flat * true[q, w] - edited[q, w]) for w in others]
         found["margin"].append(float(np.mean(gaps) / np.std(true[q, others])))
     return found
