@@ -11,6 +11,9 @@ from evenreel.language.composition.lists import attribute_values, fixed_nouns, w
 from evenreel.language.composition.pieces import Caption
 from evenreel.language.tokens import Tagged
 
+_AGES = frozenset({"year", "month", "week"})
+"""After these `old` says how old."""
+
 _OF_BEINGS = frozenset({"age", "height"})
 _OF_THINGS = frozenset({"newness", "length"})
 
@@ -75,7 +78,7 @@ def _describes(tokens: Tagged, place: int) -> bool:
     token, after = tokens[place], tokens[place + 1] if place + 1 < len(tokens) else None
     kinds = {kind for kind, _ in attribute_values()[token.text.lower()]}
     joined = [tokens[at].text for at in (place - 1, place + 1) if 0 <= at < len(tokens)]
-    if "-" in joined or "and" in joined or token.part == "verb":
+    if "-" in joined or "and" in joined or token.part == "verb" or tokens[place - 1].lemma in _AGES:
         return False
     if "number" in kinds:
         return after is not None and after.tag in ("NNS", "JJ") and token.tag == "CD"
