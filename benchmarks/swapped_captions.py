@@ -36,7 +36,7 @@ def main() -> int:
     for folder in asked.corpora:
         corpus = load_corpus(folder) if asked.split is None else select(load_corpus(folder), split=asked.split)
         for edit, some in found.items():
-            some |= dict.fromkeys(changed(corpus, edit, folder.name))
+            some.update(dict.fromkeys(changed(corpus, edit, folder.name)))
     for number, (edit, some) in enumerate(found.items()):
         wanted = len(range(number, asked.draw, len(found)))
         for place in random.permutation(len(some))[:wanted]:
