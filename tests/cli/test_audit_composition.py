@@ -63,6 +63,7 @@ WRONG = [
     ("composition --edited a=heard.npz --edited-corpus a=x --edited-corpus a=y", UsageError, "names 'a' twice; name"),
     ("textual --edited a=heard.npz --edited-corpus a=x", UsageError, "--edited-corpus goes with the audit composition"),
     ("composition --edited a=heard.npz --edited-corpus a=none", CorpusError, "none"),
+    ("composition --edited a=heard.npz --edited-corpus b=corpus", UsageError, "captions of the edit 'b' and no scores"),
     ("composition --edited control=heard.npz", UsageError, "those of a control, or none; give those of one beside it"),
     ("composition", UsageError, "The audit composition holds scores against those after an edit; give --scores FILE"),
 ]

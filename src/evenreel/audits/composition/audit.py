@@ -42,7 +42,7 @@ def audit_composition(
     Raises:
         CorpusError: no edit shares a caption and its clip with the scores.
         ScoresError: a score is NaN, or scores are no table of captions and videos.
-        UsageError: there are no edited scores, or only those of a control.
+        UsageError: there are no edited scores, or only those of a control, or the texts are of an edit without scores.
     """
     settings = checked_settings(scores, corpus, settings)
     check_edited(edited)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from evenreel.audits.composition.edit_choice import EditChoice, edit_choice
+from evenreel.audits.composition.edit_choice import AFFIRMED, EditChoice, edit_choice
 from evenreel.audits.composition.kinds import KindShare, kind_shares
 from evenreel.audits.composition.negation import NEGATED, NegationMeasures, measure_negation
 from evenreel.audits.edits.measures import CONTROL
@@ -69,12 +69,17 @@ def measure_composition(
     Raises:
         CorpusError: no edit shares a caption and its clip with the scores.
         ScoresError: a score is NaN, or scores are no table of captions and videos.
-        UsageError: there are no edited scores, or only those of a control.
+        UsageError: there are no edited scores, or only those of a control, or the texts are of an edit without scores.
     """
     asked = [name for name in edited if name != CONTROL]
     if not asked:
         raise UsageError(
             "There are no scores after an edit but those of a control, or none; give those of one beside it."
+        )
+    if unknown := [name for name in texts if name not in edited]:
+        raise UsageError(
+            f"There are captions of the edit {unknown[0]!r} and no scores of it; its name is to be one of those of the "
+            f"edited scores: {', '.join(edited)}."
         )
     lacking: dict[str, str] = {}
     choices: dict[str, EditChoice] = {}
@@ -90,7 +95,7 @@ def measure_composition(
     if not choices and negation is None:
         raise CorpusError(*lacking.values())
     control = None
-    if CONTROL in edited and choices:
+    if CONTROL in edited and choices.keys() - {AFFIRMED}:
         control = edit_choice(CONTROL, scores, corpus, {CONTROL: edited[CONTROL]}, settings)
     kinds = kind_shares({name: one for name, one in choices.items() if name in texts}, corpus, texts, settings)
     return CompositionMeasures(choices, control, kinds, negation, (*lacking.values(), *_left_out(choices)))

@@ -1,7 +1,7 @@
 """What captions find that deny a thing, beside the same captions without it: NegBench's retrieval with negation.
 
-Alhamoud et al. 2025 (arXiv 2501.09425), section 3.1 (Retrieval-Neg): recall of true captions that also name what is
-absent, beside that of plain ones. Where the texts are known, so is what becomes of clips that show the denied thing.
+Alhamoud et al. 2025 (arXiv 2501.09425), the task Retrieval-Neg: recall of true captions that also name what is absent,
+beside that of plain ones. Where the texts are known, so is what becomes of clips that show the denied thing.
 """
 
 from __future__ import annotations

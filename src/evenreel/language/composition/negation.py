@@ -1,6 +1,6 @@
 """Captions that deny a thing which their clip does not show, after the captions of NegBench.
 
-Alhamoud et al. 2025 ('Vision-Language Models Do Not Understand Negation', arXiv 2501.09425), section 3: a true caption
+Alhamoud et al. 2025 ('Vision-Language Models Do Not Understand Negation', arXiv 2501.09425): a true caption
 gets a thing that is absent, and says so. Here the thing is one that captions of other clips name, and none of its own.
 """
 
