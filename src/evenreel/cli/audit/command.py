@@ -115,8 +115,8 @@ def audit(
         raise CorpusError(*not_made)
     read = {
         "scores": given.scores, "scores after an edit": [word.partition("=")[2] for word in given.edited],
-        "captions after an edit": [word.partition("=")[2] for word in given.edited_corpus], "corpus": given.corpus, "few training clips": given.tail_classes, "library": searched.library,
-        "queries": searched.queries,
+        "captions after an edit": [word.partition("=")[2] for word in given.edited_corpus], "corpus": given.corpus,
+        "few training clips": given.tail_classes, "library": searched.library, "queries": searched.queries,
     }  # fmt: skip
     made = provenance_of(read) if as_json or report else None
     show_audits(results, report, as_json, not_made, made)
