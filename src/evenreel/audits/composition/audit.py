@@ -61,7 +61,11 @@ def audit_composition(
 
 
 def _method(measured: CompositionMeasures) -> tuple[str, ...]:
-    headings = ["Choice", "Margin", "Control", "Blurred captions"] if measured.choices else []
-    headings += ["Negated captions"] if measured.negation else []
-    headings += ["Denied things"] if measured.negation and measured.negation.things else []
-    return paragraphs("composition", *headings)
+    said: tuple[str, ...] = ()
+    if measured.choices:
+        said += paragraphs("composition", "Choice", "Margin", "Control", "Blurred captions")
+    if measured.negation:
+        said += paragraphs("composition", "Negated captions")
+    if measured.negation and measured.negation.things:
+        said += paragraphs("composition", "Denied things")
+    return said

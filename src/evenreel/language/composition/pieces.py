@@ -52,8 +52,8 @@ class Caption:
 def with_articles(text: str) -> str:
     """Return a text in which `a` stands before consonants and `an` before vowels, as they are spoken.
 
-    >>> with_articles("a orange box and an unicorn for a hour, an red one, A umbrella")
-    'an orange box and a unicorn for an hour, a red one, An umbrella'
+    >>> with_articles("a orange box and an unicorn for a hour, an red one. A umbrella")
+    'an orange box and a unicorn for an hour, a red one. An umbrella'
     """
 
     def fixed(found: re.Match[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from evenreel.language.composition.lists import opposites, words
 from evenreel.language.composition.pieces import Caption
@@ -73,9 +74,9 @@ def _motion(tokens: Tagged, start: int, stop: int) -> bool:
         return False
     if _lemma(tokens, place) in words(f"not {' '.join(token.text.lower() for token in tokens[start:stop])}"):
         return False
-    return (
-        place == start - 1 if bare else _before_a_thing(tokens, stop) and _thing(tokens, stop) not in words("no inside")
-    )
+    if bare:
+        return place == start - 1
+    return _before_a_thing(tokens, stop) and _thing(tokens, stop) not in words("no inside")
 
 
 def _holder(tokens: Tagged, start: int, stop: int) -> bool:
@@ -92,6 +93,7 @@ def _thing(tokens: Tagged, place: int) -> str:
     return tokens[place].lemma if place < len(tokens) and tokens[place].part == "noun" else ""
 
 
+@cache
 def _motions() -> frozenset[str]:
     of_roles = [line.partition(":")[2].split() for line in packaged_lines("roles.txt") if line.startswith("motion:")]
     return frozenset(word for row in of_roles for word in row) | words("motion verbs")
