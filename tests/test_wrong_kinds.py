@@ -142,6 +142,10 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "measure_length": lambda one: audits.measure_length(one, CORPUS),
     "measure_source": lambda one: audits.measure_source(one, CORPUS, "sora"),
     "measure_source, group": lambda one: audits.measure_source(SCORES, CORPUS, one),
+    "measure_composition, edited": lambda one: audits.measure_composition(SCORES, CORPUS, one, AuditSettings()),
+    "measure_composition, texts": lambda one: audits.measure_composition(
+        SCORES, CORPUS, {"a": SCORES}, AuditSettings(), one
+    ),
     "measure_perturbed": lambda one: audits.measure_perturbed(one, CORPUS, {"a": SCORES}, AuditSettings()),
     "measure_perturbed, corpus": lambda one: audits.measure_perturbed(SCORES, one, {"a": SCORES}, AuditSettings()),
     "measure_perturbed, edited": lambda one: audits.measure_perturbed(SCORES, CORPUS, one, AuditSettings()),

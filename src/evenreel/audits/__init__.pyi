@@ -1,3 +1,5 @@
+from .composition.audit import audit_composition as audit_composition
+from .composition.measures import CompositionMeasures as CompositionMeasures, measure_composition as measure_composition
 from .edits.measures import PerturbedMeasures as PerturbedMeasures, measure_perturbed as measure_perturbed
 from .edits.overlay import audit_overlay as audit_overlay
 from .edits.overlay_measures import OverlayMeasures as OverlayMeasures, measure_overlay as measure_overlay

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evenreel.arguments import check_named, check_settings_kind
-from evenreel.audits.settings import EDITED, AuditSettings
+from evenreel.audits.settings import EDITED, TEXTS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike, as_corpus
 from evenreel.evaluation.accepted import ScoresLike, as_scores
 from evenreel.types import Corpus, ScoreBlocks
@@ -20,6 +20,17 @@ def as_edited(edited: Mapping[str, ScoresLike], corpus: Corpus) -> dict[str, Sco
     """
     check_named(edited, "edited", *EDITED)
     return {name: as_scores(scores, corpus, f"edited[{name!r}]") for name, scores in edited.items()}
+
+
+def as_texts(texts: Mapping[str, CorpusLike]) -> dict[str, Corpus]:
+    """Convert what stands for corpora of edited captions, by the names of the edits, to corpora.
+
+    Raises:
+        UsageError: they are no mapping, or one of them is nothing of `CorpusLike`.
+        CorpusError: one of them breaks its rules, or cannot be read.
+    """
+    check_named(texts, *TEXTS)
+    return {name: as_corpus(given, f"{TEXTS[0]}[{name!r}]") for name, given in texts.items()}
 
 
 def as_inputs(

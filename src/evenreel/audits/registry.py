@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import NoneType
 
 from evenreel.arguments import check_kind, one_or_more
+from evenreel.audits.composition.audit import audit_composition
 from evenreel.audits.edits.overlay import audit_overlay
 from evenreel.audits.edits.textual import audit_textual
 from evenreel.audits.edits.visual import audit_visual
@@ -47,6 +48,7 @@ AUDITS: dict[str, Audit] = {
     "visual": Audit(audit_visual, takes=("edited",)),
     "textual": Audit(audit_textual, takes=("edited",)),
     "overlay": Audit(audit_overlay, takes=("edited",)),
+    "composition": Audit(audit_composition, takes=("edited", "edited_texts")),
 }
 
 OF_EDITS = tuple(name for name, one in AUDITS.items() if "edited" in one.takes)

@@ -48,26 +48,33 @@ class AuditInputs:
     Attributes:
         train: corpus that the system was trained on, see `CorpusLike`; None where it is not known.
         tail: classes with few training clips, for the audit of lengths; None to find them by their frequency.
-        edited: for the audits `visual`, `textual` and `overlay`, scores (`ScoresLike`) of the same captions and clips
-            after an edit of the one or the other, by the name of the edit; the effect is of the first, and the edit
-            `control` is the one to compare with.
+        edited: for the audits `visual`, `textual`, `overlay` and `composition`, scores (`ScoresLike`) of the same
+            captions and clips after an edit of the one or the other, by the name of the edit; the effect is of the
+            first, and the edit `control` is the one to compare with.
+        edited_texts: for the audit `composition`, corpora (`CorpusLike`) of the edited captions by the name of the
+            edit; without them there are no tables by what was exchanged.
 
     Raises:
-        UsageError: `train` is nothing that a corpus is made of, or `edited` no scores by the names of their edits.
+        UsageError: `train` is nothing that a corpus is made of, `edited` no scores by the names of their edits, or
+            `edited_texts` no corpora by these.
     """
 
     train: CorpusLike | None = None
     tail: TailClasses | None = None
     edited: Mapping[str, ScoresLike] = field(default_factory=dict)
+    edited_texts: Mapping[str, CorpusLike] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_named(self.edited, "edited", *EDITED)
+        check_named(self.edited_texts, *TEXTS)
         if self.train is not None:
             from evenreel.corpus.accepted import as_corpus  # settings are read for a --help, without tables
 
             object.__setattr__(self, "train", as_corpus(self.train, "train"))
-        check_named(self.edited, "edited", *EDITED)
 
 
 NO_EDITS: Mapping[str, ScoreBlocks] = MappingProxyType({})
 EDITED = ("scores by the names of their edits", "scores")
 """What `edited` is, and one of them, for messages."""
+TEXTS = ("edited_texts", "corpora of the edited captions by the names of their edits", "corpus")
+"""The name of that argument, what it is, and one of them, for messages."""

@@ -1,4 +1,4 @@
-"""`evenreel perturb`: a corpus with edited captions under the same ids, for `evenreel audit textual`."""
+"""`evenreel perturb`: a corpus with edited captions under the same ids, for the audits textual and composition."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class CaptionEdit:
     """One edit of captions, and what it needs.
 
     Attributes:
-        edit: `style-removed`, `style-swapped`, `content-removed`, `content-swapped`, `paraphrased` or `control`.
+        edit: `style-removed`, `style-swapped`, `content-removed`, `content-swapped`, `paraphrased` or `control`; for
+            the audit composition `role-swapped`, `attribute-swapped`, `relation-swapped`, `negated` or `affirmed`.
         patterns: for paraphrased: words around {caption}, such as 'in this video, {caption}'; again for another
             pattern.
         paraphrases: for paraphrased: csv, parquet or the like with the columns caption_id and paraphrase.
@@ -50,9 +51,10 @@ class CaptionEdit:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        from evenreel.language.composition.edits import EDITS as COMPOSED
         from evenreel.language.style import EDITS
 
-        known = (*EDITS, PARAPHRASED, CONTROL)
+        known = (*EDITS, *COMPOSED, PARAPHRASED, CONTROL)
         if self.edit not in known:
             raise UsageError(f"{self.edit!r} is no edit of captions; there are: {', '.join(known)}.")
         if self.edit == PARAPHRASED and (not self.patterns) == (self.paraphrases is None):
@@ -67,6 +69,8 @@ class CaptionEdit:
             UsageError: a pattern has no place for the caption, the table cannot be read, or there is no such tagger.
         """
         from evenreel.language import load_tagger
+        from evenreel.language.composition.edits import EDITS as COMPOSED
+        from evenreel.language.composition.edits import recomposed
         from evenreel.language.style import paraphrased, restyled, toggle_marks
 
         texts = corpus.captions["text"].to_list()
@@ -82,7 +86,8 @@ class CaptionEdit:
         if self.edit == PARAPHRASED:
             return paraphrased(texts, self.patterns, self.seed)
         tagger = load_tagger(cast("TaggerName", self.tagger))
-        return restyled(self.edit, texts, corpus.captions["clip_id"].to_list(), tagger, self.seed)
+        edited = recomposed if self.edit in COMPOSED else restyled
+        return edited(self.edit, texts, corpus.captions["clip_id"].to_list(), tagger, self.seed)
 
 
 def perturb(
@@ -92,7 +97,7 @@ def perturb(
     keep_unchanged: Annotated[bool, typer.Option("--keep-unchanged", help=KEEP_HELP)] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Edit the captions of a corpus, style or content; ids and clips stay, so scores before and after compare.
+    """Edit the captions of a corpus, in style, content or who acts; ids and clips stay, so that scores compare.
 
     Captions in which nothing is to be changed, or no more than capital and full stop, are left out.
     """

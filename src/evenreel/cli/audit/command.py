@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
+from evenreel.cli.audit.edited import edited_files, edited_folders
 from evenreel.cli.evaluate.files import check_place, system_names
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption
@@ -40,10 +41,12 @@ class ScoreFiles:
         split: part of the corpus the scores are of, such as test.
         train_split: part of the corpus that was learned from, for the audit length; train where the corpus has it.
         tail_classes: table (csv) of verbs or nouns with few training clips, for the audit length; again for another.
-        edited: for visual, textual or overlay: scores after an edit, such as background-swapped=bg.npz; again for
-            another edit. With several --scores, each edit once for each, in their order. For overlay, --corpus is that
-            of the clips with misleading words, whose column overlay_of (written) or voiceover_of (spoken) names the
-            clip whose words each carries.
+        edited: for visual, textual, overlay or composition: scores after an edit, such as background-swapped=bg.npz;
+            again for another edit. With several --scores, each edit once for each, in their order. For overlay,
+            --corpus is that of the clips with misleading words, whose column overlay_of (written) or voiceover_of
+            (spoken) names the clip whose words each carries.
+        edited_corpus: for composition: folder of the corpus with the captions of an edit, such as role-swapped=DIR, for
+            tables by what was exchanged; again for another edit.
     """
 
     scores: tuple[Path, ...] = ()
@@ -52,6 +55,7 @@ class ScoreFiles:
     train_split: str | None = None
     tail_classes: tuple[Path, ...] = ()
     edited: Annotated[tuple[str, ...], typer.Option(metavar="NAME=FILE")] = ()
+    edited_corpus: Annotated[tuple[str, ...], typer.Option(metavar="NAME=DIR")] = ()
 
 
 @dataclass(frozen=True)
@@ -100,16 +104,19 @@ def audit(
             neutral=searched.neutral_source,
         )
     else:
-        parts = AuditedParts(_named(given.corpus, "--scores", "--corpus"), given.split, given.train_split, tail)
+        folders = edited_folders(given.edited_corpus, wanted)
+        parts = AuditedParts(
+            _named(given.corpus, "--scores", "--corpus"), given.split, given.train_split, tail, folders
+        )
         systems = system_names(given.scores)
-        files = _edited_files(given.edited, len(systems))
+        files = edited_files(given.edited, len(systems))
         results = _of_scores(wanted, systems, files, parts, settings, not_made.append)
     if not results:
         raise CorpusError(*not_made)
     read = {
         "scores": given.scores, "scores after an edit": [word.partition("=")[2] for word in given.edited],
-        "corpus": given.corpus, "few training clips": given.tail_classes, "library": searched.library,
-        "queries": searched.queries,
+        "captions after an edit": [word.partition("=")[2] for word in given.edited_corpus], "corpus": given.corpus,
+        "few training clips": given.tail_classes, "library": searched.library, "queries": searched.queries,
     }  # fmt: skip
     made = provenance_of(read) if as_json or report else None
     show_audits(results, report, as_json, not_made, made)
@@ -128,12 +135,14 @@ class AuditedParts:
         split: split that was scored; None for all of it.
         train_split: split that was learned from; None where it is not given.
         tail: classes with few training clips; None where they are not given.
+        edited: folders of corpora with edited captions, by the name of the edit.
     """
 
     folder: Path
     split: str | None
     train_split: str | None
     tail: TailClasses | None = None
+    edited: Mapping[str, Path] = field(default_factory=dict)
 
     def read(self) -> tuple[Corpus, Corpus, Corpus | None]:
         """Read the corpus, its scored clips, and its training clips; None for these where no split is known for them.
@@ -206,27 +215,6 @@ def _check_edits(names: Sequence[str], edited: Sequence[str], *, of_a_library: b
         )
 
 
-def _edited_files(words: Sequence[str], systems: int) -> list[dict[str, Path]]:
-    """Files of edited scores by the name of the edit, of each system.
-
-    Raises:
-        UsageError: one has no name, or an edit is not there once for each system.
-    """
-    files: dict[str, list[Path]] = {}
-    for word in words:
-        name, sign, path = word.partition("=")
-        if not (name.strip() and sign and path):
-            raise UsageError(f"--edited {word!r} is not of the form NAME=FILE, such as background-swapped=bg.npz.")
-        files.setdefault(name.strip(), []).append(Path(path))
-    for name, given in files.items():
-        if len(given) != systems:
-            raise UsageError(
-                f"--edited {name}=FILE is given {len(given)} times and --scores {systems} times; give it once for each "
-                "of these, in their order."
-            )
-    return [{name: given[number] for name, given in files.items()} for number in range(systems)]
-
-
 def _named(path: Path | None, one: str, other: str) -> Path:
     if path is None:
         raise UsageError(f"{one} goes with {other}; give both.")
@@ -243,6 +231,7 @@ def _of_scores(
 ) -> list[AuditResult]:
     """Every audit of every file; the corpus is read once."""
     from evenreel.audits import AuditInputs
+    from evenreel.corpus import load_corpus
     from evenreel.evaluation import load_scores
     from evenreel.evaluation.scores import check_file
 
@@ -250,13 +239,14 @@ def _of_scores(
     for path in every:
         check_file(path)
     whole, part, learned = parts.read()
+    texts = {name: load_corpus(folder) for name, folder in parts.edited.items()}
     results = []
     for (system, path), files in zip(paths.items(), edited, strict=True):
         notices: list[str] = []
         lacking: list[str] = []
         read = partial(load_scores, corpus=part, partial=True, whole=whole)
         after = {name: read(file, notice=_behind(f"{name}: ", notices)) for name, file in files.items()}
-        inputs = AuditInputs(train=learned, tail=parts.tail, edited=after)
+        inputs = AuditInputs(train=learned, tail=parts.tail, edited=after, edited_texts=texts)
         audited = Audited(read(path, notice=notices.append), part, inputs, path.name)
         found = _audited(names, audited, settings, lacking.append)
         for sentence in lacking:

@@ -1,0 +1,113 @@
+"""Measures of whether a ranking reads captions as sentences: what own clips prefer, edit by edit, beyond a control."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from evenreel.audits.composition.edit_choice import AFFIRMED, EditChoice, edit_choice
+from evenreel.audits.composition.kinds import KindShare, kind_shares
+from evenreel.audits.composition.negation import NEGATED, NegationMeasures, measure_negation
+from evenreel.audits.edits.measures import CONTROL
+from evenreel.audits.given import as_edited, as_inputs, as_texts
+from evenreel.audits.settings import AuditSettings
+from evenreel.corpus.accepted import CorpusLike
+from evenreel.errors import CorpusError, UsageError
+from evenreel.evaluation.accepted import ScoresLike
+from evenreel.report.result.record import Effect
+from evenreel.types import Corpus
+
+NO_TEXTS: Mapping[str, Corpus] = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class CompositionMeasures:
+    """Measures of what a ranking reads of captions.
+
+    Attributes:
+        choices: what own clips prefer, by the edit.
+        control: what own clips prefer under the control alone; None without one.
+        kinds: the same by what was exchanged for what, where the texts of edited captions are known.
+        negation: what captions find that deny a thing; None without such captions.
+        notices: sentences on what was left out.
+    """
+
+    choices: dict[str, EditChoice]
+    control: EditChoice | None
+    kinds: tuple[KindShare, ...]
+    negation: NegationMeasures | None
+    notices: tuple[str, ...]
+
+    @property
+    def effect(self) -> Effect:
+        """That of the first edit; of captions that deny a thing alone, the recall that they lose."""
+        for one in self.choices.values():
+            return one.effect
+        assert self.negation is not None  # else there would be nothing measured
+        return self.negation.effect
+
+
+def measure_composition(
+    scores: ScoresLike,
+    corpus: CorpusLike,
+    edited: Mapping[str, ScoresLike],
+    settings: AuditSettings,
+    texts: Mapping[str, CorpusLike] = NO_TEXTS,
+) -> CompositionMeasures:
+    """Measure, edit by edit, whether captions' own clips prefer the true caption to the edited one.
+
+    Each edit is measured on the captions that it changes: those that its scores have.
+
+    Args:
+        scores: scores of the captions as they are, with clips.
+        corpus: corpus that names each caption's own clip.
+        edited: scores of the edited captions, of the same ids, by the name of the edit; `control` is held against the
+            others, the captions of `negated` are true and those of `affirmed` are held against them.
+        settings: samples, seed, confidence, and how much is read at once.
+        texts: corpora of the edited captions by the name of the edit, for tables by kind and of denied things.
+
+    Raises:
+        CorpusError: no edit shares a caption and its clip with the scores.
+        ScoresError: a score is NaN, or scores are no table of captions and videos.
+        UsageError: there are no edited scores, or only those of a control, or the texts are of an edit without scores.
+    """
+    scores, corpus, settings = as_inputs(scores, corpus, settings)
+    edited, texts = as_edited(edited, corpus), as_texts(texts)
+    asked = [name for name in edited if name != CONTROL]
+    if not asked:
+        raise UsageError(
+            "There are no scores after an edit but those of a control, or none; give those of one beside it."
+        )
+    if unknown := [name for name in texts if name not in edited]:
+        raise UsageError(
+            f"There are captions of the edit {unknown[0]!r} and no scores of it; its name is to be one of those of the "
+            f"edited scores: {', '.join(edited)}."
+        )
+    lacking: dict[str, str] = {}
+    choices: dict[str, EditChoice] = {}
+    negation = None
+    for name in asked:
+        try:
+            if name == NEGATED:
+                negation = measure_negation(scores, corpus, edited[NEGATED], settings, texts.get(NEGATED))
+            else:
+                choices[name] = edit_choice(name, scores, corpus, edited, settings)
+        except CorpusError as error:
+            lacking[name] = f"{name!r} was not measured. {error}"
+    if not choices and negation is None:
+        raise CorpusError(*lacking.values())
+    control = None
+    if CONTROL in edited and choices.keys() - {AFFIRMED}:
+        control = edit_choice(CONTROL, scores, corpus, {CONTROL: edited[CONTROL]}, settings)
+    kinds = kind_shares({name: one for name, one in choices.items() if name in texts}, corpus, texts, settings)
+    return CompositionMeasures(choices, control, kinds, negation, (*lacking.values(), *_left_out(choices)))
+
+
+def _left_out(choices: Mapping[str, EditChoice]) -> Iterator[str]:
+    for name, one in choices.items():
+        unknown = int(np.isnan(one.choices.beyond).sum())
+        if unknown:
+            yield f"{name}: {unknown:,} captions whose own clip scores minus infinity take no part."
