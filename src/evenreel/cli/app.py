@@ -22,6 +22,7 @@ CORPUS = {
     "mix": Command("evenreel.cli.corpus.counterparts:mix"),
     "domains": Command("evenreel.cli.corpus.domains:domains"),
     "edit": Command("evenreel.cli.corpus.edited_clips:edit_corpus"),
+    "corrupt": Command("evenreel.cli.corpus.corrupt:corrupt_corpus"),
     "equalise": Command("evenreel.cli.corpus.equalise:equalise_corpus"),
     "overview": Command("evenreel.cli.corpus.overview:overview_corpus"),
 }
