@@ -61,6 +61,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "audit": Command("evenreel.cli.audit.command:audit", MEASURE),
     "fuse": Command("evenreel.cli.fuse:fuse", MEASURE),
     "perturb": Command("evenreel.cli.perturb:perturb", MEASURE),
+    "shifts": Command("evenreel.cli.shifts:shifts", MEASURE),
     "features": Command("evenreel.cli.features:features", TRAIN),
     "elements": Command("evenreel.cli.elements.command:elements", TRAIN),
     "train": Command("evenreel.cli.train.command:train", TRAIN),
