@@ -101,13 +101,13 @@ class ShiftedWorld:
         for row, shown in enumerate(self._shown):
             rng = np.random.default_rng([self._place.seed, number, row])
             frames = PERTURBATIONS[name](shown, strength, rng)
-            chosen = sampled_frames(len(frames), shown.fps)
+            chosen = sampled_frames(len(frames), float(shown.fps))
             sampled.append(frames[chosen])
-            times.append(chosen / shown.fps)
+            times.append(chosen / float(shown.fps))
         return features_of([clip.clip_id for clip in self._plan.split("test")], sampled, times)
 
 
-def sampled_frames(count: int, fps: int) -> NDArray[np.intp]:
+def sampled_frames(count: int, fps: float) -> NDArray[np.intp]:
     """Numbers of the frames that the encoder sees of a clip."""
     rule = cast("TimeRule", parse_rule(RULE))
     return np.array([int(time_s * fps + 1e-6) for time_s in rule.times(0.0, count / fps)])

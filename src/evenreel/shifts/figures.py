@@ -181,5 +181,5 @@ def _regained(one: ShiftFigures, direction: Direction, settings: EvaluationSetti
 
 
 def _negated(figure: Interval) -> Interval:
-    low, high = (None if end is None else -end for end in (figure.high, figure.low))
-    return Interval(-figure.value, low, high)
+    low, high = (None if end is None else 0.0 - end for end in (figure.high, figure.low))
+    return Interval(0.0 - figure.value, low, high)

@@ -63,6 +63,7 @@ def measure_shifts(
     for one in written.corpora:
         features[one.kind, one.strength], missing = run.features(one)
         aside += missing
+    aside = [*{one.clip_id: one for one in aside}.values()]  # a clip may be set aside after several corruptions
     left_out = pl.col("clip_id").is_in([one.clip_id for one in aside])
     figures: dict[tuple[str, int], ShiftFigures] = {}
     for one in written.corpora:

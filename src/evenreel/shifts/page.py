@@ -20,9 +20,9 @@ CAPTION = (
     "scores, with queries in the corpus's order, in brackets its interval."
 )
 NARROW_CAPTION = (
-    "In brackets {sure} intervals. lost: points of R@1 below clips that are only encoded the same way; with a star where "
-    "a paired test, Holm-adjusted, tells it from chance. hubs: skewness of how often each item is among the first 10. "
-    "memory: points of R@1 that the hub memory adds, with queries in the corpus's order."
+    "In brackets {sure} intervals. lost: points of R@1 below clips that are only encoded the same way; a star: not by "
+    "chance (paired test, Holm). hubs: skewness of how often each item is among the first 10. memory: points of R@1 "
+    "that the hub memory adds, with queries in the corpus's order."
 )
 METHOD = (
     "The clips of the split are decoded once, scaled down, corrupted as in MLVP (Zhang et al. 2026, arXiv 2604.20851), "
@@ -79,7 +79,7 @@ def narrow_cells(row: ShiftRow, confidence: float) -> Iterator[str]:
 
 def _in_brackets(figure: Interval, mark: str = "") -> str:
     ends = "" if figure.low is None or figure.high is None else f" [{figure.low:.1f}, {figure.high:.1f}]"
-    return f"{figure.value:.1f}{mark}{ends}"
+    return f"{figure.value + 0.0:.1f}{mark}{ends}"
 
 
 def _losses(rows: Sequence[ShiftRow]) -> go.Figure:

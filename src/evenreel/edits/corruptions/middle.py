@@ -64,4 +64,4 @@ def guidance(frames: Pixels) -> NDArray[np.float64]:
     steps = np.array([np.abs(now.astype(np.float32) - before).mean() for before, now in pairwise(frames)])
     if len(steps) == 0 or steps.max() == 0:
         return np.ones(len(frames))
-    return 0.5 + np.concatenate([steps[:1], steps]) / steps.max()
+    return np.asarray(0.5 + np.concatenate([steps[:1], steps]) / steps.max())

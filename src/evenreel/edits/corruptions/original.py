@@ -42,7 +42,7 @@ def amount(strength: int, amounts: tuple[float, float, float, float, float]) -> 
 
 def as_pixels(values: NDArray[np.floating]) -> Pixels:
     """Round to 0 to 255."""
-    return np.clip(np.rint(values), 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(np.rint(values), 0, 255), np.uint8)
 
 
 def each_frame(frames: Pixels, change: Callable[[Pixels], NDArray[np.floating]]) -> Pixels:

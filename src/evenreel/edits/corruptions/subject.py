@@ -40,7 +40,7 @@ def subject_of(frames: Pixels) -> NDArray[np.float64]:
     found = np.empty((len(frames), 3))
     for number, frame in enumerate(small):
         found[number] = _standing_out(cv2.GaussianBlur(frame, (0, 0), 1.5).astype(np.float32), background)
-    return found / [size[0] / width, scale, scale]
+    return np.asarray(found / [size[0] / width, scale, scale])
 
 
 def _standing_out(frame: NDArray[np.float32], background: NDArray[np.float64]) -> tuple[float, float, float]:
