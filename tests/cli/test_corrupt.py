@@ -14,7 +14,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from evenreel.checkpoint import About, EncoderNote, MatcherSpec, Pretrained, save_pretrained
+from evenreel.checkpoint.architecture import build
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
+from evenreel.evaluation import load_scores
+from evenreel.evaluation.rescoring.columns import dense
 from evenreel.planted import write_clip
 from tests.cli.test_library_commands import ENVIRONMENT, evenreel, here
 
@@ -78,8 +82,8 @@ def test_shifts_prints_what_a_model_loses_and_leaves_scores_that_say_the_same(pl
     assert [*rows] == [(kind, way) for way in ("t2v", "v2t") for kind in ("none", "fog")]
     measured = {}
     for kind, folder in (("none", "none"), ("fog", "fog-5")):
-        with np.load(tmp_path / "out" / folder / "scores.npz") as saved:
-            values = saved["scores"]
+        corpus = load_corpus(tmp_path / "out" / folder)
+        values = dense(load_scores(tmp_path / "out" / folder / "scores.npz", corpus)).values
         ties = (values == values.diagonal()[:, None]).sum(axis=1)
         first = (values > values.diagonal()[:, None]).sum(axis=1) == 0
         measured[kind] = 100 * float((first / ties).mean())
@@ -105,12 +109,9 @@ def test_what_cannot_be_measured_is_said(place: Path, tmp_path: Path, more: tupl
 
 def test_a_checkpoint_of_features_by_others_is_refused_before_anything_is_written(place: Path, tmp_path: Path) -> None:
     """Hazard 235."""
-    from evenreel.checkpoint import About, EncoderNote, MatcherSpec, Pretrained, save_pretrained
-    from evenreel.checkpoint.architecture import build
-
     spec = MatcherSpec("mean_pool")
     about = About(EncoderNote("stored:rgb", "0" * 64, 8))
-    save_pretrained(Pretrained(build(spec, 8), spec, about), tmp_path / "checkpoint")
+    save_pretrained(tmp_path / "checkpoint", Pretrained(build(spec, 8), spec, about))
     done = here("shifts", tmp_path / "checkpoint", place, "--kind", "fog", "--out", tmp_path / "out")
     assert done.returncode == 1 and "takes features 'rgb', which others computed" in done.stderr
     assert not (tmp_path / "out").exists()

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from evenreel.errors import UsageError
 from evenreel.evaluation import Evaluation, EvaluationSettings, Interval, compare, evaluate
 from evenreel.evaluation.concentration import skewness
 from evenreel.evaluation.rescoring import hub_memory
@@ -147,11 +146,9 @@ def shift_rows(figures: Mapping[tuple[str, int], ShiftFigures], settings: Evalua
         settings: settings of tests and intervals.
 
     Raises:
-        UsageError: nothing is compared.
+        UsageError: there is nothing to compare, or no resamples for it.
     """
     clean, *others = figures
-    if not others:
-        raise UsageError("No corruption is measured; name one with --kind.")
     names = {"-".join(map(str, key)): key for key in others}
     against = compare(figures[clean].found, {name: figures[key].found for name, key in names.items()}, settings)
     lost = {(names[row.system], row.direction): row for row in against.rows}

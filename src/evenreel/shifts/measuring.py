@@ -13,6 +13,7 @@ from evenreel.checkpoint import load_features_for
 from evenreel.corpus import load_corpus, select
 from evenreel.edits.corruptions.settings import KINDS, NONE, CorruptionSettings
 from evenreel.edits.corruptions.writing import CorruptedCorpus, corrupt_clips
+from evenreel.errors import UsageError
 from evenreel.evaluation import EvaluationSettings, save_scores
 from evenreel.evaluation.rescoring.columns import dense
 from evenreel.features import compute_features, feature_folder
@@ -51,10 +52,13 @@ def measure_shifts(
 
     Raises:
         CorpusError: a folder holds something else or cannot be written; no clip can be used.
-        CheckpointError, EncoderError, UsageError: the model does not fit.
+        CheckpointError, EncoderError: the model does not fit.
+        UsageError: no kind is asked for but `none`.
     """
     folder, settings = Path(folder), replace(settings or EvaluationSettings(), metrics=(METRIC,))  # type: ignore[arg-type]
     kinds = (NONE, *(kind for kind in corruptions.kinds or KINDS if kind != NONE))
+    if len(kinds) < 2:
+        raise UsageError("No corruption is measured; name one with --kind.")
     run = _ShiftRun(model, progress or NoProgress())
     with run.share("corrupting clips") as share:
         written = corrupt_clips(corpus, folder, replace(corruptions, kinds=kinds), share)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import polars as pl
@@ -109,9 +110,9 @@ def test_pictures_are_what_the_corruption_says(whole: tuple[Path, CorruptionRepo
 
 
 def test_what_is_there_is_kept_and_another_strength_adds_to_it(
-    whole: tuple[Path, CorruptionReport], corrupted: Corrupted
+    whole: tuple[Path, CorruptionReport], corrupted: Corrupted, tmp_path: Path
 ) -> None:
-    out, _ = whole
+    out = copytree(whole[0], tmp_path / "out")
     before = files(out)
     more = corrupted(out, settings=replace(WAYS, kinds=("fog",), strengths=(5, 1)))
     assert [(one.clips, one.written) for one in more.corpora] == [(3, 0), (3, 3)]
