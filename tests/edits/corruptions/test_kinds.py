@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.shifts.world import subject_of as places_of
 from evenreel.edits.corruptions.high import inserted
 from evenreel.edits.corruptions.kinds import CORRUPTIONS
 from evenreel.edits.corruptions.original import Original
 from evenreel.edits.corruptions.settings import KINDS, STRENGTHS, Corruption, CorruptionSettings
 from evenreel.edits.corruptions.subject import subject_of
 from evenreel.errors import UsageError
+from evenreel.planted import plan_corpus
+from evenreel.planted.draw import draw_clip
 from evenreel.types import Pixels
 
 FRAMES = 12
@@ -99,6 +102,14 @@ def test_without_motion_the_subject_is_what_stands_out() -> None:
     frames, middles = walking()
     still = frames[3:4].repeat(5, axis=0)
     assert np.hypot(*(subject_of(still)[:, :2] - middles[3]).T).max() < 4
+
+
+def test_in_most_frames_of_rendered_clips_the_guess_is_within_the_subject() -> None:
+    inside = []
+    for clip in plan_corpus("source", 0.0, 20, 3).clips[:12]:
+        frames, true = np.stack(list(draw_clip(clip.scene)))[::3], places_of(clip.scene)[::3]
+        inside.append(np.hypot(*(subject_of(frames) - true)[:, :2].T) < true[:, 2])
+    assert np.concatenate(inside).mean() > 0.7
 
 
 def test_settings_name_what_there_is() -> None:
