@@ -105,21 +105,15 @@ class SourceModel:
         matcher: trained on the source.
         training_s: seconds of processor time that this took.
         seed: of what adaptation draws.
-        same: the same model before another target, whose preparation is taken; None to prepare it anew.
     """
 
-    def __init__(
-        self, world: Target, matcher: Matcher, training_s: float, seed: int, same: SourceModel | None = None
-    ) -> None:
+    def __init__(self, world: Target, matcher: Matcher, training_s: float, seed: int) -> None:
         self._world, self.matcher, self.training_s, self._seed = world, matcher, training_s, seed
-        self._same = same
         self._made: dict[AdaptSettings, tuple[Matcher, float]] = {}
 
     @cached_property
     def _prepared(self) -> tuple[PreparedSource, float]:
         """What TITAN and TTT++ need of the source, and seconds of processor time."""
-        if self._same is not None:
-            return self._same._prepared
         begun_s, train = time.process_time(), self._world.train
         part = SourceSplit(train.texts, train.videos, pairs_of(train.corpus, train.texts.ids, train.videos.ids))
         found = prepare(self.matcher, part, self._world.confounders(), replace(self._world.preparing, seed=self._seed))

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import skew
 
-from benchmarks.evidence.adapted import CHR, HUB_MEMORY, NAIVE, NNN, ONLINE, QB_NORM, SINKHORN, SourceModel, in_a_stream
+from benchmarks.evidence.adapted import HUB_MEMORY, NAIVE, NNN, QB_NORM, SINKHORN, SourceModel, in_a_stream
 from benchmarks.evidence.rendered.domain import SAFE
 from benchmarks.evidence.trainings import relevance_of, values_of
 from benchmarks.over_seeds import Figures, Rows
 from benchmarks.shifts.world import PERTURBATIONS, ShiftedWorld, place_of
-from evenreel.adaptation.settings import AdaptSettings, naive
+from evenreel.adaptation.settings import naive
 from evenreel.adaptation.settings_files import load_settings
 from evenreel.edits.corruptions.settings import STRENGTHS
 from evenreel.evaluation.rescoring import nearest_neighbour_norm, querybank_norm, sinkhorn_norm
@@ -63,12 +63,11 @@ def measured_runs(runs: Sequence[ShiftRun]) -> Iterator[tuple[ShiftRun, Rows]]:
     """Train on the clips of a seed as they are, and measure what is found of them perturbed."""
     first = runs[0]
     world = ShiftedWorld(place_of(first.seed, first.clips, first.steps))
-    source = SourceModel(world.clean, world.matcher, 0.0, first.seed)
     for run in runs:
-        yield run, rows_of(world, run, source)
+        yield run, rows_of(world, run)
 
 
-def rows_of(world: ShiftedWorld, run: ShiftRun, source: SourceModel) -> Rows:
+def rows_of(world: ShiftedWorld, run: ShiftRun) -> Rows:
     """The rows of a run; figures of both directions, of captions' searches alone where a model is adapted."""
     target = world.perturbed(run.perturbation, run.strength)
     test, values = target.test, values_of(world.matcher, target.test)
@@ -77,21 +76,10 @@ def rows_of(world: ShiftedWorld, run: ShiftRun, source: SourceModel) -> Rows:
     for name, correct in CORRECTIONS.items():
         rows[name] = found_by({way: turned(correct(turned(values, way), order[way]), way) for way in WAYS}, relevance)
     if run.strength in ADAPTED_AT:
-        model = SourceModel(target, world.matcher, 0.0, run.seed, source)
-        for name, settings_of in ADAPTED.items():
-            rows[name] = found_by({"t2v": values_of(model.adapted(settings_of(model))[0], test)}, relevance)
+        model = SourceModel(target, world.matcher, 0.0, run.seed)
+        for name, settings in ((SAFE, load_settings("safe")), (NAIVE, naive(model.uncorrected()))):
+            rows[name] = found_by({"t2v": values_of(model.adapted(settings)[0], test)}, relevance)
     return rows
-
-
-ADAPTED: Mapping[str, Callable[[SourceModel], AdaptSettings]] = MappingProxyType(
-    {
-        SAFE: lambda model: load_settings("safe"),
-        NAIVE: lambda model: naive(model.uncorrected()),
-        CHR: lambda model: model.uncorrected(),
-        ONLINE: lambda model: model.titan("online"),
-    }
-)
-"""Ways to adapt a model to the captions that are asked, without answers."""
 
 
 Correct = Callable[[Matrix, NDArray[np.intp]], Matrix]

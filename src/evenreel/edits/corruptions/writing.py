@@ -135,14 +135,14 @@ def _claimed(folder: Path, one: Corruption, settings: CorruptionSettings) -> Cor
     return writer
 
 
-class _Source(NamedTuple):
+class _TakenFrames(NamedTuple):
     """Frames of a video that are read: its path in the corpus, moments in seconds, and the size they are scaled to."""
 
     path: str
     at_s: tuple[float, ...]
     size: tuple[int, int]
 
-    def first(self, most: int) -> _Source:
+    def first(self, most: int) -> _TakenFrames:
         """Return the first of these frames alone."""
         return self._replace(at_s=self.at_s[:most])
 
@@ -192,15 +192,15 @@ class _Corrupting:
             self._writers[kind].put(one.clip.clip_id, file, lambda: next(made))
         deque(made, maxlen=0)  # a worker that is not heard to its end is ended
 
-    def _source(self, one: TimedClip, size: tuple[int, int]) -> tuple[_Source, float]:
+    def _source(self, one: TimedClip, size: tuple[int, int]) -> tuple[_TakenFrames, float]:
         """Return the frames of a clip that are read, and how many of them are a second."""
         rate, at_s = one.moments(self._settings.fps, MOST_BYTES // (3 * size[0] * size[1]))
-        return _Source(one.clip.path, tuple(at_s), size), rate
+        return _TakenFrames(one.clip.path, tuple(at_s), size), rate
 
-    def _read(self, source: _Source) -> dict[str, Any]:
+    def _read(self, source: _TakenFrames) -> dict[str, Any]:
         return {"path": str(self._settings.videos / source.path), "at_s": source.at_s}
 
-    def _file(self, kind: Corruption, own: _Source, rate: float, lenders: Sequence[_Source]) -> ChangedClip:
+    def _file(self, kind: Corruption, own: _TakenFrames, rate: float, lenders: Sequence[_TakenFrames]) -> ChangedClip:
         """Return path and frames of a new file, whose name is a digest of all that goes into it."""
         count = len(own.at_s)
         frames = count + (inserted(count, kind.strength) if kind.kind == _LENGTHENS else 0)
