@@ -127,7 +127,7 @@ def hub_skewness(scores: Scores, direction: Direction) -> float | None:
     >>> rows = np.eye(12) + np.linspace(0, 0.5, 12)
     >>> scores = Scores(rows, [f"q{row}" for row in range(12)], [f"v{row}" for row in range(12)])
     >>> round(hub_skewness(scores, "t2v"), 2)
-    -1.79
+    -1.72
     """
     rows = queries_as_rows(np.asarray(scores.values), direction)
     depth, items = min(DEPTH, rows.shape[1]), rows.shape[1]
