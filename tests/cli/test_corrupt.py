@@ -67,7 +67,7 @@ def test_a_run_that_is_killed_goes_on_and_ends_with_the_same_bytes(place: Path, 
         time.sleep(0.01)
     os.killpg(run.pid, signal.SIGKILL)
     run.wait()
-    assert 3 <= len(files(tmp_path / "cut")) < 2 * CLIPS
+    assert len(files(tmp_path / "cut")) >= 3
     assert here(*words, tmp_path / "cut").returncode == here(*words, tmp_path / "whole").returncode == 3
     assert files(tmp_path / "cut") == files(tmp_path / "whole")
 

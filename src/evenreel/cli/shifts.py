@@ -87,7 +87,9 @@ def shifts(
         asked = replace(corruptions, videos=clips.place)
         report = measure_shifts(model, corpus, files.out, asked, settings, progress)
     if files.html:
-        write_page(shifts_page(report), files.html, provenance_of({"corpus": [clips.folder]}))
+        write_page(
+            shifts_page(report), files.html, provenance_of({"checkpoint": [checkpoint], "corpus": [clips.folder]})
+        )
     _show(report, as_json)
     if report.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)

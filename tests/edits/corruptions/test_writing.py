@@ -147,6 +147,13 @@ def test_a_seed_is_another_corpus_and_other_clips_are_drawn_for_otherwise(
         corrupted(out, settings=replace(fog, seed=1))
 
 
+def test_two_clips_of_one_file_are_drawn_for_apart(videos: Path, tmp_path: Path) -> None:
+    clips = pl.DataFrame({"clip_id": ["a", "b"], "path": ["grey.mp4"] * 2, "split": "test"})
+    two = make_corpus(clips, pl.DataFrame({"caption_id": ["a", "b"], "clip_id": ["a", "b"], "text": "grey"}))
+    corrupt_clips(two, tmp_path, replace(WAYS, videos=videos, kinds=("fog",)))
+    assert len(set(files(tmp_path).values())) == 2
+
+
 def test_hazard_233_one_video_alone_lends_nothing(corrupted: Corrupted, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="The split 'test' has one video alone that can be read"):
         corrupted(tmp_path / "style", "red", "broken")

@@ -182,7 +182,7 @@ class _Corrupting:
         source, rate = self._source(one, size)
         frames = len(source.at_s)
         lenders = [self._source(other, size)[0].first(frames) for other in self._lenders.get(one.clip.clip_id, ())]
-        files = {kind: self._file(kind, source, rate, lenders) for kind in self._writers}
+        files = {kind: self._file(kind, one, (source, *lenders)) for kind in self._writers}
         wanted = [kind for kind, file in files.items() if not self._writers[kind].has(file)]
         lend = [*map(self._read, lenders)] if any(kind.kind in BORROWING for kind in wanted) else []
         ratio = Fraction(rate).limit_denominator(1000).as_integer_ratio()
@@ -200,13 +200,20 @@ class _Corrupting:
     def _read(self, source: _TakenFrames) -> dict[str, Any]:
         return {"path": str(self._settings.videos / source.path), "at_s": source.at_s}
 
-    def _file(self, kind: Corruption, own: _TakenFrames, rate: float, lenders: Sequence[_TakenFrames]) -> ChangedClip:
-        """Return path and frames of a new file, whose name is a digest of all that goes into it."""
+    def _file(self, kind: Corruption, one: TimedClip, sources: Sequence[_TakenFrames]) -> ChangedClip:
+        """Return path and frames of a new file, whose name is a digest of all that goes into it.
+
+        Args:
+            kind: kind and strength.
+            one: the clip.
+            sources: its frames, then those of the clips that it may borrow from.
+        """
+        own, rate = self._source(one, sources[0].size)
         count = len(own.at_s)
         frames = count + (inserted(count, kind.strength) if kind.kind == _LENGTHENS else 0)
-        sources = (own, *(lenders if kind.kind in BORROWING else ()))
-        stamps = [asdict(stamp(str(self._settings.videos / source.path))) for source in sources]
-        named = [_VERSION, *kind, self._settings.seed, rate, sources, stamps]
+        used = sources if kind.kind in BORROWING else sources[:1]
+        stamps = [asdict(stamp(str(self._settings.videos / source.path))) for source in used]
+        named = [_VERSION, *kind, self._settings.seed, one.clip.clip_id, rate, used, stamps]
         key = hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()
         return ChangedClip(f"{CLIPS}/{key}.mp4", frames, rate)
 
