@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from evenreel.evaluation import Interval, parse_metric
 from evenreel.report import Chart, Page, Section, Table, Text
 from evenreel.report.evaluation import TITLES
+from evenreel.report.figures import COLOURS, axes
 from evenreel.report.words import interval, number, p_value, percent, signed
 from evenreel.shifts.figures import METRIC, ShiftReport, ShiftRow
 
@@ -83,20 +84,17 @@ def _in_brackets(figure: Interval, mark: str = "") -> str:
 
 
 def _losses(rows: Sequence[ShiftRow]) -> go.Figure:
-    """Draw what is found at each strength, a line a corruption; that of clips as they are is where lines begin."""
-    figure, clean = go.Figure(), rows[0]
-    for kind in dict.fromkeys(row.kind for row in rows[1:]):
+    """Draw what is found at each strength, a line a corruption that begins at clips as they are."""
+    figure, clean = go.Figure(layout=axes("strength", f"{METRIC}, %")), rows[0]
+    for place, kind in enumerate(dict.fromkeys(row.kind for row in rows[1:])):
         line = [clean, *sorted((row for row in rows if row.kind == kind), key=lambda row: row.strength)]
-        ends = [(row.found.low, row.found.high) for row in line]
-        bars = None
-        if all(low is not None and high is not None for low, high in ends):
-            above = [high - row.found.value for row, (_, high) in zip(line, ends, strict=True) if high is not None]
-            below = [row.found.value - low for row, (low, _) in zip(line, ends, strict=True) if low is not None]
-            bars = {"type": "data", "array": above, "arrayminus": below, "thickness": 1}
-        values = [row.found.value for row in line]
-        figure.add_scatter(x=[row.strength for row in line], y=values, name=kind, error_y=bars, mode="lines+markers")
-    figure.update_xaxes(title="strength", dtick=1)
-    figure.update_yaxes(title=METRIC, range=[0, 100])
+        figure.add_scatter(
+            x=[row.strength for row in line], y=[row.found.value for row in line], mode="lines+markers", name=kind,
+            line={"color": COLOURS[place % len(COLOURS)], "dash": "solid" if place < len(COLOURS) else "dot"},
+            customdata=[interval(row.found, _METRIC) for row in line], hovertemplate="%{y:.1f}<br>%{customdata}",
+        )  # fmt: skip
+    figure.update_xaxes(dtick=1)
+    figure.update_yaxes(range=[0, 101])
     return figure
 
 
