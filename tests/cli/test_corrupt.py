@@ -14,11 +14,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.checkpoint import About, EncoderNote, MatcherSpec, Pretrained, save_pretrained
+from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained, save_pretrained
 from evenreel.checkpoint.architecture import build
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
+from evenreel.encoders import load_encoder
 from evenreel.evaluation import load_scores
 from evenreel.evaluation.rescoring.columns import dense
+from evenreel.features import read_manifest
 from evenreel.planted import write_clip
 from tests.cli.test_library_commands import ENVIRONMENT, evenreel, here
 
@@ -115,3 +117,18 @@ def test_a_checkpoint_of_features_by_others_is_refused_before_anything_is_writte
     done = here("shifts", tmp_path / "checkpoint", place, "--kind", "fog", "--out", tmp_path / "out")
     assert done.returncode == 1 and "takes features 'rgb', which others computed" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_checkpoint_says_itself_which_features_it_takes(place: Path, tmp_path: Path) -> None:
+    encoder, spec = load_encoder("builtin"), MatcherSpec("mean_pool")
+    note = EncoderNote(encoder.encoder_id, encoder.weights_hash, encoder.dimension)
+    about = About(note, Inputs(rule="3 midpoints"))
+    save_pretrained(tmp_path / "checkpoint", Pretrained(build(spec, encoder.dimension), spec, about))
+    words = ("shifts", tmp_path / "checkpoint", place, "--kind", "scrambling", "--out", tmp_path / "out", "--json")
+    refused = here(*words, "--model", "builtin")
+    assert refused.returncode == 2 and "says itself which encoder its features are of" in refused.stderr
+    done = here(*words)
+    assert done.returncode == 3, done.stderr
+    assert json.loads(done.stdout)["encoder"] == encoder.encoder_id
+    (features,) = (tmp_path / "out" / "scrambling-3" / "features").iterdir()
+    assert [made.rule for made in read_manifest(features).sets] == ["3 midpoints"]
