@@ -38,7 +38,7 @@ LAYERS: list[set[str]] = [
     {"integrations"},
     {"training"},
     {"adaptation"},
-    {"audits"},
+    {"audits", "shifts"},
     {"planted"},
     {"library"},
     {"handover"},

@@ -1,1 +1,1 @@
-"""What twelve shifts of videos cost at five strengths; read `low`, `middle`, `high`, `world`, `cells`, `page`."""
+"""What twelve shifts of videos cost at five strengths; read `world`, `cells`, `page`."""

@@ -19,8 +19,8 @@ from pathlib import Path
 from benchmarks.over_seeds import known_runs, measured
 from benchmarks.shifts.cells import ShiftRun, measured_runs, runs_of
 from benchmarks.shifts.page import shifts_page
-from benchmarks.shifts.shown import STRENGTHS
 from evenreel.config import usable_cores
+from evenreel.edits.corruptions.settings import STRENGTHS
 
 RESULTS = Path("benchmarks/results/shifts.jsonl")
 

@@ -21,10 +21,8 @@ from benchmarks.evidence.rendered.worlds import Model, recipe_of
 from benchmarks.evidence.rows import Place, Size
 from benchmarks.evidence.trainings import learned
 from benchmarks.planted import RULE, Split
-from benchmarks.shifts.high import insertion, scrambling, style
-from benchmarks.shifts.low import compression, elastic, fog, gaussian_noise, impulse_noise, snow
-from benchmarks.shifts.middle import defocus, motion_blur, occlusion
-from benchmarks.shifts.shown import Perturb, Shown
+from evenreel.edits.corruptions.kinds import CORRUPTIONS
+from evenreel.edits.corruptions.original import Corrupt, Original
 from evenreel.encoders import load_encoder
 from evenreel.matchers.matcher import Matcher
 from evenreel.media.sampling import TimeRule, parse_rule
@@ -35,21 +33,18 @@ from evenreel.planted.scenes import Scene
 from evenreel.planted.shots import PLANTED_SCENES
 from evenreel.types import Pixels, VideoFeatures
 
-PERTURBATIONS: Mapping[str, Perturb] = MappingProxyType(
-    {
-        "Gaussian noise": gaussian_noise,
-        "impulse noise": impulse_noise,
-        "fog": fog,
-        "snow": snow,
-        "elastic distortion": elastic,
-        "H.264 compression": compression,
-        "motion blur": motion_blur,
-        "defocus": defocus,
-        "occlusion": occlusion,
-        "style": style,
-        "event insertion": insertion,
-        "temporal scrambling": scrambling,
-    }
+TITLES = {
+    "gaussian-noise": "Gaussian noise",
+    "impulse-noise": "impulse noise",
+    "elastic": "elastic distortion",
+    "compression": "H.264 compression",
+    "motion-blur": "motion blur",
+    "insertion": "event insertion",
+    "scrambling": "temporal scrambling",
+}
+"""Names of the page, where they are not those of the package."""
+PERTURBATIONS: Mapping[str, Corrupt] = MappingProxyType(
+    {TITLES.get(kind, kind): corrupt for kind, corrupt in CORRUPTIONS.items()}
 )
 """Those of MLVP (Zhang et al. 2026), from low to high level."""
 SCENES = replace(PLANTED_SCENES, fps=6)
@@ -87,7 +82,7 @@ class ShiftedWorld:
         return RenderedTarget(self._plan, (clean.train, clean.val, test))
 
     @cached_property
-    def _shown(self) -> list[Shown]:
+    def _shown(self) -> list[Original]:
         """The test clips, drawn once."""
         clips = self._plan.split("test")
         frames = [np.stack(list(draw_clip(clip.scene))) for clip in clips]
@@ -97,7 +92,7 @@ class ShiftedWorld:
             like = [row for row, place in enumerate(places) if place == clip.scene.background and row != own]
             unlike = [row for row, place in enumerate(places) if place != clip.scene.background]
             similar, elsewhere = (frames[int(rng.choice(rows or [own]))] for rows in (like, unlike))
-            shown.append(Shown(frames[own], subject_of(clip.scene), similar, elsewhere, clip.scene.fps))
+            shown.append(Original(frames[own], subject_of(clip.scene), similar, elsewhere, clip.scene.fps))
         return shown
 
     def _features(self, name: str, strength: int) -> VideoFeatures:
@@ -106,13 +101,13 @@ class ShiftedWorld:
         for row, shown in enumerate(self._shown):
             rng = np.random.default_rng([self._place.seed, number, row])
             frames = PERTURBATIONS[name](shown, strength, rng)
-            chosen = sampled_frames(len(frames), shown.fps)
+            chosen = sampled_frames(len(frames), float(shown.fps))
             sampled.append(frames[chosen])
-            times.append(chosen / shown.fps)
+            times.append(chosen / float(shown.fps))
         return features_of([clip.clip_id for clip in self._plan.split("test")], sampled, times)
 
 
-def sampled_frames(count: int, fps: int) -> NDArray[np.intp]:
+def sampled_frames(count: int, fps: float) -> NDArray[np.intp]:
     """Numbers of the frames that the encoder sees of a clip."""
     rule = cast("TimeRule", parse_rule(RULE))
     return np.array([int(time_s * fps + 1e-6) for time_s in rule.times(0.0, count / fps)])

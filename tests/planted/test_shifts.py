@@ -17,12 +17,13 @@ from benchmarks.over_seeds import Rows
 from benchmarks.shifts import cells
 from benchmarks.shifts.__main__ import main
 from benchmarks.shifts.cells import AS_IT_IS, CLEAN, CORRECTIONS, WAYS, ShiftRun, hubness, runs_of
-from benchmarks.shifts.high import insertion, scrambling, style
-from benchmarks.shifts.low import elastic, gaussian_noise, impulse_noise
-from benchmarks.shifts.middle import GREY, guidance, occlusion
 from benchmarks.shifts.page import shifts_page
-from benchmarks.shifts.shown import STRENGTHS, Shown
 from benchmarks.shifts.world import PERTURBATIONS, ShiftedWorld, place_of, subject_of
+from evenreel.edits.corruptions.high import insertion, scrambling, style
+from evenreel.edits.corruptions.low import elastic, gaussian_noise, impulse_noise
+from evenreel.edits.corruptions.middle import GREY, guidance, occlusion
+from evenreel.edits.corruptions.original import Original
+from evenreel.edits.corruptions.settings import STRENGTHS
 from evenreel.planted import plan_corpus
 from evenreel.planted.draw import draw_frame
 from evenreel.types import Pixels
@@ -31,7 +32,7 @@ FRAMES = 12
 SCENE = plan_corpus("source", 0.0, 20, 3).clips[0].scene
 
 
-def shown(seed: int = 0) -> Shown:
+def shown(seed: int = 0) -> Original:
     """Moving stripes, a subject that walks, and two clips of one colour each."""
     rng = np.random.default_rng(seed)
     first = rng.integers(60, 200, (24, 32, 3)).astype(np.uint8)
@@ -39,7 +40,7 @@ def shown(seed: int = 0) -> Shown:
     subject = np.array([(8.0 + step, 12.0, 5.0) for step in range(FRAMES)])
     similar, elsewhere = (np.full_like(frames, value) for value in (7, 9))
     elsewhere[:, ::2] = 29
-    return Shown(frames, subject, similar, elsewhere, 6)
+    return Original(frames, subject, similar, elsewhere, 6)
 
 
 def changed(name: str, strength: int, seed: int = 0) -> Pixels:

@@ -22,6 +22,7 @@ CORPUS = {
     "mix": Command("evenreel.cli.corpus.counterparts:mix"),
     "domains": Command("evenreel.cli.corpus.domains:domains"),
     "edit": Command("evenreel.cli.corpus.edited_clips:edit_corpus"),
+    "corrupt": Command("evenreel.cli.corpus.corrupt:corrupt_corpus"),
     "equalise": Command("evenreel.cli.corpus.equalise:equalise_corpus"),
     "overview": Command("evenreel.cli.corpus.overview:overview_corpus"),
 }
@@ -60,6 +61,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "audit": Command("evenreel.cli.audit.command:audit", MEASURE),
     "fuse": Command("evenreel.cli.fuse:fuse", MEASURE),
     "perturb": Command("evenreel.cli.perturb:perturb", MEASURE),
+    "shifts": Command("evenreel.cli.shifts:shifts", MEASURE),
     "features": Command("evenreel.cli.features:features", TRAIN),
     "elements": Command("evenreel.cli.elements.command:elements", TRAIN),
     "train": Command("evenreel.cli.train.command:train", TRAIN),

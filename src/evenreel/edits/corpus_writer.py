@@ -71,6 +71,10 @@ class CorpusWriter:
             raise CorpusError(f"{self._folder} holds clips that were {only}; choose another --out, or delete it first.")
         self._store(self._page, page)
 
+    def has(self, clip: ChangedClip) -> bool:
+        """Return whether the file of a clip is there."""
+        return (self._folder / clip.path).is_file()
+
     def put(self, clip_id: str, clip: ChangedClip, payload: Callable[[], bytes]) -> None:
         """Add a clip to the new corpus, and make its file unless it is there; may be called by several threads.
 
@@ -82,7 +86,7 @@ class CorpusWriter:
         Raises:
             CorpusError: the file cannot be written.
         """
-        new = not (self._folder / clip.path).is_file()
+        new = not self.has(clip)
         if new:
             self._store(self._folder / clip.path, payload())
         with self._lock:

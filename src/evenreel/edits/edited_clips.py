@@ -10,17 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
-import polars as pl
 
 from evenreel.config import usable_cores
 from evenreel.edits.corpus_writer import CLIPS, ChangedClip, CorpusWriter
 from evenreel.edits.settings import ClipEditSettings
+from evenreel.edits.timed_clips import TimedClip, readable_clips
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.clip_run import ClipRun
-from evenreel.features.clips import CorpusClip, clip_aside, clips_of
+from evenreel.features.clips import CorpusClip, clip_aside
 from evenreel.features.facts import FACTS, FactSettings, clip_facts
 from evenreel.features.folder import remove_leftovers
 from evenreel.features.lock import writer_lock
@@ -117,7 +117,7 @@ def edit_clips(
         header = FactSettings(settings.videos, folder / FACTS, limits=settings.limits)
         facts = clip_facts(corpus, header, stretch_of(progress, 0.0, _LOOKING))
         report = ClipEditReport(str(folder), set_aside=[*facts.set_aside])
-        jobs = _readable(corpus, facts.table)
+        jobs = readable_clips(corpus, facts.table)
         editing = _Editing(writer, edit, settings)
         report.set_aside += editing.run(jobs, stretch_of(progress, _LOOKING, 1.0))
         report.notices += editing.notices
@@ -129,28 +129,6 @@ def edit_clips(
     return report
 
 
-@dataclass(frozen=True)
-class _Fact:
-    """What the header says."""
-
-    width: int
-    height: int
-    fps: float | None
-    duration_s: float | None
-
-
-class _EditJob(NamedTuple):
-    clip: CorpusClip
-    fact: _Fact
-
-
-def _readable(corpus: Corpus, facts: pl.DataFrame) -> list[_EditJob]:
-    """The clips whose headers can be read."""
-    columns = ("clip_id", "width", "height", "fps", "duration_s")
-    known = {clip: _Fact(*values) for clip, *values in facts.select(columns).iter_rows()}
-    return [_EditJob(clip, known[clip.clip_id]) for clip in clips_of(corpus) if clip.clip_id in known]
-
-
 class _Editing:
     """Clips through readers and an edit into files."""
 
@@ -160,7 +138,7 @@ class _Editing:
         self._silenced: dict[str, str] = {}
         self._editing = threading.Lock()
 
-    def run(self, jobs: Sequence[_EditJob], progress: Progress) -> list[SetAside]:
+    def run(self, jobs: Sequence[TimedClip], progress: Progress) -> list[SetAside]:
         """Write the clips that are not there; return those that cannot be used, in order."""
         readers = min(usable_cores(), MOST_READERS)
         ClipRun(self._new_reader, self._write, self._set_aside, readers, progress).run(jobs)
@@ -179,13 +157,14 @@ class _Editing:
     def _new_reader(self) -> Worker:
         return Worker(READER, {"limits": asdict(self._settings.limits)}, self._settings.limits)
 
-    def _write(self, worker: Worker, job: _EditJob) -> None:
+    def _write(self, worker: Worker, job: TimedClip) -> None:
         clip = job.clip
-        rate, times_s = _times(clip, job.fact, self._settings.fps)
+        most = MOST_BYTES // (3 * job.header.width * job.header.height)
+        rate, times_s = job.moments(self._settings.fps, most)
         file = ChangedClip(f"{CLIPS}/{self._key(clip)}.mp4", len(times_s), rate)
         self._writer.put(clip.clip_id, file, lambda: self._edited(worker, clip, times_s, rate))
 
-    def _set_aside(self, job: _EditJob, error: MediaError) -> None:
+    def _set_aside(self, job: TimedClip, error: MediaError) -> None:
         self._aside[job.clip.clip_id] = clip_aside(job.clip, error)
 
     def _edited(self, worker: Worker, clip: CorpusClip, times_s: Sequence[float], rate: float) -> bytes:
@@ -230,17 +209,3 @@ def _put(block: FloatArray, at_s: float, sound: FloatArray) -> None:
     first = round(at_s * _SOUND_RATE)
     inner = block[max(0, -first) : max(0, len(sound) - first)]
     sound[max(0, first) : max(0, first) + len(inner)] = inner
-
-
-def _times(clip: CorpusClip, fact: _Fact, fps: float) -> tuple[float, list[float]]:
-    """Rate of a new clip, and the moments of its frames in the video: middles of equal parts.
-
-    Raises:
-        MediaError: nothing tells how long the clip is.
-    """
-    if not fact.duration_s:
-        raise MediaError("no_frames", "nothing tells how long it is")
-    most = max(1, MOST_BYTES // (3 * fact.width * fact.height))
-    frames = min(most, max(1, round(fact.duration_s * min(fps, fact.fps or fps))))
-    rate = frames / fact.duration_s
-    return rate, [(clip.part.start_s or 0.0) + (number + 0.5) / rate for number in range(frames)]

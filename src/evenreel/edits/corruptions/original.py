@@ -1,26 +1,26 @@
-"""A clip that is to be perturbed, and the strengths."""
+"""A clip that is to be corrupted, and what corruptions have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.edits.corruptions.settings import STRENGTHS
 from evenreel.types import Pixels
 
-STRENGTHS = (1, 2, 3, 4, 5)
 
-
-class Shown(NamedTuple):
-    """The frames of a clip, and what a perturbation may know beside them.
+class Original(NamedTuple):
+    """Frames of a clip, and what a corruption may know beside them.
 
     Attributes:
         frames: (T, H, W, 3) uint8.
-        subject: (T, 3) x, y and radius in pixels of the entity that captions name.
-        similar: (S, H, W, 3) uint8, frames of another clip before the same background.
-        elsewhere: (S, H, W, 3) uint8, frames of a clip before another background.
+        subject: (T, 3) x, y and radius in pixels of what the clip is about.
+        similar: (S, H, W, 3) uint8, frames of another clip, best one like this.
+        elsewhere: (S, H, W, 3) uint8, frames of another clip, best one from elsewhere.
         fps: frames per second.
     """
 
@@ -28,10 +28,10 @@ class Shown(NamedTuple):
     subject: NDArray[np.float64]
     similar: Pixels
     elsewhere: Pixels
-    fps: int
+    fps: int | Fraction
 
 
-Perturb = Callable[[Shown, int, np.random.Generator], Pixels]
+Corrupt = Callable[[Original, int, np.random.Generator], Pixels]
 """A clip, a strength of 1 to 5 and chance -> (T', H, W, 3) uint8; the generator's draws are those of every strength."""
 
 
@@ -42,7 +42,15 @@ def amount(strength: int, amounts: tuple[float, float, float, float, float]) -> 
 
 def as_pixels(values: NDArray[np.floating]) -> Pixels:
     """Round to 0 to 255."""
-    return np.clip(np.rint(values), 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(np.rint(values), 0, 255), np.uint8)
+
+
+def each_frame(frames: Pixels, change: Callable[[Pixels], NDArray[np.floating]]) -> Pixels:
+    """Change (T, H, W, 3) frames one by one, so that numbers of one frame alone are in memory, and round."""
+    result = np.empty_like(frames)
+    for number, frame in enumerate(frames):
+        result[number] = as_pixels(change(frame))
+    return result
 
 
 def smooth_field(rng: np.random.Generator, size: tuple[int, int], octaves: int = 5) -> NDArray[np.float32]:

@@ -1,0 +1,1 @@
+"""Shifts of videos: what corrupted clips cost a model; read `model`, `figures`, `measuring`, `page`."""
