@@ -53,6 +53,7 @@ ROWS: Mapping[str, Any] = {
     "without centrality": {"kappa": 0.0},
     "without neighbours": {"neighbour_weight": 0.0},
     "without uniform": {"uniform_weight": 0.0},
+    "a sharper plan": {"temperature": 0.05},
 }
 CORRECTIONS = ("qb-norm", "nnn", "csls", "dsl", "sinkhorn", "dbsn,temperature=0.05")
 

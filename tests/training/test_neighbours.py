@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from evenreel.debias.neighbours import NeighbourBank, NeighbourTerms, whole_vectors
 from evenreel.errors import UsageError
@@ -73,15 +72,16 @@ def test_any_matcher_has_the_terms_and_learns_from_them(examples: FeatureExample
 def test_with_the_matcher_s_own_loss_it_is_weighted_info_nce(examples: FeatureExamples) -> None:
     one, batch = terms_of("mean_pool", **{**OFF, "kappa": 0.3}), batch_of(examples)
     found = sum(one.matcher.loss(batch).values()) + one.terms(batch)["centrality"]
-    captions, videos = whole_vectors(one.matcher, batch)
+    captions, videos = (side.detach() for side in whole_vectors(one.matcher, batch))
+    scale = one.matcher.logit_scale.detach().exp()
     total = 0.0
     for rows, columns in ((captions, videos), (videos, captions)):
-        logits = one.matcher.logit_scale.exp() * rows @ columns.T
+        logits = scale * rows @ columns.T
         for query, row in enumerate(logits):
             weight = torch.exp(0.3 * sum(rows[query] @ other for other in rows) / len(rows))
             total -= float(weight * (row[query] - row.logsumexp(0))) / (2 * len(rows))
-    assert float(found) == pytest.approx(total, rel=1e-4)
-    assert float(found) > float(info_nce(captions @ videos.T, batch.same, one.matcher.logit_scale.exp()))
+    assert found.item() == pytest.approx(total, rel=1e-4)
+    assert found.item() != pytest.approx(info_nce(captions @ videos.T, batch.same, scale).item(), rel=1e-3)
 
 
 def test_whole_vectors_are_what_mean_pool_compares(examples: FeatureExamples) -> None:
@@ -134,19 +134,19 @@ def test_batches_of_one_and_of_one_clip(examples: FeatureExamples) -> None:
     frames = torch.zeros_like(whole.video.frames)
     nothing = replace(whole, video=replace(whole.video, frames=frames), same=torch.eye(8, dtype=torch.bool))
     assert all(value.isfinite() for value in one.terms(nothing).values())
-    assert F.normalize(torch.zeros(1, 3)).sum() == 0
 
 
-def cut_short_after_7(step: int, steps: int, figures: Mapping[str, float]) -> None:
-    if step == 7:
+def cut_short_after_5(step: int, steps: int, figures: Mapping[str, float]) -> None:
+    if step == 5:
         raise CutShortError
 
 
 def test_a_resumed_run_ends_as_one_that_was_left_alone(tmp_path: Path) -> None:
-    recipe, material = knowing("wti"), small_material()  # captions of several lengths in the bank
+    recipe = replace(knowing("wti"), loop=small_recipe(loop={"epochs": 2}).loop)  # captions of several lengths
+    material = small_material()
     train(recipe, material, tmp_path / "whole")
     with pytest.raises(CutShortError):
-        train(recipe, material, tmp_path / "broken", RunHooks(watch=cut_short_after_7))
+        train(recipe, material, tmp_path / "broken", RunHooks(watch=cut_short_after_5))
     train(recipe, material, tmp_path / "broken", RunHooks(resume=True))
     whole, broken = (torch.load(tmp_path / name / LAST, weights_only=True) for name in ("whole", "broken"))
     assert all(torch.equal(tensor, broken["state_dict"][name]) for name, tensor in whole["state_dict"].items())
