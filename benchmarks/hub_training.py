@@ -1,6 +1,6 @@
 """What training that knows neighbours brings where training makes hubs, beside corrections of the scores afterwards.
 
-    python -m benchmarks.hub_training [--seeds 5] [--shares 0 0.1] [--steps 200] [--rows plain whole ...]
+    python -m benchmarks.hub_training [--seeds 5] [--shares 0 0.1] [--steps 200] [--common 1] [--rows plain whole ...]
 
 A world is 3,000 training pairs and 500 test pairs of other subjects' vectors as in `benchmarks.hub_corrections`, whose
 clips are turned, so that a linear map has to be learned. A share of the clips of both is planted: they show nothing
@@ -66,7 +66,7 @@ class Side(NamedTuple):
     planted: Matrix
 
 
-def drawn(seed: int, share: float) -> tuple[Side, Side]:
+def drawn(seed: int, share: float, common: float = 1.0) -> tuple[Side, Side]:
     """The training pairs and the test pairs of a world."""
     random = np.random.default_rng(seed)
     middle, look = unit(random.normal(size=DIMENSION)), unit(random.normal(size=DIMENSION))
@@ -78,7 +78,7 @@ def drawn(seed: int, share: float) -> tuple[Side, Side]:
         captions, clips = (unit(own + random.normal(size=own.shape)) for _ in range(2))
         planted = random.random(count) < share
         clips[planted] = unit(look + SPREAD * random.normal(size=(int(planted.sum()), DIMENSION)))
-        return Side(unit(captions + middle), clips @ turn, planted)
+        return Side(unit(captions + common * middle), clips @ turn, planted)
 
     return side(TRAIN), side(TEST)
 
@@ -127,7 +127,7 @@ def measured(values: Matrix, back: Matrix, planted: Matrix) -> list[float]:
 
 def of_seed(seed: int, share: float, asked: argparse.Namespace) -> dict[str, list[float]]:
     """Figures of every row in one world."""
-    learning, testing = drawn(seed, share)
+    learning, testing = drawn(seed, share, asked.common)
     learned, test = examples(learning), examples(testing)
     own = examples(Side(*(part[: BANK * TEST] for part in learning)))
     found = {}
@@ -155,6 +155,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--shares", type=float, nargs="+", default=[0.0, 0.1])
+    parser.add_argument("--common", type=float, default=1.0, help="length of what all captions have in common")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
     asked = parser.parse_args()

@@ -238,7 +238,7 @@ def test_that_of_neighbours_has_the_numbers_of_its_code() -> None:
     assert shipped.neighbours == NeighbourSettings()
     assert shipped.neighbours is not None
     assert list(asdict(shipped.neighbours).values()) == [0.3, 1.0, 20, 3.0, 10 * 128, 1.0, 0.7, 0.1, 50, 1.0]
-    assert (loop.batch_size, loop.epochs, optimiser.lr, optimiser.backbone_lr) == (128, 5, 1e-4, 1e-4 * 1e-3)
+    assert (loop.batch_size, loop.epochs, optimiser.lr, optimiser.backbone_lr) == (128, 5, 1e-4, 1e-7)
     assert shipped.matcher == recipe("msrvtt-9k/wti").matcher
 
 
