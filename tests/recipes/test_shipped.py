@@ -235,9 +235,8 @@ def test_that_of_neighbours_has_the_numbers_of_its_code() -> None:
     backbone, optimiser, loop = shipped.backbone, shipped.optimiser, shipped.loop
     assert backbone is not None
     assert (backbone.model, backbone.rule, backbone.max_words) == ("openai/clip-vit-base-patch32", "clip4clip 12", 24)
-    assert shipped.neighbours == NeighbourSettings()
-    assert shipped.neighbours is not None
-    assert list(asdict(shipped.neighbours).values()) == [0.3, 1.0, 20, 3.0, 10 * 128, 1.0, 0.7, 0.1, 50, 1.0]
+    assert shipped.neighbours == NeighbourSettings(temperature=3 / 100), "a plan 3 times softer than the softmax"
+    assert list(asdict(NeighbourSettings()).values()) == [0.3, 1.0, 20, 3.0, 10 * 128, 1.0, 0.7, 0.1, 50, 1.0]
     assert (loop.batch_size, loop.epochs, optimiser.lr, optimiser.backbone_lr) == (128, 5, 1e-4, 1e-7)
     assert shipped.matcher == recipe("msrvtt-9k/wti").matcher
 

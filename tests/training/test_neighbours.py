@@ -186,7 +186,10 @@ def test_the_recipe_reads_back(tmp_path: Path) -> None:
     ("settings", "words"),
     [
         ({"neighbours": 0}, "neighbours: The setting neighbours of neighbours is 0; it must be a whole number"),
-        ({"bank": 10**6}, "The setting bank of neighbours is 1000000; it must be a whole number, at least 1 and at most"),
+        (
+            {"bank": 10**6},
+            "The setting bank of neighbours is 1000000; it must be a whole number, at least 1 and at most",
+        ),
         ({"beta": 1.5}, "The setting beta of neighbours is 1.5; it must be a number between 0 and 1"),
         ({"temperature": 0.0}, "The setting temperature of neighbours is 0.0; it must be a number above 0"),
         ({"kappa": -1.0}, "The setting kappa of neighbours is -1.0"),

@@ -239,7 +239,7 @@ def _wrong_members(recipe: Recipe, members: Members) -> Iterator[str]:
     if members.form == "heads":
         yield from _wrong_heads(members)
         if recipe.neighbours is not None:
-            yield "members.form=heads has pairs of several strata in a batch, which are no neighbours: set neighbours to null."
+            yield "members.form=heads mixes strata in a batch, whose pairs are no neighbours: set neighbours to null."
 
 
 def _wrong_beside_towers(members: Members) -> Iterator[str]:
