@@ -50,7 +50,7 @@ class NeighbourSettings:
         neighbour_weight: weight of the neighbour adjusting loss (section 4.3; `neighbor_weight`).
         neighbours: number of neighbours of each caption and video in a batch (`num_neighbors`).
         sharpness: factor before the softmax that weighs neighbours (equation 8; `temperature`).
-        bank: most pairs of earlier batches that centrality is measured with, the newest (`mb_batch`, 10 batches of 128).
+        bank: most pairs of earlier batches, the newest, that centrality is measured with (`mb_batch`: 10 times 128).
         uniform_weight: weight of the uniform regularisation loss (section 4.4; `uniform_weight`).
         beta: share of the transport plan in its target (equation 10; `beta`).
         temperature: strength of the entropy of the plan, for cosines (`ot_temperature`).
