@@ -2,7 +2,7 @@
 
     python -m benchmarks.hub_training [--seeds 5] [--shares 0 0.1] [--steps 200] [--common 1] [--rows plain whole ...]
 
-A world is 3,000 training pairs and 500 test pairs of other subjects' vectors as in `benchmarks.hub_corrections`, whose
+A world is 3,000 training pairs and 500 test pairs, vectors as in `benchmarks.hub_corrections`, whose
 clips are turned, so that a linear map has to be learned. A share of the clips of both is planted: they show nothing
 (their vectors lie about one direction), while their captions are as all others. A softmax over clips learns that such a
 clip may answer anything, and it becomes a hub. Each row is a training of `mean_pool` behind linear maps, or the plain
