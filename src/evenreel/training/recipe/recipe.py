@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from evenreel.debias.neighbours import NeighbourSettings
 from evenreel.debias.source.settings import SourceDebias
 from evenreel.debias.without_habits import HabitRemoval
 from evenreel.debias.without_length import LengthRemoval
@@ -57,6 +58,7 @@ class Recipe:
         debias: train against a preference for generated clips or for real ones, on clips that mirror each other: a
             table of settings, or `preset` with one of `evenreel.debias.source.contrast.PRESETS` and what differs from
             it; null for none.
+        neighbours: loss terms that know neighbours and hubs (NeighborRetr), beside the matcher's own; null for none.
         trim: training clips that are left out for their length: a table of settings, or `preset` with one of
             `evenreel.debias.trimming.PRESETS` and what differs from it; null for none.
         balance: clips drawn so that their class says nothing of their length; null for each once in an epoch.
@@ -84,6 +86,7 @@ class Recipe:
     adapter: AdapterSettings | None = None
     start: str | None = None
     debias: SourceDebias | None = None
+    neighbours: NeighbourSettings | None = None
     trim: Trim | None = None
     balance: LengthBalance | None = None
     likeness: GalleryLikeness | None = None
@@ -235,6 +238,8 @@ def _wrong_members(recipe: Recipe, members: Members) -> Iterator[str]:
     yield from _wrong_division(members)
     if members.form == "heads":
         yield from _wrong_heads(members)
+        if recipe.neighbours is not None:
+            yield "members.form=heads mixes strata in a batch, whose pairs are no neighbours: set neighbours to null."
 
 
 def _wrong_beside_towers(members: Members) -> Iterator[str]:
