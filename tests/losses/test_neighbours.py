@@ -224,7 +224,7 @@ def test_a_bad_hub_is_pushed_away_more_than_a_good_neighbour() -> None:
     assert scores.grad[0, 1] > scores.grad[0, 2]
 
 
-def test_hazard_221_neighbours_that_cannot_be_are_refused() -> None:
+def test_hazard_208_neighbours_that_cannot_be_are_refused() -> None:
     one = drawn(4, 0)
     with pytest.raises(UsageError, match="a query needs at least 1 neighbour"):
         neighbour_adjusting(one.scores, one.central, one.same, 0)

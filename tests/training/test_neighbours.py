@@ -196,11 +196,11 @@ def test_the_recipe_reads_back(tmp_path: Path) -> None:
         (OFF, "All terms of neighbours have a weight of 0, which changes nothing; set it to null."),
     ],
 )
-def test_hazard_222_settings_that_cannot_be_followed_are_refused(settings: dict[str, Any], words: str) -> None:
+def test_hazard_209_settings_that_cannot_be_followed_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises((RecipeError, UsageError), match=words.replace("(", r"\(")):
         knowing(**settings)
 
 
-def test_hazard_223_heads_of_strata_have_no_neighbours() -> None:
+def test_hazard_210_heads_of_strata_have_no_neighbours() -> None:
     with pytest.raises(RecipeError, match="no neighbours: set neighbours to null"):
         small_recipe(neighbours=SMALL, members={"form": "heads"})
