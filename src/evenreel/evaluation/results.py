@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.evaluation.first_hit import Hits
@@ -159,6 +160,16 @@ class Evaluation:
             "notices": list(self.notices),
             "directions": {name: _as_json(result, per_query) for name, result in self.directions.items()},
         }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the figures as a table for a notebook: `direction`, `metric`, `value`, `low`, `high`, a row a figure."""
+        rows = [
+            (direction, word, figure.value, figure.low, figure.high)
+            for direction, result in self.directions.items()
+            for word, figure in result.summary.items()
+        ]
+        names = {"direction": pl.String, "metric": pl.String}
+        return pl.DataFrame(rows, names | dict.fromkeys(("value", "low", "high"), pl.Float64), orient="row")
 
 
 def _as_json(result: DirectionResult, per_query: bool) -> dict[str, Any]:
