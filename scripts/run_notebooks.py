@@ -19,18 +19,23 @@ from typing import Any
 
 import nbformat
 import numpy as np
+from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
 FIGURE, TABLE, TEXT = "application/vnd.plotly.v1+json", "text/html", "text/plain"
+PICTURE = "image/png"
 LONGEST_CELL_S = 240
+NO_WIDGETS = "ignore:IProgress not found"
+"""What tqdm says where Jupyter has no widgets, as here."""
+NUMBERS = re.compile(r"\[\s*(?:(?:-?[0-9][^\s,\]]*|null|true|false)(?:,\s*|\s*(?=\])))+\]")
 
 
 def main(names: list[str]) -> None:
     """Run notebooks by name, or all of them, and write them back."""
     for path in [NOTEBOOKS / f"{name}.ipynb" for name in names] or sorted(NOTEBOOKS.glob("*.ipynb")):
         with tempfile.TemporaryDirectory() as folder:
-            path.write_text(nbformat.writes(run(path, Path(folder))) + "\n", encoding="utf-8")
+            path.write_text(written(run(path, Path(folder))), encoding="utf-8")
         print(path.name)
 
 
@@ -41,11 +46,18 @@ def run(path: Path, folder: Path) -> Any:
         CellExecutionError: a cell fails.
     """
     notebook = nbformat.read(path, as_version=4)
-    own = {"PLOTLY_RENDERER": "plotly_mimetype", "IPYTHONDIR": str(folder / ".ipython"), "MPLBACKEND": "agg"}
     place = {"metadata": {"path": str(folder)}}
-    client = NotebookClient(notebook, timeout=LONGEST_CELL_S, kernel_name="python3", resources=place)
-    client.execute(env={**os.environ, **own})
+    with tempfile.TemporaryDirectory() as settings:
+        kernel = KernelManager(kernel_name="python3", transport="ipc", ip=f"{settings}/kernel")
+        client = NotebookClient(notebook, km=kernel, timeout=LONGEST_CELL_S, resources=place)
+        client.execute(env={**os.environ, "PLOTLY_RENDERER": "plotly_mimetype", "IPYTHONDIR": settings, "PYTHONWARNINGS": NO_WIDGETS})
     return cleaned(notebook)
+
+
+def written(notebook: Any) -> str:
+    """Write a notebook as JSON, with lists of numbers in one line each."""
+    text = nbformat.writes(notebook)
+    return NUMBERS.sub(lambda found: re.sub(r"\s*\n\s*", "", found[0]).replace(",", ", "), text) + "\n"
 
 
 def cleaned(notebook: Any) -> Any:
@@ -68,14 +80,15 @@ def _cleaned_output(output: Any) -> Any:
     elif TABLE in data:
         data = {TABLE: _table(data[TABLE])}
     else:
-        data = {TEXT: data[TEXT]}
+        data = {kind: data[kind] for kind in (PICTURE, TEXT) if kind in data}
     return nbformat.v4.new_output("display_data", data=data)
 
 
 def _table(html: str) -> str:
     """The table alone, a row a line: without the styles that Polars puts around it."""
     (table,) = re.findall(r"<table.*?</table>", html, re.DOTALL)
-    return re.sub(r'(<table)[^>]*|(?<=</tr>)|(?<=<thead>)|(?<=<tbody>)', lambda found: found[1] or "\n", table)
+    plain = re.sub(r"<table[^>]*>", "<table>", table.replace("&quot;", ""))
+    return re.sub(r"(?<=</tr>)|(?<=<thead>)|(?<=<tbody>)", "\n", plain)
 
 
 def _figure(figure: Any) -> dict[str, Any]:
