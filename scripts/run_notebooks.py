@@ -24,7 +24,7 @@ from nbclient import NotebookClient
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
 FIGURE, TABLE, TEXT = "application/vnd.plotly.v1+json", "text/html", "text/plain"
-PICTURE = "image/png"
+PICTURES = ("image/png", "image/jpeg")
 LONGEST_CELL_S = 240
 NO_WIDGETS = "ignore:IProgress not found"
 """What tqdm says where Jupyter has no widgets, as here."""
@@ -50,7 +50,8 @@ def run(path: Path, folder: Path) -> Any:
     with tempfile.TemporaryDirectory() as settings:
         kernel = KernelManager(kernel_name="python3", transport="ipc", ip=f"{settings}/kernel")
         client = NotebookClient(notebook, km=kernel, timeout=LONGEST_CELL_S, resources=place)
-        client.execute(env={**os.environ, "PLOTLY_RENDERER": "plotly_mimetype", "IPYTHONDIR": settings, "PYTHONWARNINGS": NO_WIDGETS})
+        own = {"PLOTLY_RENDERER": "plotly_mimetype", "IPYTHONDIR": settings, "PYTHONWARNINGS": NO_WIDGETS}
+        client.execute(env={**os.environ, **own})
     return cleaned(notebook)
 
 
@@ -80,7 +81,8 @@ def _cleaned_output(output: Any) -> Any:
     elif TABLE in data:
         data = {TABLE: _table(data[TABLE])}
     else:
-        data = {kind: data[kind] for kind in (PICTURE, TEXT) if kind in data}
+        kind = next((one for one in PICTURES if one in data), TEXT)
+        data = {kind: data[kind]}
     return nbformat.v4.new_output("display_data", data=data)
 
 

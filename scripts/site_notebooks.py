@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 FIGURE, TABLE, TEXT = "application/vnd.plotly.v1+json", "text/html", "text/plain"
+PICTURES = ("image/png", "image/jpeg")
 DRAWN_BY = ("plotly.min.js", "figures.js")
 """What draws figures, beside the pages; `scripts/site_hooks.py` puts both there."""
 
@@ -30,8 +31,8 @@ def page_of(path: Path) -> str:
 
 def _offer(name: str) -> str:
     return (
-        f"This page is a notebook that was run: take [{name}]({name}){{download}} to Jupyter (`pip install jupyter`) and"
-        " change it. [All notebooks](../notebooks.md) says what it needs."
+        f"This page is a notebook that was run. Take [{name}]({name}){{download}} to Jupyter and change it;"
+        " [all notebooks](../notebooks.md) says what it needs."
     )
 
 
@@ -46,6 +47,8 @@ def _outputs(outputs: list[dict[str, Any]], figures: list[str]) -> Iterator[str]
             yield f'<div class="chart" id="{name}"></div>'
         elif TABLE in data:
             yield _text(data[TABLE])
+        elif picture := next((kind for kind in PICTURES if kind in data), None):
+            yield f'<img alt="What the cell above shows" src="data:{picture};base64,{_text(data[picture]).strip()}">'
         else:
             yield f"```text\n{_text(data[TEXT]).strip(chr(10))}\n```"
 

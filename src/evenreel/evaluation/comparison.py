@@ -81,7 +81,7 @@ class Comparison:
         return asdict(self) | {"rows": [asdict(row) for row in self.rows]}
 
     def to_frame(self) -> pl.DataFrame:
-        """Return the differences as a table for a notebook, a row each, with the ends of its interval as `low`, `high`."""
+        """Return the differences as a table for a notebook, with the ends of their intervals as `low` and `high`."""
         return pl.DataFrame(
             [
                 {name: value for name, value in asdict(row).items() if name != "difference"}

@@ -76,6 +76,16 @@ class ColumnFigures:
     gaps: dict[str, GroupGap]
     notices: tuple[str, ...] = ()
 
+    def to_frame(self) -> pl.DataFrame:
+        """Return the groups as a table for a notebook: a row a group and metric, with numbers of queries and clips."""
+        rows = [
+            (one.name, one.queries, one.drawn, word, figure.value, figure.low, figure.high)
+            for one in self.groups
+            for word, figure in one.summary.items()
+        ]
+        names = {"group": pl.String, "queries": pl.Int64, "drawn": pl.Int64, "metric": pl.String}
+        return pl.DataFrame(rows, names | dict.fromkeys(("value", "low", "high"), pl.Float64), orient="row")
+
 
 @dataclass(frozen=True, eq=False)
 class DirectionResult:
@@ -162,7 +172,7 @@ class Evaluation:
         }
 
     def to_frame(self) -> pl.DataFrame:
-        """Return the figures as a table for a notebook: `direction`, `metric`, `value`, `low`, `high`, a row a figure."""
+        """Return the figures as a table for a notebook: `direction`, `metric`, `value`, `low` and `high`."""
         rows = [
             (direction, word, figure.value, figure.low, figure.high)
             for direction, result in self.directions.items()
