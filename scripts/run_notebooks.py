@@ -4,7 +4,8 @@
     python -m scripts.run_notebooks evaluate   # one
 
 What is stored is small and reads well in a diff: text, tables with a row a line, and the data of Plotly's figures, with
-numbers of five digits. Counters, times and places of the machine are left out.
+numbers of five digits. Counters, times, places of the machine and
+bars of progress (standard error) are left out.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ NOTEBOOKS = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
 FIGURE, TABLE, TEXT = "application/vnd.plotly.v1+json", "text/html", "text/plain"
 PICTURES = ("image/png", "image/jpeg")
 LONGEST_CELL_S = 240
+TABLES = re.compile(r"\[\s*(?:\[[^][{}\"]*\],?\s*)+\]")
 NO_WIDGETS = "ignore:IProgress not found"
 """What tqdm says where Jupyter has no widgets, as here."""
 NUMBERS = re.compile(r"\[\s*(?:(?:-?[0-9][^\s,\]]*|null|true|false)(?:,\s*|\s*(?=\])))+\]")
@@ -58,7 +60,9 @@ def run(path: Path, folder: Path) -> Any:
 def written(notebook: Any) -> str:
     """Write a notebook as JSON, with lists of numbers in one line each."""
     text = nbformat.writes(notebook)
-    return NUMBERS.sub(lambda found: re.sub(r"\s*\n\s*", "", found[0]).replace(",", ", "), text) + "\n"
+    for listed in (NUMBERS, TABLES):
+        text = listed.sub(lambda found: re.sub(r",\s*", ", ", re.sub(r"\s*\n\s*", "", found[0])), text)
+    return text + "\n"
 
 
 def cleaned(notebook: Any) -> Any:
@@ -68,7 +72,7 @@ def cleaned(notebook: Any) -> Any:
         cell.metadata = {}
         if cell.cell_type == "code":
             cell.execution_count = None
-            cell.outputs = [_cleaned_output(one) for one in cell.outputs]
+            cell.outputs = [_cleaned_output(one) for one in cell.outputs if one.get("name") != "stderr"]
     return notebook
 
 
