@@ -20,7 +20,6 @@ from typing import Any
 
 import nbformat
 import numpy as np
-from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
@@ -50,8 +49,9 @@ def run(path: Path, folder: Path) -> Any:
     notebook = nbformat.read(path, as_version=4)
     place = {"metadata": {"path": str(folder)}}
     with tempfile.TemporaryDirectory() as settings:
-        kernel = KernelManager(kernel_name="python3", transport="ipc", ip=f"{settings}/kernel")
-        client = NotebookClient(notebook, km=kernel, timeout=LONGEST_CELL_S, resources=place)
+        client = NotebookClient(notebook, kernel_name="python3", timeout=LONGEST_CELL_S, resources=place)
+        kernel = client.create_kernel_manager()
+        kernel.transport, kernel.ip = "ipc", f"{settings}/kernel"  # no port that others of this machine could reach
         own = {"PLOTLY_RENDERER": "plotly_mimetype", "IPYTHONDIR": settings, "PYTHONWARNINGS": NO_WIDGETS}
         client.execute(env={**os.environ, **own})
     return cleaned(notebook)
