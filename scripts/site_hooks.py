@@ -27,18 +27,20 @@ NOTEBOOKS = REPOSITORY / "docs" / "notebooks"
 FIGURE, TABLE, TEXT = "application/vnd.plotly.v1+json", "text/html", "text/plain"
 PICTURES = ("image/png", "image/jpeg")
 """What cells of notebooks give."""
-DRAWING = """<style>
+STYLE = """<style>
   :root { --ink: #1c2024; --paper: #fff; --line: #e3e6ea; --faint: #9aa2ab }
-  :root:has([data-md-color-scheme="slate"]) { --ink: #e3e6ea; --paper: #1e2129; --line: #3a3f4b; --faint: #7a8290 }
-  .chart { width: 100%; height: 360px }
-</style>
-<script src="plotly.min.js"></script>
+  :root:has(body[data-md-color-scheme="slate"]) { --ink: #e3e6ea; --paper: #1e2129; --line: #3a3f4b; --faint: #7a8290 }
+  .chart { width: 100%; height: 24rem }
+  .language-text code { white-space: pre-wrap; overflow-wrap: anywhere }
+</style>"""
+"""How figures and printed words look on the page of a notebook; figures have the colours of the page."""
+DRAWING = """<script src="plotly.min.js"></script>
 <script src="figures.js"></script>
 <script>
   new MutationObserver(() => dispatchEvent(new Event("scheme")))
     .observe(document.body, { attributes: true, attributeFilter: ["data-md-color-scheme"] });
 </script>"""
-"""What draws the figures of a page, in its colours; `on_files` puts the two scripts there."""
+"""What draws the figures of a page; `on_files` puts the first two scripts there."""
 UNLINKED = re.compile(
     r"```.*?```|<table.*?</table>|<script.*?</script>|`[^`]*`|\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)|!?\[[^\]]*\]\([^)]*\)|^#.*?$|^\|.*?$|<[^>]*>",
     re.DOTALL | re.MULTILINE,
@@ -162,7 +164,7 @@ def notebook_page(path: Path) -> str:
     """Write a notebook as a page in Markdown, with a link to the notebook itself below its title."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     title, _, rest = _joined(cells[0]["source"]).partition("\n")
-    parts = [title, rest.strip(), _offer(path.name)]
+    parts = [title, rest.strip(), _offer(path.name), STYLE]
     figures: list[str] = []
     for cell in cells[1:]:
         source = _joined(cell["source"])

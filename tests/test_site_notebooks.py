@@ -8,7 +8,7 @@ from typing import Any
 
 import nbformat
 
-from scripts.site_hooks import DRAWING, FIGURE, linked, notebook_page, to_pages
+from scripts.site_hooks import DRAWING, FIGURE, STYLE, linked, notebook_page, to_pages
 
 
 def written(folder: Path, *outputs: dict[str, Any]) -> Path:
@@ -31,7 +31,8 @@ def test_words_and_code_come_in_their_order_with_the_notebook_to_take(tmp_path: 
     parts = page.split("\n\n")
     assert parts[:3] == ["# A title", "Two sentences. About it.", "**For** anyone"]
     assert "[clips.ipynb](clips.ipynb){download}" in parts[3]
-    assert parts[4:] == ["```python\nx = 1\nx\n```", "```text\none\ntwo\n```", "## An end\n"]
+    assert parts[4] == STYLE
+    assert parts[5:] == ["```python\nx = 1\nx\n```", "```text\none\ntwo\n```", "## An end\n"]
 
 
 def test_a_figure_is_drawn_by_scripts_at_the_end_and_none_are_loaded_without_one(tmp_path: Path) -> None:
