@@ -4,8 +4,8 @@
     python -m scripts.run_notebooks evaluate   # one
 
 What is stored is small and reads well in a diff: text, tables with a row a line, and the data of Plotly's figures, with
-numbers of five digits. Counters, times, places of the machine and
-bars of progress (standard error) are left out.
+numbers of five digits. Counters, times, places of the machine and bars of progress (standard error) are left out. For
+each, the seconds of processor time that it took are printed.
 """
 
 from __future__ import annotations
@@ -26,18 +26,21 @@ NOTEBOOKS = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
 FIGURE, TABLE, TEXT = "application/vnd.plotly.v1+json", "text/html", "text/plain"
 PICTURES = ("image/png", "image/jpeg")
 LONGEST_CELL_S = 240
-TABLES = re.compile(r"\[\s*(?:\[[^][{}\"]*\],?\s*)+\]")
 NO_WIDGETS = "ignore:IProgress not found"
 """What tqdm says where Jupyter has no widgets, as here."""
-NUMBERS = re.compile(r"\[\s*(?:(?:-?[0-9][^\s,\]]*|null|true|false)(?:,\s*|\s*(?=\])))+\]")
+NUMBERS = re.compile(r"\[\n\s*(?:(?:-?[0-9][^\s,\]]*|null|true|false)(?:,\s*|\s*(?=\])))+\]")
+TABLES = re.compile(r"\[\n\s*(?:\[[^][{}\"]*\],?\s*)+\]")
+"""In JSON with a value a line: lists of numbers, and lists of such lists once these are in one line each."""
 
 
 def main(names: list[str]) -> None:
     """Run notebooks by name, or all of them, and write them back."""
     for path in [NOTEBOOKS / f"{name}.ipynb" for name in names] or sorted(NOTEBOOKS.glob("*.ipynb")):
+        before = os.times()
         with tempfile.TemporaryDirectory() as folder:
             path.write_text(written(run(path, Path(folder))), encoding="utf-8")
-        print(path.name)
+        spent = sum(os.times()[2:4]) - sum(before[2:4])
+        print(f"{path.name}: {spent:.1f} s of processor time")
 
 
 def run(path: Path, folder: Path) -> Any:

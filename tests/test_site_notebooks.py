@@ -46,7 +46,9 @@ def test_a_figure_is_drawn_by_scripts_at_the_end_and_none_are_loaded_without_one
 
 
 def test_tables_and_pictures_stand_as_they_are(tmp_path: Path) -> None:
-    page = notebook_page(written(tmp_path, shown(**{"text/html": "<table>\n<tr></tr></table>"}), shown(**{"image/png": "AA"})))
+    page = notebook_page(
+        written(tmp_path, shown(**{"text/html": "<table>\n<tr></tr></table>"}), shown(**{"image/png": "AA"}))
+    )
     assert "\n\n<table>\n<tr></tr></table>\n\n" in page
     assert 'src="data:image/png;base64,AA"' in page
 

@@ -43,7 +43,7 @@ def test_each_says_for_whom_it_is_what_not_to_conclude_and_where_to_go_on() -> N
         assert 2 <= len(re.findall(r"[.?](?:\s|$)", opening)) <= 3
         assert re.fullmatch(r"\*\*For\*\* .+ · \*\*Command\*\* `[^`]+`.*", head)
         assert sum("**What not to conclude.**" in one for one in rest) >= 1
-        assert rest[-1].startswith("## Where to go on")
+        assert re.search(r"(^|\n)## Where to go on\n\n(- .+(\n  ?\S.*)*\n?)+$", rest[-1])
 
     check_each(PATHS, check)
 
@@ -76,7 +76,7 @@ def notebook_with(data: dict[str, Any]) -> Any:
         nbformat.v4.new_output("stream", name="stderr", text="50 %"),
     ]
     cell = nbformat.v4.new_code_cell("figure", outputs=outputs, execution_count=3, metadata={"trusted": True})
-    return nbformat.v4.new_notebook(cells=[cell], metadata={"kernelspec": {"name": "mine"}})
+    return nbformat.v4.new_notebook(cells=[cell], metadata={"widgets": {}})
 
 
 def test_a_figure_is_stored_as_lists_of_short_numbers_a_line_each() -> None:

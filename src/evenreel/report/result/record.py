@@ -106,7 +106,9 @@ class AuditTable:
         names: list[str] = []
         for name in self.columns:
             figure = next((one for one in reversed(names) if not one.startswith(("low", "high"))), "")
-            names.append(f"{name} ({figure})" if name in names else name)
+            while name in names:
+                name = f"{name} ({figure})"
+            names.append(name)
         return pl.DataFrame(self.rows, names, orient="row", strict=False, infer_schema_length=None)
 
 
