@@ -105,10 +105,10 @@ class AuditTable:
 
         names: list[str] = []
         for name in self.columns:
-            figure = next((one for one in reversed(names) if not one.startswith(("low", "high"))), "")
-            while name in names:
-                name = f"{name} ({figure})"
-            names.append(name)
+            figure, own = next((one for one in reversed(names) if not one.startswith(("low", "high"))), ""), name
+            while own in names:
+                own = f"{own} ({figure})"
+            names.append(own)
         return pl.DataFrame(self.rows, names, orient="row", strict=False, infer_schema_length=None)
 
 
