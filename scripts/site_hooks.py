@@ -31,7 +31,8 @@ STYLE = """<style>
   :root { --ink: #1c2024; --paper: #fff; --line: #e3e6ea; --faint: #9aa2ab }
   :root:has(body[data-md-color-scheme="slate"]) { --ink: #e3e6ea; --paper: #1e2129; --line: #3a3f4b; --faint: #7a8290 }
   .chart { width: 100%; height: 24rem }
-  .language-text code { white-space: pre-wrap; overflow-wrap: anywhere }
+  .given { border-left: 3px solid var(--faint) }
+  .given code { white-space: pre-wrap; overflow-wrap: anywhere }
 </style>"""
 """How figures and printed words look on the page of a notebook; figures have the colours of the page."""
 DRAWING = """<script src="plotly.min.js"></script>
@@ -196,7 +197,7 @@ def _outputs(outputs: list[dict[str, Any]], figures: list[str]) -> Iterator[str]
         elif picture := next((kind for kind in PICTURES if kind in data), None):
             yield f'<img alt="What the cell above shows" src="data:{picture};base64,{_joined(data[picture]).strip()}">'
         else:
-            yield f"```text\n{_joined(data[TEXT]).strip(chr(10))}\n```"
+            yield f"``` {{ .text .given }}\n{_joined(data[TEXT]).strip(chr(10))}\n```"
 
 
 def _joined(lines: str | list[str]) -> str:

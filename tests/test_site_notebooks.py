@@ -32,7 +32,7 @@ def test_words_and_code_come_in_their_order_with_the_notebook_to_take(tmp_path: 
     assert parts[:3] == ["# A title", "Two sentences. About it.", "**For** anyone"]
     assert "[clips.ipynb](clips.ipynb){download}" in parts[3]
     assert parts[4] == STYLE
-    assert parts[5:] == ["```python\nx = 1\nx\n```", "```text\none\ntwo\n```", "## An end\n"]
+    assert parts[5:] == ["```python\nx = 1\nx\n```", "``` { .text .given }\none\ntwo\n```", "## An end\n"]
 
 
 def test_a_figure_is_drawn_by_scripts_at_the_end_and_none_are_loaded_without_one(tmp_path: Path) -> None:
