@@ -28,9 +28,8 @@ def main(page: Path, picture: Path) -> None:
         tab.wait_for_selector("html[data-drawn]", timeout=60_000)
         chart = tab.locator("#corrections ~ .chart").first.bounding_box()
         assert chart is not None
-        bottom = chart["y"] + chart["height"] + EDGE_PX
-        part = {"x": 0.0, "y": max(0.0, bottom - HEIGHT_PX), "width": float(COLUMN_PX), "height": float(HEIGHT_PX)}
-        tab.screenshot(path=picture, full_page=True, clip=part)
+        top = max(0.0, chart["y"] + chart["height"] + EDGE_PX - HEIGHT_PX)
+        tab.screenshot(path=picture, full_page=True, clip={"x": 0, "y": top, "width": COLUMN_PX, "height": HEIGHT_PX})
         browser.close()
     Image.open(picture).convert("RGB").quantize(COLOURS).save(picture, optimize=True)
 

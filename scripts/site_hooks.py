@@ -43,7 +43,8 @@ DRAWING = """<script src="plotly.min.js"></script>
 </script>"""
 """What draws the figures of a page; `on_files` puts the first two scripts there."""
 UNLINKED = re.compile(
-    r"```.*?```|<table.*?</table>|<script.*?</script>|`[^`]*`|\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)|!?\[[^\]]*\]\([^)]*\)|^#.*?$|^\|.*?$|<[^>]*>",
+    r"```.*?```|<table.*?</table>|<script.*?</script>|"
+    r"`[^`]*`|\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)|!?\[[^\]]*\]\([^)]*\)|^#.*?$|^\|.*?$|<[^>]*>",
     re.DOTALL | re.MULTILINE,
 )
 """What no link is put into: code, links and pictures, headings, tables, tags."""
