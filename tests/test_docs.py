@@ -116,7 +116,8 @@ def test_every_page_says_for_whom_it_is_and_shows_a_command_and_a_picture() -> N
 def test_every_page_has_its_place_on_the_site() -> None:
     listed = re.findall(r"[\w/-]+\.md", (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8").partition("nav:")[2])
     there = [page.relative_to(REPOSITORY / "docs").as_posix() for page in PAGES]
-    assert sorted(listed) == sorted([*there, "reference/command-line.md", "reference/python.md"])
+    made = [f"notebooks/{path.stem}.md" for path in (REPOSITORY / "docs" / "notebooks").glob("*.ipynb")]
+    assert sorted(listed) == sorted([*there, *made, "reference/command-line.md", "reference/python.md"])
 
 
 def test_the_first_page_names_every_command() -> None:

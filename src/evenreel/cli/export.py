@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +16,7 @@ from evenreel.cli.progress import share_bar
 from evenreel.cli.publish import fetched
 from evenreel.cli.search import as_utf8
 from evenreel.cli.show_library import console, print_json, safe
-from evenreel.config import MediaLimits, default_library
+from evenreel.config import default_library
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.settings_checks import OptionForm
 from evenreel.wording import count, seconds_of
@@ -139,21 +138,10 @@ def _seconds(text: str) -> float:
 
 
 def _written(library: Library, picks: list[Pick], out: Path, title: str, settings: HandoverSettings) -> HandoverReport:
-    from evenreel.handover.export import Handover
-    from evenreel.handover.located import known_of, takes_of
-    from evenreel.handover.report import HandoverReport
-    from evenreel.handover.settings import READER
-    from evenreel.media.workers import Worker
+    from evenreel.handover.taking import take_away
 
-    limits, missing = MediaLimits(), HandoverReport()
-    takes = takes_of(library, picks, missing)
-    with (
-        closing(Worker(READER, {"limits": asdict(limits)}, limits)) as worker,
-        share_bar("cutting" if "clip" in settings.forms else "writing") as progress,
-    ):
-        report = Handover(worker, known_of(library), settings, progress).write(takes, out, title)
-    report.set_aside[:0] = missing.set_aside
-    return report
+    with share_bar("cutting" if "clip" in settings.forms else "writing") as progress:
+        return take_away(library, picks, out, title, settings, progress)
 
 
 def _show(report: HandoverReport, out: Path, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
+import polars as pl
 
 from evenreel.arguments import check_kind, check_named, check_progress, check_settings_kind
 from evenreel.arrays import Column
@@ -78,6 +79,16 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as a dictionary that JSON can hold, as `--json` prints it."""
         return asdict(self) | {"rows": [asdict(row) for row in self.rows]}
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the differences as a table for a notebook, with the ends of their intervals as `low` and `high`."""
+        return pl.DataFrame(
+            [
+                {name: value for name, value in asdict(row).items() if name != "difference"}
+                | {"difference": row.difference.value, "low": row.difference.low, "high": row.difference.high}
+                for row in self.rows
+            ]
+        )
 
 
 _HOW = "give what evaluate(scores, corpus) returns"

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.evaluation.first_hit import Hits
@@ -74,6 +75,16 @@ class ColumnFigures:
     groups: tuple[GroupFigures, ...]
     gaps: dict[str, GroupGap]
     notices: tuple[str, ...] = ()
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the groups as a table for a notebook: a row a group and metric, with numbers of queries and clips."""
+        rows = [
+            (one.name, one.queries, one.drawn, word, figure.value, figure.low, figure.high)
+            for one in self.groups
+            for word, figure in one.summary.items()
+        ]
+        names = {"group": pl.String, "queries": pl.Int64, "drawn": pl.Int64, "metric": pl.String}
+        return pl.DataFrame(rows, names | dict.fromkeys(("value", "low", "high"), pl.Float64), orient="row")
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +170,16 @@ class Evaluation:
             "notices": list(self.notices),
             "directions": {name: _as_json(result, per_query) for name, result in self.directions.items()},
         }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the figures as a table for a notebook: `direction`, `metric`, `value`, `low` and `high`."""
+        rows = [
+            (direction, word, figure.value, figure.low, figure.high)
+            for direction, result in self.directions.items()
+            for word, figure in result.summary.items()
+        ]
+        names = {"direction": pl.String, "metric": pl.String}
+        return pl.DataFrame(rows, names | dict.fromkeys(("value", "low", "high"), pl.Float64), orient="row")
 
 
 def _as_json(result: DirectionResult, per_query: bool) -> dict[str, Any]:

@@ -2,5 +2,6 @@
 
 Read `settings` (what there is), `frames` (rates and timecodes), `facts` (what a file's own clock says), `picks` (what
 is taken), `copying` and `encoding` (cuts), `reader` (the worker that runs these), then a form each: `timelines`,
-`fcpxml`, `tables`, `words`, `sheet`; `located` finds the files, and `export` brings all together.
+`fcpxml`, `tables`, `words`, `sheet`; `located` finds the files, `export` brings all together, and `taking` is the
+one call for programs.
 """

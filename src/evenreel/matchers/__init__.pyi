@@ -4,5 +4,6 @@ from .batches import (
     TextBatch as TextBatch,
     VideoBatch as VideoBatch,
 )
-from .matcher import Matcher as Matcher
-from .registry import MATCHERS as MATCHERS, build_matcher as build_matcher
+from .entry import Entry as Entry
+from .matcher import Limits as Limits, Matcher as Matcher
+from .registry import MATCHERS as MATCHERS, build_matcher as build_matcher, register_matcher as register_matcher

@@ -23,22 +23,48 @@ _MODULES = {
 }
 """The module of each matcher, with its `ENTRY`."""
 
+_OWN: dict[str, Entry] = {}
+"""Matchers that `register_matcher` added."""
+
 
 class _Matchers(Mapping[str, Entry]):
     """Matchers by their names; the module of one is imported when it is looked up, so that no other is needed."""
 
     def __getitem__(self, name: str) -> Entry:
+        if name in _OWN:
+            return _OWN[name]
         entry: Entry = import_module(_MODULES[name]).ENTRY
         return entry
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_MODULES)
+        return iter({**_MODULES, **_OWN})
 
     def __len__(self) -> int:
-        return len(_MODULES)
+        return len(_MODULES) + len(_OWN)
 
 
 MATCHERS: Mapping[str, Entry] = _Matchers()
+
+
+def register_matcher(name: str, entry: Entry) -> None:
+    """Register a matcher of your own, so that recipes, training and checkpoints know it by its name.
+
+    It is known in this process alone: register it again before a checkpoint of it is loaded. Registering a name of your
+    own again replaces what it stood for.
+
+    Args:
+        name: name for recipes, one word.
+        entry: class of the matcher (`evenreel.matchers.Matcher`) and of its settings, a dataclass.
+
+    Raises:
+        UsageError: the name is that of a matcher of the package, or no word; the settings are no dataclass.
+    """
+    if name in _MODULES or not name.isidentifier():
+        why = "is a matcher of the package" if name in _MODULES else "is no single word"
+        raise UsageError(f"{name!r} {why}; give your own matcher another name, such as my_matcher.")
+    if not hasattr(entry.settings, "__dataclass_fields__"):
+        raise UsageError(f"The settings of {name} are {entry.settings!r}, which is no dataclass; make it one.")
+    _OWN[name] = entry
 
 
 def build_matcher(name: str, dimension: int, settings: Mapping[str, Any] | None = None) -> Matcher:

@@ -36,8 +36,9 @@
   };
   const charts = [...document.querySelectorAll(".chart")];
   const drawn = charts.map(draw);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
-    charts.forEach((chart) => Plotly.relayout(chart, themed(chart))));
+  const repaint = () => charts.forEach((chart) => Plotly.relayout(chart, themed(chart)));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  addEventListener("scheme", repaint);  // of a page around it that has a switch of its own
   addEventListener("resize", () => charts.forEach(rearrange));
   Promise.all(drawn).then(() => document.documentElement.setAttribute("data-drawn", String(charts.length)));
 })();

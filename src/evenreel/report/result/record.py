@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+    import polars as pl
 
     from evenreel.evaluation.results import Interval
 
@@ -92,6 +93,23 @@ class AuditTable:
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
     digits: int = 2
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the rows as a table for a notebook; a head that is there before gets that of the figure before it.
+
+        >>> table = AuditTable("recall", ("group", *interval_columns("R@1", "R@5")), (("a", 2, 1, 3, 5, 4, 6),))
+        >>> table.to_frame().columns
+        ['group', 'R@1', 'low', 'high', 'R@5', 'low (R@5)', 'high (R@5)']
+        """
+        import polars as pl
+
+        names: list[str] = []
+        for name in self.columns:
+            figure, own = next((one for one in reversed(names) if not one.startswith(("low", "high"))), ""), name
+            while own in names:
+                own = f"{own} ({figure})"
+            names.append(own)
+        return pl.DataFrame(self.rows, names, orient="row", strict=False, infer_schema_length=None)
 
 
 @dataclass(frozen=True, eq=False)
