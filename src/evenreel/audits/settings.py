@@ -48,7 +48,8 @@ class AuditInputs:
         tail: classes with few training clips, for the audit of lengths; None to find them by their frequency.
         edited: for the audits `visual`, `textual` and `overlay`, scores of the same captions and clips after an edit of
             the one or the other, by the name of the edit; the effect is of the first, and the edit `control` is the one
-            to compare with.
+            to compare with. For the audit `order`, scores of clips with their frames in one other order.
+        kinds: for the audit `order`, column of clips or captions with the kind of action; None for verbs of captions.
 
     Raises:
         UsageError: `train` is no `Corpus`, or `edited` no scores by the names of their edits.
@@ -57,6 +58,7 @@ class AuditInputs:
     train: Corpus | None = None
     tail: TailClasses | None = None
     edited: Mapping[str, ScoreBlocks] = field(default_factory=dict)
+    kinds: str | None = None
 
     def __post_init__(self) -> None:
         if self.train is not None:

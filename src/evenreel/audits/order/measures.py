@@ -81,7 +81,7 @@ class OrderMeasures:
     def is_within(self) -> bool:
         """Whether the ranking is sure to be less than the margin from chance: it is order-blind, or hardly sees it."""
         low, high = self.bound.low, self.bound.high
-        return low is not None and high is not None and CHANCE - MARGIN < low and high < CHANCE + MARGIN
+        return low is not None and high is not None and low > CHANCE - MARGIN and high < CHANCE + MARGIN
 
     @property
     def verdict(self) -> Verdict:
@@ -95,7 +95,7 @@ class OrderMeasures:
             return "few"
         if effect.is_significant:
             return "turned" if effect.value < CHANCE else "hardly" if self.is_within else "sees"
-        return "blind" if self.is_within else "open"
+        return "blind" if self.is_within and not self.pairs.chosen else "open"
 
 
 def measure_order(
@@ -124,18 +124,19 @@ def measure_order(
     sides = replace(settings, confidence=max(2 * settings.confidence - 1, 0.0)) if settings.resamples else settings
     if pairs.by_both:
         further, shares = within_pairs(pairs, own)
-        both = [share_interval(further, pairs.cluster, one) for one in (settings, sides)]
+        preferred, bound = (share_interval(further, pairs.cluster, one) for one in (settings, sides))
         p_value = sign_test(*groups_won(further / 100, pairs.cluster))
     else:
         beside = beside_others(pairs, own, settings.band_bytes)
         further, p_value = beside.further, None
-        both = [_beyond_interval(further, beside.lent, pairs.cluster, one) for one in (settings, sides)]
+        preferred, bound = (_beyond_interval(further, beside.lent, pairs.cluster, one) for one in (settings, sides))
         shares = {TEXT_OF_CLIP: _of_clips(pairs, own.lead), LIKED: beside.liked}
     return OrderMeasures(
         pairs,
         "twins" if pairs.by_both else "others",
         further,
-        *both,
+        preferred,
+        bound,
         p_value,
         {name: share_interval(shares[name], pairs.cluster, settings) for name in CHANCES if _is_known(shares, name)},
         {} if pairs.chosen else _recalls(pairs, own.alone, own.together, settings),

@@ -134,9 +134,9 @@ def _given(scores: ScoreBlocks, corpus: Corpus, edited: Mapping[str, ScoreBlocks
     held = {clip: twin for clip, twin in twin_of.items() if twin in there}
     if not held:
         raise CorpusError(
-            f"No clip is in the scores in two orders (column {ORDER_OF!r} of the corpus), so nothing tells whether they "
-            "see order; score the clips also with their frames turned round (`evenreel score --frame-order reversed`) "
-            "and give --edited reversed=FILE."
+            f"No clip is in the scores in two orders (column {ORDER_OF!r} of the corpus), so nothing tells whether "
+            "they see order; score the clips also with their frames turned round (`evenreel score --frame-order "
+            "reversed`) and give --edited reversed=FILE."
         )
     notices = _counted(
         {

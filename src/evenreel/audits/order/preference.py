@@ -150,13 +150,13 @@ def beside_others(pairs: OrderPairs, own: OwnScores, band_bytes: int) -> BesideO
     with np.errstate(invalid="ignore", divide="ignore"):  # all pairs are of one cluster
         return BesideOthers(
             100 * np.bincount(pairs.pair, weight * further, count) / others,
-            100 * np.bincount(pairs.pair, weight * lent, count),
+            np.asarray(100 * np.bincount(pairs.pair, weight * lent, count), np.float64),
             100 * liked / others,
         )
 
 
 def _lead(clips: NDArray[Any], twins: NDArray[Any]) -> NDArray[np.float64]:
-    return np.subtract(clips, twins, out=np.zeros(clips.shape), where=clips != twins, dtype=np.float64)
+    return np.asarray(np.subtract(clips, twins, out=np.zeros(clips.shape), where=clips != twins, dtype=np.float64))
 
 
 def _beats(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
