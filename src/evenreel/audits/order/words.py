@@ -37,7 +37,7 @@ def order_sentence(measured: OrderMeasures, confidence: float) -> str:
             f"The ranking is order-blind: its scores are the same whatever the order of frames, for all "
             f"{len(measured.further):,} pairs of a clip and its twin.{_recall_words(measured)}"
         )
-    lead = _LEADS[verdict] if measured.preferred.low is not None or verdict == "few" else "Without an interval"
+    lead = _LEADS[verdict] if measured.preferred.low is not None or verdict == "few" else "Without an interval nothing can be told"
     few = f"Too few pairs to conclude: {measured.drawn:,}. " if verdict == "few" else ""
     return (
         f"{few}{lead}: in {figure_words(measured.preferred, confidence, '%')} of cases a caption prefers its clip to "
