@@ -73,7 +73,7 @@ class OrderMeasures:
     @property
     def effect(self) -> Effect:
         """The share of pairs whose own order is preferred beyond the control."""
-        one, enough = self.preferred, self.drawn >= ENOUGH
+        one, enough = self.preferred, self.same or self.drawn >= ENOUGH
         name, over = "own order preferred beyond the control, %", "pairs of a clip and its twin"
         return Effect(name, one.value, one.low, one.high, CHANCE, self.p_value, enough, over)
 

@@ -37,7 +37,11 @@ def order_sentence(measured: OrderMeasures, confidence: float) -> str:
             f"The ranking is order-blind: its scores are the same whatever the order of frames, for all "
             f"{len(measured.further):,} pairs of a clip and its twin.{_recall_words(measured)}"
         )
-    lead = _LEADS[verdict] if measured.preferred.low is not None or verdict == "few" else "Without an interval nothing can be told"
+    lead = (
+        _LEADS[verdict]
+        if measured.preferred.low is not None or verdict == "few"
+        else "Without an interval nothing can be told"
+    )
     few = f"Too few pairs to conclude: {measured.drawn:,}. " if verdict == "few" else ""
     return (
         f"{few}{lead}: in {figure_words(measured.preferred, confidence, '%')} of cases a caption prefers its clip to "
@@ -49,18 +53,7 @@ def order_sentence(measured: OrderMeasures, confidence: float) -> str:
 def order_notices(measured: OrderMeasures, kinds: ActionKinds) -> Iterator[str]:
     """Yield notices on the pairs: what was left out, what stands for captions of twins, and what twins are liked."""
     yield from measured.pairs.notices
-    if measured.pairs.chosen:
-        yield (
-            "Nobody has said which clip a sentence is of: each is held to be of the clip that it scores highest in "
-            "both orders together. Where that is a wrong one, less order is seen than there is, so only equal scores "
-            "are called order-blind."
-        )
-    elif measured.control == "others":
-        yield (
-            "No captions describe the twins, so captions of other clips are the control: they leave out how much a "
-            "twin is liked at all, but not that its own caption finds less of itself in a twin which was encoded "
-            "worse. Make clips and twins in the same way."
-        )
+    yield from _control_notices(measured)
     liked = measured.shares.get(LIKED)
     if liked is not None and liked.low is not None and liked.high is not None and not liked.low <= CHANCE <= liked.high:
         side = "less" if liked.value > CHANCE else "more"
@@ -81,6 +74,24 @@ def order_method(measured: OrderMeasures, kinds: ActionKinds) -> Iterator[str]:
     yield from paragraphs("order", "Plain shares", "Recall")
     if kinds.told_by:
         yield paragraph("order", "Kinds", told_by=kinds.told_by)
+
+
+def _control_notices(measured: OrderMeasures) -> Iterator[str]:
+    """What stands for captions of twins, where there are none and it matters."""
+    if measured.same or measured.control == "twins":
+        return
+    if measured.pairs.chosen:
+        yield (
+            "Nobody has said which clip a sentence is of: each is held to be of the clip that it scores highest in "
+            "both orders together. Where that is a wrong one, less order is seen than there is, so only equal scores "
+            "are called order-blind."
+        )
+    else:
+        yield (
+            "No captions describe the twins, so captions of other clips are the control: they leave out how much a "
+            "twin is liked at all, but not that its own caption finds less of itself in a twin which was encoded "
+            "worse. Make clips and twins in the same way."
+        )
 
 
 def _sure_words(measured: OrderMeasures, confidence: float) -> str:
