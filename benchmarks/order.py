@@ -37,7 +37,7 @@ from evenreel.evaluation.concentration import skewness
 from evenreel.types import Corpus, Scores
 
 KINDS = ("twins", "others", "chosen", "videos")
-HUBS = {0: 0.0, 1: 0.12, 2: 0.22, 5: 0.5}
+HUBS = {0: 0.0, 1: 0.12, 2: 0.22, 5: 0.57}
 """How much clips differ in being liked, by about the skewness of how often they are among the first ten."""
 SHARES = (50.0, 60.0, 75.0)
 NOISE, HABIT, OWN = 0.3, 0.3, 4.0

@@ -27,7 +27,7 @@ VIDEO = "video to text, clip and twin"
 CAPTIONS_RIGHT = "both captions choose right"
 VIDEOS_RIGHT = "clip and twin choose right"
 ALL_RIGHT = "all four choose right"
-LIKED = "clip above its twin, whatever the caption"
+LIKED = "clip above twin, any caption"
 
 CHANCES = {
     TEXT_OF_CLIP: 50.0, TEXT_OF_TWIN: 50.0, TEXT: 50.0, VIDEO: 50.0,
