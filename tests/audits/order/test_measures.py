@@ -203,7 +203,11 @@ def test_where_nobody_says_whose_a_sentence_is_it_is_that_of_the_pair_it_likes_b
 
 
 def test_one_score_that_changes_with_the_order_is_a_change() -> None:
-    """Of a pair that the caption is not of."""
+    """Of a pair that the caption is not of, also of one that no caption is of."""
+    silent = orders(5, ["v0", "v1"])
+    values = Ranker().values(silent, 1, noise=0.0)
+    values[1, 4] += 0.1
+    assert not measure_order(scores_of(values, silent), silent).same
     corpus = orders(5, both(5))
     values = Ranker().values(corpus, 1, noise=0.0)
     assert measure_order(scores_of(values, corpus), corpus).same

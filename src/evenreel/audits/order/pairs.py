@@ -27,7 +27,7 @@ class OrderPairs:
 
     Attributes:
         clips: scores with V clips as they were shot, of which the first n are those of the pairs.
-        twins: scores with T twins, of which the first n are those of the pairs.
+        twins: scores with T twins, of the first T of these clips; the first n are those of the pairs.
         clip_ids: (n,) ids of the clips of the pairs.
         pair: (Q,) index of the pair that each caption is of.
         tells_clip: (Q,) True where a caption describes the clip, False where it describes the twin.
@@ -184,7 +184,8 @@ def _pairs(given: _Given, told: list[_Told], corpus: Corpus, settings: AuditSett
     silent = [clip for clip in given.twin_of if clip not in number]
     in_pairs, captions = [*number, *silent], [one.caption_id for one in used]
     together, _ = numbered(clusters_of(corpus, settings.cluster).of([*number]))
-    lacking = "captions of both orders" if by_both else "a caption of the clip"
+    chosen = not corpus.captions.height
+    lacking = "a sentence" if chosen else "captions of both orders" if by_both else "a caption of the clip"
     notices = _counted(
         {
             f"Pairs without {lacking}, which only fill the gallery": len(silent),
@@ -198,7 +199,7 @@ def _pairs(given: _Given, told: list[_Told], corpus: Corpus, settings: AuditSett
         np.array([number[one.clip_id] for one in used], dtype=np.int64),
         np.array([one.tells_clip for one in used]),
         together,
-        not corpus.captions.height,
+        chosen,
         (*given.notices, *notices),
     )
 

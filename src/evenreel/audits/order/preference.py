@@ -71,7 +71,6 @@ def own_scores(pairs: OrderPairs, band_bytes: int) -> OwnScores:
     Raises:
         ScoresError: a score is NaN.
     """
-    count = len(pairs.clip_ids)
     clip, twin = np.empty(len(pairs.pair)), np.empty(len(pairs.pair))
     alone, together, furthest, spreads = [], [], 0.0, 0.0
     for held, clips, twins in pairs.bands(band_bytes):
@@ -82,7 +81,7 @@ def own_scores(pairs: OrderPairs, band_bytes: int) -> OwnScores:
         of_clip = pairs.tells_clip[held].astype(np.int64)
         alone.append(_hits(held, described, *counts[0], of_clip))
         together.append(_hits(held, described, counts[0][0] + counts[1][0], counts[0][1] + counts[1][1], 1))
-        furthest = max(furthest, float(np.abs(_lead(clips[:, :count], twins[:, :count])).max()))
+        furthest = max(furthest, float(np.abs(_lead(clips[:, : twins.shape[1]], twins)).max()))
         spreads += float(_spreads(clips).sum())
     same = furthest <= SAME * spreads / len(pairs.pair)
     return OwnScores(clip, clip.copy() if same else twin, Hits.joined(alone), Hits.joined(together), same)

@@ -35,7 +35,7 @@ def order_sentence(measured: OrderMeasures, confidence: float) -> str:
     if measured.same:
         return (
             f"The ranking is order-blind: its scores are the same whatever the order of frames, for all "
-            f"{len(measured.further):,} pairs of a clip and its twin.{_recall_words(measured)}"
+            f"{len(measured.pairs.twins.columns):,} pairs of a clip and its twin.{_recall_words(measured)}"
         )
     lead = (
         _LEADS[verdict]
