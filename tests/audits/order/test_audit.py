@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,15 @@ def test_a_faint_sense_of_order_in_many_pairs_is_both_seen_and_small() -> None:
     assert found.verdict == "hardly"
     sentence = audit_order(_Leads(values, corpus), corpus).sentence
     assert sentence.startswith("The ranking sees order, but hardly: in 54.0% (")
+
+
+def test_of_guessed_pairs_nothing_small_is_said() -> None:
+    """A blind ranking, and a confidence at which each of the two one-sided tests asks for even odds."""
+    silent = replace(OF_CLIPS, captions=OF_CLIPS.captions.clear())
+    scores = scores_of(Ranker().values(OF_CLIPS, 1), OF_CLIPS)
+    assert measure_order(scores, OF_CLIPS).verdict == "blind"
+    assert measure_order(scores, silent).verdict == "open"
+    assert measure_order(scores, OF_CLIPS, AuditSettings(confidence=0.4)).is_within
 
 
 class _Leads:

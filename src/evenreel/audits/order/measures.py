@@ -33,6 +33,9 @@ MARGIN = 10.0
 
 DEPTHS = (1, 5, 10)
 
+_LEAST = 1e-6
+"""Confidence of the interval of the two one-sided tests where each is asked for no more than even odds."""
+
 Control = Literal["twins", "others"]
 """Whose captions those of a clip are held against: its twin's, or other clips'."""
 
@@ -79,7 +82,12 @@ class OrderMeasures:
 
     @property
     def is_within(self) -> bool:
-        """Whether the ranking is sure to be less than the margin from chance: it is order-blind, or hardly sees it."""
+        """Whether the ranking is sure to be less than the margin from chance: it is order-blind, or hardly sees it.
+
+        It is not where the scores chose the pairs: a wrong choice hides order.
+        """
+        if self.pairs.chosen:
+            return False
         low, high = self.bound.low, self.bound.high
         return low is not None and high is not None and low > CHANCE - MARGIN and high < CHANCE + MARGIN
 
@@ -95,7 +103,7 @@ class OrderMeasures:
             return "few"
         if effect.is_significant:
             return "turned" if effect.value < CHANCE else "hardly" if self.is_within else "sees"
-        return "blind" if self.is_within and not self.pairs.chosen else "open"
+        return "blind" if self.is_within else "open"
 
 
 def measure_order(
@@ -121,7 +129,7 @@ def measure_order(
     settings = checked_settings(scores, corpus, settings)
     pairs = order_pairs(scores, corpus, edited, settings)
     own = own_scores(pairs, settings.band_bytes)
-    sides = replace(settings, confidence=max(2 * settings.confidence - 1, 0.0)) if settings.resamples else settings
+    sides = replace(settings, confidence=max(2 * settings.confidence - 1, _LEAST)) if settings.resamples else settings
     if pairs.by_both:
         further, shares = within_pairs(pairs, own)
         preferred, bound = (share_interval(further, pairs.cluster, one) for one in (settings, sides))
