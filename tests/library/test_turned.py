@@ -69,6 +69,19 @@ def test_a_matcher_is_given_the_same_frames_turned_round(library: Library) -> No
                 assert values[row, column + order] == pytest.approx(expected, abs=2e-3)
 
 
+def test_a_query_is_encoded_once_however_many_clips_there_are(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turned, "_AT_ONCE", 2)
+    encoder = WordsEncoder()
+    with evenreel.open_library(place, encoder=encoder) as opened:
+        _, apart = order_inputs(opened, QUERIES, pretrained(LastFrame()))
+        asked = encoder.captions_encoded
+        monkeypatch.setattr(turned, "_AT_ONCE", 64)
+        _, whole = order_inputs(opened, QUERIES, pretrained(LastFrame()))
+    assert encoder.captions_encoded - asked == asked == 2 * len(QUERIES)  # for the search, and for the matcher
+    every = slice(0, 3), slice(0, 2 * CLIPS)
+    np.testing.assert_allclose(apart.block(*every), whole.block(*every), atol=1e-5)
+
+
 def test_of_a_large_library_some_clips_are_drawn(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turned, "MOST_CLIPS", 3)
     drawn = [order_inputs(library, QUERIES, seed=seed)[1] for seed in (1, 1, 2, 3, 4)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from evenreel.types import Corpus, Encoder, ScoreBlocks, ScoreNotes, Scores, Vid
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
+    from evenreel.similarity.states import Encoded
 
 TURNED = " turned round"
 """Behind the id of a clip whose frames are turned round."""
@@ -52,7 +54,8 @@ def order_inputs(
         each query (`q1`, `q2`, ...) with each. The notices of the scores say what was left out.
 
     Raises:
-        UsageError: no query, an empty one, no vision, or no clip with frames.
+        UsageError: no query, an empty one, no vision, no clip with frames, or a query or clip that the matcher cannot
+            read.
         EncoderError: the model of the library cannot be loaded.
         LibraryError: the library is damaged, or the matcher was trained on features of another model.
     """
@@ -149,8 +152,7 @@ class _MatchedClips:
         return as_given(clip, inputs, self.encoder)
 
     def _scored(self, clips: Sequence[VideoFeatures]) -> NDArray[Any]:
-        from evenreel.library.search.rerank import query_features
-        from evenreel.matchers.scoring import encode_texts, encode_videos
+        from evenreel.matchers.scoring import encode_videos
         from evenreel.matchers.shortlists import score_with_parts
         from evenreel.similarity.states import Encoded, gather_rows, row_bytes
 
@@ -159,8 +161,20 @@ class _MatchedClips:
         largest_first = sorted(states, key=lambda placed: -row_bytes(placed[1]))  # so that none is copied for room
         rows = ((slice(place, place + 1), state) for place, state in largest_first)
         videos = Encoded(tuple(one.ids[0] for one in clips), gather_rows(len(clips), rows))
+        found = [score_with_parts(matcher, query, videos).values for query in self._queries]
+        return np.round(np.array(found), DECIMALS)
+
+    @cached_property
+    def _queries(self) -> list[Encoded]:
+        """Each query as the matcher encodes it when it re-ranks."""
+        from evenreel.library.search.rerank import query_features
+        from evenreel.matchers.lengths import check_words
+        from evenreel.matchers.scoring import encode_texts
+
+        matcher = self.pretrained.matcher
         found = []
         for text in self.texts:
             query = query_features(self.pretrained, text, self.encoder.encode_text([text]))
-            found.append(np.round(score_with_parts(matcher, encode_texts(matcher, query), videos).values, DECIMALS))
-        return np.array(found)
+            check_words(matcher, query.word_mask)
+            found.append(encode_texts(matcher, query))
+        return found
