@@ -17,7 +17,7 @@ from evenreel.audits.statistics.means import mean_interval, share_interval
 from evenreel.evaluation.intervals import around
 from evenreel.evaluation.query_groups import query_groups
 from evenreel.evaluation.results import Interval
-from evenreel.language import annotate, load_tagger, unknown_share
+from evenreel.language import classes_of, clip_classes, load_tagger, unknown_share
 from evenreel.report.result.record import ENOUGH
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -96,11 +96,13 @@ def action_kinds(
     if not captions:
         return ActionKinds()
     tagger, some = load_tagger(), captions[:MOST_TAGGED]
-    if unknown_share(tagger.tag([text for _, text in some])) > MOST_UNKNOWN:
+    tagged = tagger.tag([text for _, text in some])
+    if unknown_share(tagged) > MOST_UNKNOWN:
         return ActionKinds(
             notices=(f"Most words of the captions are not English by the tagger ({tagger.name}): no kinds of action.",)
         )
-    named, of_clips = annotate(some, tagger)
+    named = classes_of(tagged)
+    of_clips = clip_classes(named, [clip for clip, _ in some])
     verbs = {
         clip: [named.verb_names[number] for number in numbers]
         for clip, numbers in zip(of_clips.clip_ids, of_clips.verbs, strict=True)
