@@ -146,6 +146,9 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "measure_composition, texts": lambda one: audits.measure_composition(
         SCORES, CORPUS, {"a": SCORES}, AuditSettings(), one
     ),
+    "measure_order": lambda one: audits.measure_order(one, CORPUS),
+    "measure_order, corpus": lambda one: audits.measure_order(SCORES, one),
+    "measure_order, edited": lambda one: audits.measure_order(SCORES, CORPUS, edited=one),
     "measure_perturbed": lambda one: audits.measure_perturbed(one, CORPUS, {"a": SCORES}, AuditSettings()),
     "measure_perturbed, corpus": lambda one: audits.measure_perturbed(SCORES, one, {"a": SCORES}, AuditSettings()),
     "measure_perturbed, edited": lambda one: audits.measure_perturbed(SCORES, CORPUS, one, AuditSettings()),
@@ -221,6 +224,7 @@ FITS: dict[str, set[str]] = {
     "AuditInputs, train": {"None"},
     "measure_hubness": {"scores"},
     "measure_perturbed, settings": {"None"},
+    "measure_composition, texts": {"a dict of nothing"},
     "read_tail_classes": {"a dict of nothing", "an empty list"},
     "save_corpus, folder": {"a word", "a path"},
     "load_encoder, batch_size": {"a truth"},

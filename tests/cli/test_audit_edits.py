@@ -59,7 +59,11 @@ WRONG = [
     ("visual --scores reads.npz", UsageError, "The audit visual holds scores against those after an edit; give"),
     ("textual --library lib --edited a=reads.npz", UsageError, "The audit textual holds scores against those"),
     ("visual textual --scores reads.npz --edited a=reads.npz", UsageError, "give each a command of its own"),
-    ("length --scores reads.npz --edited a=reads.npz", UsageError, "--edited goes with the audit visual, textual, o"),
+    (
+        "length --scores reads.npz --edited a=reads.npz",
+        UsageError,
+        "--edited goes with the audit visual, textual, over",
+    ),
     ("visual --scores reads.npz --edited reads.npz", UsageError, "'reads.npz' is not of the form NAME=FILE"),
     ("visual --scores reads.npz --edited =reads.npz", UsageError, "'=reads.npz' is not of the form NAME=FILE"),
     ("visual --scores reads.npz --edited a=reads.npz --edited a=blind.npz", UsageError, "a=FILE is given 2 times and"),

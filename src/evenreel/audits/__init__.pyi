@@ -10,6 +10,8 @@ from .hubness.measures import HubnessMeasures as HubnessMeasures, measure_hubnes
 from .length.audit import audit_length as audit_length
 from .length.measures import LengthMeasures as LengthMeasures, measure_length as measure_length
 from .length.tail import TailClasses as TailClasses, read_tail_classes as read_tail_classes
+from .order.audit import audit_order as audit_order
+from .order.measures import OrderMeasures as OrderMeasures, measure_order as measure_order
 from .registry import AUDITS as AUDITS, Audit as Audit, OF_EDITS as OF_EDITS, audit as audit
 from .settings import AuditInputs as AuditInputs, AuditSettings as AuditSettings
 from .source.audit import (

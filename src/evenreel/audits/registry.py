@@ -14,6 +14,7 @@ from evenreel.audits.edits.visual import audit_visual
 from evenreel.audits.given import as_inputs
 from evenreel.audits.hubness.audit import audit_hubness
 from evenreel.audits.length.audit import audit_length
+from evenreel.audits.order.audit import audit_order
 from evenreel.audits.settings import AuditInputs, AuditSettings
 from evenreel.audits.source.audit import audit_source
 from evenreel.audits.source.confounds import audit_confounds
@@ -33,11 +34,15 @@ class Audit:
         run: function that runs it on scores, their corpus and settings; further inputs are passed by name.
         takes: fields of `AuditInputs` that it reads.
         of_source: whether it needs the source of each clip.
+        without_edits: whether it can be made without the edited scores that it reads.
+        of_orders: whether it looks at the clips of a library in two orders.
     """
 
     run: Callable[..., AuditResult]
     takes: tuple[str, ...] = ()
     of_source: bool = False
+    without_edits: bool = False
+    of_orders: bool = False
 
 
 AUDITS: dict[str, Audit] = {
@@ -49,6 +54,7 @@ AUDITS: dict[str, Audit] = {
     "textual": Audit(audit_textual, takes=("edited",)),
     "overlay": Audit(audit_overlay, takes=("edited",)),
     "composition": Audit(audit_composition, takes=("edited", "edited_texts")),
+    "order": Audit(audit_order, takes=("edited", "kinds"), without_edits=True, of_orders=True),
 }
 
 OF_EDITS = tuple(name for name, one in AUDITS.items() if "edited" in one.takes)

@@ -50,9 +50,11 @@ class AuditInputs:
         tail: classes with few training clips, for the audit of lengths; None to find them by their frequency.
         edited: for the audits `visual`, `textual`, `overlay` and `composition`, scores (`ScoresLike`) of the same
             captions and clips after an edit of the one or the other, by the name of the edit; the effect is of the
-            first, and the edit `control` is the one to compare with.
+            first, and the edit `control` is the one to compare with. For the audit `order`, scores of clips with their
+            frames in one other order.
         edited_texts: for the audit `composition`, corpora (`CorpusLike`) of the edited captions by the name of the
             edit; without them there are no tables by what was exchanged.
+        kinds: for the audit `order`, column of clips or captions with the kind of action; None for verbs of captions.
 
     Raises:
         UsageError: `train` is nothing that a corpus is made of, `edited` no scores by the names of their edits, or
@@ -63,6 +65,7 @@ class AuditInputs:
     tail: TailClasses | None = None
     edited: Mapping[str, ScoresLike] = field(default_factory=dict)
     edited_texts: Mapping[str, CorpusLike] = field(default_factory=dict)
+    kinds: str | None = None
 
     def __post_init__(self) -> None:
         check_named(self.edited, "edited", *EDITED)

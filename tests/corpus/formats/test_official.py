@@ -505,3 +505,4 @@ def test_reversed_in_time(tmp_path: Path) -> None:
     done = read("rtime", tmp_path, {"test.json": {"7": RTIME, "8": RTIME | {"reverse_captions": None}}})
     assert texts(done) == {"7": ["It opens."], "7_reverse": ["It closes."], "8": ["It opens."]}
     assert one(done, "7_reverse")["backwards"] and not one(done, "7")["backwards"]
+    assert [one(done, clip)["order_of"] for clip in ("7", "7_reverse", "8")] == [None, "7", None]

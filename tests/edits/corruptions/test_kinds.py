@@ -131,6 +131,6 @@ def test_settings_name_what_there_is() -> None:
         ({"seed": -1}, "The seed is -1"),
     ],
 )
-def test_hazard_203_what_cannot_be_asked_for_is_refused(wrong: dict[str, object], told: str) -> None:
+def test_hazard_213_what_cannot_be_asked_for_is_refused(wrong: dict[str, object], told: str) -> None:
     with pytest.raises(UsageError, match=f"^{told}"):
         CorruptionSettings(**wrong)  # type: ignore[arg-type]

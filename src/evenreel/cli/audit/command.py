@@ -24,6 +24,7 @@ from evenreel.provenance import provenance_of
 if TYPE_CHECKING:
     from evenreel.audits.length.tail import TailClasses
     from evenreel.audits.settings import AuditInputs, AuditSettings
+    from evenreel.checkpoint import Pretrained
     from evenreel.report.result.record import AuditResult
     from evenreel.types import Corpus, ScoreBlocks
 
@@ -44,9 +45,12 @@ class ScoreFiles:
         edited: for visual, textual, overlay or composition: scores after an edit, such as background-swapped=bg.npz;
             again for another edit. With several --scores, each edit once for each, in their order. For overlay,
             --corpus is that of the clips with misleading words, whose column overlay_of (written) or voiceover_of
-            (spoken) names the clip whose words each carries.
+            (spoken) names the clip whose words each carries. For order, scores of the clips with their frames in
+            another order, such as reversed=turned.npz, where no clips of the corpus are that (column order_of).
         edited_corpus: for composition: folder of the corpus with the captions of an edit, such as role-swapped=DIR, for
             tables by what was exchanged; again for another edit.
+        kinds: column of clips or captions with the kind of action, for the audit order; the verbs of captions if left
+            out.
     """
 
     scores: tuple[Path, ...] = ()
@@ -56,6 +60,7 @@ class ScoreFiles:
     tail_classes: tuple[Path, ...] = ()
     edited: Annotated[tuple[str, ...], typer.Option(metavar="NAME=FILE")] = ()
     edited_corpus: Annotated[tuple[str, ...], typer.Option(metavar="NAME=DIR")] = ()
+    kinds: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,11 +71,21 @@ class SearchedLibrary:
         library: audit the search of this library.
         queries: sentences to search the library with: UTF-8, one a line; lines that begin with # are passed over.
         neutral_source: audit the library's search as `evenreel search --neutral-source` has it.
+        rerank: for the audit order, a matcher's checkpoint, folder or hub id, that re-ranks the library's searches.
     """
 
     library: Annotated[Path | None, typer.Option("--library", "-l")] = None
     queries: Path | None = None
     neutral_source: bool = False
+    rerank: str | None = None
+
+    def matcher(self) -> Pretrained | None:
+        """Load the matcher that re-ranks; None where none is named."""
+        if self.rerank is None:
+            return None
+        from evenreel.checkpoint import load_matcher
+
+        return load_matcher(self.rerank)
 
 
 def audit(
@@ -101,13 +116,12 @@ def audit(
             lines_of(queries, "sentence"),
             settings,
             not_made.append,
-            neutral=searched.neutral_source,
+            searched=searched,
         )
     else:
         folders = edited_folders(given.edited_corpus, wanted)
-        parts = AuditedParts(
-            _named(given.corpus, "--scores", "--corpus"), given.split, given.train_split, tail, folders
-        )
+        folder = _named(given.corpus, "--scores", "--corpus")
+        parts = AuditedParts(folder, given.split, given.train_split, tail, folders, given.kinds)
         systems = system_names(given.scores)
         files = edited_files(given.edited, len(systems))
         results = _of_scores(wanted, systems, files, parts, settings, not_made.append)
@@ -136,6 +150,7 @@ class AuditedParts:
         train_split: split that was learned from; None where it is not given.
         tail: classes with few training clips; None where they are not given.
         edited: folders of corpora with edited captions, by the name of the edit.
+        kinds: column with the kind of action; None where it is not given.
     """
 
     folder: Path
@@ -143,6 +158,7 @@ class AuditedParts:
     train_split: str | None
     tail: TailClasses | None = None
     edited: Mapping[str, Path] = field(default_factory=dict)
+    kinds: str | None = None
 
     def read(self) -> tuple[Corpus, Corpus, Corpus | None]:
         """Read the corpus, its scored clips, and its training clips; None for these where no split is known for them.
@@ -195,10 +211,23 @@ def _check_inputs(names: Sequence[str], given: ScoreFiles, searched: SearchedLib
         raise UsageError("--corpus and --split go with --scores; a library has its own clips, so leave them out.")
     if not of_a_library and (searched.queries or searched.neutral_source):
         raise UsageError("--queries and --neutral-source go with --library; leave them out.")
+    _check_orders(names, given, searched)
+
+
+def _check_orders(names: Sequence[str], given: ScoreFiles, searched: SearchedLibrary) -> None:
+    from evenreel.audits import AUDITS
+
+    of_orders = [AUDITS[name].of_orders for name in names]
+    if given.kinds and (searched.library is not None or not any(of_orders)):
+        raise UsageError("--kinds goes with the audit order of --scores; leave it out.")
+    if searched.rerank and (searched.library is None or not all(of_orders)):
+        raise UsageError("--rerank goes with the audit order of --library alone; leave it out.")
+    if searched.neutral_source and any(of_orders):
+        raise UsageError("The audit order looks at a library's own search; leave --neutral-source out.")
 
 
 def _check_edits(names: Sequence[str], edited: Sequence[str], *, of_a_library: bool) -> None:
-    from evenreel.audits import OF_EDITS
+    from evenreel.audits import AUDITS, OF_EDITS
 
     asked = [name for name in names if name in OF_EDITS]
     if len(asked) > 1:
@@ -209,7 +238,8 @@ def _check_edits(names: Sequence[str], edited: Sequence[str], *, of_a_library: b
     if edited and not asked:
         known = f"{', '.join(OF_EDITS[:-1])} or {OF_EDITS[-1]}"
         raise UsageError(f"--edited goes with the audit {known}; leave it out.")
-    if asked and (of_a_library or not edited):
+    needs = asked and not (AUDITS[asked[0]].without_edits and not edited)
+    if needs and (of_a_library or not edited):
         raise UsageError(
             f"The audit {asked[0]} holds scores against those after an edit; give --scores FILE and --edited NAME=FILE."
         )
@@ -246,7 +276,7 @@ def _of_scores(
         lacking: list[str] = []
         read = partial(load_scores, corpus=part, partial=True, whole=whole)
         after = {name: read(file, notice=_behind(f"{name}: ", notices)) for name, file in files.items()}
-        inputs = AuditInputs(train=learned, tail=parts.tail, edited=after, edited_texts=texts)
+        inputs = AuditInputs(train=learned, tail=parts.tail, edited=after, edited_texts=texts, kinds=parts.kinds)
         audited = Audited(read(path, notice=notices.append), part, inputs, path.name)
         found = _audited(names, audited, settings, lacking.append)
         for sentence in lacking:
@@ -266,17 +296,23 @@ def _of_library(
     settings: AuditSettings,
     not_made: Callable[[str], None],
     *,
-    neutral: bool,
+    searched: SearchedLibrary,
 ) -> list[AuditResult]:
     from evenreel.audits import AUDITS, AuditInputs
     from evenreel.library import open_library
 
     results = []
     with open_library(library) as opened:
-        for of_source, some in groupby(names, lambda name: AUDITS[name].of_source):
+        for (of_source, of_orders), some in groupby(names, lambda one: (AUDITS[one].of_source, AUDITS[one].of_orders)):
             asked = list(some)
             try:
-                corpus, scores = opened.audit_inputs(sentences, neutral_source=neutral, every_clip=not of_source)
+                if of_orders:
+                    from evenreel.library.turned import order_inputs
+
+                    corpus, scores = order_inputs(opened, sentences, searched.matcher(), seed=settings.seed)
+                else:
+                    neutral = searched.neutral_source
+                    corpus, scores = opened.audit_inputs(sentences, neutral_source=neutral, every_clip=not of_source)
             except CorpusError as error:
                 for name in asked:
                     not_made(f"The audit {name} was not made. {error}")

@@ -12,6 +12,7 @@ from typing import Any
 
 from evenreel.corpus.given_files import ReleaseFiles, field, optional, read_json, texts, typed
 from evenreel.corpus.imported import Draft, Imported
+from evenreel.corpus.order_twins import ORDER_OF
 from evenreel.errors import CorpusError
 
 SPLITS = ("train", "val", "test")
@@ -22,7 +23,8 @@ REVERSED = "_reverse"
 def read_rtime(paths: Sequence[Path]) -> Imported:
     """Read RTime (Reversed in Time), videos and the same videos played backwards.
 
-    The ids of clips played backwards end in `_reverse`, and their column `backwards` is true.
+    The ids of clips played backwards end in `_reverse`, their column `backwards` is true, and `order_of` names the clip
+    that they are played backwards of, for the audit `order`.
 
     Raises:
         CorpusError: no annotations are there, or a file is malformed.
@@ -46,7 +48,10 @@ def _add(draft: Draft, split: str, name: str, entry: Mapping[str, Any], where: s
         if captions is None:
             continue
         clip = f"{name}{ending}"
-        columns = {"path": f"{clip}.mp4", "split": split, "backwards": bool(ending), "same_scene": name}
+        shot = name if ending and entry.get("forward_captions") is not None else None
+        columns = {
+            "path": f"{clip}.mp4", "split": split, "backwards": bool(ending), "same_scene": name, ORDER_OF: shot,
+        }  # fmt: skip
         draft.clip(clip, columns, where)
         for text in texts(field(entry, f"{way}_captions", list, where), where):
             draft.caption(clip, text)

@@ -102,7 +102,7 @@ class Reranker:
         if library is not self._read_of:
             self._cache.clear()
             self._read_of = library
-        matcher, texts = self.pretrained.matcher, self._texts(text, query)
+        matcher, texts = self.pretrained.matcher, query_features(self.pretrained, text, query)
         check_words(matcher, texts.word_mask)
         states = enumerate(self._clips.of(clip_ids, read))
         largest_first = sorted(states, key=lambda placed: -row_bytes(placed[1]))  # so that none is copied for room
@@ -117,13 +117,20 @@ class Reranker:
             _rounded(found.values), {PARTS.get(name, name): _rounded(part) for name, part in found.parts.items()}
         )
 
-    def _texts(self, text: str, query: TextEmbedding) -> TextFeatures:
-        """What the matcher reads of a query."""
-        most, kept = self.pretrained.about.inputs.words, np.flatnonzero(query.word_mask[0])
-        if most is not None and len(kept) > most:
-            kept = np.append(kept[: most - 1], kept[-1])
-        graphs = tuple(graphs_of([text])) if self.pretrained.matcher.limits.graphs else None
-        return TextFeatures(("query",), query.words[:, kept], query.word_mask[:, kept], query.sentence, graphs)
+
+def query_features(pretrained: Pretrained, text: str, query: TextEmbedding) -> TextFeatures:
+    """Return what a matcher reads of a query: the first words and the end mark, and its role graph where it reads one.
+
+    Args:
+        pretrained: the matcher.
+        text: text of the query.
+        query: features of its words and sentence, one row.
+    """
+    most, kept = pretrained.about.inputs.words, np.flatnonzero(query.word_mask[0])
+    if most is not None and len(kept) > most:
+        kept = np.append(kept[: most - 1], kept[-1])
+    graphs = tuple(graphs_of([text])) if pretrained.matcher.limits.graphs else None
+    return TextFeatures(("query",), query.words[:, kept], query.word_mask[:, kept], query.sentence, graphs)
 
 
 def check_encoder(pretrained: Pretrained, made_with: str, weights_hash: str) -> None:

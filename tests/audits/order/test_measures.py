@@ -1,0 +1,282 @@
+"""Measures of order by hand, by loops, and what changes none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from evenreel.audits import AuditSettings, measure_order
+from evenreel.audits.order.preference import ALL_RIGHT, LIKED, TEXT, TEXT_OF_CLIP, VIDEO
+from evenreel.errors import CorpusError, ScoresError, UsageError
+from evenreel.evaluation.results import Interval
+from evenreel.types import Corpus, Scores
+from tests.audits.order.small_orders import Ranker, beside, both, by_both, lead, orders, scores_of, table_of
+from tests.audits.small_pairs import hit
+
+SOME = AuditSettings(band_bytes=8 * 40)
+"""A few rows at a time."""
+
+
+def test_two_pairs_by_hand() -> None:
+    """Of v0 the clip's caption leads by 2 and the twin's by 1, though it is right too; of v1 by 0 and by 0."""
+    corpus = orders(2, both(2))
+    columns = ["v0", "v1", "v0_reverse", "v1_reverse"]
+    values = [[5, 0, 3, 0], [0, 4, 0, 4], [4, 0, 3, 0], [0, 1, 0, 1]]
+    found = measure_order(Scores(np.array(values, np.float32), ["c0", "c1", "c2", "c3"], columns), corpus)
+    assert found.control == "twins"
+    assert found.further.tolist() == [100.0, 50.0]
+    assert found.preferred.value == 75.0
+    assert found.shares[TEXT].value == 100 * (0.5 + 0.5) / 2  # v0: right and wrong; v1: two ties
+    assert found.shares[TEXT_OF_CLIP].value == 75.0
+    assert found.shares[VIDEO].value == pytest.approx(
+        100 * (0.75 + 0.5) / 2
+    )  # v0: right and a tie; v1: right and wrong
+    assert found.shares[ALL_RIGHT].value == 0.0
+    assert found.shares[LIKED].value == 75.0  # both captions of v0 choose the clip
+    recalls = {key: one["R@1"].value for key, one in found.recalls.items()}
+    assert recalls == {
+        ("captions of clips", "2 clips"): 100.0,
+        ("captions of clips", "clips and twins"): 75.0,
+        ("captions of twins", "clips and twins"): 25.0,
+        ("all captions", "clips and twins"): 50.0,
+    }
+    assert (found.p_value, found.drawn, found.effect.enough, found.verdict) == (1.0, 2, False, "few")
+
+
+PAIRS = 7
+TOLD = ["v0", "v0", "v1", "v2", "v3", "v3", "v3", "v4", "v5", "v6", *both(PAIRS)[PAIRS:], "v0_reverse", "o0"]
+
+
+def random_scores(corpus: Corpus, seed: int = 3) -> Scores:
+    """Few different values, so that many are equal, some of them never retrieved, in an order of their own."""
+    random = np.random.default_rng(seed)
+    values = random.integers(0, 5, (corpus.captions.height, corpus.clips.height)).astype(np.float32)
+    values[random.random(values.shape) < 0.15] = -np.inf
+    given = scores_of(values, corpus)
+    rows, columns = random.permutation(len(given.caption_ids)), random.permutation(len(given.video_ids))
+    captions, clips = (
+        [ids[at] for at in order] for ids, order in ((given.caption_ids, rows), (given.video_ids, columns))
+    )
+    return Scores(values[rows][:, columns], captions, clips)
+
+
+def test_every_figure_of_both_orders_by_loops() -> None:
+    corpus = orders(PAIRS, TOLD, others=2)
+    scores = random_scores(corpus)
+    found, table = measure_order(scores, corpus, SOME), table_of(scores)
+    of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
+    expected = {clip: by_both(table, of, clip) for clip in found.pairs.clip_ids}
+    assert sorted(expected) == [f"v{one}" for one in range(PAIRS)]
+    assert found.further.tolist() == pytest.approx([one["further"] for one in expected.values()])
+    for name, share in found.shares.items():
+        assert share.value == pytest.approx(np.mean([one[name] for one in expected.values()])), name
+    won, lost = (sum(np.sign(one["further"] - 50) == side for one in expected.values()) for side in (1, -1))
+    assert found.p_value == pytest.approx(binomtest(won, won + lost).pvalue)
+
+
+def test_every_recall_by_loops() -> None:
+    corpus = orders(PAIRS, TOLD, others=2)
+    scores = random_scores(corpus, seed=4)
+    found, table = measure_order(scores, corpus, SOME), table_of(scores)
+    shot = [clip for clip in scores.video_ids if not clip.endswith("_reverse")]
+
+    def recall(asked: Callable[[str], bool], gallery: list[str], k: int) -> float:
+        of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
+        rows = [(row, of[one]) for one, row in table.items() if of[one] != "o0" and asked(of[one])]
+        return float(np.mean([hit(row[own], [row[one] for one in gallery if one != own], k) for row, own in rows]))
+
+    every, twin = list(scores.video_ids), "_reverse"
+    for (who, among), recalls in found.recalls.items():
+        of_clips, of_twins = who in ("captions of clips", "all captions"), who in ("captions of twins", "all captions")
+        gallery = every if among == "clips and twins" else shot
+        for k in (1, 5, 10):
+            asked = recall(lambda one, c=of_clips, t=of_twins: t if one.endswith(twin) else c, gallery, k)
+            assert recalls[f"R@{k}"].value == pytest.approx(asked), (who, among, k)
+    assert {among for _, among in found.recalls} == {"9 clips", "clips and twins"}
+
+
+@pytest.mark.parametrize("videos", [["a", "b", "c", "d", "e", "f", "g"], ["a", "a", "b", "c", "c", "c", "d"]])
+def test_captions_of_other_clips_are_the_control_by_loops(videos: list[str]) -> None:
+    corpus = orders(PAIRS, TOLD[:10], others=2, video_id=videos * 2)
+    scores = random_scores(corpus, seed=5)
+    found, table = measure_order(scores, corpus, SOME), table_of(scores)
+    of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
+    video = {f"v{one}": videos[one] for one in range(PAIRS)}
+    apart = {clip: [other for other in video if video[other] != video[clip]] for clip in video}
+    assert (found.control, found.drawn, found.p_value) == ("others", len(set(videos)), None)
+    assert found.further.tolist() == pytest.approx(
+        [beside(table, of, clip, apart[clip]) for clip in found.pairs.clip_ids]
+    )
+    liked = [
+        np.mean(
+            [
+                np.mean([0.5 + np.sign(lead(row, clip)) / 2 for caption, row in table.items() if of[caption] == other])
+                for other in apart[clip]
+            ]
+        )
+        for clip in video
+    ]
+    assert found.shares[LIKED].value == pytest.approx(100 * np.mean(liked))
+
+
+def test_the_interval_beside_others_is_as_wide_as_worlds_differ() -> None:
+    """Captions prefer clips to twins each by a habit of its own, which both adds and takes off in other pairs."""
+    corpus = orders(60, both(60)[:60])
+    values, errors = [], []
+    for seed in range(60):
+        habits = 0.5 * np.random.default_rng(1000 + seed).normal(size=(60, 1))
+        world = Ranker(sees=0.2).values(corpus, seed)
+        world[:, :60] += habits
+        found = measure_order(scores_of(world, corpus), corpus).preferred
+        assert found.low is not None and found.high is not None
+        values.append(found.value)
+        errors.append((found.high - found.low) / 2 / 2.0010)  # Student's quantile of 59
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(values, ddof=1), rel=0.2)
+
+
+LEVELS = st.lists(st.integers(-50, 50), min_size=8, max_size=8)
+
+
+@given(LEVELS, LEVELS, st.sampled_from([both(4), both(4)[:4]]), st.integers(0, 5))
+@examples(max_examples=25)
+def test_what_all_captions_or_all_clips_have_changes_nothing(
+    of_captions: list[int], of_clips: list[int], told: list[str], seed: int
+) -> None:
+    """Any constant of a caption, a clip or a twin; and one factor of all scores."""
+    corpus = orders(4, told)
+    values = np.random.default_rng(seed).integers(-20, 20, (len(told), 8)).astype(np.float64)
+    moved = 3 * (values + np.array(of_captions)[: len(told), None] + np.array(of_clips))
+    before, after = (measure_order(scores_of(one, corpus), corpus) for one in (values, moved))
+    assert before.preferred == after.preferred
+    assert before.further.tolist() == after.further.tolist()
+
+
+@given(st.integers(0, 1000))
+@examples(max_examples=15)
+def test_with_the_orders_exchanged_the_share_is_the_rest(seed: int) -> None:
+    corpus = orders(4, both(4))
+    values = np.random.default_rng(seed).integers(0, 6, (8, 8)).astype(np.float64)
+    turned = values[[4, 5, 6, 7, 0, 1, 2, 3]]
+    before, after = (measure_order(scores_of(one, corpus), corpus) for one in (values, turned))
+    assert after.further.tolist() == [100 - one for one in before.further.tolist()]
+
+
+def test_scores_of_another_order_are_as_good_as_twins_in_the_corpus() -> None:
+    corpus = orders(PAIRS, TOLD, others=2)
+    scores = random_scores(corpus, seed=6)
+    shot = [at for at, clip in enumerate(scores.video_ids) if not clip.endswith("_reverse")]
+    place = {clip: at for at, clip in enumerate(scores.video_ids)}
+    backwards = [place.get(f"{scores.video_ids[at]}_reverse", at) for at in shot]
+    names = [scores.video_ids[at] for at in shot]
+    clips = Scores(scores.values[:, shot], scores.caption_ids, names)
+    held = [at for at, clip in enumerate(names) if clip.startswith("v")]
+    twins = Scores(
+        scores.values[::-1][:, backwards][:, held], [*reversed(scores.caption_ids)], [names[at] for at in held]
+    )
+    expected = measure_order(scores, corpus, SOME)
+    found = measure_order(clips, corpus, SOME, edited={"reversed": twins})
+    order = [expected.pairs.clip_ids.index(clip) for clip in found.pairs.clip_ids]
+    assert found.further.tolist() == expected.further[order].tolist()
+    assert found.shares == expected.shares
+    assert found.recalls == expected.recalls
+
+
+def test_where_nobody_says_whose_a_sentence_is_it_is_that_of_the_pair_it_likes_best() -> None:
+    """Of the first the clip v1 alone scores highest, of the second the twin of v1; v0 and v2 do in both orders."""
+    described = orders(3, ["v0", "v2"])
+    values = [[3.0, 4.0, 0.0, 3.0, 0.0, 0.0], [0.0, 1.0, 4.0, 0.0, 4.5, 2.0]]
+    found = measure_order(scores_of(values, described), described)
+    silent = replace(described, captions=described.captions.clear())
+    chosen = measure_order(Scores(np.array(values), ["q1", "q2"], described.clips["clip_id"].to_list()), silent)
+    assert chosen.pairs.chosen and not found.pairs.chosen
+    assert chosen.pairs.clip_ids == ("v0", "v2")
+    assert chosen.further.tolist() == found.further.tolist()
+    assert not chosen.recalls
+
+
+def test_one_score_that_changes_with_the_order_is_a_change() -> None:
+    """Of a pair that the caption is not of, also of one that no caption is of."""
+    silent = orders(5, ["v0", "v1"])
+    values = Ranker().values(silent, 1, noise=0.0)
+    values[1, 4] += 0.1
+    assert not measure_order(scores_of(values, silent), silent).same
+    corpus = orders(5, both(5))
+    values = Ranker().values(corpus, 1, noise=0.0)
+    assert measure_order(scores_of(values, corpus), corpus).same
+    values[0, 3] += 0.1
+    assert not measure_order(scores_of(values, corpus), corpus).same
+
+
+def test_pairs_of_one_video_count_once() -> None:
+    corpus = orders(40, both(40), video_id=[f"{one // 20}" for one in range(40)] * 2)
+    values = Ranker(sees=1.0).values(corpus, 1)
+    together = measure_order(scores_of(values, corpus), corpus)
+    alone = measure_order(scores_of(values, corpus), corpus, AuditSettings(cluster="clip"))
+    assert (together.drawn, alone.drawn) == (2, 40)
+    assert together.verdict == "few" and alone.verdict == "sees"
+    assert together.preferred.value == alone.preferred.value
+
+
+def test_without_resamples_there_is_no_interval() -> None:
+    corpus = orders(40, both(40))
+    found = measure_order(scores_of(Ranker(1.0).values(corpus, 1), corpus), corpus, AuditSettings(resamples=0))
+    assert found.preferred == Interval(found.preferred.value)
+    assert found.verdict == "open" and not found.is_within
+    of_clips = orders(40, both(40)[:40])
+    found = measure_order(scores_of(Ranker(1.0).values(of_clips, 1), of_clips), of_clips, AuditSettings(resamples=0))
+    assert found.preferred == Interval(found.preferred.value)
+
+
+def test_a_single_pair_has_no_others() -> None:
+    corpus = orders(1, ["v0"])
+    found = measure_order(scores_of([[1.0, 0.0]], corpus), corpus)
+    assert np.isnan(found.preferred.value)
+    assert (found.verdict, found.preferred.low) == ("none", None)
+
+
+def test_captions_of_a_few_twins_are_left_out_where_most_have_none() -> None:
+    corpus = orders(5, [*both(5)[:5], "v0_reverse", "v1_reverse"])
+    values = np.random.default_rng(0).normal(size=(7, 10))
+    found = measure_order(scores_of(values, corpus), corpus)
+    assert (found.control, len(found.further)) == ("others", 5)
+    assert "Captions of twins and of such pairs: 2." in found.pairs.notices
+    more = orders(5, [*both(5)[:5], "v0_reverse", "v1_reverse", "v2_reverse"])
+    measured = measure_order(scores_of(np.random.default_rng(0).normal(size=(8, 10)), more), more)
+    assert (measured.control, len(measured.further)) == ("twins", 3)
+    assert "Pairs without captions of both orders, which only fill the gallery: 2." in measured.pairs.notices
+
+
+def test_hazard_211_without_twins_a_sentence_says_how_to_get_some() -> None:
+    corpus = orders(3, ["v0"])
+    with pytest.raises(CorpusError, match="No clip is in the scores in two orders .* give --edited reversed=FILE"):
+        measure_order(Scores(np.ones((1, 3)), ["c0"], ["v0", "v1", "v2"]), corpus)
+    with pytest.raises(CorpusError, match="Of the 3 clips that are in the scores in two orders none has a caption"):
+        measure_order(Scores(np.ones((1, 6)), ["x"], corpus.clips["clip_id"].to_list()), corpus)
+
+
+def test_hazard_212_a_twin_of_a_twin_is_refused() -> None:
+    for wrong, said in (("v1_reverse", "'v1_reverse', which is a twin too"), ("v0_reverse", "itself")):
+        corpus = orders(3, ["v0"], order_of=[None, None, None, wrong, "v1", "v2"])
+        with pytest.raises(CorpusError, match=f"The clip 'v0_reverse' is said to be {said}, in another order"):
+            measure_order(scores_of(np.ones((1, 6)), corpus), corpus)
+
+
+def test_hazard_213_scores_of_several_other_orders_are_refused() -> None:
+    corpus = orders(3, ["v0"])
+    scores: Any = scores_of(np.ones((1, 6)), corpus)
+    with pytest.raises(UsageError, match="of one other order, and reversed, random are given; give one --edited"):
+        measure_order(scores, corpus, edited={"reversed": scores, "random": scores})
+
+
+def test_a_score_that_is_no_number_is_refused() -> None:
+    corpus = orders(3, ["v0"])
+    with pytest.raises(ScoresError, match="The score of caption 'c0' and video 'v1_reverse' is NaN"):
+        measure_order(scores_of([[1.0, 1.0, 1.0, 1.0, np.nan, 1.0]], corpus), corpus)
