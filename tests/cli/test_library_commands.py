@@ -387,7 +387,7 @@ PANELS = {
         "calibrate",
         "models",
     ],
-    "Measure and audit": ["corpus", "evaluate", "audit", "fuse", "perturb"],
+    "Measure and audit": ["corpus", "evaluate", "audit", "fuse", "perturb", "shifts"],
     "Train and adapt": ["features", "elements", "train", "cost", "score", "prepare", "adapt"],
     "Research": ["study", "planted"],
 }

@@ -18,6 +18,7 @@ from evenreel.library.search.query import Query
 
 CHECKED_BY_THE_LIBRARY = {
     "corpus classes --share",
+    "corpus corrupt --strength",
     "corpus edit --share",
     "corpus equalise --crf",
     "corpus equalise --duration",
@@ -40,6 +41,8 @@ CHECKED_BY_THE_LIBRARY = {
     "mcp --rerank-depth",
     "note --at",
     "planted --clips",
+    "shifts --confidence",
+    "shifts --strength",
     "planted --long",
     "planted --short",
     "planted --signs",

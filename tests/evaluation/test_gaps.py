@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchmarks.false_alarms import World
@@ -114,7 +114,9 @@ def test_p_is_the_share_of_all_arrangements() -> None:
 
 @given(st.integers(0, 10_000), st.booleans(), st.sampled_from([0.8, 0.9, 0.95]))
 def test_interval_and_p_agree(seed: int, nested: bool, confidence: float) -> None:
-    bands = bands_of(spread_of(drawn_rows(seed, nested=nested)), 99, seed, confidence)
+    rows = drawn_rows(seed, nested=nested)
+    assume({group for _, group, _ in rows} == {0, 1, 2})  # few rows may all miss one
+    bands = bands_of(spread_of(rows), 99, seed, confidence)
     assert bands is not None
     low, high = bands.ends
     assert low is not None and high is not None and low <= np.ptp(bands.means) <= high

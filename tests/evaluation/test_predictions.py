@@ -45,7 +45,7 @@ def test_what_is_listed_scores_and_what_is_not_was_not_retrieved(tmp_path: Path)
     expected = [[0.5, none, 0.25], [1, -2.5, none], [none, none, none]]
     assert scores.block(slice(0, 3), slice(0, 3)).tolist() == expected
     assert len(notices) == 1
-    assert "lists 44.4% of all pairs" in notices[0]
+    assert "list 44.4% of all pairs" in notices[0]
     assert "1 of 3 captions have no list" in notices[0]
 
 

@@ -149,6 +149,8 @@ def test_the_frames_of_a_text_are_those_that_show_its_sign() -> None:
         assert shown == list(range(row["start_frame"], row["end_frame"] + 1))
 
 
+# Python's own pool leaves the pipes of a worker that died to the collector of garbage.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_worker_that_dies_is_a_sentence_and_keeps_what_was_finished(tmp_path: Path) -> None:
     def kill(there: int, total: int) -> None:
         for worker in active_children():
