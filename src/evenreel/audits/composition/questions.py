@@ -1,12 +1,12 @@
 """Multiple-choice questions: of four short captions, does a clip prefer the one that is true of it, beyond other clips?
 
-Alhamoud et al. 2025 (NegBench, arXiv 2501.09425), the task MCQ-Neg. Each clip shows a thing A and not a thing N. Its true
-captions affirm A, deny N, or do both; each is held against the same three false ones, and is the answer of a kind.
+Alhamoud et al. 2025 (NegBench, arXiv 2501.09425), the task MCQ-Neg. Each clip shows a thing A and not a thing N. Its
+true captions affirm A, deny N, or do both; each is held against the same three false ones, and is the answer of a kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -132,8 +132,13 @@ def measure_questions(
     kinds = {kind: _shares(own[kind], others[kind], groups, settings) for kind in KINDS}
     pooled = np.concatenate([*own.values()], axis=1), np.concatenate([*others.values()])
     in_all = _shares(*pooled, np.tile(groups, every), settings)
-    notices = tuple(f"Multiple choice: {notice}" for notice in perturbed.notices)
+    notices = tuple(f"Multiple choice: {notice}" for notice in (*perturbed.notices, *_unknown(kinds, len(groups))))
     return MultipleChoice(kinds, in_all, texts is not None, notices)
+
+
+def _unknown(kinds: Mapping[Kind, AnswerShares], captions: int) -> Iterator[str]:
+    if lost := captions - min(one.questions for one in kinds.values()):
+        yield f"{lost:,} captions whose own clip scores minus infinity take no part."
 
 
 def answer_shares(scores: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -177,10 +182,9 @@ class _Neither:
         own = self.own[held]
         found = np.ones((len(own), self.clips), np.bool_)
         found[np.arange(len(own)), own] = False
-        for row, things in zip(found, self.things[held], strict=True):
-            for thing in things:
-                if thing in self.shown:
-                    row &= ~self.shown[thing]
+        for row, things in enumerate(self.things[held]):
+            for thing in self.shown.keys() & things:
+                found[row] &= ~self.shown[thing]
         return found
 
 

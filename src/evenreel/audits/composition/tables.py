@@ -79,8 +79,8 @@ def _question_tables(asked: MultipleChoice) -> Iterator[AuditTable]:
     rows = [(kind, asked.verdict(kind), one) for kind, one in asked.kinds.items()]
     yield AuditTable(
         "Which of four captions a clip chooses",
-        ("the true one is", "verdict", "questions", "clips", *interval_columns("accuracy, %"), "other clips choose it, %",
-         *interval_columns("beyond other clips, points")),
+        ("the true one is", "verdict", "questions", "clips", *interval_columns("accuracy, %"),
+         "other clips choose it, %", *interval_columns("beyond other clips, points")),
         tuple(_question_row(*row) for row in [*rows, (ALL, None, asked.all)]),
         f"{FOUR:g} is chance. Other clips: those {left}. Of the hybrid one a bag of words gets half at most.",
     )  # fmt: skip

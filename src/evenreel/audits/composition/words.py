@@ -132,7 +132,7 @@ def _question_words(asked: MultipleChoice, confidence: float) -> str:
 def _kind_lead(asked: MultipleChoice, kind: Kind) -> str:
     what = ASKED[kind]
     return {
-        "too few to conclude": f"Too few clips to conclude whether it is read {what}:",
+        "too few to conclude": f"Too few clips to conclude whether it reads {what}:",
         "no interval": f"Without an interval nothing can be told of {kind}:",
         "reads it": f"The ranking reads {what}:",
         "does not read it": f"It does not read {what}, or hardly ever:",

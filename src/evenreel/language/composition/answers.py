@@ -1,7 +1,7 @@
 """Six short captions of a thing that a clip shows and one that it does not: the answers of multiple-choice questions.
 
-After the task MCQ-Neg of NegBench (Alhamoud et al. 2025, arXiv 2501.09425, section 3), whose answers affirm a thing, deny
-one, or do both, and are each true or false of their picture. The words of the captions are our own.
+After the task MCQ-Neg of NegBench (Alhamoud et al. 2025, arXiv 2501.09425), whose answers affirm a thing, deny one, or
+do both, and are each true or false of their picture. The words of the captions are our own.
 """
 
 from __future__ import annotations
