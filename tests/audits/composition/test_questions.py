@@ -189,6 +189,15 @@ def test_clips_that_show_a_named_thing_are_no_other_clips_where_the_texts_are_kn
     assert any("--edited-corpus true-hybrid=DIR" in notice for notice in notices)
 
 
+def test_where_every_clip_shows_one_of_the_things_nothing_is_concluded() -> None:
+    whole = _corpus([f"a {THINGS[SHOWN[own]]} and {', '.join(THINGS)}" for own in OWN])
+    found = measure_questions(whole, ranked(reads), SETTINGS, TEXTS)
+    one = found.kinds["hybrid"]
+    assert (one.accuracy.value, one.others, found.verdict("hybrid")) == (100.0, None, "no interval")
+    assert np.isnan(one.net.value)
+    assert found.notices[0].startswith("Multiple choice: no clip is known to show neither of a question's things")
+
+
 def _measured(edited: dict[str, Scores]) -> CompositionMeasures:
     return measure_composition(scores(np.eye(CLIPS)[OWN]), CORPUS, edited, SETTINGS)
 

@@ -137,6 +137,8 @@ def measure_questions(
 
 
 def _unknown(kinds: Mapping[Kind, AnswerShares], captions: int) -> Iterator[str]:
+    if any(one.others is None and one.questions for one in kinds.values()):
+        yield "no clip is known to show neither of a question's things, so nothing says what other clips choose."
     if lost := captions - min(one.questions for one in kinds.values()):
         yield f"{lost:,} captions whose own clip scores minus infinity take no part."
 
