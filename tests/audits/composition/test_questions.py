@@ -17,7 +17,7 @@ from evenreel.language.composition.answers import ANSWERS, answer
 from evenreel.types import Corpus, Scores
 
 THINGS = ("dog", "owl", "ball", "tree", "spoon", "boat")
-CLIPS = 60
+CLIPS = 180
 CLIP_IDS = [f"v{number}" for number in range(CLIPS)]
 CAPTION_IDS = [f"c{number}" for number in range(2 * CLIPS)]
 OWN = np.arange(2 * CLIPS) // 2
@@ -153,11 +153,12 @@ def test_a_bag_of_things_affirms_and_hears_no_denial() -> None:
 
 def test_a_heap_of_things_is_not_said_to_read_the_hybrid() -> None:
     """Its own clips are right more often than others, since three captions name their thing, not four."""
-    one = asked(ranked(heap))
-    assert one.kinds["hybrid"].accuracy.value == pytest.approx(100 / 3, abs=12)
-    assert one.kinds["hybrid"].accuracy.high < 50
-    assert one.verdict("hybrid") != "reads it"
-    assert one.verdict("negation") == "does not read it"
+    found = asked(ranked(heap, noise=0))
+    one = found.kinds["hybrid"]
+    assert (one.accuracy.value, one.others) == (pytest.approx(100 / 3), pytest.approx(25))
+    assert one.accuracy.low is not None and one.accuracy.low > 25
+    assert found.verdict("hybrid") == "does not read it"
+    assert found.verdict("negation") == "does not read it"
 
 
 def test_a_reader_answers_all_questions() -> None:
@@ -182,7 +183,7 @@ def test_a_caption_that_all_clips_like_is_no_reading(kind: str) -> None:
 def test_clips_that_show_a_named_thing_are_no_other_clips_where_the_texts_are_known() -> None:
     edited = ranked(reads)
     without = measure_questions(CORPUS, edited, SETTINGS)
-    assert without.kinds["affirmation"].others == pytest.approx(100 * 9 / 59)  # the nine others with the same thing
+    assert without.kinds["affirmation"].others == pytest.approx(100 * (CLIPS / 6 - 1) / (CLIPS - 1))  # same thing
     assert not without.excluded
     inputs = AuditInputs(edited=edited)
     notices = audit("composition", scores(np.zeros((len(OWN), CLIPS))), CORPUS, SETTINGS, inputs)[0].notices
