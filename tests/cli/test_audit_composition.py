@@ -13,8 +13,10 @@ from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, save_corpus
 from evenreel.errors import CorpusError, EvenreelError, UsageError
 from evenreel.evaluation import save_scores
-from tests.audits.composition.small_readers import content, corpus, heard, of, said
-from tests.cli.test_library_commands import evenreel
+from evenreel.language.composition.answers import ANSWERS
+from evenreel.types import Scores
+from tests.audits.composition.small_readers import CLIP_IDS, content, corpus, heard, of, said
+from tests.cli.test_library_commands import evenreel, here
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +54,35 @@ def test_captions_are_swapped_scored_and_held_against_the_true_ones(place: Path,
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "reads who does what to whom" in page
     assert "the share of w with" in page
+
+
+def test_questions_of_four_answers_are_written_scored_and_asked(place: Path, tmp_path: Path) -> None:
+    """A ranking by the things that are named, whatever stands before them, affirms and hears no denial."""
+    clips = ["a dog chases a cat", "a red ball rolls", "there is a boat"] * (len(CLIP_IDS) // 3)
+    save_corpus(corpus(clips), tmp_path / "corpus")
+    words = ["--scores", place / "clean.npz", "--corpus", tmp_path / "corpus", "--json"]
+    for run, edit in zip((evenreel, *[here] * 5), ANSWERS, strict=True):
+        done = run("perturb", tmp_path / "corpus", "--edit", edit, "--out", tmp_path / edit, "--tagger", "pattern")
+        assert (done.returncode, done.stderr) == (0, "")
+        asked = load_corpus(tmp_path / edit).captions
+        named = [{"ball", "boat", "cat", "dog"} & set(text.split()) for text in asked["text"]]
+        values = np.array([[len(one & set(text.split())) / len(one) for text in clips] for one in named])
+        save_scores(
+            Scores(values.astype(np.float32), asked["caption_id"].to_list(), CLIP_IDS), tmp_path / f"{edit}.npz"
+        )
+        words += ["--edited", f"{edit}={tmp_path / edit}.npz"]
+    done = evenreel("audit", "composition", *words, "--edited-corpus", f"true-hybrid={tmp_path}/true-hybrid")
+    assert (done.returncode, done.stderr) == (0, "")
+    (result,) = json.loads(done.stdout)["audits"]
+    table, instead = result["tables"]
+    assert [row[:5] for row in table["rows"]] == [
+        ["affirmation", "reads it", 120, 120, 50.0],
+        ["negation", "does not read it", 120, 120, 0.0],
+        ["hybrid", "does not read it", 120, 120, 0.0],
+        ["all", None, 360, 120, pytest.approx(50 / 3)],
+    ]
+    assert instead["rows"][1] == ["negation", 0.0, 0.0, 100.0, 0.0]
+    assert "It does not read that a thing is absent, or hardly ever: 0.0% are right" in result["sentence"]
 
 
 WRONG = [

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
+from evenreel.language.composition.answers import ANSWERS
 from evenreel.language.composition.edits import EDITS, SWAPS, recomposed
 from evenreel.language.composition.lists import attribute_values, opposites
 from evenreel.language.composition.pieces import with_articles
@@ -108,6 +109,28 @@ def test_an_absent_thing_is_one_that_only_other_clips_name() -> None:
     texts, clips = ["A man holds a ball.", "a woman with an owl"], ["a", "b"]
     assert edited("affirmed", *texts, clips=clips)[0] == "A man holds a ball, with an owl in sight."
     assert edited("negated", "a man runs", "a man runs", clips=["a", "a"]) == ["a man runs", "a man runs"]
+
+
+def test_six_answers_name_a_thing_that_is_shown_and_the_one_that_negated_denies() -> None:
+    texts = ["An owl sees a red ball.", "a woman with a hat", "the boys without a hat", "an owl with a hat"]
+    clips = ["a", "b", "c", "d"]
+    found = {name: edited(name, *texts, clips=clips, seed=2) for name in ANSWERS}
+    assert [one[0] for one in found.values()] == [
+        "a video with an owl",
+        "a video with no hat",
+        "a video with an owl and no hat",
+        "a video with a hat",
+        "a video with no owl",
+        "a video with a hat and no owl",
+    ]
+    assert found["false-hybrid"][1] == "a video with an owl and no woman"
+    # Of the third nothing is said to be there, and all that two clips name the fourth has.
+    assert {one[2] for one in found.values()} == {texts[2]}
+    assert {one[3] for one in found.values()} == {texts[3]}
+    for seed in range(5):
+        no = [text.rpartition(" no ")[2] for text in edited("true-negation", *texts, seed=seed)]
+        denied = [text.rpartition(" no ")[2].split()[0] for text in edited("negated", *texts, seed=seed)]
+        assert no[:2] == denied[:2]
 
 
 WORDS = sorted({*attribute_values(), *(word for relation, *_ in opposites() for word in relation)})

@@ -33,7 +33,8 @@ class CaptionEdit:
 
     Attributes:
         edit: `style-removed`, `style-swapped`, `content-removed`, `content-swapped`, `paraphrased` or `control`; for
-            the audit composition `role-swapped`, `attribute-swapped`, `relation-swapped`, `negated` or `affirmed`.
+            the audit composition `role-swapped`, `attribute-swapped`, `relation-swapped`, `negated`, `affirmed`, and
+            for its questions of four answers `true-affirmation`, `true-negation`, `true-hybrid` and the same, `false-`.
         patterns: for paraphrased: words around {caption}, such as 'in this video, {caption}'; again for another
             pattern.
         paraphrases: for paraphrased: csv, parquet or the like with the columns caption_id and paraphrase.

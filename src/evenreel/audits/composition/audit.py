@@ -38,7 +38,8 @@ def audit_composition(
         corpus: corpus that names each caption's own clip.
         settings: samples, seed, confidence, and how much is read at once.
         edited: scores of the edited captions, of the same ids, with the same clips, by the name of the edit: such as
-            `role-swapped`, `negated` and `affirmed`; `control` is the one to compare with.
+            `role-swapped`, `negated` and `affirmed`; `control` is the one to compare with. The six of
+            `evenreel.language.composition.answers` are the answers of multiple-choice questions.
         edited_texts: corpora of the edited captions by the name of the edit, for tables by what was exchanged.
 
     Raises:
@@ -70,4 +71,6 @@ def _method(measured: CompositionMeasures) -> tuple[str, ...]:
         said += paragraphs("composition", "Negated captions")
     if measured.negation and measured.negation.things:
         said += paragraphs("composition", "Denied things")
+    if measured.questions:
+        said += paragraphs("composition", "Multiple choice")
     return said

@@ -70,14 +70,7 @@ class EditChoice:
     @property
     def verdict(self) -> Verdict:
         """Whether what was edited is read: beyond chance, and beyond the control where there is one."""
-        net, beyond = self.net, self.beyond
-        if not self.enough:
-            return "too few to conclude"
-        if net.low is None or net.high is None or beyond.low is None:
-            return "no interval"
-        if net.low > 0 and beyond.low > CHANCE:
-            return "reads it"
-        return "does not read it" if net.high < HARDLY else "cannot be told"
+        return verdict_of(self.net, self.beyond, CHANCE, self.clips)
 
     @property
     def effect(self) -> Effect:
@@ -86,6 +79,24 @@ class EditChoice:
         name = f"choices {over} ({self.edit}), points"
         p = self.p_value
         return Effect(name, self.net.value, self.net.low, self.net.high, 0.0, p, self.enough, over="captions")
+
+
+def verdict_of(net: Interval, choice: Interval, chance: float, clips: int) -> Verdict:
+    """Conclude from a choice whether what it goes by is read.
+
+    Args:
+        net: how far the choice is above that of other clips, or of a control, in points.
+        choice: the choice in percent.
+        chance: percent that it has to be above as well.
+        clips: number of clips, or of videos where these are drawn.
+    """
+    if clips < ENOUGH:
+        return "too few to conclude"
+    if net.low is None or net.high is None or choice.low is None:
+        return "no interval"
+    if net.low > 0 and choice.low > chance:
+        return "reads it"
+    return "does not read it" if net.high < HARDLY else "cannot be told"
 
 
 def edit_choice(

@@ -11,14 +11,19 @@ import numpy as np
 from evenreel.audits.composition.edit_choice import AFFIRMED, EditChoice, edit_choice
 from evenreel.audits.composition.kinds import KindShare, kind_shares
 from evenreel.audits.composition.negation import NEGATED, NegationMeasures, measure_negation
+from evenreel.audits.composition.questions import NAMING, MultipleChoice, measure_questions
 from evenreel.audits.edits.measures import CONTROL
 from evenreel.audits.given import as_edited, as_inputs, as_texts
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.accepted import ScoresLike
+from evenreel.language.composition.answers import ANSWERS
 from evenreel.report.result.record import Effect
-from evenreel.types import Corpus
+from evenreel.types import Corpus, ScoreBlocks
+
+QUESTIONS = "multiple choice"
+"""What notices call the six edits of `ANSWERS` together."""
 
 NO_TEXTS: Mapping[str, Corpus] = MappingProxyType({})
 
@@ -32,6 +37,7 @@ class CompositionMeasures:
         control: what own clips prefer under the control alone; None without one.
         kinds: the same by what was exchanged for what, where the texts of edited captions are known.
         negation: what captions find that deny a thing; None without such captions.
+        questions: answers of multiple-choice questions; None without the six captions of `ANSWERS`.
         notices: sentences on what was left out.
     """
 
@@ -39,15 +45,15 @@ class CompositionMeasures:
     control: EditChoice | None
     kinds: tuple[KindShare, ...]
     negation: NegationMeasures | None
+    questions: MultipleChoice | None
     notices: tuple[str, ...]
 
     @property
     def effect(self) -> Effect:
-        """That of the first edit; of captions that deny a thing alone, the recall that they lose."""
-        for one in self.choices.values():
-            return one.effect
-        assert self.negation is not None  # else there would be nothing measured
-        return self.negation.effect
+        """That of the first edit, else the recall that captions lose by denying a thing, else that of questions."""
+        one = next(iter(self.choices.values()), None) or self.negation or self.questions
+        assert one is not None  # else there would be nothing measured
+        return one.effect
 
 
 def measure_composition(
@@ -65,7 +71,8 @@ def measure_composition(
         scores: scores of the captions as they are, with clips.
         corpus: corpus that names each caption's own clip.
         edited: scores of the edited captions, of the same ids, by the name of the edit; `control` is held against the
-            others, the captions of `negated` are true and those of `affirmed` are held against them.
+            others, the captions of `negated` are true and those of `affirmed` are held against them, and those of
+            `ANSWERS` are the answers of multiple-choice questions, which need all six.
         settings: samples, seed, confidence, and how much is read at once.
         texts: corpora of the edited captions by the name of the edit, for tables by kind and of denied things.
 
@@ -89,21 +96,33 @@ def measure_composition(
     lacking: dict[str, str] = {}
     choices: dict[str, EditChoice] = {}
     negation = None
-    for name in asked:
+    questions = None
+    for name in dict.fromkeys(QUESTIONS if name in ANSWERS else name for name in asked):
         try:
-            if name == NEGATED:
+            if name == QUESTIONS:
+                questions = _questions(corpus, edited, settings, texts)
+            elif name == NEGATED:
                 negation = measure_negation(scores, corpus, edited[NEGATED], settings, texts.get(NEGATED))
             else:
                 choices[name] = edit_choice(name, scores, corpus, edited, settings)
         except CorpusError as error:
             lacking[name] = f"{name!r} was not measured. {error}"
-    if not choices and negation is None:
-        raise CorpusError(*lacking.values())
+    if not choices and negation is None and questions is None:
+        raise CorpusError(" ".join(lacking.values()))
     control = None
     if CONTROL in edited and choices.keys() - {AFFIRMED}:
         control = edit_choice(CONTROL, scores, corpus, {CONTROL: edited[CONTROL]}, settings)
     kinds = kind_shares({name: one for name, one in choices.items() if name in texts}, corpus, texts, settings)
-    return CompositionMeasures(choices, control, kinds, negation, (*lacking.values(), *_left_out(choices)))
+    notices = *lacking.values(), *_left_out(choices), *(questions.notices if questions else ())
+    return CompositionMeasures(choices, control, kinds, negation, questions, notices)
+
+
+def _questions(
+    corpus: Corpus, edited: Mapping[str, ScoreBlocks], settings: AuditSettings, texts: Mapping[str, Corpus]
+) -> MultipleChoice:
+    if missing := [name for name in ANSWERS if name not in edited]:
+        raise CorpusError(f"It needs scores of six captions a clip; add those of {', '.join(missing)}.")
+    return measure_questions(corpus, edited, settings, texts.get(NAMING))
 
 
 def _left_out(choices: Mapping[str, EditChoice]) -> Iterator[str]:

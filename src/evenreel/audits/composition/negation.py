@@ -6,16 +6,14 @@ beside that of plain ones. Where the texts are known, so is what becomes of clip
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isnan
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from evenreel.arrays import Column, Flags
+from evenreel.audits.composition.shown import clips_that_show, meant
 from evenreel.audits.edits.measures import RECALLS
 from evenreel.audits.edits.perturbed import AS_IS, CAPTION_PLACINGS, Perturbed
 from evenreel.audits.settings import AuditSettings
@@ -23,7 +21,7 @@ from evenreel.audits.statistics.means import hits_interval, mean_interval
 from evenreel.evaluation.first_hit import hit_columns
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
-from evenreel.language import Tagged, caption_synonyms, load_tagger, phrases
+from evenreel.language import Tagged, load_tagger, phrases
 from evenreel.report.result.record import ENOUGH, Effect
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -136,7 +134,7 @@ def denied(tokens: Tagged) -> str | None:
 def _denied_things(perturbed: Perturbed, corpus: Corpus, texts: Corpus, settings: AuditSettings) -> DeniedThings | None:
     """What becomes of clips with the denied thing; None where no caption denies one that another clip shows."""
     things = _things(texts)
-    shown = _shown(corpus, perturbed.clip_ids)
+    shown = clips_that_show(corpus, perturbed.clip_ids)
     every = [things.get(caption, "") for caption in perturbed.caption_ids]
     columns = np.full((4, len(every)), np.nan)
     for held in perturbed.bands(settings.band_bytes):
@@ -173,20 +171,4 @@ def _things(texts: Corpus) -> dict[str, str]:
     """The name of the group of synonyms of what each caption denies, by caption."""
     tagged = load_tagger().tag(texts.captions["text"].to_list())
     found = {one: denied(tokens) for one, tokens in zip(texts.captions["caption_id"], tagged, strict=True)}
-    return {caption: _meant(thing) for caption, thing in found.items() if thing is not None}
-
-
-def _shown(corpus: Corpus, clip_ids: tuple[str, ...]) -> Mapping[str, NDArray[np.bool_]]:
-    """By the name of a group of nouns, which clips (V,) have a caption that names one."""
-    place = {clip: number for number, clip in enumerate(clip_ids)}
-    shown: dict[str, NDArray[np.bool_]] = defaultdict(lambda: np.zeros(len(place), np.bool_))
-    tagged = load_tagger().tag(corpus.captions["text"].to_list())
-    for clip, tokens in zip(corpus.captions["clip_id"], tagged, strict=True):
-        for token in tokens:
-            if token.part == "noun" and clip in place:
-                shown[_meant(token.lemma)][place[clip]] = True
-    return dict(shown)
-
-
-def _meant(noun: str) -> str:
-    return caption_synonyms().nouns.get(noun, noun)
+    return {caption: meant(thing) for caption, thing in found.items() if thing is not None}

@@ -8,6 +8,7 @@ from functools import partial
 from evenreel.audits.composition.edit_choice import EditChoice
 from evenreel.audits.composition.measures import CompositionMeasures
 from evenreel.audits.composition.negation import NegationMeasures
+from evenreel.audits.composition.questions import ALL, FALSE, FOUR, AnswerShares, MultipleChoice
 from evenreel.report.result.figures import deltas_by_group
 from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell, interval_cells, interval_columns
 
@@ -32,6 +33,8 @@ def choice_tables(measured: CompositionMeasures) -> Iterator[AuditTable]:
         )
     if measured.negation:
         yield from _negation_tables(measured.negation)
+    if measured.questions:
+        yield from _question_tables(measured.questions)
 
 
 def choice_figures(measured: CompositionMeasures) -> tuple[AuditFigure, ...]:
@@ -69,3 +72,27 @@ def _negation_tables(negation: NegationMeasures) -> Iterator[AuditTable]:
             ),
             f"{things.captions:,} captions, {things.things:,} denied things. Above 0, what is denied is looked for.",
         )
+
+
+def _question_tables(asked: MultipleChoice) -> Iterator[AuditTable]:
+    left = "that show neither thing, as far as captions say" if asked.excluded else "whatever they show"
+    rows = [(kind, asked.verdict(kind), one) for kind, one in asked.kinds.items()]
+    yield AuditTable(
+        "Which of four captions a clip chooses",
+        ("the true one is", "verdict", "questions", "clips", *interval_columns("accuracy, %"),
+         "other clips choose it, %", *interval_columns("beyond other clips, points")),
+        tuple(_question_row(*row) for row in [*rows, (ALL, None, asked.all)]),
+        f"{FOUR:g} is chance. Other clips: those {left}. Of the hybrid one a bag of words gets half at most.",
+    )  # fmt: skip
+    yield AuditTable(
+        "What is chosen instead",
+        ("the true one is", "the true one, %", *(f"{name}, %" for name in FALSE)),
+        tuple((kind, *map(float, one.chosen)) for kind, one in [*asked.kinds.items(), (ALL, asked.all)]),
+        "By the own clip; of captions that it likes best alike, each gets its share.",
+    )
+
+
+def _question_row(kind: str, verdict: str | None, one: AnswerShares) -> tuple[Cell, ...]:
+    return (
+        kind, verdict, one.questions, one.clips, *interval_cells(one.accuracy), one.others, *interval_cells(one.net)
+    )  # fmt: skip

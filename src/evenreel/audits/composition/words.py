@@ -8,6 +8,7 @@ from math import isnan
 from evenreel.audits.composition.edit_choice import AFFIRMED, CHANCE, EditChoice
 from evenreel.audits.composition.measures import CompositionMeasures
 from evenreel.audits.composition.negation import NEGATED, NegationMeasures
+from evenreel.audits.composition.questions import FOUR, NAMING, AnswerShares, Kind, MultipleChoice
 from evenreel.audits.edits.measures import CONTROL
 from evenreel.report.result.record import ENOUGH, Effect
 from evenreel.report.result.words import by_certainty, figure_words
@@ -26,17 +27,34 @@ ALONE = (
 )
 
 
+UNNAMED = (
+    "Other clips may show the things that the questions name, for their captions are not given; name the folder with "
+    f"--edited-corpus {NAMING}=DIR (AuditInputs.edited_texts) to leave such clips out."
+)
+
+ASKED = {
+    "affirmation": "that a thing is there",
+    "negation": "that a thing is absent",
+    "hybrid": "which of two things is there and which is absent",
+}
+"""By the kind of a question, what is read by a ranking that answers it."""
+
+
 def composition_sentence(measured: CompositionMeasures, confidence: float) -> str:
     """Say of each edit whether it is read, and of captions that deny a thing what they find."""
     said = [_choice_words(one, confidence) for one in measured.choices.values()]
     if measured.negation:
         said.append(_negation_words(measured.negation, confidence))
+    if measured.questions:
+        said.append(_question_words(measured.questions, confidence))
     return " ".join(said)
 
 
 def composition_notices(measured: CompositionMeasures) -> Iterator[str]:
     """Yield what must be known of the measured captions."""
     yield from measured.notices
+    if measured.questions and not measured.questions.excluded:
+        yield UNNAMED
     plain = [one for one in measured.choices.values() if one.edit != AFFIRMED]
     if plain and not measured.control:
         yield ALONE
@@ -99,3 +117,29 @@ def _things_words(negation: NegationMeasures, confidence: float) -> str:
     )
     moved = figure_words(rise, confidence, " points")
     return f"{lead}: the share of other clips that they stand above changes by {moved}."
+
+
+def _question_words(asked: MultipleChoice, confidence: float) -> str:
+    if isnan(asked.all.accuracy.value):
+        return "Of multiple-choice questions nothing can be measured: the own clip of no caption has a score."
+    said = " ".join(f"{_kind_lead(asked, kind)} {_kind_shares(one)}." for kind, one in asked.kinds.items())
+    return (
+        f"Of four captions clips choose the true one in {figure_words(asked.all.accuracy, confidence, '%')} of "
+        f"{asked.all.questions:,} questions, where {FOUR:g} is chance. {said}"
+    )
+
+
+def _kind_lead(asked: MultipleChoice, kind: Kind) -> str:
+    what = ASKED[kind]
+    return {
+        "too few to conclude": f"Too few clips to conclude whether it reads {what}:",
+        "no interval": f"Without an interval nothing can be told of {kind}:",
+        "reads it": f"The ranking reads {what}:",
+        "does not read it": f"It does not read {what}, or hardly ever:",
+        "cannot be told": f"Whether it reads {what} cannot be told:",
+    }[asked.verdict(kind)]
+
+
+def _kind_shares(one: AnswerShares) -> str:
+    beside = "" if one.others is None else f", and other clips choose it in {one.others:.1f}%"
+    return f"{one.accuracy.value:.1f}% are right{beside}"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from evenreel.errors import UsageError
+from evenreel.language.composition.answers import ANSWERS, answer, shown_thing
 from evenreel.language.composition.attributes import swapped_attributes
 from evenreel.language.composition.negation import AFFIRMED, DENIED, absent_things, with_thing
 from evenreel.language.composition.pieces import Caption
@@ -30,7 +31,7 @@ SWAPS: dict[str, Callable[[Caption, np.random.Generator], str | None]] = {
 THINGS = {"negated": DENIED, "affirmed": AFFIRMED}
 """By name, edits that name a thing which the clip does not show: `negated` says so, `affirmed` says the opposite."""
 
-EDITS = (*SWAPS, *THINGS)
+EDITS = (*SWAPS, *THINGS, *ANSWERS)
 """Names of all edits of composition."""
 
 
@@ -40,7 +41,8 @@ def recomposed(edit: str, captions: Sequence[str], clip_ids: Sequence[str], tagg
     Args:
         edit: name of the edit, one of `EDITS`.
         captions: Q texts; a draw depends on the text and the seed alone, so equal captions get equal edits.
-        clip_ids: clip of each caption (Q,); a thing that is denied is one that captions of other clips name.
+        clip_ids: clip of each caption (Q,); a thing that is denied is one that captions of other clips name, the same
+            one for all edits of `THINGS` and `ANSWERS`.
         tagger: tags the words, by which it is told what can change places.
         seed: seed of what is drawn: another colour, a thing that is absent.
 
@@ -50,15 +52,21 @@ def recomposed(edit: str, captions: Sequence[str], clip_ids: Sequence[str], tagg
     if edit not in EDITS:
         raise UsageError(f"{edit!r} is no edit of what captions say of what; there are: {', '.join(EDITS)}.")
     tagged = tagger.tag(captions)
+    if edit in SWAPS:
+        found = [
+            SWAPS[edit](Caption(text.strip(), tokens), np.random.default_rng([seed, *text.encode()]))
+            for text, tokens in zip(captions, tagged, strict=True)
+        ]
+        return [text if new is None else new for text, new in zip(captions, found, strict=True)]
+    things = absent_things(captions, tagged, clip_ids, seed)
     if edit in THINGS:
-        things = absent_things(captions, tagged, clip_ids, seed)
         pattern = THINGS[edit]
         return [
             text if thing is None else with_thing(pattern, text, thing)
             for text, thing in zip(captions, things, strict=True)
         ]
-    found = [
-        SWAPS[edit](Caption(text.strip(), tokens), np.random.default_rng([seed, *text.encode()]))
-        for text, tokens in zip(captions, tagged, strict=True)
+    shown = map(shown_thing, tagged)
+    return [
+        text if first is None or thing is None else answer(edit, first, thing)
+        for text, first, thing in zip(captions, shown, things, strict=True)
     ]
-    return [text if new is None else new for text, new in zip(captions, found, strict=True)]

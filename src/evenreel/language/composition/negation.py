@@ -54,7 +54,7 @@ def absent_things(
     lent: dict[str, set[str]] = defaultdict(set)
     for clip, tokens in zip(clip_ids, tagged, strict=True):
         named[clip].update(_meant(token.lemma) for token in tokens if token.part == "noun")
-        for thing in _countable(tokens):
+        for thing in countable_things(tokens):
             lent[thing].add(clip)
     often = {thing: clips for thing, clips in lent.items() if len(clips) > 1} or lent
     return [
@@ -78,8 +78,8 @@ def _meant(noun: str) -> str:
     return caption_synonyms().nouns.get(noun, noun)
 
 
-def _countable(tokens: Tagged) -> Iterator[str]:
-    """Singular nouns behind `a` or `an`, of which one can say that there is none."""
+def countable_things(tokens: Tagged) -> Iterator[str]:
+    """Yield singular nouns of a tagged caption behind `a` or `an`, of which one can say that there is none."""
     for one in content_phrases(tokens):
         if one.kind == "entity" and _is_one(one, tokens):
             yield one.head
