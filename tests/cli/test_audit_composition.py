@@ -16,7 +16,7 @@ from evenreel.evaluation import save_scores
 from evenreel.language.composition.answers import ANSWERS
 from evenreel.types import Scores
 from tests.audits.composition.small_readers import CLIP_IDS, content, corpus, heard, of, said
-from tests.cli.test_library_commands import evenreel, here
+from tests.cli.test_library_commands import evenreel, forked, here
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_questions_of_four_answers_are_written_scored_and_asked(place: Path, tmp
     clips = ["a dog chases a cat", "a red ball rolls", "there is a boat"] * (len(CLIP_IDS) // 3)
     save_corpus(corpus(clips), tmp_path / "corpus")
     words = ["--scores", place / "clean.npz", "--corpus", tmp_path / "corpus", "--json"]
-    for run, edit in zip((evenreel, *[here] * 5), ANSWERS, strict=True):
+    for run, edit in zip((forked, *[here] * 5), ANSWERS, strict=True):
         done = run("perturb", tmp_path / "corpus", "--edit", edit, "--out", tmp_path / edit, "--tagger", "pattern")
         assert (done.returncode, done.stderr) == (0, "")
         asked = load_corpus(tmp_path / edit).captions
