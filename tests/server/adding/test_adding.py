@@ -239,6 +239,16 @@ def test_hazard_159_a_library_that_a_terminal_is_indexing(here: TestClient, new_
     assert told["state"] == "failed" and f"is being written by process {os.getpid()}" in told["sentence"]
 
 
+def test_hazard_159_a_second_server_leaves_the_note_of_the_first_as_it_is(new_home: NewHome) -> None:
+    new_home.gate.touch()
+    noted = _note(new_home)
+    before = noted.read_bytes()
+    with library_lock(new_home.library), new_home.visitor() as visitor:  # the first is adding
+        told = ended(visitor)
+        assert (told["state"], json.loads(noted.read_bytes())) == ("failed", json.loads(before))
+        assert f"is being written by process {os.getpid()}" in told["sentence"]
+
+
 def test_hazard_160_a_full_disk(here: TestClient, new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> object:
         raise OSError(28, "No space left on device")
@@ -345,6 +355,14 @@ def _every_address(visitor: TestClient, headers: dict[str, str]) -> list[Any]:
         visitor.get("/api/v1/indexing", headers=headers),
         visitor.post("/api/v1/indexing", headers=headers, json=ADD),
     ]
+
+
+def _note(home: NewHome, *places: Path, state: str = "running", library: Path | None = None) -> Path:
+    """Write what a server notes of a run without a model."""
+    run = RunOrder(str(library or home.library), tuple(map(str, places or (home.home / "Videos",))), "words", False)
+    note = home.library / NOTE
+    note.write_text(json.dumps({"state": state, "order": json.loads(run.to_json())}))
+    return note
 
 
 def _adder(visitor: TestClient) -> Adder:

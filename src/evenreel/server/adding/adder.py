@@ -231,7 +231,7 @@ class Adder:
             complained = run.complaints.read().decode("utf-8", "replace")[-TOLD_BYTES:]
             log.error("adding folders broke off (status %s): %s", run.process.returncode, complained)
             self._told = self._said("failed", BROKE)
-        if self._told.state == "failed":
+        if self._told.state == "failed" and not last.get("held"):  # whoever holds the library may have noted it
             with contextlib.suppress(UsageError):
                 self._note(Noted(run.order, "paused"))  # not begun again by itself
 

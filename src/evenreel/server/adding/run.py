@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from evenreel.config import AUTO, IndexSettings
 from evenreel.errors import EvenreelError
 from evenreel.extras import needed_extra
+from evenreel.features.lock import is_held
 from evenreel.features.progress import Forecast, VideoProgress
 from evenreel.wording import count, printable
 
@@ -229,7 +230,7 @@ def main() -> None:
     except StoppedError:
         return
     except EvenreelError as error:
-        _say({"failed": printable(str(error))})
+        _say({"failed": printable(str(error)), "held": is_held(error)})
     except ModuleNotFoundError as error:
         if (sentence := needed_extra(error, "Indexing")) is None:
             raise
