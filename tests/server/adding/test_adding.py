@@ -122,6 +122,15 @@ def test_a_run_ends_with_a_server_that_is_killed(new_home: NewHome, monkeypatch:
     assert json.loads((new_home.library / NOTE).read_text())["state"] == "paused"
 
 
+def test_a_library_that_was_moved_is_gone_on_with_in_its_new_place(new_home: NewHome, tmp_path: Path) -> None:
+    new_home.gate.touch()
+    _note(new_home, library=tmp_path / "old place")
+    with new_home.visitor() as visitor:
+        assert ended(visitor)["state"] == "done"
+        assert clips(visitor) == 3
+    assert not (tmp_path / "old place").exists()
+
+
 def test_a_paused_run_waits_for_a_person(new_home: NewHome) -> None:
     with new_home.visitor() as visitor:
         order(visitor, **ADD)

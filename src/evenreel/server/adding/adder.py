@@ -99,11 +99,11 @@ class Adder:
         if noted is None:
             return
         with self._lock:
-            self._order = noted.order
+            self._order = replace(noted.order, library=str(self._library))  # it may have been moved since
             self._told = self._said("paused", "Paused; what is finished can be searched.")
             if noted.state == "running":
                 with contextlib.suppress(UsageError):
-                    self.start(noted.order)
+                    self.start(self._order)
 
     def state(self) -> Indexing:
         """Return how adding goes."""
