@@ -15,7 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from evenreel.errors import UsageError
-from evenreel.library import open_library, verify
+from evenreel.library import index_folders, open_library, verify
 from evenreel.library.store.filesystem import library_lock
 from evenreel.server import ServeSettings
 from evenreel.server.adding import adder
@@ -23,6 +23,7 @@ from evenreel.server.adding.adder import NOTE, Adder
 from evenreel.server.adding.places import HomeFolders
 from evenreel.server.adding.run import RunOrder
 from tests.server.adding.conftest import NewHome
+from tests.library.words_only import WORDS_ONLY
 from tests.server.conftest import wait_until
 
 ADD: dict[str, Any] = {"action": "start", "folder": "Videos", "model": "builtin"}
@@ -193,6 +194,34 @@ def test_folders_are_watched_until_that_is_stopped(here: TestClient, new_home: N
     assert ended(here)["state"] == "idle"
     assert clips(here) == 4
     assert verify(new_home.library) == []
+
+
+def test_hazard_272_single_files_are_looked_at_once_where_folders_are_watched(
+    new_home: NewHome, rendered: Path
+) -> None:
+    new_home.gate.touch()
+    (new_home.home / "Films").mkdir()
+    single = new_home.home / "Films" / "single.mp4"
+    shutil.copyfile(rendered / "circle <b>.mp4", single)
+    later = (new_home.home / "Videos" / "Trips" / "star.mp4").rename(new_home.home / "Films" / "later.mp4")
+    index_folders([new_home.home / "Videos", single], new_home.library, WORDS_ONLY)
+    (new_home.home / "Films" / "single.srt").write_text("1\n00:00:00,100 --> 00:00:00,900\nharbour at dawn\n")
+    with new_home.visitor() as visitor:
+        assert order(visitor, action="watch")["folders"] == ["Videos", "Films/single.mp4"]
+        told = until(visitor, lambda told: told["state"] in {"watching", "failed"})
+        assert told["state"] == "watching"
+        assert told["sentence"].endswith("Not watched, only looked at now: single.mp4.")
+        assert visitor.get("/api/v1/search?q=harbour").json()["hits"]
+        later.rename(new_home.home / "Videos" / "new.mp4")
+        until(visitor, lambda told: clips(visitor) == 4)
+
+
+def test_hazard_272_single_files_alone_cannot_be_watched(new_home: NewHome, rendered: Path) -> None:
+    index_folders([new_home.home / "Videos" / "Trips" / "star.mp4"], new_home.library, WORDS_ONLY)
+    with new_home.visitor() as visitor:
+        told = order(visitor, 400, action="watch")
+        assert told["detail"] == "The library holds single files only; add a folder to have it watched."
+        assert state(visitor)["state"] == "idle"
 
 
 def test_words_alone_need_no_model(here: TestClient, new_home: NewHome) -> None:

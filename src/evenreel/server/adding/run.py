@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -185,24 +185,35 @@ def index(order: RunOrder, say: Callable[[StageReached], None]) -> str:
 
 
 def watch(order: RunOrder, say: Callable[[StageReached], None]) -> None:
-    """Index what an order says and go on with what changes there, until no run can succeed.
+    """Index what an order says and go on with what changes in its folders, until no run can succeed.
+
+    Single files are looked at once.
 
     Raises:
         EvenreelError: the folders, the library or the model cannot be used.
     """
     from evenreel.library.watching import Watcher
 
-    def tell(report: IndexReport) -> None:
-        _say({"taken": _sentence(report)})
+    taken, remark = "", ""
+    if single := tuple(filter(os.path.isfile, order.places)):
+        taken = index(replace(order, places=single), say)
+        remark = f"Not watched, only looked at now: {_names(single)}."
 
-    watcher = Watcher(order.library, order.places, order.settings, progress=SaidProgress(say), told=tell)
+    def tell(report: IndexReport) -> None:
+        nonlocal taken
+        taken = _sentence(report)
+        _say({"taken": taken})
+
+    folders = [place for place in order.places if place not in single]
+    watcher = Watcher(order.library, folders, order.settings, progress=SaidProgress(say), told=tell)
     watcher.start()
     last = None
     try:
         while not watcher.wait(SAID_EVERY_S):
             state = watcher.state
             if last != (last := (state.working or not state.runs, state.trouble or "")):
-                _say({"working": last[0], "trouble": last[1]})
+                quiet = f"{taken} {remark}" if remark and not last[0] else ""
+                _say({"working": last[0], "trouble": last[1] or quiet})
     finally:
         watcher.stop(FAREWELL_S / 2)
 
@@ -215,6 +226,10 @@ def _sentence(report: IndexReport) -> str:
     if closed := len(report.closed_folders):
         parts.append(f"{count(closed, 'folder')} could not be opened")
     return "; ".join(parts) + "."
+
+
+def _names(places: Iterable[str]) -> str:
+    return ", ".join(printable(os.path.basename(place)) for place in places)
 
 
 def main() -> None:
