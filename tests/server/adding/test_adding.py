@@ -269,6 +269,18 @@ def test_hazard_158_a_folder_that_vanishes_before_it_is_read(here: TestClient, n
     order(here, 404, **ADD)
 
 
+@pytest.mark.parametrize("state", ["running", "paused"])
+def test_hazard_273_the_folders_that_are_there_go_on_without_one_that_is_gone(new_home: NewHome, state: str) -> None:
+    new_home.gate.touch()
+    _note(new_home, new_home.home / "gone", new_home.home / "Videos", state=state)
+    with new_home.visitor() as visitor:
+        if state == "paused":
+            order(visitor, action="resume")
+        told = ended(visitor)
+        assert (told["state"], clips(visitor)) == ("done", 3)
+        assert told["sentence"] == "3 videos taken in. Left out, as not there: gone; connect its disk and add it again."
+
+
 def test_hazard_159_a_library_that_a_terminal_is_indexing(here: TestClient, new_home: NewHome) -> None:
     new_home.gate.touch()
     with library_lock(new_home.library):

@@ -273,11 +273,10 @@ def _news(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _together(left: RunOrder, more: RunOrder) -> RunOrder:
-    """One order of what is left of one and another; folders that have gone since are left out."""
-    there = [place for place in left.places if os.path.exists(place)]
+    """One order of what is left of one and another; a run leaves out folders that have gone since, and says so."""
     return replace(
         more,
-        places=tuple(dict.fromkeys((*there, *more.places))),
+        places=tuple(dict.fromkeys((*left.places, *more.places))),
         model=more.model or left.model,
         watch=left.watch or more.watch,
     )

@@ -180,8 +180,10 @@ def index(order: RunOrder, say: Callable[[StageReached], None]) -> str:
     """
     from evenreel.library import index_folders
 
+    order, remark = _there(order)
     places = [Path(place) for place in order.places]
-    return _sentence(index_folders(places, order.library, order.settings, progress=SaidProgress(say)))
+    taken = _sentence(index_folders(places, order.library, order.settings, progress=SaidProgress(say)))
+    return f"{taken} {remark}".rstrip()
 
 
 def watch(order: RunOrder, say: Callable[[StageReached], None]) -> None:
@@ -194,10 +196,11 @@ def watch(order: RunOrder, say: Callable[[StageReached], None]) -> None:
     """
     from evenreel.library.watching import Watcher
 
-    taken, remark = "", ""
+    order, remark = _there(order)
+    taken = ""
     if single := tuple(filter(os.path.isfile, order.places)):
         taken = index(replace(order, places=single), say)
-        remark = f"Not watched, only looked at now: {_names(single)}."
+        remark += f" Not watched, only looked at now: {_names(single)}."
 
     def tell(report: IndexReport) -> None:
         nonlocal taken
@@ -212,7 +215,7 @@ def watch(order: RunOrder, say: Callable[[StageReached], None]) -> None:
         while not watcher.wait(SAID_EVERY_S):
             state = watcher.state
             if last != (last := (state.working or not state.runs, state.trouble or "")):
-                quiet = f"{taken} {remark}" if remark and not last[0] else ""
+                quiet = f"{taken} {remark.strip()}".strip() if remark and not last[0] else ""
                 _say({"working": last[0], "trouble": last[1] or quiet})
     finally:
         watcher.stop(FAREWELL_S / 2)
@@ -226,6 +229,16 @@ def _sentence(report: IndexReport) -> str:
     if closed := len(report.closed_folders):
         parts.append(f"{count(closed, 'folder')} could not be opened")
     return "; ".join(parts) + "."
+
+
+def _there(order: RunOrder) -> tuple[RunOrder, str]:
+    """The order without places that have gone since, and a remark on them; all of it where none is there."""
+    there = tuple(filter(os.path.exists, order.places))
+    gone = [place for place in order.places if place not in there]
+    if not there or not gone:
+        return order, ""
+    remark = f"Left out, as not there: {_names(gone)}; connect its disk and add it again."
+    return replace(order, places=there), remark
 
 
 def _names(places: Iterable[str]) -> str:
