@@ -58,6 +58,13 @@ def writer_lock(folder: Path, error: type[EvenreelError], remedy: str) -> Iterat
         lock.release()
 
 
+def is_held(error: EvenreelError) -> bool:
+    """Return whether an error of `writer_lock` says that another process holds the folder."""
+    from filelock import Timeout
+
+    return isinstance(error.__cause__, Timeout)
+
+
 def _take(lock: BaseFileLock, folder: Path) -> None:
     """Take a lock at once, or within `GRACE_S` where no living process is known to hold it."""
     from filelock import Timeout

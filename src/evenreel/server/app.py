@@ -60,7 +60,9 @@ SECRET = {
 }
 
 
-def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers | None = None) -> FastAPI:
+def make_app(
+    library: Path, settings: ServeSettings | None = None, peers: Peers | None = None, *, adds: bool = True
+) -> FastAPI:
     """Make the application over one library, for a host of its own: its addresses begin at the root.
 
     Nothing is opened before it starts. What answers is checked by `Guard` first, so it cannot be a part of another
@@ -70,6 +72,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
         library: folder of the library, or place of published snapshots, of which the newest is served.
         settings: who may come in, and limits; None for the defaults of `ServeSettings`.
         peers: the other processes that serve the library; None for none.
+        adds: whether it goes on with the folders that were being added, and lets more be added.
 
     Raises (when it starts):
         LibraryError: there is no library, or it is damaged or of another version.
@@ -86,7 +89,8 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
         pictures.start()
         uploads.start()
         playback.start()
-        adding.start()
+        if adds:
+            adding.start()
         exports.start()
         try:
             yield
@@ -111,7 +115,8 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
     )
     app.state.desk, app.state.adder = desk, adding.adder
     app.include_router(Api(desk, pictures, uploads, playback, retrier, peers).router())
-    app.include_router(adding.router())
+    if adds:
+        app.include_router(adding.router())
     app.include_router(exports.router())
     app.include_router(FileManagerApi(desk, settings).router())
     _add_pages(app)

@@ -161,6 +161,43 @@ def test_hazard_135_a_library_that_somebody_else_writes_is_waited_for(
     until(lambda: watched.state.trouble is None)
 
 
+def test_hazard_271_a_share_that_cannot_be_listened_to_is_looked_through_instead(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link that leads to a folder above it ends the polling of a share; it is tried again until it can be heard."""
+    monkeypatch.setattr(watching, "is_network_filesystem", lambda _: True)
+    monkeypatch.setattr(watching, "LISTEN_AGAIN_S", 0.5)
+    monkeypatch.setattr(watching, "POLL_MS", 100)
+    (videos / "trams").mkdir(exist_ok=True)
+    watcher = Watcher(library, videos, WORDS_ONLY)
+    watcher.start()
+    try:
+        until(lambda: watcher.state.runs > 0)
+        (videos / "trams" / "all").symlink_to(videos)
+        until(lambda: "loop" in (watcher.state.trouble or ""))
+        write_video(videos / "new.mp4", 9)
+        until(lambda: names(library) == [*FOUR, "new.mp4"])
+        assert watcher.state.watching
+        (videos / "trams" / "all").unlink()
+        until(lambda: watcher.state.trouble is None)
+        write_video(videos / "later.mp4", 8)
+        until(lambda: names(library) == [*FOUR, "later.mp4", "new.mp4"])
+    finally:
+        watcher.stop()
+
+
+def test_who_no_longer_listens_or_works_does_not_watch(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Watcher, "_listen", lambda _: None)
+    watcher = Watcher(library, videos, WORDS_ONLY)
+    assert not watcher.state.watching
+    watcher.start()
+    watcher._threads[0].join()
+    assert not watcher.state.watching
+    watcher.stop()
+
+
 def test_an_empty_folder_is_watched_for_its_first_video(tmp_path: Path, library: Path) -> None:
     (tmp_path / "empty").mkdir()
     watcher = Watcher(library, tmp_path / "empty", WORDS_ONLY)

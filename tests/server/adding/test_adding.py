@@ -15,7 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from evenreel.errors import UsageError
-from evenreel.library import open_library, verify
+from evenreel.library import index_folders, open_library, verify
 from evenreel.library.store.filesystem import library_lock
 from evenreel.server import ServeSettings
 from evenreel.server.adding import adder
@@ -23,6 +23,7 @@ from evenreel.server.adding.adder import NOTE, Adder
 from evenreel.server.adding.places import HomeFolders
 from evenreel.server.adding.run import RunOrder
 from tests.server.adding.conftest import NewHome
+from tests.library.words_only import WORDS_ONLY
 from tests.server.conftest import wait_until
 
 ADD: dict[str, Any] = {"action": "start", "folder": "Videos", "model": "builtin"}
@@ -122,6 +123,15 @@ def test_a_run_ends_with_a_server_that_is_killed(new_home: NewHome, monkeypatch:
     assert json.loads((new_home.library / NOTE).read_text())["state"] == "paused"
 
 
+def test_a_library_that_was_moved_is_gone_on_with_in_its_new_place(new_home: NewHome, tmp_path: Path) -> None:
+    new_home.gate.touch()
+    _note(new_home, library=tmp_path / "old place")
+    with new_home.visitor() as visitor:
+        assert ended(visitor)["state"] == "done"
+        assert clips(visitor) == 3
+    assert not (tmp_path / "old place").exists()
+
+
 def test_a_paused_run_waits_for_a_person(new_home: NewHome) -> None:
     with new_home.visitor() as visitor:
         order(visitor, **ADD)
@@ -186,6 +196,34 @@ def test_folders_are_watched_until_that_is_stopped(here: TestClient, new_home: N
     assert verify(new_home.library) == []
 
 
+def test_hazard_272_single_files_are_looked_at_once_where_folders_are_watched(
+    new_home: NewHome, rendered: Path
+) -> None:
+    new_home.gate.touch()
+    (new_home.home / "Films").mkdir()
+    single = new_home.home / "Films" / "single.mp4"
+    shutil.copyfile(rendered / "circle <b>.mp4", single)
+    later = (new_home.home / "Videos" / "Trips" / "star.mp4").rename(new_home.home / "Films" / "later.mp4")
+    index_folders([new_home.home / "Videos", single], new_home.library, WORDS_ONLY)
+    (new_home.home / "Films" / "single.srt").write_text("1\n00:00:00,100 --> 00:00:00,900\nharbour at dawn\n")
+    with new_home.visitor() as visitor:
+        assert order(visitor, action="watch")["folders"] == ["Videos", "Films/single.mp4"]
+        told = until(visitor, lambda told: told["state"] in {"watching", "failed"})
+        assert told["state"] == "watching"
+        assert told["sentence"].endswith("Not watched, only looked at now: single.mp4.")
+        assert visitor.get("/api/v1/search?q=harbour").json()["hits"]
+        later.rename(new_home.home / "Videos" / "new.mp4")
+        until(visitor, lambda told: clips(visitor) == 4)
+
+
+def test_hazard_272_single_files_alone_cannot_be_watched(new_home: NewHome, rendered: Path) -> None:
+    index_folders([new_home.home / "Videos" / "Trips" / "star.mp4"], new_home.library, WORDS_ONLY)
+    with new_home.visitor() as visitor:
+        told = order(visitor, 400, action="watch")
+        assert told["detail"] == "The library holds single files only; add a folder to have it watched."
+        assert state(visitor)["state"] == "idle"
+
+
 def test_words_alone_need_no_model(here: TestClient, new_home: NewHome) -> None:
     new_home.gate.touch()
     order(here, action="start", folder="Videos/Trips", model="words")
@@ -231,12 +269,34 @@ def test_hazard_158_a_folder_that_vanishes_before_it_is_read(here: TestClient, n
     order(here, 404, **ADD)
 
 
+@pytest.mark.parametrize("state", ["running", "paused"])
+def test_hazard_273_the_folders_that_are_there_go_on_without_one_that_is_gone(new_home: NewHome, state: str) -> None:
+    new_home.gate.touch()
+    _note(new_home, new_home.home / "gone", new_home.home / "Videos", state=state)
+    with new_home.visitor() as visitor:
+        if state == "paused":
+            order(visitor, action="resume")
+        told = ended(visitor)
+        assert (told["state"], clips(visitor)) == ("done", 3)
+        assert told["sentence"] == "3 videos taken in. Left out, as not there: gone; connect its disk and add it again."
+
+
 def test_hazard_159_a_library_that_a_terminal_is_indexing(here: TestClient, new_home: NewHome) -> None:
     new_home.gate.touch()
     with library_lock(new_home.library):
         order(here, **ADD)
         told = ended(here)
     assert told["state"] == "failed" and f"is being written by process {os.getpid()}" in told["sentence"]
+
+
+def test_hazard_159_a_second_server_leaves_the_note_of_the_first_as_it_is(new_home: NewHome) -> None:
+    new_home.gate.touch()
+    noted = _note(new_home)
+    before = noted.read_bytes()
+    with library_lock(new_home.library), new_home.visitor() as visitor:  # the first is adding
+        told = ended(visitor)
+        assert (told["state"], json.loads(noted.read_bytes())) == ("failed", json.loads(before))
+        assert f"is being written by process {os.getpid()}" in told["sentence"]
 
 
 def test_hazard_160_a_full_disk(here: TestClient, new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,6 +405,14 @@ def _every_address(visitor: TestClient, headers: dict[str, str]) -> list[Any]:
         visitor.get("/api/v1/indexing", headers=headers),
         visitor.post("/api/v1/indexing", headers=headers, json=ADD),
     ]
+
+
+def _note(home: NewHome, *places: Path, state: str = "running", library: Path | None = None) -> Path:
+    """Write what a server notes of a run without a model."""
+    run = RunOrder(str(library or home.library), tuple(map(str, places or (home.home / "Videos",))), "words", False)
+    note = home.library / NOTE
+    note.write_text(json.dumps({"state": state, "order": json.loads(run.to_json())}))
+    return note
 
 
 def _adder(visitor: TestClient) -> Adder:

@@ -23,12 +23,16 @@ from anyio.from_thread import start_blocking_portal
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult
 from PIL import Image
 
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders, open_library
+from evenreel.library.index.first_run import make_empty
 from evenreel.server import ServeSettings
+from evenreel.server.adding.adder import NOTE
+from evenreel.server.adding.run import RunOrder
 from evenreel.server.assistants import asking
 from evenreel.server.assistants.asking import AskedLibrary
 from evenreel.server.assistants.tools import AssistantServer
@@ -340,3 +344,23 @@ def test_a_search_waits_while_the_model_is_loaded(served: Served, monkeypatch: p
     monkeypatch.setattr(asking.anyio, "sleep", wait)
     assert anyio.run(ask) == b"{}"
     assert waits == [1.0, 1.0]
+
+
+def test_an_assistant_s_server_only_reads(tmp_path: Path) -> None:
+    """What a person was adding when their own server ended is left to that server."""
+    library = tmp_path / "library"
+    make_empty(library)
+    order = RunOrder(str(library), (str(tmp_path),), "words")
+    note = json.dumps({"state": "running", "order": json.loads(order.to_json())})
+    (library / NOTE).write_text(note)
+
+    async def asked() -> str:
+        asks = AskedLibrary(library, ServeSettings(vision=False, cache=tmp_path / "cache"))
+        async with asks.running():
+            state: str = asks._app.state.adder.state().state
+            with pytest.raises(ToolError, match="nothing at this address"):
+                await asks.get("/indexing")
+        return state
+
+    assert anyio.run(asked) == "idle"
+    assert (library / NOTE).read_text() == note

@@ -13,7 +13,7 @@ class WatchState:
     """What a watcher is doing at a moment.
 
     Attributes:
-        watching: whether changes are listened to.
+        watching: whether changes are listened to, or looked for, and index runs made of them.
         folders: the watched folders.
         waiting: number of changed files and folders that wait to settle, or for the run at hand to end.
         working: whether an index run is going on.
@@ -21,7 +21,7 @@ class WatchState:
         last_event: the file or folder that changed last, printable; None where none has.
         last_event_at: when it did, in ISO 8601 with the zone; None where nothing has.
         runs: number of index runs that have ended.
-        trouble: a sentence on what the last run failed of; None where all is well.
+        trouble: a sentence on what the last run failed of, or why no changes are told; None where all is well.
     """
 
     watching: bool

@@ -39,6 +39,12 @@ AGAIN_S = 5.0
 
 LONGEST_AGAIN_S = 60.0
 
+LISTEN_AGAIN_S = 30.0
+"""Seconds after which all is looked at, and listening tried again, where the system tells no changes at all."""
+
+POLL_MS = 5_000
+"""Milliseconds between two looks through a share, whose changes the system does not tell."""
+
 log = logging.getLogger("evenreel")
 
 
@@ -88,7 +94,7 @@ class Watcher:
         self._anew = threading.Event()
         self._all_due_s, self._failures = math.inf, 0
         self._last: tuple[str, str] | None = None
-        self._ended, self._trouble = 0, ""
+        self._ended, self._trouble, self._deaf = 0, "", ""
         self.failure: EvenreelError | None = None
 
     @property
@@ -102,7 +108,7 @@ class Watcher:
         working = self._brake is not None
         event, event_at = self._last or (None, None)
         return WatchState(
-            watching=any(one.is_alive() for one in self._threads) and not self._stopping.is_set(),
+            watching=bool(self._threads) and all(one.is_alive() for one in self._threads) and not self._stopping.is_set(),
             folders=tuple(map(printable, self._runs.roots)),
             waiting=len(self._changes),
             working=working,
@@ -110,7 +116,7 @@ class Watcher:
             last_event=event,
             last_event_at=event_at,
             runs=self._ended,
-            trouble=self._trouble or None,
+            trouble=self._trouble or self._deaf or None,
         )
 
     def start(self) -> None:
@@ -157,10 +163,19 @@ class Watcher:
                 continue
             try:
                 self._hear(known, polling)
-            except OSError as error:  # such as too many folders for the system
+            except (OSError, RuntimeError) as error:  # too many folders for the system, or a link that loops
                 log.warning("changes are looked for instead of listened to: %s", printable(str(error)))
+                if polling:
+                    self._look_instead(error)
                 polling = True
                 self._stopping.wait(1.0)
+
+    def _look_instead(self, error: Exception) -> None:
+        """Have all looked at, where no change is told; wait until listening is worth another try."""
+        why = printable(str(error)) or type(error).__name__
+        self._deaf = f"Changes are not told ({why}); all is looked at every {LISTEN_AGAIN_S:.0f} s instead."
+        self._anew.set()
+        self._stopping.wait(LISTEN_AGAIN_S)
 
     def _hear(self, known: dict[str, tuple[int, int]], polling: bool) -> None:
         """Listen to the folders that are there, until one of them is another one or comes or goes."""
@@ -175,13 +190,14 @@ class Watcher:
             stop_event=self._stopping,
             raise_interrupt=False,
             force_polling=polling or None,
+            poll_delay_ms=POLL_MS,
             ignore_permission_denied=True,
         )
         is_first = True
         for changes in events:
             if is_first:  # from now on nothing is missed; what was before is looked at
                 self._anew.set()
-                is_first = False
+                is_first, self._deaf = False, ""
             self._note({path for _, path in changes})
             if self._identities() != known:
                 return

@@ -99,11 +99,11 @@ class Adder:
         if noted is None:
             return
         with self._lock:
-            self._order = noted.order
+            self._order = replace(noted.order, library=str(self._library))  # it may have been moved since
             self._told = self._said("paused", "Paused; what is finished can be searched.")
             if noted.state == "running":
                 with contextlib.suppress(UsageError):
-                    self.start(noted.order)
+                    self.start(self._order)
 
     def state(self) -> Indexing:
         """Return how adding goes."""
@@ -231,7 +231,7 @@ class Adder:
             complained = run.complaints.read().decode("utf-8", "replace")[-TOLD_BYTES:]
             log.error("adding folders broke off (status %s): %s", run.process.returncode, complained)
             self._told = self._said("failed", BROKE)
-        if self._told.state == "failed":
+        if self._told.state == "failed" and not last.get("held"):  # whoever holds the library may have noted it
             with contextlib.suppress(UsageError):
                 self._note(Noted(run.order, "paused"))  # not begun again by itself
 
@@ -273,11 +273,10 @@ def _news(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _together(left: RunOrder, more: RunOrder) -> RunOrder:
-    """One order of what is left of one and another; folders that have gone since are left out."""
-    there = [place for place in left.places if os.path.exists(place)]
+    """One order of what is left of one and another; a run leaves out folders that have gone since, and says so."""
     return replace(
         more,
-        places=tuple(dict.fromkeys((*there, *more.places))),
+        places=tuple(dict.fromkeys((*left.places, *more.places))),
         model=more.model or left.model,
         watch=left.watch or more.watch,
     )

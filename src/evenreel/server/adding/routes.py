@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -134,7 +135,11 @@ class AddingApi:
             raise UsageError(f"There is no choice {printable(order.model)}; GET /api/v1/indexing lists them as models.")
         folder = None if order.folder is None else await asyncio.to_thread(found_folder, order.folder)
         planned = await self._desk.query(lambda library: _planned(library, folder, order.model))
-        return replace(planned, watch=True) if order.action == "watch" else planned
+        if order.action != "watch":
+            return planned
+        if all(map(os.path.isfile, planned.places)):
+            raise UsageError("The library holds single files only; add a folder to have it watched.")
+        return replace(planned, watch=True)
 
 
 def home_folders() -> HomeFolders:

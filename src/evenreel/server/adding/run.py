@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from evenreel.config import AUTO, IndexSettings
 from evenreel.errors import EvenreelError
 from evenreel.extras import needed_extra
+from evenreel.features.lock import is_held
 from evenreel.features.progress import Forecast, VideoProgress
 from evenreel.wording import count, printable
 
@@ -179,29 +180,43 @@ def index(order: RunOrder, say: Callable[[StageReached], None]) -> str:
     """
     from evenreel.library import index_folders
 
+    order, remark = _there(order)
     places = [Path(place) for place in order.places]
-    return _sentence(index_folders(places, order.library, order.settings, progress=SaidProgress(say)))
+    taken = _sentence(index_folders(places, order.library, order.settings, progress=SaidProgress(say)))
+    return f"{taken} {remark}".rstrip()
 
 
 def watch(order: RunOrder, say: Callable[[StageReached], None]) -> None:
-    """Index what an order says and go on with what changes there, until no run can succeed.
+    """Index what an order says and go on with what changes in its folders, until no run can succeed.
+
+    Single files are looked at once.
 
     Raises:
         EvenreelError: the folders, the library or the model cannot be used.
     """
     from evenreel.library.watching import Watcher
 
-    def tell(report: IndexReport) -> None:
-        _say({"taken": _sentence(report)})
+    order, remark = _there(order)
+    taken = ""
+    if single := tuple(filter(os.path.isfile, order.places)):
+        taken = index(replace(order, places=single), say)
+        remark += f" Not watched, only looked at now: {_names(single)}."
 
-    watcher = Watcher(order.library, order.places, order.settings, progress=SaidProgress(say), told=tell)
+    def tell(report: IndexReport) -> None:
+        nonlocal taken
+        taken = _sentence(report)
+        _say({"taken": taken})
+
+    folders = [place for place in order.places if place not in single]
+    watcher = Watcher(order.library, folders, order.settings, progress=SaidProgress(say), told=tell)
     watcher.start()
     last = None
     try:
         while not watcher.wait(SAID_EVERY_S):
             state = watcher.state
             if last != (last := (state.working or not state.runs, state.trouble or "")):
-                _say({"working": last[0], "trouble": last[1]})
+                quiet = f"{taken} {remark.strip()}".strip() if remark and not last[0] else ""
+                _say({"working": last[0], "trouble": last[1] or quiet})
     finally:
         watcher.stop(FAREWELL_S / 2)
 
@@ -214,6 +229,20 @@ def _sentence(report: IndexReport) -> str:
     if closed := len(report.closed_folders):
         parts.append(f"{count(closed, 'folder')} could not be opened")
     return "; ".join(parts) + "."
+
+
+def _there(order: RunOrder) -> tuple[RunOrder, str]:
+    """The order without places that have gone since, and a remark on them; all of it where none is there."""
+    there = tuple(filter(os.path.exists, order.places))
+    gone = [place for place in order.places if place not in there]
+    if not there or not gone:
+        return order, ""
+    remark = f"Left out, as not there: {_names(gone)}; connect its disk and add it again."
+    return replace(order, places=there), remark
+
+
+def _names(places: Iterable[str]) -> str:
+    return ", ".join(printable(os.path.basename(place)) for place in places)
 
 
 def main() -> None:
@@ -229,7 +258,7 @@ def main() -> None:
     except StoppedError:
         return
     except EvenreelError as error:
-        _say({"failed": printable(str(error))})
+        _say({"failed": printable(str(error)), "held": is_held(error)})
     except ModuleNotFoundError as error:
         if (sentence := needed_extra(error, "Indexing")) is None:
             raise

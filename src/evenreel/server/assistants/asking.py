@@ -30,7 +30,7 @@ class AskedLibrary:
     """
 
     def __init__(self, library: Path, settings: ServeSettings) -> None:
-        self._app = make_app(library, settings)
+        self._app = make_app(library, settings, adds=False)
         self._headers = {} if settings.token is None else {"authorization": f"Bearer {settings.token}"}
         self._client: httpx2.AsyncClient | None = None
 
