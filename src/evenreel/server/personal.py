@@ -1,7 +1,7 @@
 """Routes of the API for what a person keeps: favourites, notes, saved searches; and for highlights.
 
-These are the only addresses, with that of trying again, that write; they write beside the library
-(`evenreel.library.personal`) and never into its catalog, so any number of processes may serve it.
+Beside those of trying again and of adding folders, whose runs write the catalog, these are the only addresses that write;
+they write beside the library (`evenreel.library.personal`), so any number of processes may serve it.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def test_hazard_135_a_library_that_somebody_else_writes_is_waited_for(
     until(lambda: watched.state.trouble is None)
 
 
-def test_hazard_271_a_share_that_cannot_be_listened_to_is_looked_through_instead(
+def test_hazard_217_a_share_that_cannot_be_listened_to_is_looked_through_instead(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A link that leads to a folder above it ends the polling of a share; it is tried again until it can be heard."""

@@ -196,7 +196,7 @@ def test_folders_are_watched_until_that_is_stopped(here: TestClient, new_home: N
     assert verify(new_home.library) == []
 
 
-def test_hazard_272_single_files_are_looked_at_once_where_folders_are_watched(
+def test_hazard_218_single_files_are_looked_at_once_where_folders_are_watched(
     new_home: NewHome, rendered: Path
 ) -> None:
     new_home.gate.touch()
@@ -216,7 +216,7 @@ def test_hazard_272_single_files_are_looked_at_once_where_folders_are_watched(
         until(visitor, lambda told: clips(visitor) == 4)
 
 
-def test_hazard_272_single_files_alone_cannot_be_watched(new_home: NewHome, rendered: Path) -> None:
+def test_hazard_218_single_files_alone_cannot_be_watched(new_home: NewHome, rendered: Path) -> None:
     index_folders([new_home.home / "Videos" / "Trips" / "star.mp4"], new_home.library, WORDS_ONLY)
     with new_home.visitor() as visitor:
         told = order(visitor, 400, action="watch")
@@ -270,7 +270,7 @@ def test_hazard_158_a_folder_that_vanishes_before_it_is_read(here: TestClient, n
 
 
 @pytest.mark.parametrize("state", ["running", "paused"])
-def test_hazard_273_the_folders_that_are_there_go_on_without_one_that_is_gone(new_home: NewHome, state: str) -> None:
+def test_hazard_219_the_folders_that_are_there_go_on_without_one_that_is_gone(new_home: NewHome, state: str) -> None:
     new_home.gate.touch()
     _note(new_home, new_home.home / "gone", new_home.home / "Videos", state=state)
     with new_home.visitor() as visitor:

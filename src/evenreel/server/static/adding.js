@@ -1,7 +1,7 @@
 // Folders that are added from the page: an invitation where the library is empty, how a run goes, and its pause. All of
 // it is there only for whoever sits at the machine of the server; the others are refused by the first request.
 
-import { ApiError, indexing, orderIndexing, pause } from "./api.js";
+import { ApiError, indexing, orderIndexing, patiently, pause } from "./api.js";
 import { byId, element, fill, icon } from "./dom.js";
 import { FolderChooser } from "./folders.js";
 import { count, number } from "./format.js";
@@ -27,8 +27,8 @@ export class Adding {
     this.following = false;
     this.chooser = new FolderChooser(
       (folder, model, watch) => this.#order({ action: watch ? "watch" : "start", folder, model }),
-      () => this.#press({ action: "start" }),
-      (watch) => this.#press({ action: watch ? "watch" : "stop" }),
+      (watch) => this.#press({ action: watch ? "watch" : "start" }),
+      () => this.#order({ action: "stop" }),
     );
     this.#meet();
   }
@@ -72,7 +72,7 @@ export class Adding {
     try {
       while (goesOn(this.state)) {
         await pause(isBusy(this.state) ? POLL_S : WATCH_S);
-        this.#take(await indexing());
+        this.#take(await patiently(() => indexing()));
       }
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;

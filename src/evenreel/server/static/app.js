@@ -24,7 +24,7 @@ import { listenToThen, showThen } from "./then.js";
 const TYPING_MS = 300;
 const FEWEST_LETTERS = 2;
 // A prefix or a quote that waits for words.
-const BEGUN = /^\s*((said|on-screen|seen|sounds)\s*:\s*["“”„]*|["“”„]+)\s*$/i;
+const BEGUN = /^\s*((said|on-screen|seen|sounds|person)\s*:\s*["“”„]*|["“”„]+)\s*$/i;
 const QUERY_PICTURE_PX = 320;
 const NO_QUESTION = {
   q: "",

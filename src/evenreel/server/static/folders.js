@@ -4,16 +4,18 @@ import { ApiError, folders } from "./api.js";
 import { breakable, element, fill, icon } from "./dom.js";
 import { count, number } from "./format.js";
 
+const TICKED = "Watched from when the folder is added, or the folders that were added are looked through.";
+
 export class FolderChooser {
   /**
    * @param {(folder: string, model: string | null, watch: boolean) => Promise<void>} add adds a folder, or throws the refusal
-   * @param {() => Promise<void>} again looks through the folders that were added
-   * @param {(wanted: boolean) => Promise<void>} watch has folders that were added watched, or no more
+   * @param {(watch: boolean) => Promise<void>} again looks through the folders that were added
+   * @param {() => Promise<void>} unwatch has no folder watched any more, or throws the refusal
    */
-  constructor(add, again, watch) {
+  constructor(add, again, unwatch) {
     this.add = add;
-    const turn = ({ target }) => this.again.hidden || watch(target.checked);
-    this.watches = element("input", { type: "checkbox", role: "switch", onchange: turn });
+    this.unwatch = unwatch;
+    this.watches = element("input", { type: "checkbox", role: "switch", onchange: () => this.#turn() });
     this.title = element("h2", { id: "folders-title" }, "Add a folder");
     this.trail = element("nav", { class: "trail", "aria-label": "Where you are" });
     this.list = element("ul", { class: "folders", onkeydown: (event) => this.#walk(event) });
@@ -22,7 +24,7 @@ export class FolderChooser {
     this.choose = element("button", { type: "button", class: "strong", onclick: () => this.#choose() });
     const look = () => {
       this.dialog.close();
-      again();
+      again(this.watches.checked);
     };
     this.again = element(
       "button",
@@ -55,11 +57,14 @@ export class FolderChooser {
   /**
    * Let a person choose.
    *
-   * @param {{models: {name: string, label: string, about: string}[], watches: boolean}} state how adding goes
+   * @param {{models: {name: string, label: string, about: string}[], state: string, watches: boolean}} state how adding
+   * goes
    * @param {boolean} isEmpty whether no folder was added yet
    */
-  open({ models, watches }, isEmpty) {
+  open({ models, state, watches }, isEmpty) {
     this.#offer(models);
+    this.isWatching = state === "watching";
+    this.isToWatch = watches;
     this.watches.checked = watches;
     this.again.hidden = isEmpty;
     this.dialog.showModal();
@@ -76,6 +81,24 @@ export class FolderChooser {
         element("span", {}, label, element("span", { class: "calm" }, about)),
       );
     fill(this.models, element("legend", {}, "How the videos are looked at"), models.map(choice));
+  }
+
+  /** What is ticked holds with the next button; that nothing is watched any more holds at once, and breaks off no run. */
+  async #turn() {
+    if (this.watches.checked) {
+      if (!this.isToWatch) this.said.textContent = TICKED;
+    } else if (this.isWatching) {
+      try {
+        await this.unwatch();
+        this.isWatching = this.isToWatch = false;
+      } catch (error) {
+        this.watches.checked = true;
+        this.#refuse(error);
+      }
+    } else if (this.isToWatch) {
+      this.watches.checked = true;
+      this.said.textContent = "Videos are being added; wait until that is done, or stop it first.";
+    } else this.said.textContent = "";
   }
 
   async #go(inside) {
