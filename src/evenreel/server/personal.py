@@ -1,6 +1,6 @@
 """Routes of the API for what a person keeps: favourites, notes, saved searches; and for highlights.
 
-Beside those of trying again and of adding folders, whose runs write the catalog, these are the only addresses that write;
+Beside those of trying again and of adding folders, whose runs write the catalog, these alone write;
 they write beside the library (`evenreel.library.personal`), so any number of processes may serve it.
 """
 

@@ -22,8 +22,8 @@ from evenreel.server.adding import adder
 from evenreel.server.adding.adder import NOTE, Adder
 from evenreel.server.adding.places import HomeFolders
 from evenreel.server.adding.run import RunOrder
-from tests.server.adding.conftest import NewHome
 from tests.library.words_only import WORDS_ONLY
+from tests.server.adding.conftest import NewHome
 from tests.server.conftest import wait_until
 
 ADD: dict[str, Any] = {"action": "start", "folder": "Videos", "model": "builtin"}

@@ -108,7 +108,9 @@ class Watcher:
         working = self._brake is not None
         event, event_at = self._last or (None, None)
         return WatchState(
-            watching=bool(self._threads) and all(one.is_alive() for one in self._threads) and not self._stopping.is_set(),
+            watching=bool(self._threads)
+            and all(one.is_alive() for one in self._threads)
+            and not self._stopping.is_set(),
             folders=tuple(map(printable, self._runs.roots)),
             waiting=len(self._changes),
             working=working,
