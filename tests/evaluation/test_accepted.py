@@ -361,7 +361,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a run without corpus": (
         lambda: as_scores("s.run"),
-        "scores is 's.run', and without a corpus only an .npz, which has its ids, can be read",
+        "scores is 's.run', and without a corpus only an .npz, which has its ids, or the numbers of an .npy can be",
     ),
     "an edit without its corpus": (
         lambda: evenreel.audit("visual", VALUES, CORPUS, inputs=audits.AuditInputs(edited={"a": VALUES.T})),

@@ -135,8 +135,8 @@ def _of_file(path: Path, name: str) -> Scores | NDArray[Any]:
     kind = path.suffix.lower()
     if kind not in (".npz", ".npy"):
         raise UsageError(
-            f"{name} is {described(path)}, and without a corpus only an .npz, which has its ids, can be read; give "
-            "load_scores(path, corpus)."
+            f"{name} is {described(path)}, and without a corpus only an .npz, which has its ids, or the numbers of an "
+            ".npy can be read; give load_scores(path, corpus)."
         )
     check_file(path)
     return read_npz(path) if kind == ".npz" else read_matrix(path)

@@ -91,6 +91,9 @@ def test_an_edit_without_a_caption_in_common_costs_itself_only() -> None:
     assert any(notice.startswith("'role-swapped' was not measured. The scores and") for notice in found.notices)
     with pytest.raises(CorpusError, match="'role-swapped' was not measured"):
         result({"role-swapped": other})
+    found = result({"attribute-swapped": of(heard(WORDS)), "control": other})
+    assert rows(found, "Which caption")["attribute-swapped"][0] == "reads it"
+    assert any(notice.startswith("'control' was not measured. The scores and") for notice in found.notices)
 
 
 def test_only_a_control_is_refused() -> None:

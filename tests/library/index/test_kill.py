@@ -9,6 +9,11 @@ import sys
 from multiprocessing.forkserver import ForkServer, read_signed  # type: ignore[attr-defined]
 from pathlib import Path
 
+import pytest
+
+# Some sixty runs are begun and killed, which a machine that does other things takes minutes for.
+pytestmark = pytest.mark.timeout(900)
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 

@@ -123,3 +123,18 @@ def test_quotes_and_prefixes_are_told_and_searched_on_the_page(visits: Visits) -
     settled(page)
     assert names(page) == ["heart.mp4"]
     assert page.locator(".card mark").last.inner_text() == "The ferry waits"
+
+
+@pytest.mark.parametrize("begun", ["said:", "person:", 'Person: "'])
+def test_a_prefix_that_waits_for_words_is_not_asked_for(visits: Visits, begun: str) -> None:
+    page = visits.blank()
+    page.clock.install()
+    page.goto(visits.address)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/api/v1/search?" in request.url else None)
+    page.locator("#query").fill(begun)
+    page.clock.run_for(1_000)
+    with page.expect_request("**/api/v1/search?*"):
+        page.locator("#query").fill("seen: a tram")
+        page.clock.run_for(1_000)
+    assert len(asked) == 1

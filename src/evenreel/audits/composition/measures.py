@@ -111,7 +111,10 @@ def measure_composition(
         raise CorpusError(" ".join(lacking.values()))
     control = None
     if CONTROL in edited and choices.keys() - {AFFIRMED}:
-        control = edit_choice(CONTROL, scores, corpus, {CONTROL: edited[CONTROL]}, settings)
+        try:
+            control = edit_choice(CONTROL, scores, corpus, {CONTROL: edited[CONTROL]}, settings)
+        except CorpusError as error:
+            lacking[CONTROL] = f"{CONTROL!r} was not measured. {error}"
     kinds = kind_shares({name: one for name, one in choices.items() if name in texts}, corpus, texts, settings)
     notices = *lacking.values(), *_left_out(choices), *(questions.notices if questions else ())
     return CompositionMeasures(choices, control, kinds, negation, questions, notices)
