@@ -82,39 +82,40 @@ def measure_composition(
         UsageError: there are no edited scores, or only those of a control, or the texts are of an edit without scores.
     """
     scores, corpus, settings = as_inputs(scores, corpus, settings)
-    edited, texts = as_edited(edited, corpus), as_texts(texts)
-    asked = [name for name in edited if name != CONTROL]
+    after, texts = as_edited(edited, corpus), as_texts(texts)
+    asked = [name for name in after if name != CONTROL]
     if not asked:
         raise UsageError(
             "There are no scores after an edit but those of a control, or none; give those of one beside it."
         )
-    if unknown := [name for name in texts if name not in edited]:
+    if unknown := [name for name in texts if name not in after]:
         raise UsageError(
             f"There are captions of the edit {unknown[0]!r} and no scores of it; its name is to be one of those of the "
-            f"edited scores: {', '.join(edited)}."
+            f"edited scores: {', '.join(after)}."
         )
     lacking: dict[str, str] = {}
+    control = None
+    if CONTROL in after and set(asked) - {AFFIRMED, NEGATED, *ANSWERS}:
+        try:
+            control = edit_choice(CONTROL, scores, corpus, {CONTROL: after[CONTROL]}, settings)
+        except CorpusError as error:
+            lacking[CONTROL] = f"{CONTROL!r} was not measured. {error}"
+            del after[CONTROL]
     choices: dict[str, EditChoice] = {}
-    negation = None
-    questions = None
+    negation = questions = None
     for name in dict.fromkeys(QUESTIONS if name in ANSWERS else name for name in asked):
         try:
             if name == QUESTIONS:
-                questions = _questions(corpus, edited, settings, texts)
+                questions = _questions(corpus, after, settings, texts)
             elif name == NEGATED:
-                negation = measure_negation(scores, corpus, edited[NEGATED], settings, texts.get(NEGATED))
+                negation = measure_negation(scores, corpus, after[NEGATED], settings, texts.get(NEGATED))
             else:
-                choices[name] = edit_choice(name, scores, corpus, edited, settings)
+                choices[name] = edit_choice(name, scores, corpus, after, settings)
         except CorpusError as error:
             lacking[name] = f"{name!r} was not measured. {error}"
     if not choices and negation is None and questions is None:
         raise CorpusError(" ".join(lacking.values()))
-    control = None
-    if CONTROL in edited and choices.keys() - {AFFIRMED}:
-        try:
-            control = edit_choice(CONTROL, scores, corpus, {CONTROL: edited[CONTROL]}, settings)
-        except CorpusError as error:
-            lacking[CONTROL] = f"{CONTROL!r} was not measured. {error}"
+    control = control if choices.keys() - {AFFIRMED} else None
     kinds = kind_shares({name: one for name, one in choices.items() if name in texts}, corpus, texts, settings)
     notices = *lacking.values(), *_left_out(choices), *(questions.notices if questions else ())
     return CompositionMeasures(choices, control, kinds, negation, questions, notices)
