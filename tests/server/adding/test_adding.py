@@ -287,6 +287,7 @@ def test_hazard_159_a_library_that_a_terminal_is_indexing(here: TestClient, new_
         order(here, **ADD)
         told = ended(here)
     assert told["state"] == "failed" and f"is being written by process {os.getpid()}" in told["sentence"]
+    assert json.loads((new_home.library / NOTE).read_bytes())["state"] == "paused"  # it is not begun again by itself
 
 
 def test_hazard_159_a_second_server_leaves_the_note_of_the_first_as_it_is(new_home: NewHome) -> None:
@@ -297,6 +298,9 @@ def test_hazard_159_a_second_server_leaves_the_note_of_the_first_as_it_is(new_ho
         told = ended(visitor)
         assert (told["state"], json.loads(noted.read_bytes())) == ("failed", json.loads(before))
         assert f"is being written by process {os.getpid()}" in told["sentence"]
+        shutil.copytree(new_home.home / "Videos", new_home.home / "Films")
+        order(visitor, action="start", folder="Films")
+        assert (ended(visitor)["state"], json.loads(noted.read_bytes())) == ("failed", json.loads(before))
 
 
 def test_hazard_160_a_full_disk(here: TestClient, new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,6 +91,7 @@ class Adder:
         self._told = Indexing(state="idle")
         self._order: RunOrder | None = None
         self._next: RunOrder | None = None
+        self._before: Noted | None = None
         self._closed = False
 
     def go_on(self) -> None:
@@ -130,6 +131,7 @@ class Adder:
             order = order if self._order is None else _together(self._order, order)
             if self._closed:
                 raise UsageError("The server is about to end.")
+            self._before = _noted(self._library / NOTE)
             self._note(Noted(order, "running"))
             self._order = order
             if self._run is None:
@@ -231,9 +233,12 @@ class Adder:
             complained = run.complaints.read().decode("utf-8", "replace")[-TOLD_BYTES:]
             log.error("adding folders broke off (status %s): %s", run.process.returncode, complained)
             self._told = self._said("failed", BROKE)
-        if self._told.state == "failed" and not last.get("held"):  # whoever holds the library may have noted it
+        if self._told.state == "failed":
+            left = Noted(run.order, "paused")  # not begun again by itself
+            if last.get("held") and self._before is not None and self._before.state == "running":
+                left = self._before  # what another server does, which holds the library
             with contextlib.suppress(UsageError):
-                self._note(Noted(run.order, "paused"))  # not begun again by itself
+                self._note(left)
 
     def _said(self, state: RunState, sentence: str = "", stage: str = "") -> Indexing:
         places: Sequence[str] = self._order.places if self._order else ()
