@@ -86,6 +86,12 @@ def test_the_switch_ends_watching_but_not_its_first_run(rendered_visits: Visits)
     expect(dialog.get_by_role("switch")).to_be_checked()
     assert script.orders == []
 
+    page, script = opened(rendered_visits, watching.model_copy(update={"state": "paused"}))
+    dialog = chooser(page)
+    dialog.get_by_role("switch").click()
+    expect(dialog).to_contain_text("What was begun is to be watched")
+    assert script.orders == []
+
 
 def test_a_server_that_is_busy_for_a_moment_is_asked_again(rendered_visits: Visits) -> None:
     rendered_visits.expected.append("status of 503")

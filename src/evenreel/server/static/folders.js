@@ -4,6 +4,8 @@ import { ApiError, folders } from "./api.js";
 import { breakable, element, fill, icon } from "./dom.js";
 import { count, number } from "./format.js";
 
+const BUSY = "Videos are being added; wait until that is done, or stop it first.";
+const BEGUN = "What was begun is to be watched; go on with it, or stop it first.";
 const TICKED = "Watched from when the folder is added, or the folders that were added are looked through.";
 
 export class FolderChooser {
@@ -64,6 +66,7 @@ export class FolderChooser {
   open({ models, state, watches }, isEmpty) {
     this.#offer(models);
     this.isWatching = state === "watching";
+    this.isBusy = state === "running" || state === "pausing";
     this.isToWatch = watches;
     this.watches.checked = watches;
     this.again.hidden = isEmpty;
@@ -97,7 +100,7 @@ export class FolderChooser {
       }
     } else if (this.isToWatch) {
       this.watches.checked = true;
-      this.said.textContent = "Videos are being added; wait until that is done, or stop it first.";
+      this.said.textContent = this.isBusy ? BUSY : BEGUN;
     } else this.said.textContent = "";
   }
 
