@@ -21,12 +21,12 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from benchmarks import false_alarms
 from evenreel.audits import AuditSettings, measure_composition
 from evenreel.audits.composition.edit_choice import EditChoice
 from evenreel.audits.edits.measures import CONTROL
@@ -42,20 +42,13 @@ BLUR = 0.9
 SKEWNESS = "skewness"
 
 
-@dataclass(frozen=True)
-class World:
-    """A gallery of `clips` with so many captions each; `spread` is how much clips differ in being liked by all."""
-
-    clips: int
-    captions: int
-    spread: float
-    seed: int
-    planted: float
+class World(false_alarms.World):
+    """The world of `benchmarks.false_alarms`, with edited captions."""
 
     def drawn(self, ranker: str) -> tuple[Corpus, Scores, dict[str, Scores]]:
         """The corpus, scores of the true captions, and of the edited ones and the control."""
         random = np.random.default_rng(self.seed)
-        own = np.repeat(np.arange(self.clips), self.captions)
+        own = self.own
         content = random.normal(size=(self.clips, self.clips))[own] + self.spread * random.normal(size=self.clips)
         content[np.arange(len(own)), own] += MATCH
         true = content + 0.5 * random.normal(size=content.shape)

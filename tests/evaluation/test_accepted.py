@@ -359,6 +359,10 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
         lambda: fuse({"a": wide, "b": run}),
         "systems['b'] has a row a pair, and pairs may be left out of it; give its corpus too: as_scores(",
     ),
+    "degrees by pair": (
+        lambda: evaluate(VALUES, CORPUS, relevance=run),
+        "relevance is a table with a row a pair; give one of ",
+    ),
     "a run without corpus": (
         lambda: as_scores("s.run"),
         "scores is 's.run', and without a corpus only an .npz, which has its ids, or the numbers of an .npy can be",

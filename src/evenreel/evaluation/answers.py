@@ -16,7 +16,7 @@ from evenreel.corpus.tables import make_corpus
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.accepted import ScoresLike, numbered_scores
 from evenreel.evaluation.blocks import CheckedScores, GivenRelevance, aligned
-from evenreel.evaluation.fitted import from_table
+from evenreel.evaluation.fitted import from_table, lists_pairs
 from evenreel.evaluation.matrices import as_table
 from evenreel.types import Corpus, ScoreBlocks, Scores
 
@@ -65,7 +65,10 @@ def relevance_of(relevance: RelevanceLike, corpus: Corpus, scores: CheckedScores
 def _degrees(given: object, scores: CheckedScores) -> NDArray[Any]:
     """Degrees (Q, V) in the order of the scores."""
     if is_dataframe(given):
-        found = from_table("relevance", as_dataframe(given, "relevance", _HOW, keep_index=True), None)
+        table = as_dataframe(given, "relevance", _HOW, keep_index=True)
+        if lists_pairs(table):  # what is not listed would be of no known degree
+            raise UsageError(f"relevance is a table with a row a pair; {_HOW}.")
+        found = from_table("relevance", table, None)
         if not isinstance(found, Scores):
             return cast("NDArray[Any]", found)
         whole = slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids))

@@ -26,6 +26,23 @@ ITEM_NAMES = ("clip_id", "video_id", "item_id", "item", "doc_id", "docno")
 SCORE = "score"
 
 
+def lists_pairs(table: pl.DataFrame) -> bool:
+    """Return whether a table of scores has a row a pair of a query and an item.
+
+    >>> lists_pairs(pl.DataFrame({"caption_id": ["0"], "clip_id": ["a"], "score": [0.5]}))
+    True
+    >>> lists_pairs(pl.DataFrame({"caption_id": ["0"], "score": [0.5]}))  # a clip of that name
+    False
+    """
+    return SCORE in table.columns and None not in _named(table)
+
+
+def _named(table: pl.DataFrame) -> tuple[str | None, str | None]:
+    """The columns of queries and of items."""
+    query, item = (next((name for name in names if name in table.columns), None) for names in (QUERY_NAMES, ITEM_NAMES))
+    return query, item
+
+
 def from_table(
     where: str, table: pl.DataFrame, corpus: Corpus | None, *, partial: bool = False, queries: Direction | None = None
 ) -> Scores | ListedScores | NDArray[Any]:
@@ -46,8 +63,8 @@ def from_table(
     Raises:
         ScoresError: a column is missing or holds something else, or an id is not in the corpus.
     """
-    query, item = (next((name for name in names if name in table.columns), None) for names in (QUERY_NAMES, ITEM_NAMES))
-    if query is None or item is None or SCORE not in table.columns:
+    query, item = _named(table)
+    if query is None or item is None or not lists_pairs(table):
         return _from_wide(where, table, query or item)
     if table[SCORE].dtype.is_nested():
         raise ScoresError(f"Column {SCORE!r} of {where} holds {table[SCORE].dtype}; it must hold numbers.")
