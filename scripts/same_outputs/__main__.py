@@ -1,10 +1,14 @@
 """Run the same commands with two checkouts, and tell where what they print or write differs.
 
-    python scripts/same_outputs BEFORE AFTER [--only demo,json,recipes,help] [--match REGEX] [--keep FOLDER]
+    python scripts/same_outputs BEFORE AFTER [--only demo,api,json,recipes,evidence,help] [--match REGEX] [--words]
+        [--keep FOLDER]
 
 Each checkout has its own `.venv` (`make .venv/installed`); a scratch copy without one is run by the other's. What is
-run stands in `commands.txt` beside this file, a command a line, and each shipped recipe of `evenreel train` is taken to
-its first step. The tests of BEFORE make the inputs that no command makes. Exit status 0 if all is equal, else 1.
+run stands beside this file, a line each: commands in `commands.txt`, among them every audit and every study of
+`evenreel study`, and in `requests.txt` what a server of either is asked. Each shipped recipe of `evenreel train` is
+taken to its first step, and docs/evidence.md is written from the figures of either checkout. All that was written is
+compared in the end. The tests of BEFORE make the inputs that no command makes. Commands that either has alone are named
+and not run. Exit status 0 if all is equal, else 1.
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
+from collections.abc import Container
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from difflib import unified_diff
@@ -27,7 +33,7 @@ from typing import Any
 from differences import differing_files, differing_text
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("demo", "json", "recipes", "help")
+PARTS = ("demo", "api", "json", "recipes", "evidence", "help")
 GOOD = (0, 3)
 """Exit statuses of a command that did its work; 3: with inputs set aside."""
 
@@ -48,11 +54,16 @@ QUIET = {
 
 @dataclass(frozen=True)
 class Line:
-    """A command of `commands.txt`: the words for either checkout, and what is known of it beforehand."""
+    """A command of `commands.txt`: the words for either checkout, and what is known of it beforehand.
 
+    A line of `requests.txt` is a server, with what it is asked.
+    """
+
+    part: str
     words: tuple[list[str], list[str]]
-    refused: bool | None
-    once: bool
+    refused: bool | None = False
+    once: bool = True
+    requests: tuple[str, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -63,7 +74,12 @@ class Line:
     def bare(self) -> Line:
         """The same without `--json`; what is there by now may be refused, or gone on with."""
         one, two = ([word for word in words if word != "--json"] for words in self.words)
-        return Line((one, two), refused=None, once=True)
+        return Line(self.part, (one, two), refused=None)
+
+    def command(self, commands: Container[str]) -> str:
+        """Its name, which is two words of some."""
+        two = " ".join(self.words[0][:2])
+        return two if two in commands else self.words[0][0]
 
 
 def lines_of(part: str, text: str) -> list[Line]:
@@ -76,7 +92,18 @@ def lines_of(part: str, text: str) -> list[Line]:
         elif line and inside and not line.startswith("#"):
             refused, once = line.startswith("! "), line.startswith("1 ")
             before, _, after = line.removeprefix("! ").removeprefix("1 ").partition("||")
-            found.append(Line((shlex.split(before), shlex.split(after or before)), refused, once))
+            found.append(Line(part, (shlex.split(before), shlex.split(after or before)), refused, once))
+    return found
+
+
+def servers_of(text: str, match: str) -> list[Line]:
+    """The servers, each with those requests below it that the pattern is found in."""
+    found = []
+    for each in re.split(r"^\[(?=serve )", text, flags=re.MULTILINE)[1:]:
+        words, *rows = each.splitlines()
+        requests = tuple(row for row in rows if row and not row.startswith("#") and re.search(match, row))
+        both = shlex.split(words.rstrip("]"))
+        found += [Line("api", (both, both), requests=requests)] if requests else []
     return found
 
 
@@ -89,16 +116,19 @@ class Checkout:
         # In a folder of its own: a command must not find the other checkout's files, nor the shared caches of a user.
         self.environment = {**os.environ, **QUIET, "PYTHONPATH": str(root / "src"), "HOME": str(folder.parent / "home")}
         self._process = subprocess.Popen(
-            [python, HERE / "runner.py", str(core)],
+            [python, HERE / "runner.py", str(core), root],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=self.environment,
         )  # fmt: skip
         place = self._ask({"task": "where"})["where"]
         if not Path(place).is_relative_to(root / "src"):
             sys.exit(f"{python} imports evenreel from {place}, not from {root}; run `make .venv/installed` there.")
 
-    def run(self, words: list[str]) -> dict[str, Any]:
-        """`code`, `out` and `err` of `evenreel` with these words."""
-        return self._ask({"task": "run", "words": words})
+    def run(self, words: list[str], requests: tuple[str, ...]) -> dict[str, Any]:
+        """`code`, `out`, `err` and `used_s` of `evenreel` with these words; of a server also its `answers`."""
+        words = [word.replace("CHECKOUT", str(self.root)) for word in words]
+        if not requests:
+            return self._ask({"task": "run", "words": words})
+        return self._ask({"task": "serve", "words": words, "requests": [one.removeprefix("! ") for one in requests]})
 
     def commands(self) -> dict[str, Any]:
         """Each command by its words, with its options and their defaults, and its help."""
@@ -132,24 +162,36 @@ class Comparison:
         self.sides = (before, after)
         self.found: list[str] = []
         self.run = 0
+        self.used_s: Counter[str] = Counter()
         self._pool = ThreadPoolExecutor(2)
 
     def line(self, line: Line, place: str) -> None:
-        """Run one command with both, and compare exit status and both streams."""
-        one, two = self._pool.map(lambda side, words: side.run(words), self.sides, line.words)
+        """Run one command with both, and compare exit status and both streams, and what a server answered."""
+        one, two = self._pool.map(lambda side, words: side.run(words, line.requests), self.sides, line.words)
         self.run += 1
         told = []
         if line.refused is not None and (one["code"] in GOOD) == line.refused:
             told.append(f"the line is wrong: exit status {one['code']} before: {one['err'].strip()[-TOLD:]}")
         if one["code"] != two["code"]:
             told.append(f"exit status {one['code']} -> {two['code']}: {(one['err'] + two['err']).strip()[-TOLD:]}")
-        for stream in ("out", "err"):
-            texts = [side.normalised(done[stream]) for side, done in zip(self.sides, (one, two), strict=True)]
-            told += [f"std{stream}: {each}" for each in differing_text(*texts)[:SHOWN]]
-        print(f"{place} {'DIFFERS' if told else 'same   '} evenreel {line.shown[:150]}", flush=True)
+        for stream in () if line.requests else ("out", "err"):  # where the one is, and what the log says, may differ
+            told += [f"std{stream}: {each}" for each in self._differing(one[stream], two[stream])]
+        used_s = one["used_s"] + two["used_s"]
+        self.used_s[line.part] += used_s
+        self._tell(told, f"{place} {used_s:5.1f} s", f"evenreel {line.shown}")
+        for request, *texts in zip(line.requests, one.get("answers", ()), two.get("answers", ()), strict=False):
+            wrong = request.startswith("! ") != (int(texts[0].split()[0]) >= 400)
+            told = [f"the line is wrong: {texts[0][:TOLD]}"] if wrong else []
+            self._tell(told + self._differing(*texts), place, f"{line.words[0][2]}: {request}")
+
+    def _differing(self, *texts: str) -> list[str]:
+        return differing_text(*(side.normalised(text) for side, text in zip(self.sides, texts, strict=True)))[:SHOWN]
+
+    def _tell(self, told: list[str], place: str, shown: str) -> None:
+        print(f"{place} {'DIFFERS' if told else 'same   '} {shown[:160]}", flush=True)
         for each in told:
             print(f"        {each}", flush=True)
-        self.found += [f"evenreel {line.shown}: {each}" for each in told]
+        self.found += [f"{shown}: {each}" for each in told]
 
     def files(self) -> None:
         """Compare all that was written."""
@@ -164,12 +206,16 @@ def make_inputs(before: Checkout, folder: Path) -> None:
     subprocess.run([before.python, HERE / "inputs.py", folder], env=environment, check=True, stderr=subprocess.DEVNULL)
 
 
-def recipe_lines(before: Path, quick: str) -> list[Line]:
-    """The first step of each recipe that comes along, as `evenreel train` is typed."""
-    root = next((before / "src" / "evenreel" / "training").rglob("recipes"))
+def recipes_of(checkout: Path) -> set[str]:
+    """Names of the recipes that come along."""
+    root = next((checkout / "src" / "evenreel" / "training").rglob("recipes"))
+    return {path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.yaml")}
+
+
+def recipe_lines(names: set[str], quick: str) -> list[Line]:
+    """The first step of each recipe, as `evenreel train` is typed."""
     found = []
-    for path in sorted(root.rglob("*.yaml")):
-        name = path.relative_to(root).with_suffix("").as_posix()
+    for name in sorted(names):
         place = "length" if name.startswith("length/") else name.partition("/")[0]
         words = [f"corpus={place}/corpus", *(["features=length/features"] if place == "length" else [])]
         own = [f"data.{word}" for word in words] + SETTINGS.get(place, [f"data.videos={place}/videos"])
@@ -179,7 +225,7 @@ def recipe_lines(before: Path, quick: str) -> list[Line]:
         changes = [word for one in own for word in ("--set", one.format(place=place))]
         out = f"runs/{name.replace('/', '-')}"
         words = ["train", name, *changes, *shlex.split(quick if place != "length" else ""), "--out", out, "--json"]
-        found.append(Line((words, words), refused=False, once=True))
+        found.append(Line("recipes", (words, words)))
     return found
 
 
@@ -217,9 +263,8 @@ def untyped(commands: dict[str, Any], lines: list[Line]) -> tuple[list[str], lis
 def show_help(comparison: Comparison) -> None:
     """Print how options and helps differ; helps may."""
     one, two = (side.commands() for side in comparison.sides)
-    for name in [*one, *(each for each in two if each not in one)]:
-        if name not in one or name not in two:
-            print(f"help:   evenreel {name} is only in the checkout {'before' if name in one else 'after'}")
+    for name in one:
+        if name not in two:
             continue
         gone = [
             f"{key} {value}" for key, value in one[name]["options"].items() if two[name]["options"].get(key) != value
@@ -240,8 +285,8 @@ def read_words() -> argparse.Namespace:
     words.add_argument("before", type=Path)
     words.add_argument("after", type=Path)
     words.add_argument("--only", default=",".join(PARTS), help="parts, by commas; commands that make inputs always run")
-    words.add_argument("--match", default="", help="only lines of [json] and recipes in which this pattern is found")
-    words.add_argument("--once", action="store_true", help="leave out what commands print without --json")
+    words.add_argument("--match", default="", help="only commands and requests in which this pattern is found")
+    words.add_argument("--words", action="store_true", help="run every line without --json, too, not one a command")
     words.add_argument("--keep", type=Path, help="a new folder for what both write, instead of one that is removed")
     return words.parse_args()
 
@@ -252,17 +297,31 @@ def python_of(root: Path, other: Path) -> Path:
     return next((one for one in found if one.exists()), Path(sys.executable))
 
 
-def lines_to_run(typed: argparse.Namespace, table: str) -> list[Line]:
+def lines_to_run(typed: argparse.Namespace, table: str, commands: Container[str]) -> list[Line]:
     """The commands of the chosen parts that the pattern is found in, after those that several parts stand on."""
-    parts, found = typed.only.split(","), []
+    parts, first, found = set(typed.only.split(",")), [], []
+    if parts & {"json", "recipes"}:
+        first += lines_of("inputs", table)
+    if parts & {"api", "json"}:
+        first += lines_of("libraries", table)
     if "demo" in parts:
         found += lines_of("demo", table)
     if "json" in parts:
+        seen: set[str] = set()
         for line in lines_of("json", table):
-            found += [line, line.bare] if "--json" in line.words[0] and not (line.once or typed.once) else [line]
+            bare = "--json" in line.words[0] and not line.once and (typed.words or line.command(commands) not in seen)
+            found += [line, line.bare] if bare else [line]
+            seen.add(line.command(commands) if bare else "")
     if "recipes" in parts:
-        found += lines_of("recipe inputs", table) + recipe_lines(typed.before, QUICK_RECIPE)
-    return lines_of("inputs", table) + [line for line in found if re.search(typed.match, line.shown)]
+        found += lines_of("recipe inputs", table) + recipe_lines(
+            recipes_of(typed.before) & recipes_of(typed.after), QUICK_RECIPE
+        )
+    if "evidence" in parts:
+        found += lines_of("evidence", table)
+    found = [line for line in found if re.search(typed.match, line.shown)]
+    if "api" in parts:  # before others write to the libraries
+        found[:0] = servers_of((HERE / "requests.txt").read_text(encoding="utf-8"), typed.match)
+    return first + found
 
 
 def compare(typed: argparse.Namespace, place: Path) -> list[str]:
@@ -276,7 +335,16 @@ def compare(typed: argparse.Namespace, place: Path) -> list[str]:
         for core, (name, root, other) in enumerate((("one", before, after), ("two", after, before)))  # as long names
     )
     comparison = Comparison(one, two)
-    missing, options = untyped(one.commands(), lines_of("json", table))
+    commands, others = one.commands(), two.commands()
+    alone = commands.keys() ^ others.keys()
+    for kind, here, there in (
+        ("evenreel", set(commands), set(others)),
+        ("recipe", recipes_of(before), recipes_of(after)),
+    ):
+        for side, names in (("before", here - there), ("after", there - here)):
+            comparison.found += [f"{kind} {name} is only in the checkout {side}" for name in sorted(names)]
+    typed_lines = [line for part in ("libraries", "json") for line in lines_of(part, table)]
+    missing, options = untyped({name: commands[name] for name in commands if name not in alone}, typed_lines)
     comparison.found += [f"no line of commands.txt types evenreel {name} --json" for name in missing]
     try:
         if set(parts) != {"help"}:
@@ -284,7 +352,7 @@ def compare(typed: argparse.Namespace, place: Path) -> list[str]:
             make_inputs(one, place / "inputs")
             for side in (one, two):
                 shutil.copytree(place / "inputs", side.folder, dirs_exist_ok=True)
-            lines = lines_to_run(typed, table)
+            lines = [line for line in lines_to_run(typed, table, commands) if line.command(alone) not in alone]
             for number, line in enumerate(lines, start=1):
                 comparison.line(line, f"{number}/{len(lines)}")
             print("comparing what was written", flush=True)
@@ -295,6 +363,8 @@ def compare(typed: argparse.Namespace, place: Path) -> list[str]:
     finally:
         one.close()
         two.close()
+    for part, used_s in comparison.used_s.items():
+        print(f"{part}: {used_s:.0f} s of processor time, both checkouts together")
     print(f"{comparison.run} commands, {len(comparison.found)} differences")
     return comparison.found
 

@@ -18,9 +18,11 @@ NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d+(?:[eE][-+]?\d+)?(?![\w.])")
 MAY_DIFFER = (
     (re.compile(r"(?<![\w.])-?\d{13,}(?![\w.])"), "<id>"),
     (re.compile(r'"seals": ?"[0-9a-f]{64}"'), "<seals>"),
+    (re.compile(r"'[0-9a-f]{64}'"), "<file>"),
     (re.compile(r'^\["[0-9a-f]{32}"', re.MULTILINE), '["<file>"'),
     (re.compile(r'(?<="digest": ")[0-9a-f]{12}(?=")|(?<=class="words">)[0-9a-f]{12}(?=</td>)'), "<digest>"),
-    (re.compile(r'("(?:seconds|\w+_seconds|\w+_per_s)": ?)[-\d.e]+'), r"\1<time>"),
+    (re.compile(r'("(?:seconds|\w+_seconds|\w+_per_s|took_ms)": ?)[-\d.e]+'), r"\1<time>"),
+    (re.compile(r'("(?:made|looked)": ?)"[^"]*"'), r"\1<date>"),
     (re.compile(r" in [\d.,]+ (?:s|ms|min)\b"), " in <time>"),
     (re.compile(r"[\d.,]+ (?:frames|clips|captions|it)/s"), "<speed>"),
 )
@@ -103,6 +105,7 @@ def _journal(one: Path, two: Path) -> list[str]:
     for path in (one, two):
         root = next(parent for parent in path.parents if parent.name == "work")
         text = _masked(path.read_text(encoding="utf-8").replace(str(root), "<folder>"))
+        text = re.sub(r'"revision": ?\d+', '"revision":<count>', text)  # twice in a second is once
         texts.append("\n".join(sorted(re.sub(r"^[0-9a-f]{8} ", "", line) for line in text.splitlines())))
     return differing_text(*texts)
 
@@ -149,7 +152,8 @@ def _safetensors(path: Path) -> dict[str, Any]:
 
     with safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name).float().numpy() for name in file.keys()}  # noqa: SIM118
-        return tensors | {f"metadata {key}": value for key, value in (file.metadata() or {}).items()}
+        notes = {f"metadata {key}": value for key, value in (file.metadata() or {}).items()}
+        return tensors | {key: value.replace(_work(path), "<folder>") for key, value in notes.items()}
 
 
 def _torch(path: Path) -> dict[str, Any]:
@@ -218,5 +222,5 @@ READERS: dict[str, Callable[[Path, Path], list[str]]] = {
     ".sqlite": _sqlite,
     ".f16": _arrays(_halves),
     ".i8": _arrays(_codes),
-    "kept.jsonl": _journal,
+    **dict.fromkeys(("kept.jsonl", "personal.jsonl", "personal.copy.jsonl"), _journal),
 }

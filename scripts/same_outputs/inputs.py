@@ -10,12 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
+from PIL import Image
+
+SCENES = {"red-star": ("star", "red", "beach"), "blue-heart": ("heart", "blue", "forest")}
+SAID = (
+    "1\n00:00:00,500 --> 00:00:01,500\nThe tram is late.\n\n"
+    "2\n00:00:01,800 --> 00:00:02,800\nHere comes the harbour master.\n"
+)
 
 
 def main() -> None:
-    """Benchmarks in miniature, a tiny CLIP, a corpus of classes with stored streams, downloads of Video2Gif."""
-    from evenreel.corpus import save_corpus
+    """Benchmarks in miniature, a tiny CLIP, a corpus of classes, downloads of Video2Gif, clips with speech, pairs."""
+    from evenreel.corpus import make_corpus, save_corpus
     from evenreel.evaluation import save_scores
+    from evenreel.planted import Entity, Scene, draw_clip, write_clip
     from evenreel.types import Scores
     from tests.recipes.test_video2gif import write_downloads
     from tests.recipes.tiny_benchmarks import BENCHMARKS, make_benchmark
@@ -51,6 +60,23 @@ def main() -> None:
     (root / "made").mkdir()
     for number, path in enumerate(sorted((root / "msvd" / "videos").iterdir())[:3]):
         shutil.copy(path, root / "made" / (path.name if number else "stranger.avi"))
+    names = [f"{kind}{number}" for kind in ("shot", "made") for number in range(8)]  # half is made from pictures
+    rows = {"clip_id": names, "split": "test", "source": ["camera"] * 8 + ["sora"] * 8, "text": "a ball rolls"}
+    rows |= {"pair_id": [None] * 8 + names[:8], "setting": [None] * 8 + ["image"] * 8, "caption_id": names}
+    table = pl.DataFrame(rows)
+    pairs = make_corpus(table.drop("text", "caption_id"), table.select("caption_id", "clip_id", "text"))
+    save_corpus(pairs, root / "pictures")
+    save_scores(Scores(random.random((16, 16), np.float32), names, names), root / "pictures" / "scores.npz")
+    (root / "talks").mkdir()
+    drawn = {
+        name: list(draw_clip(Scene((Entity(shape, colour, "large"),), "moves_right", ground, duration_s=3.0, seed=1)))
+        for name, (shape, colour, ground) in SCENES.items()
+    }
+    drawn |= {"red-star-again": drawn["red-star"][4:], "both": drawn["red-star"] + drawn["blue-heart"]}
+    for name, pictures in drawn.items():
+        write_clip(root / "talks" / f"{name}.mp4", pictures, 12)
+    (root / "talks" / "red-star.srt").write_text(SAID)
+    Image.new("RGB", (64, 48), (200, 30, 30)).save(root / "picture.png")
     write_recipe(root / "wti.yaml", "source", "wti")
     write_recipe(root / "domain.yaml", "domain", "mean_pool")
     (root / "queries.txt").write_text("a red star on a beach\na blue heart in a forest\nharbour\na green circle\n")
