@@ -185,7 +185,7 @@ def render(clip: Clip, folder: Path) -> None:
     for number, ((colour, shape, place), sign, said) in enumerate(
         zip(clip.looks, signs, clip.texts["said"], strict=True)
     ):
-        boards = (SignBoard(sign.upper(), height=0.15),) if sign else ()
+        boards = (SignBoard(sign.upper(), height=min(0.14, 1.9 / len(sign))),) if sign else ()  # as wide as the picture
         size = {"width": 320, "height": 240} if "on_screen" in clip.texts else {"width": 160, "height": 120}
         entity, seed = Entity(shape, colour, "large"), int(clip.key) + number
         shots.append(Scene((entity,), "sways", place, boards, duration_s=length_s, fps=2, seed=seed, **size))
