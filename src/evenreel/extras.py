@@ -10,7 +10,7 @@ import lazy_loader
 
 TORCH = "torch"
 BROUGHT = {
-    "measure": ("plotly", "polars", "scipy"),
+    "measure": ("plotly", "polars", "scipy", "textblob"),
     "calibrate": ("sklearn",),
     TORCH: ("google", "onnx", "sentencepiece", "torch", "transformers"),
     "train": ("jsonargparse", "lightning", "tensorboardX", "threadpoolctl", "torchmetrics"),

@@ -22,7 +22,7 @@ from tests.encoders.onnx_files import onnx_copy
 from tests.library.videos import write_folder
 from tests.tiny_checkpoints import tiny_clip
 
-MEASURE = ("polars", "scipy", "plotly")
+MEASURE = ("polars", "scipy", "plotly", "textblob")
 TORCH = ("torch", "transformers", "lightning", "pytorch_lightning", "torchmetrics", "tensorboardX", "sentencepiece")
 TORCH += ("sklearn", "jsonargparse", "onnx", "threadpoolctl")
 

@@ -1,4 +1,4 @@
-"""Changes of a catalog: behind evenreel's back, as evenreel itself makes them, and back to the version before."""
+"""Changes of a catalog: behind evenreel's back, and as evenreel itself makes them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,24 +13,15 @@ import pytest
 
 import evenreel.encoders
 from evenreel.config import IndexSettings
-from evenreel.features.shards import read_shard, shard_files, write_shard
 from evenreel.library import index_folders
 from evenreel.library.index import ingest
 from evenreel.library.store.catalog import open_for_writing, transaction
-from evenreel.library.store.kept import FILE, write_copy
+from evenreel.library.store.kept import write_copy
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.videos import write_folder
 
 QUICK = IndexSettings(model="org/pixels", workers=1)
 """For libraries that are made `without_models`."""
-
-
-SPEECH = ("transcripts", "utterances", "said_words", "said_vocabulary", "said_trigrams", "said_blocks")
-"""Tables that a catalog of format 4 did not have."""
-WITHOUT_SPEECH = (
-    *(f"DELETE FROM {table}" for table in SPEECH),
-    *(f"DROP TABLE {table}" for table in SPEECH),
-)
 
 
 def change(library: Path, *statements: str) -> None:
@@ -48,31 +38,6 @@ def write(library: Path, *statements: str) -> None:
             for statement in statements:
                 connection.execute(statement)
         write_copy(library, connection)
-
-
-def without_transcripts(library: Path) -> None:
-    """Have the shards say nothing of speech, as those of before format 5."""
-    for path in shard_files(library / "shards"):
-        digest = write_shard(library / "shards", replace(read_shard(path), transcripts=None))
-        write(library, f"UPDATE clips SET shard_hash = '{digest}' WHERE clip_id = '{path.stem}'")
-
-
-def as_format_1(library: Path) -> None:
-    """Take away what a library of the version before did not have."""
-    without_transcripts(library)
-    change(
-        library,
-        "DROP TABLE seals",
-        "DROP TABLE shots",
-        "DROP TABLE recorded",
-        *WITHOUT_SPEECH,
-        "DROP TABLE track_blocks",
-        "DROP TABLE name_words",
-        "DROP TABLE name_trigrams",
-        "DELETE FROM meta WHERE key = 'changes'",
-        "UPDATE meta SET value = '1' WHERE key = 'schema_version'",
-    )
-    (library / FILE).unlink(missing_ok=True)
 
 
 def table_of(library: Path, name: str) -> list[tuple[object, ...]]:

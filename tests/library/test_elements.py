@@ -28,7 +28,7 @@ from evenreel.library.store.catalog import get_meta, set_meta
 from evenreel.library.store.confidence import FITS, update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.writer import Store
-from tests.library.damage import as_format_1, change
+from tests.library.damage import change
 from tests.library.fakes import SUBJECTS, Library, WordsEncoder, on_disk
 from tests.library.test_facets import ALWAYS
 
@@ -248,16 +248,6 @@ def test_what_cannot_be_done_is_said(folder: Path, tmp_path_factory: pytest.Temp
     blind.connection.close()
     with pytest.raises(UsageError, match="has no vision"):
         tag_library(elsewhere, DICTIONARY)
-
-
-def test_a_catalog_of_before_is_read_and_given_the_table(folder: Path) -> None:
-    as_format_1(folder)
-    change(folder, "DROP TABLE clip_elements")
-    with open_library(folder, encoder=WordsEncoder()) as library:
-        assert library.search("red bus").hits[0].elements == ()
-        assert library.stats().with_elements is None
-    tag(folder)
-    assert phrases(folder)["c0"] == ["red bus", "bus", "drive bus"]
 
 
 def spoil(path: Path) -> None:

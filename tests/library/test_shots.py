@@ -17,20 +17,11 @@ from evenreel.errors import MediaError
 from evenreel.features.shards import read_shard, shard_files, write_shard
 from evenreel.library import index_folders, repair, verify
 from evenreel.library.search.moments import high_stretches
-from evenreel.library.store.catalog import SCHEMA_VERSION
 from evenreel.planted import write_clip
 from tests.features.pixel_encoder import PixelEncoder
-from tests.library.damage import WITHOUT_SPEECH, change, table_of, write
+from tests.library.damage import change, table_of
 
 RED, BLUE = np.uint8([200, 30, 30]), np.uint8([30, 30, 200])
-AS_FORMAT_2 = (
-    *WITHOUT_SPEECH,
-    "DELETE FROM shots",
-    "DELETE FROM track_blocks",
-    "UPDATE meta SET value = '2' WHERE key = 'schema_version'",
-    "DROP TABLE shots",
-    "DROP TABLE track_blocks",
-)
 SETTINGS = IndexSettings(model="org/pixels", workers=1, read_text=False)
 
 
@@ -61,27 +52,6 @@ def test_shots_are_found_shown_repaired_and_sealed(library: Path) -> None:
         assert any(problem.where == "table clips of catalog.sqlite" for problem in verify(library)), column
         repair(library)
         assert (verify(library), shots(library)) == ([], before)
-
-
-def test_a_library_of_format_2_is_whole_searched_and_brought_up_to_date(library: Path, tmp_path: Path) -> None:
-    for path in shard_files(library / "shards"):
-        digest = write_shard(library / "shards", replace(read_shard(path), cuts_s=None, transcripts=None))
-    write(library, f"UPDATE clips SET shard_hash = '{digest}'", *AS_FORMAT_2)
-    assert verify(library) == []
-    with open_library(library, encoder=PixelEncoder()) as opened:
-        (hit,) = opened.search("red").hits
-        assert opened.clip(hit.clip_id).shots == ()
-        assert hit.moments
-    assert index_folders([tmp_path / "videos"], library, SETTINGS).unchanged == 1
-    assert ("schema_version", str(SCHEMA_VERSION)) in table_of(library, "meta")
-    assert (verify(library), shots(library)) == ([], [])
-
-
-def test_damage_of_format_2_is_not_made_sound_by_bringing_it_up_to_date(library: Path, tmp_path: Path) -> None:
-    write(library, *AS_FORMAT_2)
-    change(library, "UPDATE clips SET width = 65")
-    index_folders([tmp_path / "videos"], library, SETTINGS)
-    assert any("not what was written" in problem.what or "rows" in problem.what for problem in verify(library))
 
 
 @pytest.mark.parametrize("cuts_s", [[2.0, 1.0], [1.0, 1.0], [-1.0], [np.nan]])

@@ -91,8 +91,3 @@ def test_candidates_are_short_lines_of_words_that_are_there(catalog: sqlite3.Con
         "said": ["The ferry waits for nobody.", "Good day."],  # sentences before two words, and one line
         "caption": ["a tram in the rain"],
     }
-
-
-def test_a_library_of_an_earlier_format_has_none_that_are_said(catalog: sqlite3.Connection) -> None:
-    catalog.execute("DROP TABLE utterances")
-    assert list(example_candidates(catalog)) == ["read", "caption"]

@@ -11,8 +11,6 @@ from typing import Literal
 from evenreel.errors import UsageError
 from evenreel.library.contents import LONGEST_EXAMPLE
 from evenreel.library.search.hits import SearchResult
-from evenreel.library.store import seals
-from evenreel.library.store.timed_texts import SAID
 from evenreel.wording import is_printable
 
 ExampleKind = Literal["read", "said", "caption"]
@@ -44,8 +42,6 @@ def example_candidates(connection: sqlite3.Connection) -> dict[ExampleKind, list
     """List what could be searched for: texts of the catalog in one short line, those of each kind in their order."""
     found: dict[ExampleKind, list[str]] = {}
     for kind, sql in _CANDIDATES.items():
-        if kind == "said" and not seals.has_table(connection, SAID.table):
-            continue
         texts = (str(text).strip() for (text,) in connection.execute(sql, (LONGEST_EXAMPLE, TRIED)))
         found[kind] = [text for text in dict.fromkeys(texts) if all(map(is_printable, text))]
     return found

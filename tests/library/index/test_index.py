@@ -21,14 +21,14 @@ import pytest
 from evenreel.config import MediaLimits
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, MediaError, UsageError
 from evenreel.features.progress import NoProgress
-from evenreel.library import IndexReport, index_folders, open_library, verify
+from evenreel.library import IndexReport, index_folders, open_library, repair, verify
 from evenreel.library.index.ingest import IndexJob
 from evenreel.library.index.passes import RunParts
 from evenreel.library.index.scan import scan
 from evenreel.library.store import catalog as catalogs
 from evenreel.library.store.writer import Store
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
-from tests.library.damage import write
+from tests.library.damage import change, write
 from tests.library.state import state
 from tests.library.videos import write_folder, write_video
 from tests.library.words_only import WORDS_ONLY, index
@@ -711,17 +711,26 @@ def test_readers_see_a_consistent_library_while_it_is_written(tmp_path: Path, li
     assert seen[-1] == 12
 
 
-def test_a_library_of_another_version_is_refused_and_untouched(videos: Path, library: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "statements", "what"),
+    [
+        (catalogs.SCHEMA_VERSION + 1, (), "update evenreel"),
+        (6, (), "anew into another folder .*personal.jsonl"),
+        (1, ("DROP TABLE seals",), "anew into another folder"),  # it had no checksums
+    ],
+)
+def test_a_library_of_another_version_is_refused_and_untouched(
+    videos: Path, library: Path, version: int, statements: tuple[str, ...], what: str
+) -> None:
     """Hazard 40."""
     index(videos, library)
-    newer = catalogs.SCHEMA_VERSION + 1
-    write(library, f"UPDATE meta SET value = '{newer}' WHERE key = 'schema_version'")
+    write(library, f"UPDATE meta SET value = '{version}' WHERE key = 'schema_version'")
+    change(library, *statements)
     before = (library / "catalog.sqlite").read_bytes()
-    for use in (lambda: index(videos, library), lambda: open_library(library), lambda: verify(library)):
-        with pytest.raises(
-            LibraryError, match=f"format {newer}, this evenreel reads format {newer - 1}; update evenreel"
-        ):
-            use()
+    uses = (index, lambda _, library: open_library(library), lambda _, library: verify(library))
+    for use in (*uses, lambda _, library: repair(library)):
+        with pytest.raises(LibraryError, match=f"format {version}, this evenreel reads format .*{what}"):
+            use(videos, library)
     assert (library / "catalog.sqlite").read_bytes() == before
 
 

@@ -13,10 +13,9 @@ from evenreel import open_library
 from evenreel.errors import NotFoundError
 from evenreel.library import IndexReport, index_folders, repair, verify
 from evenreel.library.index.subtitle_reader import READER
-from evenreel.library.store.catalog import SCHEMA_VERSION
 from evenreel.media.workers import Worker
 from evenreel.speech import Transcript
-from tests.library.damage import QUICK, WITHOUT_SPEECH, table_of, without_models, without_transcripts, write
+from tests.library.damage import QUICK, table_of, without_models, write
 from tests.library.videos import write_video
 from tests.speech.subtitle_files import Line, film_with_subtitles, written
 
@@ -162,7 +161,7 @@ def test_a_file_that_cannot_be_read_is_set_aside_and_its_video_stays(videos: Pat
     assert said(videos) == {"clip_0.srt": ["Now it can."]}
 
 
-def test_streams_are_read_once_and_also_in_a_library_of_before(videos: Path, tmp_path: Path) -> None:
+def test_streams_are_read_once(videos: Path, tmp_path: Path) -> None:
     cues = [(say(tmp_path / "en.srt", "From inside."), "eng"), (say(tmp_path / "fr.ass", "De dedans."), "fre")]
     film_with_subtitles(videos / "film.mkv", cues)
     assert index(videos).subtitles == 2
@@ -170,18 +169,6 @@ def test_streams_are_read_once_and_also_in_a_library_of_before(videos: Path, tmp
     assert said(videos, "film.mkv") == expected
     assert [one.language for one in transcripts(videos, "film.mkv")] == ["en", "fr"]
     assert index(videos).did_nothing
-
-    library = videos.parent / "library"
-    without_transcripts(library)
-    write(library, *WITHOUT_SPEECH, "UPDATE meta SET value = '4' WHERE key = 'schema_version'")
-    assert verify(library) == []
-    assert said(videos, "film.mkv") == {}
-    with open_library(library, vision=False) as opened:
-        assert len(opened.search("clip").hits) == 2
-    report = index(videos)
-    assert (frames_read(report), report.subtitles, report.unchanged) == ((0, 0), 2, 3)
-    assert ("schema_version", str(SCHEMA_VERSION)) in table_of(library, "meta")
-    assert (said(videos, "film.mkv"), verify(library)) == (expected, [])
 
 
 def test_repair_makes_the_tables_of_the_shards(videos: Path) -> None:

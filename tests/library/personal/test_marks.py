@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.library import open_library, repair, verify
 from evenreel.library.personal.file import COPY, FILE
-from tests.library.damage import change
+from tests.library.damage import change, write
 from tests.library.videos import write_video
 from tests.library.words_only import index
 
@@ -55,6 +56,19 @@ def test_filters_choose_by_them(marked: Path) -> None:
             opened.browse("note")
         (facet,) = (one for one in opened.facets() if one.column == "favourite")
     assert {value.value: value.clips for value in facet.values} == {True: 1, False: 3}
+
+
+def test_hazard_90_what_is_marked_in_a_library_of_an_earlier_format_is_kept(
+    marked: Path, videos: Path, tmp_path: Path
+) -> None:
+    before = told(marked)
+    write(marked, "UPDATE meta SET value = '6' WHERE key = 'schema_version'")
+    with pytest.raises(LibraryError, match=r"--library NEW.*copy personal\.jsonl there"):
+        index(videos, marked)
+    new = tmp_path / "new"
+    index(videos, new)
+    shutil.copy(marked / "personal.jsonl", new)
+    assert told(new) == before == STAYED
 
 
 def test_an_open_library_sees_a_change_at_once(marked: Path) -> None:

@@ -25,7 +25,7 @@ from evenreel.library.store.rows import put_rows, speech_rows
 from evenreel.library.store.timed_texts import SAID
 from evenreel.speech import Transcript, Utterance
 from tests.features.pixel_encoder import PixelEncoder
-from tests.library.damage import QUICK, WITHOUT_SPEECH, without_models, without_transcripts, write
+from tests.library.damage import QUICK, without_models
 from tests.library.videos import write_folder
 from tests.speech.subtitle_files import Line, written
 
@@ -80,17 +80,6 @@ def test_words_over_two_subtitles_are_found_together(place: Path) -> None:
     assert Path(hit.path).name == "clip_01.mp4"
     assert hit.written == 1.0
     assert {one.text for one in hit.said} == set(SPOKEN[1][1:])
-
-
-def test_a_library_of_before_is_searched_as_before(place: Path, tmp_path: Path) -> None:
-    import shutil
-
-    library = shutil.copytree(place / "library", tmp_path / "library")
-    without_transcripts(library)
-    write(library, *WITHOUT_SPEECH, "UPDATE meta SET value = '4' WHERE key = 'schema_version'")
-    result = search(library, "the old quayside")
-    assert len(result.hits) == 4
-    assert not any(hit.said or "said" in hit.scores for hit in result.hits)
 
 
 WORDS = ("red", "tram", "night", "ferry", "the", "bell")

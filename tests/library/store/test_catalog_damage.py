@@ -19,10 +19,10 @@ from evenreel.errors import LibraryError
 from evenreel.language.scene_dictionary import given as given_dictionary
 from evenreel.library import index_folders, open_library, repair, tag_library, verify
 from evenreel.library.store import schema, seals
-from evenreel.library.store.catalog import SCHEMA_VERSION, open_for_writing
+from evenreel.library.store.catalog import open_for_writing
 from evenreel.library.store.kept import FILE, read_copy
 from tests.features.pixel_encoder import PixelEncoder
-from tests.library.damage import QUICK, as_format_1, change, library, table_of, videos, without_models, write
+from tests.library.damage import QUICK, change, library, table_of, videos, without_models, write
 from tests.library.state import state
 from tests.library.videos import write_folder
 
@@ -206,37 +206,6 @@ def test_an_index_run_does_not_go_on_from_files_that_were_changed(library: Path,
     flip_path(library)
     with pytest.raises(LibraryError, match=r"rows of files are not what was written.*evenreel repair"):
         index_folders([videos], library, QUICK)
-
-
-# The version before -----------------------------------------------------------------------------------------------
-
-
-def test_a_library_of_the_version_before_is_searched_and_brought_up_to_date(library: Path, videos: Path) -> None:
-    before = whole(library)
-    with open_library(library, encoder=PixelEncoder()) as opened:
-        expected = opened.search("harbour")
-    as_format_1(library)
-    assert verify(library) == []
-    with open_library(library, encoder=PixelEncoder()) as opened:
-        assert opened.search("harbour") == expected
-        assert opened.clip(expected.hits[0].clip_id).signs
-    assert value(library, "SELECT value FROM meta WHERE key = 'schema_version'") == "1"
-    assert index_folders([videos], library, QUICK).unchanged == CLIPS
-    assert value(library, "SELECT value FROM meta WHERE key = 'schema_version'") == str(SCHEMA_VERSION)
-    assert verify(library) == []
-    assert whole(library) == before
-
-
-def test_in_a_library_of_the_version_before_shards_outvote_a_changed_rule(library: Path, videos: Path) -> None:
-    before = whole(library)
-    as_format_1(library)
-    change(library, "UPDATE meta SET value = 'every 7 s' WHERE key = 'rule'")
-    assert len(verify(library)) == CLIPS
-    repair(library)
-    assert not list(library.rglob("*.broken"))
-    assert verify(library) == []
-    index_folders([videos], library, QUICK)  # its shards said nothing of speech
-    assert whole(library) == before
 
 
 # What is sealed ---------------------------------------------------------------------------------------------------

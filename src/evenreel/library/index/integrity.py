@@ -193,12 +193,8 @@ def _catalog_problems(library: Path, connection: sqlite3.Connection) -> Iterator
 
 
 def _missing_tables(connection: sqlite3.Connection) -> list[str]:
-    """The tables and indexes that are gone, but for those that came with a later format."""
-    if not seals.is_sealed(connection):  # the first format
-        return []
-    there, version = _names(connection), int(catalog.get_meta(connection)["schema_version"])
-    gone = [name for name in schema.differences(connection) if name not in there]
-    return [f"its table {name} is gone" for name in gone if schema.since_format(name) <= version]
+    there = _names(connection)
+    return [f"its table {name} is gone" for name in schema.differences(connection) if name not in there]
 
 
 def _names(connection: sqlite3.Connection) -> set[str]:
@@ -331,11 +327,7 @@ def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) ->
     """Check the full text of a copy by itself, and compare it with one that is built anew; broken metadata is none."""
     with closing(sqlite3.connect("", isolation_level=None)) as fresh:  # on disk, and gone in the end
         connection.backup(fresh)
-        there = _names(connection)
-        # Those that a later format brought may be missing; format 1 lacks some more.
-        wanted = FULL_TEXT if seals.is_sealed(connection) else ()
-        indexes = [name for name in FULL_TEXT if name in there or (name in wanted and name not in schema.SINCE_FORMAT)]
-        for name in indexes:
+        for name in FULL_TEXT:
             if difference := _inner_difference(fresh, name):
                 yield LibraryProblem(f"full text {name}", difference, RUN_REPAIR)
         fresh.executemany("UPDATE files SET metadata = '{}' WHERE path = ?", [(path,) for path in broken])
@@ -344,7 +336,7 @@ def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) ->
         except ValueError:
             yield LibraryProblem("on-screen readings", "they are not what was written", RUN_REPAIR)
             return
-        for name in indexes:
+        for name in FULL_TEXT:
             if difference := _difference(connection, fresh, name):
                 yield LibraryProblem(f"full text {name}", difference, RUN_REPAIR)
 

@@ -9,9 +9,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from evenreel.library.people.clips import knows_names, named_clips
-from evenreel.library.store import seals
 from evenreel.library.store.catalog import has_elements
-from evenreel.library.store.timed_texts import SAID
 
 ColumnKind = Literal["number", "text", "date"]
 
@@ -95,11 +93,10 @@ _SPEECH = {
     "has_speech": FilterColumn("EXISTS (SELECT 1 FROM utterances WHERE utterances.clip_id = clips.clip_id)", "number")
 }
 _DATES = {"created": FilterColumn(_CREATED, "date"), "date": FilterColumn(f"coalesce({_CREATED}, {_MODIFIED})", "date")}
-_NO_DATES = {"date": COLUMNS["modified"]}
 
 
 def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) -> dict[str, FilterColumn]:
-    """Return the columns of a catalog, which may be of an earlier format.
+    """Return the columns of a catalog.
 
     `created` is the day on which a file says that it was recorded, `date` that day or else `modified`.
 
@@ -108,8 +105,7 @@ def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) 
         relative_paths: whether `path` is relative to the innermost indexed folder that holds a file, so that filters
             cannot reveal where it is; the name alone where no folder does.
     """
-    found = {**COLUMNS, **(_DATES if seals.has_table(connection, "recorded") else _NO_DATES)}
-    found |= _SPEECH if seals.has_table(connection, SAID.table) else {}
+    found = {**COLUMNS, **_DATES, **_SPEECH}
     found |= _PERSONAL if _has_function(connection, "personal_notes") else {}
     found |= {ELEMENT: FilterColumn(PHRASE, "text", _ELEMENT_OF_CLIP)} if has_elements(connection) else {}
     if knows_names(connection):

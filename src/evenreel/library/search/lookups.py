@@ -12,7 +12,6 @@ from evenreel.library.search.spellings import (
     Words,
     WordSource,
     exact_spellings,
-    has_vocabulary,
     runs_of,
     spellings,
     split_words,
@@ -45,13 +44,11 @@ def lookups(known: sqlite3.Connection | SpeltWords, query: Words, source: WordSo
 
     Returns:
         Words and pairs of words of the index, with the places in `query.terms` that each matches, and the similarity.
-        In a catalog without vocabulary tables, the words of the query alone; of a phrase, the phrase.
+        Of a phrase, the phrase.
     """
     known = SpeltWords(known) if isinstance(known, sqlite3.Connection) else known
     if query.exact:
         return {spelt: {0: 1.0} for spelt in exact_spellings(known.connection, query.terms[0], source)}
-    if not has_vocabulary(known.connection, source):
-        return {word: {place: 1.0} for place, word in enumerate(query.terms)}
     found: dict[str, dict[int, float]] = defaultdict(dict)
 
     def add(spelt: str, places: Sequence[int], similarity: float) -> None:

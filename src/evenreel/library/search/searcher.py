@@ -252,7 +252,7 @@ class Searcher:
             self._vectors, self._generation = self._open_vectors(meta), generation
         self._gallery = load_gallery(self._connection, self._rows)
         self._signs = SignReader(self._connection)
-        self._speech = SignReader(self._connection, SAID) if seals.has_table(self._connection, SAID.words) else None
+        self._speech = SignReader(self._connection, SAID)
         self._shown = ShownClips(self._connection)
         self._filters.clear()
         self._neutral = None

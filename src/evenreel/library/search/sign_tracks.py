@@ -20,7 +20,6 @@ from evenreel.arrays import Column, Flags, Indices
 from evenreel.language.folding import words
 from evenreel.library.search.lookups import SpeltWords
 from evenreel.library.search.spellings import Spellings
-from evenreel.library.store import seals
 from evenreel.library.store.fulltext import MAX_CONTENT_WORDS, phrase
 from evenreel.library.store.timed_texts import ON_SCREEN, TimedTexts
 from evenreel.library.store.track_blocks import COLUMNS, facts_of, read_facts
@@ -113,7 +112,7 @@ class SignReader:
         Args:
             tracks: (N,) ids of tracks, rising.
         """
-        if len(tracks) > FEW and seals.has_table(self.connection, self.kind.blocks):
+        if len(tracks) > FEW:
             return self._many(tracks)
         return self._few(tracks)
 

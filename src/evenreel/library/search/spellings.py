@@ -181,7 +181,7 @@ def exact_spellings(connection: sqlite3.Connection, whole: str, source: WordSour
         whole: folded words with spaces between them.
         source: kind of text to look in.
     """
-    if " " in whole or whole < WITHOUT_SPACES or not has_vocabulary(connection, source):
+    if " " in whole or whole < WITHOUT_SPACES:
         return [whole]
     return list(dict.fromkeys([whole, *(longer for longer, _ in _containing(connection, whole, source))]))
 
@@ -210,24 +210,16 @@ def _add_better(found: dict[str, float], others: Iterable[tuple[str, float]]) ->
         found[word] = max(similarity, found.get(word, 0.0))
 
 
-def has_vocabulary(connection: sqlite3.Connection, source: WordSource) -> bool:
-    """Return whether a catalog has a vocabulary of a kind of text; those of format 1 have none."""
-    table = source.vocabulary.words
-    return connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", (table,)).fetchone() is not None
-
-
 def text_counts(connection: sqlite3.Connection, terms: Sequence[str], source: WordSource) -> list[int]:
     """Count the texts of a source that each word is in.
 
     Words of names with digits in them are not in the vocabulary; those are counted in the index.
     """
     words, texts, _ = source.vocabulary
-    known = dict[str, int]()
-    if has_vocabulary(connection, source):
-        rows = connection.execute(
-            f"SELECT word, {texts} FROM {words} WHERE word IN (SELECT value FROM json_each(?))", (json.dumps(terms),)
-        )
-        known.update(rows.fetchall())
+    rows = connection.execute(
+        f"SELECT word, {texts} FROM {words} WHERE word IN (SELECT value FROM json_each(?))", (json.dumps(terms),)
+    )
+    known: dict[str, int] = dict(rows.fetchall())
     return [known[word] if word in known else _matches(connection, word, source) for word in terms]
 
 

@@ -123,10 +123,10 @@ class _Opening:
         return f"{SNAPSHOTS}/{self.manifest.id}"
 
     def fill(self, folder: Path, progress: Progress) -> None:
-        if self.manifest.schema_version > SCHEMA_VERSION:
+        if self.manifest.schema_version != SCHEMA_VERSION:
             raise LibraryError(
                 f"The snapshot {self.manifest.id} at {self.place.root} was made by evenreel {self.manifest.made_by}, "
-                "which has later tables; update evenreel to read it."
+                "which has other tables; publish the library again with this evenreel, or update it."
             )
         self._check_sizes()
         self._fetch(folder, stretch_of(progress, 0, 0.5))

@@ -345,7 +345,7 @@ def _part(
 
 def _tables(connection: sqlite3.Connection, reader: CatalogReader, room: Path, progress: Progress) -> dict[str, int]:
     """Write the tables of a catalog, and the checksums of the vectors; returns the number of rows of each table."""
-    names = [name for name in tables() if name not in FULL_TEXT and seals.has_table(connection, name)]
+    names = [name for name in tables() if name not in FULL_TEXT]
     checksums, written = Checksums(), {}
     for number, name in enumerate(names):
         dataset = lance().write_dataset(reader.batches(name, checksums.add), str(room / f"{name}.lance"))

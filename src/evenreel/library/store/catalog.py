@@ -23,7 +23,7 @@ from evenreel.library.store.filesystem import is_network_filesystem
 from evenreel.library.store.schema import MEASURED, kept_tables, lay_down
 from evenreel.types import Metadata
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Version of the catalog's tables.
 
 1: as `schema.sql` without `seals`, `name_words` and `name_trigrams`.
@@ -83,10 +83,8 @@ def create_schema(connection: sqlite3.Connection) -> None:
 def open_for_writing(library: Path) -> sqlite3.Connection:
     """Open or create the catalog of a library folder, with checksums for what this connection writes.
 
-    A catalog of an earlier version is upgraded.
-
     Raises:
-        LibraryError: the folder cannot be written, holds a catalog of a later version or a damaged one, or its catalog
+        LibraryError: the folder cannot be written, holds a catalog of another format or a damaged one, or its catalog
             is gone while its shards are there. Damage of tables that cannot be rebuilt counts too.
     """
     if _is_gone(library):
@@ -160,27 +158,7 @@ def _prepare_for_writing(connection: sqlite3.Connection, library: Path) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         create_schema(connection)
-    version = check_version(connection, library)
-    if version < SCHEMA_VERSION:
-        _bring_up_to_date(connection, version)
-
-
-def _bring_up_to_date(connection: sqlite3.Connection, version: int) -> None:
-    """Add what an earlier version had no table for; rows of the first, which has no seals, are taken for sound."""
-    from evenreel.library.store.fulltext import count_names
-    from evenreel.library.store.timed_texts import ON_SCREEN
-    from evenreel.library.store.track_blocks import fill_blocks
-
-    now = {"schema_version": str(SCHEMA_VERSION)}
-    with transaction(connection):
-        lay_down(connection)
-        connection.execute("UPDATE meta SET value = :schema_version WHERE key = 'schema_version'", now)
-        if version == 1:
-            count_names(connection)
-        if version < 4:
-            fill_blocks(connection, ON_SCREEN)
-            seals.renew(connection, None if version == 1 else (ON_SCREEN.blocks,))
-        seals.seal_entries(connection, now)
+    check_version(connection, library)
 
 
 def open_for_reading(library: Path) -> sqlite3.Connection:
@@ -281,21 +259,23 @@ def damaged(library: Path | None, error: Exception) -> LibraryError:
     )
 
 
-def check_version(connection: sqlite3.Connection, library: Path) -> int:
-    """Check the format of a catalog; a later version is refused before anything else is read from it.
+def check_version(connection: sqlite3.Connection, library: Path) -> None:
+    """Check the format of a catalog; another one is refused before anything else is read from it.
 
     Raises:
         sqlite3.DatabaseError: the format is missing or damaged.
-        LibraryError: the catalog is of a later version.
+        LibraryError: the catalog is of another format.
     """
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if "meta" not in tables:
         raise sqlite3.DatabaseError("it has no table 'meta'")
     with seals.snapshot(connection):
         (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or (None,)
-        # In every format but the first, which has no seals, the entries of `meta` are sealed as they are here.
-        changed = ("meta", "schema_version") in seals.broken(connection, ("meta",))
-    number = None if version is None or changed else whole_number(version)
+        number = None if version is None else whole_number(version)
+        # The entries of `meta` are sealed alike in every format but the first, which has no seals.
+        sealed = number != 1 or seals.has_seals(connection)
+        if sealed and ("meta", "schema_version") in seals.broken(connection, ("meta",)):
+            number = None
     if number is None:
         raise sqlite3.DatabaseError("its format is not what was written")
     if number > SCHEMA_VERSION:
@@ -303,7 +283,12 @@ def check_version(connection: sqlite3.Connection, library: Path) -> int:
             f"The library {library} has format {version}, this evenreel reads format {SCHEMA_VERSION}; update evenreel "
             "to read it."
         )
-    return number
+    if number < SCHEMA_VERSION:
+        raise LibraryError(
+            f"The library {library} has format {version}, this evenreel reads format {SCHEMA_VERSION}; index its "
+            "folders anew into another folder (evenreel index FOLDER --library NEW), and copy personal.jsonl there to "
+            "keep favourites, notes and saved searches."
+        )
 
 
 @contextlib.contextmanager

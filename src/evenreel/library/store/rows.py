@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError
 from evenreel.features.shards import Shard
-from evenreel.library.store import seals
 from evenreel.library.store.catalog import stored_path
-from evenreel.library.store.schema import SINCE_FORMAT
 from evenreel.speech.transcripts import Transcript
 from evenreel.types import TextTrack
 
@@ -76,13 +74,11 @@ def speech_rows(clip_id: str, transcripts: Sequence[Transcript]) -> Rows:
 
 
 def stored_rows(connection: sqlite3.Connection, clip_id: str) -> Rows:
-    """Read the catalog's rows of a clip, by table, in the form of `rows_of`; a table of a later format has none."""
+    """Read the catalog's rows of a clip, by table, in the form of `rows_of`."""
     return {
         table: connection.execute(
             f"SELECT {', '.join(columns)} FROM {table} WHERE clip_id = ? ORDER BY {', '.join(columns[:2])}", (clip_id,)
         ).fetchall()
-        if table not in SINCE_FORMAT or seals.has_table(connection, table)
-        else []
         for table, columns in COLUMNS.items()
     }
 
@@ -114,9 +110,7 @@ class ClipTimes(NamedTuple):
 def clip_times(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> list[ClipTimes]:
     """Read the times of frames and shots of some clips."""
     moments = rows_by_clip(connection, clip_ids, "moments", "time_s, start_s, end_s", "number")
-    shots: list[list[tuple[float, float]]] = [[] for _ in clip_ids]
-    if seals.has_table(connection, "shots"):
-        shots = rows_by_clip(connection, clip_ids, "shots", "start_s, end_s", "number")
+    shots = rows_by_clip(connection, clip_ids, "shots", "start_s, end_s", "number")
     return [
         ClipTimes(np.array(spans, np.float64).reshape(-1, 3), cuts) for spans, cuts in zip(moments, shots, strict=True)
     ]

@@ -32,7 +32,7 @@ class Salvaged:
         changes: least number of changes of the catalog.
         restored: number of rows from the second copy, since those of the catalog are damaged.
         lost: number of parts of tables, or lines of the copy, that are damaged and nowhere else.
-        sealed: True if the rows could be checked; those of a catalog of format 1 are taken as they are.
+        sealed: True if the rows could be checked.
     """
 
     rows: Rows = field(default_factory=dict)

@@ -23,14 +23,6 @@ _SAID = ("said_words", "said_vocabulary", "said_trigrams", "said_blocks")
 FULL_TEXT = (*_ON_SIGNS, *_SAID, "about", "name_words", "name_trigrams")
 DERIVED = ("vector_rows", "null_scores", "clip_elements", "seals")
 
-SINCE_FORMAT = {
-    "shots": 3,
-    "track_blocks": 4,
-    **dict.fromkeys(("transcripts", "utterances", *_SAID), 5),
-    "recorded": 6,
-}
-"""Tables that catalogs of earlier formats lack, each with the first format that has it."""
-
 MEASURED = frozenset(("null_bank", "null_vectors", "null_best", "null_clips", "elements_made_from"))
 """Entries of `meta` that an index run makes anew where they are gone: how nonsense scores, how elements were found."""
 
@@ -71,16 +63,6 @@ def tables() -> dict[str, tuple[Column, ...]]:
             name: tuple(Column(*row) for row in empty.execute("SELECT name, type FROM pragma_table_info(?)", (name,)))
             for name in names
         }
-
-
-def since_format(name: str) -> int:
-    """Return the first format that has a table or index, among them those that FTS5 and SQLite keep for a table."""
-    own = (
-        number
-        for table, number in SINCE_FORMAT.items()
-        if name == table or name.startswith((f"{table}_", f"sqlite_autoindex_{table}_"))
-    )
-    return max(own, default=0)
 
 
 def kept_tables() -> tuple[str, ...]:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.library.store.checksums import crc32_of_rows
-from evenreel.library.store.schema import SINCE_FORMAT, tables
+from evenreel.library.store.schema import tables
 
 SEALS = "seals"
 
@@ -114,17 +114,21 @@ def guard(connection: sqlite3.Connection) -> None:
 
 
 def is_sealed(connection: sqlite3.Connection) -> bool:
-    """Return whether a catalog has seals; one of format 1 has none.
+    """Return whether a catalog has seals; one that is being made has none.
 
     Raises:
-        sqlite3.DatabaseError: it is of a later format, and its seals are gone.
+        sqlite3.DatabaseError: its seals are gone.
     """
-    if has_table(connection, SEALS) and connection.execute("SELECT 1 FROM seals LIMIT 1").fetchone():
+    if has_seals(connection) and connection.execute("SELECT 1 FROM seals LIMIT 1").fetchone():
         return True
-    version = connection.execute("SELECT CAST(value AS BLOB) FROM main.meta WHERE key = 'schema_version'").fetchone()
-    if version not in {None, (b"1",)}:
+    if connection.execute("SELECT 1 FROM main.meta WHERE key = 'schema_version'").fetchone() is not None:
         raise sqlite3.DatabaseError("its seals are gone")
     return False
+
+
+def has_seals(connection: sqlite3.Connection) -> bool:
+    """Return whether a catalog has the table of seals."""
+    return connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = 'seals'").fetchone() is not None
 
 
 def stored(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> Totals | None:
@@ -140,7 +144,7 @@ def stored(connection: sqlite3.Connection, scopes: Collection[str] | None = None
 def computed(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> Totals:
     """Compute the seals of some scopes, or of all, from the present rows."""
     totals: Totals = {}
-    for table in _present(connection):
+    for table in _sealed():
         scope = SEALED_WITH.get(table, table)
         if scopes is None or scope in scopes:
             for values in connection.execute(f"SELECT {selected(table)} FROM {table}"):
@@ -202,7 +206,7 @@ def broken_parts(connection: sqlite3.Connection, scope: str, parts: Sequence[str
                 (wanted, scope),
             )
         )
-        for table in _present(connection):
+        for table in _sealed():
             if SEALED_WITH.get(table, table) == scope:
                 for place, *values in connection.execute(
                     f"SELECT wanted.key, {selected(table, f'{table}.')} FROM json_each(?) AS wanted"
@@ -250,18 +254,6 @@ def seal_entries(connection: sqlite3.Connection, entries: Mapping[str, str]) -> 
 
 def _sealed() -> Iterator[str]:
     return (table for table in tables() if table != SEALS)
-
-
-def _present(connection: sqlite3.Connection) -> Iterator[str]:
-    """The sealed tables; those that came with a later format only where they are there."""
-    for table in _sealed():
-        if table not in SINCE_FORMAT or has_table(connection, table):
-            yield table
-
-
-def has_table(connection: sqlite3.Connection, table: str) -> bool:
-    """Return whether a catalog has a table."""
-    return connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", (table,)).fetchone() is not None
 
 
 def selected(table: str, row: str = "") -> str:

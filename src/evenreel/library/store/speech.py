@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard_path, write_shard
-from evenreel.library.store import seals
 from evenreel.library.store.catalog import SHARDS, get_meta, loaded_path, set_meta, transaction
 from evenreel.library.store.fulltext import index_texts, remove_texts
 from evenreel.library.store.rows import put_rows, speech_rows
@@ -78,8 +77,6 @@ def _enter(connection: sqlite3.Connection, clip_id: str, transcripts: Sequence[T
 
 def clip_transcripts(connection: sqlite3.Connection, clip_id: str) -> list[Transcript]:
     """Read the transcripts of a clip; none of one in which nothing was looked for."""
-    if not seals.has_table(connection, "transcripts"):
-        return []
     sources = connection.execute(
         "SELECT number, source, origin, language, size, mtime_ns, ctime_ns, problem FROM transcripts"
         " WHERE clip_id = ? ORDER BY number",
