@@ -107,13 +107,6 @@ def test_a_run_that_was_broken_off_before_its_first_checkpoint_is_begun_again(
     assert here("train", recipe_file, "--out", tmp_path / "run", "--resume").exit_code == 3
 
 
-def test_weights_that_are_mixed_are_told(recipe_file: Path, tmp_path: Path) -> None:
-    ran = here("train", recipe_file, "--set", "selection.start_share=0.5", "--out", tmp_path / "run")
-    mixed = "mixed with 50% of those that training began with"
-    assert mixed in " ".join(ran.stdout.split())
-    assert mixed in (tmp_path / "run" / "curves.html").read_text()
-
-
 def test_a_run_with_other_data_is_not_resumed(
     recipe_file: Path, tmp_path: Path, corpus_folder: Path, clip_folder: Path
 ) -> None:

@@ -176,9 +176,6 @@ def test_an_epoch_is_as_many_steps_as_it_has(tmp_path: Path, monkeypatch: pytest
     times = measured_times(recipe, material, tmp_path)
     assert [(one.captions, one.steps) for one in (times.alone, *times.members)] == [(32, 4.0), (24, 3.0), (8, 1.0)]
     assert min(one.seconds for one in times.members) > 0
-    heads = replace(recipe, members=replace(recipe.members, form="heads"))  # type: ignore[type-var]
-    (whole,) = measured_times(heads, material, tmp_path / "heads").members
-    assert (whole.captions, whole.steps) == (32, 4.0)
 
 
 def test_members_in_turn_and_at_once() -> None:

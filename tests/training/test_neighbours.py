@@ -199,8 +199,3 @@ def test_the_recipe_reads_back(tmp_path: Path) -> None:
 def test_hazard_209_settings_that_cannot_be_followed_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises((RecipeError, UsageError), match=words.replace("(", r"\(")):
         knowing(**settings)
-
-
-def test_hazard_210_heads_of_strata_have_no_neighbours() -> None:
-    with pytest.raises(RecipeError, match="no neighbours: set neighbours to null"):
-        small_recipe(neighbours=SMALL, members={"form": "heads"})

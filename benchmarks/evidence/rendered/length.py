@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from benchmarks.evidence import length as in_drawn
-from benchmarks.evidence.length import BALANCED, ENSEMBLE, LONGER, WITHOUT_LENGTH, balanced_examples, figures_of
+from benchmarks.evidence.length import ENSEMBLE, LONGER, WITHOUT_LENGTH, figures_of
 from benchmarks.evidence.rendered.worlds import (
     Made,
     Model,
@@ -23,14 +23,7 @@ from benchmarks.evidence.rendered.worlds import (
 from benchmarks.evidence.rows import AGAIN, BASELINE, Evidence, Place, Size
 from benchmarks.over_seeds import Figures
 from evenreel.debias.without_length import LengthRemoval
-from evenreel.training.recipe.sections import LengthBalance, Members
-
-
-def balanced(trainings: Trainings) -> Made:
-    """A model of clips that are drawn so that classes say nothing of 16 strata of length."""
-    balance = LengthBalance(16)
-    return trainings.trained(Model(changes={"balance": balance}), balanced_examples(trainings.world.train, balance))
-
+from evenreel.training.recipe.sections import Members
 
 MODELS: dict[str, Model | Callable[[Trainings], Made]] = {
     **admission_models("length"),
@@ -38,11 +31,9 @@ MODELS: dict[str, Model | Callable[[Trainings], Made]] = {
     WITHOUT_LENGTH: Model(changes={"without_length": LengthRemoval()}),
     "strata 2": Model(changes={"members": Members()}),
     "strata 2, all steps": Model(changes={"members": Members(steps="full")}),
-    BALANCED: balanced,
 }
 ROWS = admission_rows("length") | {
-    name: in_drawn.ROWS[name]
-    for name in (LONGER, ENSEMBLE, "strata 2", "strata 2, all steps", WITHOUT_LENGTH, BALANCED)
+    name: in_drawn.ROWS[name] for name in (LONGER, ENSEMBLE, "strata 2", "strata 2, all steps", WITHOUT_LENGTH)
 }
 
 

@@ -27,7 +27,6 @@ from evenreel.planted import BIASES, BiasName, PlantedClip, PlantedCorpus, Plant
 from evenreel.planted.features import on_screen_features
 from evenreel.planted.harder import Harder
 from evenreel.planted.plan import SPLITS
-from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import MatcherChoice, Selection
 from evenreel.types import ScoreBlocks, VideoFeatures
@@ -201,15 +200,9 @@ class Trainings:
             self._made[first] = self.trained(model) if isinstance(model, Model) else model(self)
         return self._made[first]
 
-    def trained(self, model: Model, examples: FeatureExamples | None = None) -> Made:
-        """Train a model with its best weights on the validation split.
-
-        Args:
-            model: how.
-            examples: of the training split with weights or other changes; None for the plain ones.
-        """
-        world = self.world
-        return learned(recipe_of(world, model, self.place), world.train, world.val, examples=examples)
+    def trained(self, model: Model) -> Made:
+        """Train a model with its best weights on the validation split."""
+        return learned(recipe_of(self.world, model, self.place), self.world.train, self.world.val)
 
     def _untrained(self, name: str) -> Matcher:
         size, plain = self.world.test.videos.frames.shape[-1], name.removesuffix(ON_SIGNS)

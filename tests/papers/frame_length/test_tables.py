@@ -80,7 +80,6 @@ ROWS = {
         "fine-tuned strata",
         ENSEMBLE,
     ],
-    "shared": [BASELINE, BACKDOOR, "shared encoder"],
 }
 TIMES = {"equal 2": 2, "adjusted 2": 2, "adjusted 3": 3, "adjusted 4": 4, ENSEMBLE: 2, "fine-tuned strata": 2} | {
     f"strata {how}{more}": 2 for how in ("at random", "by length") for more in ("", ", all steps each")
@@ -99,11 +98,10 @@ def untrained(recipe: Recipe, material: TrainingInputs, folder: Path, outside: R
     inner, members = fitted(spec_of(recipe), learned_from(material)), recipe.members
     if members is None:
         return TrainedModel(build(inner, material.dimension), inner, None, 0, SelectionProgress(), {})
-    heads = members.form == "heads"
     fusion = {"weights": (1 / members.count,) * members.count}
-    spec = MatcherSpec("per_stratum" if heads else "ensemble", fusion, (inner,) * (1 if heads else members.count))
+    spec = MatcherSpec("ensemble", fusion, (inner,) * members.count)
     matcher = build(spec, material.dimension)
-    alone = () if heads else tuple(cast("Ensemble", matcher).members)
+    alone = tuple(cast("Ensemble", matcher).members)
     return TrainedModel(
         matcher, spec, None, 0, SelectionProgress(), {},
         members=tuple(TrainedModel(one, inner, None, 0, SelectionProgress(), {}) for one in alone),
@@ -267,7 +265,7 @@ def test_figures_are_those_of_an_evaluation() -> None:
     assert list(length_figures(scores, material.test, ("MedR",))) == ["MedR"]
 
 
-@pytest.mark.parametrize("name", ["t1", "t2", "t4", "t6", "t7", "t10", "failure", "controls", "shared"])
+@pytest.mark.parametrize("name", ["t1", "t2", "t4", "t6", "t7", "t10", "failure", "controls"])
 def test_tables_have_the_paper_s_map_and_the_strict_one(name: str, quick: EverySetting) -> None:
     found = run_study(f"length/{name}", class_material(), quick)
     columns = found.tables[0].columns

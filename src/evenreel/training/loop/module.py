@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -85,7 +84,7 @@ class RetrievalModule(LightningModule):
         if len(batch.caption_ids) > len(text.ids):
             text = replace(gather_batch(text, batch.caption_ids, self._gather), graphs=batch.graphs)
         video = self._joint_videos(batch.video, batch.clip_ids)
-        pairs = PairBatch(text, video, batch.same, None, batch.relevance, batch.strata, batch.sentences)
+        pairs = PairBatch(text, video, batch.same, None, batch.relevance, batch.sentences)
         others = batch.others
         if others is None:
             return pairs
@@ -192,53 +191,3 @@ def _all(part: Tensor, gather: Gather) -> Tensor:
         longest = int(gather(length).max())
         part = F.pad(part, [0, 0] * (part.ndim - 2) + [0, longest - part.shape[1]])
     return gather(part).flatten(0, 1)
-
-
-def mixed_words(share: float) -> str:
-    """Return words that say which share of the initial weights is mixed in, to follow a step's number; empty for 0.
-
-    >>> mixed_words(0.5), mixed_words(0.0)
-    (', mixed with 50% of those that training began with', '')
-    """
-    return f", mixed with {share:.0%} of those that training began with" if share else ""
-
-
-class StartShare:
-    """Copy of the initial weights that is mixed into the trained ones: WiSE-FT (arXiv 2109.01903, section 3).
-
-    Pretrained weights are robust where a shortcut of the training data fails; trained ones fit the task. Their mean
-    keeps most of both, at no cost in search.
-
-    Args:
-        module: module with the initial weights; those of frozen towers are not mixed.
-        share: share of the initial weights in the mean, 0 to 1; with 0 nothing is kept or changed.
-    """
-
-    def __init__(self, module: RetrievalModule, share: float) -> None:
-        self._share = share
-        self._start = {name: weights.clone() for name, weights in _weights(module).items()} if share else {}
-
-    def mix(self, module: RetrievalModule) -> None:
-        """Set the module's weights to `(1 - share) trained + share start`."""
-        with torch.no_grad():
-            for name, weights in _weights(module).items():
-                if name in self._start:
-                    weights.lerp_(self._start[name].to(weights.device), self._share)
-
-    @contextmanager
-    def mixed(self, module: RetrievalModule) -> Iterator[None]:
-        """Mix the initial weights into a module for a `with` block; afterwards it has its own again, bit by bit."""
-        own = {name: weights.clone() for name, weights in _weights(module).items() if name in self._start}
-        self.mix(module)
-        try:
-            yield
-        finally:
-            with torch.no_grad():
-                for name, weights in _weights(module).items():
-                    if name in own:
-                        weights.copy_(own[name])
-
-
-def _weights(module: RetrievalModule) -> dict[str, Tensor]:
-    """What learns, and buffers of floating point."""
-    return {name: weights for name, weights in module.learned().items() if weights.is_floating_point()}
