@@ -88,6 +88,7 @@ def test_set_changes_what_the_file_says(recipe_file: Path) -> None:
         ("selection.goal=max", "There is no setting selection.goal; there are metric, "),
         ("matcher.settings.kind=ti", "There is no setting matcher.settings.kind; there are temperature."),
         ("balance.strata=2", "There is no setting balance; there are name, "),
+        ("neighbours={}", "There is no setting neighbours; there are name, "),
         ("selection.start_share=0.5", "There is no setting selection.start_share; there are metric, "),
         ("members.form=heads", "There is no setting members.form; there are by, "),
         ("matcher.name=none_such", "matcher.name is 'none_such'; the matchers are mean_pool, "),

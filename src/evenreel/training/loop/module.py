@@ -13,7 +13,6 @@ from lightning.pytorch import LightningModule
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.debias.neighbours import NeighbourTerms
 from evenreel.encoders.trainable import TrainableTowers
 from evenreel.matchers.batches import Batch, Counterparts, PairBatch, TextBatch, VideoBatch, with_tensors
 from evenreel.matchers.matcher import Matcher
@@ -25,8 +24,6 @@ from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import OnScreen
 
 LARGEST_LOGIT_SCALE = math.log(100.0)  # CLIP, arXiv 2103.00020, 2.5
-BANK = "neighbour_bank"
-"""Where checkpoints for resuming hold the memory bank of `neighbours`."""
 
 
 class RetrievalModule(LightningModule):
@@ -50,7 +47,6 @@ class RetrievalModule(LightningModule):
             from evenreel.debias.source.contrast import Debiased
 
             self._loss = Debiased(matcher, recipe.debias).loss
-        self._neighbours = None if recipe.neighbours is None else NeighbourTerms(matcher, recipe.neighbours)
         self.terms: dict[str, Tensor] = {}
         self.strict_loading = False  # towers that learn nothing are not in the checkpoints
 
@@ -97,10 +93,7 @@ class RetrievalModule(LightningModule):
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
         """Compute the loss of a batch; its named terms are kept in the attribute `terms`."""
-        pairs = self.joint_batch(batch)
-        terms = self._loss(pairs)
-        if self._neighbours is not None:
-            terms = {**terms, **self._neighbours.terms(pairs)}
+        terms = self._loss(self.joint_batch(batch))
         self.terms = {name: term.detach() for name, term in terms.items()}
         return torch.stack([term.float() for term in terms.values()]).sum()
 
@@ -129,15 +122,8 @@ class RetrievalModule(LightningModule):
         return batch.on(device)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Remove the weights of frozen towers from a checkpoint before it is saved, and add the bank of neighbours."""
+        """Remove the weights of frozen towers from a checkpoint before it is saved."""
         checkpoint["state_dict"] = self.learned(checkpoint["state_dict"])
-        if self._neighbours is not None:
-            checkpoint[BANK] = self._neighbours.bank.state_dict()
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the bank of neighbours, so that a resumed run measures centrality as one that was left alone."""
-        if self._neighbours is not None:
-            self._neighbours.bank.load_state_dict(checkpoint[BANK], self.device)
 
     def learned(self, state: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
         """Return the weights of the module, or of a given state, without those of frozen towers."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from evenreel.debias.neighbours import NeighbourSettings
 from evenreel.debias.source.settings import SourceDebias
 from evenreel.debias.without_habits import HabitRemoval
 from evenreel.debias.without_length import LengthRemoval
@@ -57,7 +56,6 @@ class Recipe:
         debias: train against a preference for generated clips or for real ones, on clips that mirror each other: a
             table of settings, or `preset` with one of `evenreel.debias.source.contrast.PRESETS` and what differs from
             it; null for none.
-        neighbours: loss terms that know neighbours and hubs (NeighborRetr), beside the matcher's own; null for none.
         trim: training clips that are left out for their length: a table of settings, or `preset` with one of
             `evenreel.debias.trimming.PRESETS` and what differs from it; null for none.
         likeness: clips drawn more often the more they resemble those that will be searched; null for each once.
@@ -84,7 +82,6 @@ class Recipe:
     adapter: AdapterSettings | None = None
     start: str | None = None
     debias: SourceDebias | None = None
-    neighbours: NeighbourSettings | None = None
     trim: Trim | None = None
     likeness: GalleryLikeness | None = None
     without_length: LengthRemoval | None = None
