@@ -132,14 +132,6 @@ def everything(cost: Cost) -> list[float]:
     return [*sides, cost.pair_multiply_adds, cost.parameters, cost.training_parameters]
 
 
-def test_heads_keep_a_clip_once() -> None:
-    found = recipe_cost(small_recipe(members={"count": 3, "form": "heads"}), SMALL)
-    assert found.members == 1
-    assert found.whole.videos == found.one.videos
-    assert found.whole.captions.row_bytes == 3 * found.one.captions.row_bytes
-    assert found.whole.captions.parameters > found.one.captions.parameters
-
-
 def test_a_shape_that_a_matcher_does_not_take() -> None:
     matcher = build_matcher("temporal", DIMENSION, SETTINGS["temporal"])
     with pytest.raises(UsageError, match="at most 12 frames, and 13 are asked for; give fewer --frames"):
