@@ -1,14 +1,6 @@
-"""What the settings of harder planted worlds do to the encoder alone, and to words that are read: nothing is trained.
+"""What the settings of harder planted worlds do to words that are read, and to frames: nothing is trained.
 
-    python benchmarks/harder.py difficulty|annotators|misread|trace [--seeds 10 11 12] [--clips 1500]
-
-`difficulty`: on the test split of `visual`, where nothing is planted, captions are ranked by the cosine of their
-sentence and the mean frame of each clip. R@1 in percent: of all captions, then by the radius of the subject that they
-describe, as a share of that of a small one, and by the number of things like it in its clip. Exit status 1 if the mean
-over the seeds at difficulty 1 is outside 40 to 60.
-
-`annotators`: the same R@1 for `textual`, of captions in the usual habits, in the new ones, and without any habit; clips
-and contents are the same.
+    python benchmarks/harder.py misread|trace [--seeds 10 11 12] [--clips 1500]
 
 `misread`: the share of the stretches of training clips of `scene_text` in which the word is read right, and of the
 clips in which it is right in at least one of the twelve and in all.
@@ -21,35 +13,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.planted import RULE, Split, showing, split_of
+from benchmarks.planted import RULE
 from evenreel.encoders import load_encoder
 from evenreel.planted import (
     BiasName,
     Harder,
     PlantedCorpus,
     PlantSettings,
-    edited,
     plan_corpus,
-    text_features,
     video_features,
 )
 from evenreel.planted.features import frame_times
-from evenreel.planted.harder import HARD
 from evenreel.planted.plan import Split as SplitName
 from evenreel.planted.readings import STRETCHES, reading
-from evenreel.planted.visual import OTHERS
 from evenreel.types import Encoder
 
-EDGES = (0.25, 0.4, 0.55, 0.7, 0.85, 1.0)
-"""Bounds of the bands of radius."""
-COUNTS = range(OTHERS[1] + 1)
-ASKED = (40.0, 60.0)
-"""Where a corpus of difficulty 1 has its R@1, so that training can gain and lose."""
 SIGNS = 3
 
 
@@ -67,33 +49,6 @@ def planned(bias: BiasName, seed: int, clips: int, harder: Harder, signs: int = 
     """A corpus in which nothing is planted but the words on signs."""
     strength = 1.0 if bias == "scene_text" else 0.0
     return plan_corpus(bias, strength, clips, seed, PlantSettings(signs=signs, harder=harder))
-
-
-def difficulty(seeds: Sequence[int], clips: int) -> int:
-    """A row for each difficulty and seed; 1 if the hard ones miss."""
-    encoder, hard = load_encoder("builtin"), []
-    columns = [*(f"{low:.2f}-{high:.2f}" for low, high in pairwise(EDGES)), *(f"{count} others" for count in COUNTS)]
-    show(["difficulty", "seed", "all", *columns])
-    for level in (HARD, HARD / 2, 0.0):
-        for seed in seeds:
-            plan = planned("visual", seed, clips, Harder(difficulty=level))
-            found = first_hits(split_of(plan, "test", encoder))
-            show([level, seed, percent(found), *by_group(found, plan)])
-            hard += [100 * found.mean()] if level == HARD else []
-    return int(not ASKED[0] <= np.mean(hard) <= ASKED[1])
-
-
-def annotators(seeds: Sequence[int], clips: int) -> int:
-    """A row for each seed."""
-    encoder = load_encoder("builtin")
-    show(["seed", "usual", "new", "no habit"])
-    for seed in seeds:
-        usual, new = (planned("textual", seed, clips, Harder(new_annotators=on)) for on in (False, True))
-        test = split_of(usual, "test", encoder)
-        written = (plan.split("test") for plan in (usual, new, edited(usual, "style-removed")))
-        texts = (text_features(captioned, encoder) for captioned in written)
-        show([seed, *(percent(first_hits(test._replace(texts=each))) for each in texts)])
-    return 0
 
 
 def misread(seeds: Sequence[int], clips: int) -> int:
@@ -120,26 +75,7 @@ def trace(seeds: Sequence[int], clips: int) -> int:
     return 0
 
 
-TABLES: dict[str, Callable[[Sequence[int], int], int]] = {
-    each.__name__: each for each in (difficulty, annotators, misread, trace)
-}
-
-
-def first_hits(test: Split) -> NDArray[np.float64]:
-    """(Q,) 1 where the first clip of a caption shows what it names, else 0."""
-    frames = unit(test.videos.frames.astype(np.float64)) * test.videos.frame_mask[..., None]
-    scores = test.texts.sentence @ unit(frames.sum(axis=1)).T
-    relevance = showing(test.corpus, list(test.texts.ids), list(test.videos.ids))
-    return relevance[np.arange(len(scores)), scores.argmax(axis=1)]
-
-
-def by_group(found: NDArray[np.float64], plan: PlantedCorpus) -> list[str]:
-    """R@1 in each band of radius, then with each number of others; a dash where no caption is."""
-    scenes = [clip.scene for clip in plan.split("test") for _ in clip.caption_ids]
-    bands = np.clip(np.digitize([scene.subject.scale for scene in scenes], EDGES), 1, len(EDGES) - 1)
-    others = np.array([len(scene.entities) - 1 for scene in scenes])
-    held = [found[bands == band] for band in range(1, len(EDGES))] + [found[others == count] for count in COUNTS]
-    return [percent(each) if len(each) else "-" for each in held]
+TABLES: dict[str, Callable[[Sequence[int], int], int]] = {each.__name__: each for each in (misread, trace)}
 
 
 def told_words(plan: PlantedCorpus, encoder: Encoder) -> NDArray[np.float64]:

@@ -104,15 +104,10 @@ def main() -> int:
 
 
 def arguments(about: str | None) -> argparse.Namespace:
-    """What was asked for on the command line of a benchmark over seeds."""
-    return checked(parser_of(about))
-
-
-def parser_of(about: str | None) -> argparse.ArgumentParser:
-    """The options of a benchmark of the source bias."""
+    """What was asked for on the command line."""
     parser = seeds_parser(about, clips=2_400, shared="seeds")
     parser.add_argument("--steps", type=int, default=500, help="of each training")
-    return parser
+    return checked(parser)
 
 
 def known_figures(path: Path, sizes: Sizes) -> dict[tuple[int, Training], Figures]:

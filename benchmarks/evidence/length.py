@@ -1,4 +1,4 @@
-"""Lengths that stand in for the action in a drawn world: strata, trimming, sampling and frames without length.
+"""Lengths that stand in for the action in a drawn world: strata, trimming and frames without length.
 
 Strata are those of the paper on EPIC-KITCHENS-100 (algorithm 2, 74.8 % of the clips in the first of the last two). An
 ensemble is the mean of the cosines of models that begin from other random numbers.
@@ -20,7 +20,6 @@ from benchmarks.evidence.trainings import (
     as_scores,
     clips_of,
     cosines,
-    examples_of,
     found_by,
     learned,
     recipe,
@@ -33,14 +32,12 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.planted.worlds.drawing import FeatureWorld, draw_world
 from evenreel.planted.worlds.lengths import LENGTH_WORLD
 from evenreel.planted.worlds.vectors import arc
-from evenreel.training.data.balance import balanced
-from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.ensemble.trimmed import trimmed_corpus
 from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import LengthBalance, Members, Selection, Trim
+from evenreel.training.recipe.sections import Members, Trim
 
 LONGER, ENSEMBLE, ENSEMBLE_4 = "twice the steps, plain", "ensemble of 2", "ensemble of 4"
-WITHOUT_LENGTH, BALANCED = "frames without length", "balanced, 16 strata"
+WITHOUT_LENGTH = "frames without length"
 STRATA = Members(fraction=0.748)
 FOUR = replace(STRATA, count=4)
 RANDOM = replace(STRATA, split="random", steps="full")
@@ -81,11 +78,6 @@ MODELS: dict[str, Model] = {
     "strata 2, all steps": Model(changes={"members": replace(STRATA, steps="full")}),
     "strata 4, all steps": Model(changes={"members": replace(FOUR, steps="full")}),
     "strata 2, begun with all": Model(changes={"members": replace(STRATA, begin="full")}),
-    "heads of 2 strata": Model(changes={"members": replace(STRATA, form="heads")}),
-    "heads of 4 strata": Model(changes={"members": replace(FOUR, form="heads")}),
-    "balanced, 2 strata": Model(changes={"balance": LengthBalance(2)}),
-    BALANCED: Model(changes={"balance": LengthBalance(16)}),
-    "half way back": Model(changes={"selection": {"start_share": 0.5}}),
     WITHOUT_LENGTH: Model(changes={"without_length": LengthRemoval()}),
 }
 AVERAGED: dict[str, tuple[str, ...]] = {
@@ -94,7 +86,7 @@ AVERAGED: dict[str, tuple[str, ...]] = {
     ENSEMBLE_4: (BASELINE, AGAIN, "third", "fourth"),
 }
 """Rows that are made of models of other rows."""
-LENGTHS, CLASSES = "lengths", "lengths, verb and noun classes of training clips"
+LENGTHS = "lengths"
 ROWS: dict[str, Row] = {
     "untrained": Row("untrained", "cosine of sentence and mean frame", steps=0),
     BASELINE: Row("baseline", "mean_pool"),
@@ -130,13 +122,6 @@ ROWS: dict[str, Row] = {
         uses=LENGTHS,
         chosen=True,
     ),
-    BALANCED: Row("ours", "clips drawn so that classes say nothing of 16 strata (`balance`)", uses=CLASSES),
-    "balanced, 2 strata": Row("ours", "the same with two strata", uses=CLASSES),
-    "heads of 2 strata": Row(
-        "ours", "one matcher with a map of the video for each stratum (`members.form: heads`)", uses=LENGTHS
-    ),
-    "heads of 4 strata": Row("ours", "the same with four strata", uses=LENGTHS),
-    "half way back": Row("ours", "the mean of weights before and after training (`selection.start_share`)"),
     "strata 4, all steps": Row("published", "`strata 4`, each with all steps", 4, 4, LENGTHS),
     ENSEMBLE_4: Row("control", "four baselines from other starts", steps=4, models=4),
 }
@@ -204,29 +189,17 @@ def model_of(model: Model, drawn: Drawn, place: Place) -> tuple[Matcher, float]:
     """A trained matcher and the seconds that took."""
     asked = recipe_of(model, place)
     parts = drawn.told(place.seed) if model.told else drawn
-    learned_from, examples = parts.train, None
+    learned_from = parts.train
     if asked.trim is not None:
         kept = trimmed_corpus(learned_from.corpus, parts.test.corpus, asked.trim, asked.loop.seed)
         learned_from = replace(learned_from, corpus=kept.corpus)
-    if asked.balance is not None:
-        examples = balanced_examples(learned_from, asked.balance)
-    return learned(asked, learned_from, parts.val, examples=examples)
-
-
-def balanced_examples(part: Part, balance: LengthBalance) -> FeatureExamples:
-    """The pairs of a training split, drawn so that classes say nothing of lengths."""
-    examples = examples_of(part)
-    return replace(examples, pairs=balanced(examples.pairs, part.corpus, balance)[0])
+    return learned(asked, learned_from, parts.val)
 
 
 def recipe_of(model: Model, place: Place) -> Recipe:
     """The recipe of a model."""
     plain = recipe(place.seed + OTHER * model.other, round(model.steps * place.size.steps))
-    changes = dict(model.changes)
-    if "selection" in changes:
-        selection: Selection = replace(plain.selection, **changes.pop("selection"))
-        plain = replace(plain, selection=selection)
-    return replace(plain, **changes)
+    return replace(plain, **model.changes)
 
 
 EVIDENCE = Evidence("drawn", "length", ROWS, draw, measured_rows)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from benchmarks.evidence import domain, length, scene_text, source, textual, visual
 from benchmarks.evidence.rendered import domain as rendered_domain
-from benchmarks.evidence.rendered import length as rendered_length
-from benchmarks.evidence.rendered import plain as rendered_plain
 from benchmarks.evidence.rendered import scene_text as rendered_scene_text
 from benchmarks.evidence.rows import Evidence
 from benchmarks.evidence.together import source_text, textual_domain, visual_length
@@ -23,11 +21,5 @@ EVIDENCE: tuple[Evidence, ...] = (
     rendered_domain.EVIDENCE,
     rendered_scene_text.EVIDENCE,
     rendered_scene_text.HARDER_EVIDENCE,
-    rendered_length.EVIDENCE,
-    rendered_plain.HARDER_VISUAL,
-    rendered_plain.HARDER_TEXTUAL,
-    rendered_plain.VISUAL,
-    rendered_plain.TEXTUAL,
-    rendered_plain.SOURCE,
 )
 """In the order of the page. A bias has a module of its own in each kind of world."""

@@ -21,7 +21,6 @@ from benchmarks.evidence.trainings import (
     clips_of,
     cosines,
     found_by,
-    half_way,
     learned,
     measured_row,
     plain_recipe,
@@ -55,7 +54,6 @@ ROWS: Mapping[str, Row] = {
     "wti, mlp": Row("control", "the same behind maps with a hidden layer, as BiMa's content has."),
     "bima, textual half, printed": Row("published", "captions split as printed: sums, the divergence of z."),
     "bima, textual half": Row("published", "captions split as in the recipes: means, the divergence of the bias."),
-    "half way": Row("ours", "the mean of the first and the last weights (WiSE-FT)."),
     BY_NAME: Row(
         "ours", "the leading directions of annotators' mean captions taken out of all captions.", uses="annotators"
     ),
@@ -155,8 +153,7 @@ def recipe_of(name: str, place: Place) -> Recipe:
     if name in ("wti", "wti, mlp"):
         words = recipe(seed, steps, "wti")
         return words if name == "wti" else replace(words, adapter=AdapterSettings(kind="mlp"))
-    plain = plain_recipe(TWICE if name == CONTROL_TWICE else name, place)
-    return half_way(plain) if name == "half way" else plain
+    return plain_recipe(TWICE if name == CONTROL_TWICE else name, place)
 
 
 EVIDENCE = Evidence("drawn", "textual", ROWS, draw, measured_rows, Size(steps=200))

@@ -89,11 +89,6 @@ def without_adapter(asked: Recipe) -> Recipe:
     return replace(asked, adapter=None)
 
 
-def half_way(asked: Recipe) -> Recipe:
-    """The recipe, with the mean of the first and the last weights kept."""
-    return replace(asked, selection=replace(asked.selection, start_share=0.5))
-
-
 def learned(
     asked: Recipe,
     train_part: Part,

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -26,7 +27,6 @@ from benchmarks.evidence.trainings import (
     cosines,
     examples_of,
     found_by,
-    half_way,
     learned,
     measured_row,
     plain_recipe,
@@ -34,8 +34,8 @@ from benchmarks.evidence.trainings import (
     values_of,
 )
 from benchmarks.over_seeds import Figures
+from evenreel.arrays import Indices
 from evenreel.checkpoint.architecture import module
-from evenreel.debias.balance import balanced_weights
 from evenreel.features.sealed import seal
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.bima.video import SceneElements
@@ -71,7 +71,6 @@ ROWS: Mapping[str, Row] = {
     ),
     BIMA_ALL: Row("published", "all of BiMa as in the recipes, frames keep what they are; mined elements."),
     SEARCHED_BARE: Row("ours", "the row before, with elements in training and none in search."),
-    "half way": Row("ours", "the mean of the first and the last weights (WiSE-FT)."),
     "balanced": Row(
         "ours", "clips drawn so that their noun says nothing of the cluster of their background.", uses="noun classes"
     ),
@@ -198,13 +197,30 @@ class CellRows:
         return replace(found, backgrounds=None, pairs=replace(pairs, weights=weights))
 
 
+def balanced_weights(backgrounds: Indices, nouns: Indices, most: float) -> NDArray[np.float64]:
+    """(P,) weights under which a noun says nothing of the background, by inverse propensity (Rosenbaum and Rubin 1983).
+
+    Args:
+        backgrounds: (P,) cluster of the background of each pair, from 0.
+        nouns: (P,) noun class of each pair, from 0.
+        most: largest weight before those of a noun are scaled to a mean of 1.
+    """
+    counts = np.zeros((nouns.max() + 1, backgrounds.max() + 1))
+    np.add.at(counts, (nouns, backgrounds), 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wanted = counts.sum(0) / counts.sum() / (counts / counts.sum(1, keepdims=True))
+    weights = np.minimum(wanted[nouns, backgrounds], most)
+    totals = np.bincount(nouns, weights)
+    found: NDArray[np.float64] = weights * (counts.sum(1) / np.where(totals == 0, 1, totals))[nouns]
+    return found
+
+
 def recipe_of(name: str, place: Place) -> Recipe:
     """The recipe of a row."""
     if name in ("wti", "wti, mlp"):
         words = recipe(place.seed, place.size.steps, "wti")
         return words if name == "wti" else replace(words, adapter=AdapterSettings(kind="mlp"))
-    plain = plain_recipe(name, place)
-    return half_way(plain) if name == "half way" else plain
+    return plain_recipe(name, place)
 
 
 def without_elements(matcher: Matcher, measure: Callable[[], Figures]) -> Figures:

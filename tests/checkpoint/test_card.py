@@ -94,20 +94,15 @@ def test_it_says_what_was_done_to_words(changes: WordChanges | None, said: list[
 
 def test_it_says_what_several_matchers_cost() -> None:
     wti = MatcherSpec("wti", {"kind": "ti"})
-    maps = MatcherSpec("per_stratum", {"weights": (0.7, 0.3)}, (wti,))
     note = EncoderNote("builtin", "00" * 32, DIMENSION)
-    single, mapped, several = (
+    single, several = (
         model_card(Config(spec, About(note), ""))
         for spec in (
             wti,
-            maps,
             MatcherSpec("ensemble", {"weights": (0.7, 0.2, 0.1)}, (wti, wti, MatcherSpec("x_pool"))),
         )
     )
     assert "encoded" not in single
-    assert "# per_stratum (wti) for text-to-video retrieval" in mapped
-    assert "Each caption is encoded 2 times" in mapped
-    assert "Each video is encoded" not in mapped
     assert "# ensemble (2 x wti, x_pool) for text-to-video retrieval" in several
     assert '| ensemble | weights | [0.7, 0.2, 0.1] |\n| 2 x wti | kind | "ti" |\n| x_pool |' in several
     assert "Each video is encoded 3 times and a gallery keeps 3 states of it: 3\ntimes the time" in several

@@ -87,7 +87,17 @@ def test_a_matcher_of_a_later_version(saved: Path) -> None:
     change(saved, lambda data: data["matcher"].update(name="telepathy"))
     sentence = refusal(saved)
     assert "No matcher is called 'telepathy'" in sentence
-    assert "may need a later version of evenreel" in sentence
+    assert "use the version of evenreel that it was made by, or train it anew" in sentence
+
+
+def test_a_wrapper_that_is_not_there_any_more(saved: Path) -> None:
+    """Maps of captions for each stratum of length, which were removed."""
+    change(
+        saved, lambda data: data.update(matcher={"name": "per_stratum", "settings": {}, "wrapped": [data["matcher"]]})
+    )
+    sentence = refusal(saved)
+    assert "There is no wrapper 'per_stratum'" in sentence
+    assert "train it anew" in sentence
 
 
 def test_a_setting_of_a_later_version(saved: Path) -> None:
@@ -190,7 +200,7 @@ def test_a_saved_folder_may_be_moved(saved: Path, tmp_path: Path) -> None:
     [
         (MatcherSpec("adapted"), "goes around one matcher, not 0"),
         (MatcherSpec("adapted", {}, (MatcherSpec("mean_pool"), MatcherSpec("mean_pool"))), "one matcher, not 2"),
-        (MatcherSpec("mean_pool", {}, (MatcherSpec("mean_pool"),)), "wraps no other"),
+        (MatcherSpec("mean_pool", {}, (MatcherSpec("mean_pool"),)), "There is no wrapper 'mean_pool'"),
         (MatcherSpec("adapted", {"warp": 9}, (MatcherSpec("mean_pool"),)), "no setting 'warp'"),
     ],
 )

@@ -97,20 +97,16 @@ def ensemble(*specs: MatcherSpec) -> MatcherSpec:
     return MatcherSpec("ensemble", {"weights": weights, "scales": (0.3,) * len(specs)}, specs)
 
 
-def per_stratum(spec: MatcherSpec) -> MatcherSpec:
-    return MatcherSpec("per_stratum", {"weights": (0.25, 0.75), "means": (0.1, 0.2)}, (spec,))
-
-
 @pytest.mark.parametrize("name", MATCHERS)
 def test_so_do_matchers_for_strata(name: str, tmp_path: Path) -> None:
-    """An ensemble of an adapted matcher, of one with maps for each stratum, and of an ensemble."""
+    """An ensemble of an adapted matcher and of an ensemble, whose weights are thirds."""
     one = small(name)
-    before = trained(ensemble(MatcherSpec("adapted", {}, (one,)), per_stratum(one), ensemble(one, one)))
+    before = trained(ensemble(MatcherSpec("adapted", {}, (one,)), ensemble(one, one)))
     written = save_pretrained(tmp_path / "strata", before)
     after = load_matcher(tmp_path / "strata")
     assert torch.equal(scores(after), scores(before))
     assert after.spec == written.spec
-    assert after.spec.settings["weights"] == (1 / 6, 2 / 6, 3 / 6)
+    assert after.spec.settings["weights"] == (1 / 3, 2 / 3)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +119,6 @@ def test_so_do_matchers_for_strata(name: str, tmp_path: Path) -> None:
             MatcherSpec("ensemble", {"shares": 1}, (small("wti"),)),
             r"no setting 'shares'; it has means, scales, weights",
         ),
-        (MatcherSpec("per_stratum", {"weights": (1.0,)}, (small("wti"),) * 2), r"goes around one matcher, not 2"),
-        (MatcherSpec("per_stratum", {"weights": (1.0,)}, (ensemble(small("wti")),)), r"goes around a single matcher"),
     ],
 )
 def test_matchers_for_strata_that_cannot_be_built(spec: MatcherSpec, sentence: str) -> None:
@@ -134,10 +128,9 @@ def test_matchers_for_strata_that_cannot_be_built(spec: MatcherSpec, sentence: s
 
 def test_what_they_cost_is_known() -> None:
     one = small("wti")
-    assert encodings(one) == (1, 1)
-    assert encodings(MatcherSpec("adapted", {}, (one,))) == (1, 1)
-    assert encodings(per_stratum(one)) == (2, 1)
-    assert encodings(ensemble(one, per_stratum(one), ensemble(one, one))) == (5, 4)
+    assert encodings(one) == 1
+    assert encodings(MatcherSpec("adapted", {}, (one,))) == 1
+    assert encodings(ensemble(one, one, ensemble(one, one))) == 4
 
 
 def test_a_default_that_changes_later_does_not_change_a_saved_matcher(saved: Path) -> None:
@@ -282,4 +275,4 @@ def test_a_matcher_that_is_not_its_spec_is_not_saved(tmp_path: Path) -> None:
 
 
 def test_every_wrapper_has_a_round_trip() -> None:
-    assert set(WRAPPERS) == {"adapted", "ensemble", "per_stratum", "without_habits", "without_length"}
+    assert set(WRAPPERS) == {"adapted", "ensemble", "without_habits", "without_length"}

@@ -107,13 +107,6 @@ def test_a_run_that_was_broken_off_before_its_first_checkpoint_is_begun_again(
     assert here("train", recipe_file, "--out", tmp_path / "run", "--resume").exit_code == 3
 
 
-def test_weights_that_are_mixed_are_told(recipe_file: Path, tmp_path: Path) -> None:
-    ran = here("train", recipe_file, "--set", "selection.start_share=0.5", "--out", tmp_path / "run")
-    mixed = "mixed with 50% of those that training began with"
-    assert mixed in " ".join(ran.stdout.split())
-    assert mixed in (tmp_path / "run" / "curves.html").read_text()
-
-
 def test_a_run_with_other_data_is_not_resumed(
     recipe_file: Path, tmp_path: Path, corpus_folder: Path, clip_folder: Path
 ) -> None:
@@ -211,18 +204,3 @@ def test_wrong_usage_is_said_in_a_sentence(recipe_file: Path, tmp_path: Path, wo
     done = here("train", *words, "--out", tmp_path / "run")
     assert isinstance(done.exception, (UsageError, CorpusError))
     assert sentence in str(done.exception)
-
-
-def test_neighbours_are_an_option_of_the_command(recipe_file: Path, tmp_path: Path) -> None:
-    """Another loss, other weights, and a checkpoint that is the matcher alone; a run goes on with its own."""
-    asked = ("train", recipe_file, "--set", "loop.epochs=1", "--set", "schedule.warmup=0")
-    plain = here(*asked, "--out", tmp_path / "plain")
-    known = here(*asked, "--set", "neighbours={neighbours: 2, bank: 6}", "--out", tmp_path / "known")
-    assert (plain.exit_code, known.exit_code) == (3, 3), "one clip of the folder is broken"
-    losses = [set(pl.read_csv(tmp_path / name / METRICS)["name"]) for name in ("plain", "known")]
-    assert losses[1] - losses[0] == {f"loss/{term}" for term in ("centrality", "neighbours", "uniform", "levels")}
-    states = [module(load_matcher(tmp_path / name / "checkpoint").matcher).state_dict() for name in ("plain", "known")]
-    assert states[0].keys() == states[1].keys()
-    assert any(not torch.equal(states[0][name], states[1][name]) for name in states[0])
-    again = here(*asked, "--set", "neighbours={neighbours: 3, bank: 6}", "--resume", "--out", tmp_path / "known")
-    assert "neighbours.neighbours was 2 and is 3" in str(again.exception)

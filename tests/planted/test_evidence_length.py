@@ -36,7 +36,7 @@ def test_steps_and_models_are_those_that_recipes_take(name: str) -> None:
     steps, models = 0.0, 0
     for one in AVERAGED.get(name, (name,)):
         members = recipe_of(MODELS[one], PLACE).members
-        count = 1 if members is None or members.form == "heads" else members.count
+        count = 1 if members is None else members.count
         models += count
         times = 1 if members is None else count if members.steps == "full" else 2 if members.begin == "full" else 1
         steps += MODELS[one].steps * times

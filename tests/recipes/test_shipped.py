@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
 
-from evenreel.debias.neighbours import NeighbourSettings
 from evenreel.debias.source.contrast import PRESETS
 from evenreel.features.settings import DEFAULT_WINDOWS
 from evenreel.matchers import MATCHERS, build_matcher
@@ -29,9 +28,8 @@ TOWERS = [name for name in RECIPES if not name.startswith(("length/", "video2gif
 """Recipes that train towers on a benchmark; the others are of frame-length bias, on features that others computed
 (test_length.py), and of a pair of benchmarks (test_video2gif.py)."""
 
-NEIGHBOURS = "msrvtt-9k/neighbours"
-MATCHERS_TRAINED = [name for name in TOWERS if not name.startswith(MIRRORED) and name != NEIGHBOURS]
-"""Recipes of matchers; the others are of what is done about a preference for generated clips, and about hubs."""
+MATCHERS_TRAINED = [name for name in TOWERS if not name.startswith(MIRRORED)]
+"""Recipes of matchers; the others are of what is done about a preference for generated clips."""
 
 BIMA = [name for name in TOWERS if name.endswith("/bima")]
 """Those that ask for features too; making these takes seconds, so one of them is run to its first step."""
@@ -227,18 +225,6 @@ def test_those_about_generated_clips_have_the_published_numbers(name: str) -> No
     preset = name.partition("debias-")[2]
     assert shipped.debias == (PRESETS[preset] if preset else None)
     assert shipped.data.generated_share == (0 if preset else 0.2)
-
-
-def test_that_of_neighbours_has_the_numbers_of_its_code() -> None:
-    """Its argument parser: CLIP ViT-B/32, 12 frames, 24 words, 4 layers, batch, epochs, rates, and every loss."""
-    shipped = recipe(NEIGHBOURS)
-    backbone, optimiser, loop = shipped.backbone, shipped.optimiser, shipped.loop
-    assert backbone is not None
-    assert (backbone.model, backbone.rule, backbone.max_words) == ("openai/clip-vit-base-patch32", "clip4clip 12", 24)
-    assert shipped.neighbours == NeighbourSettings(temperature=3 / 100), "a plan 3 times softer than the softmax"
-    assert list(asdict(NeighbourSettings()).values()) == [0.3, 1.0, 20, 3.0, 10 * 128, 1.0, 0.7, 0.1, 50, 1.0]
-    assert (loop.batch_size, loop.epochs, optimiser.lr, optimiser.backbone_lr) == (128, 5, 1e-4, 1e-7)
-    assert shipped.matcher == recipe("msrvtt-9k/wti").matcher
 
 
 def test_every_training_that_the_pages_name_is_a_recipe() -> None:

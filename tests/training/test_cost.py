@@ -132,14 +132,6 @@ def everything(cost: Cost) -> list[float]:
     return [*sides, cost.pair_multiply_adds, cost.parameters, cost.training_parameters]
 
 
-def test_heads_keep_a_clip_once() -> None:
-    found = recipe_cost(small_recipe(members={"count": 3, "form": "heads"}), SMALL)
-    assert found.members == 1
-    assert found.whole.videos == found.one.videos
-    assert found.whole.captions.row_bytes == 3 * found.one.captions.row_bytes
-    assert found.whole.captions.parameters > found.one.captions.parameters
-
-
 def test_a_shape_that_a_matcher_does_not_take() -> None:
     matcher = build_matcher("temporal", DIMENSION, SETTINGS["temporal"])
     with pytest.raises(UsageError, match="at most 12 frames, and 13 are asked for; give fewer --frames"):
@@ -176,9 +168,6 @@ def test_an_epoch_is_as_many_steps_as_it_has(tmp_path: Path, monkeypatch: pytest
     times = measured_times(recipe, material, tmp_path)
     assert [(one.captions, one.steps) for one in (times.alone, *times.members)] == [(32, 4.0), (24, 3.0), (8, 1.0)]
     assert min(one.seconds for one in times.members) > 0
-    heads = replace(recipe, members=replace(recipe.members, form="heads"))  # type: ignore[type-var]
-    (whole,) = measured_times(heads, material, tmp_path / "heads").members
-    assert (whole.captions, whole.steps) == (32, 4.0)
 
 
 def test_members_in_turn_and_at_once() -> None:

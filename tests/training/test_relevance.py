@@ -57,8 +57,7 @@ def with_classes() -> Corpus:
 def examples() -> FeatureExamples:
     plain, corpus = mirrored_examples(), with_classes()
     texts, videos = plain.text_features.ids, plain.video_features.ids
-    pairs = pairs_of(corpus, texts, videos, mirrors_of(corpus), relevance=True)
-    return replace(plain, pairs=replace(pairs, strata=np.arange(len(videos)) % 2))
+    return replace(plain, pairs=pairs_of(corpus, texts, videos, mirrors_of(corpus), relevance=True))
 
 
 def batch_of(examples: FeatureExamples, part: tuple[int, int] = (0, 1)) -> TrainingBatch:
@@ -76,8 +75,6 @@ def test_they_reach_the_loss_through_the_adapter_and_beside_mirrors(examples: Fe
     assert matcher.heard.relevance is not None
     assert torch.equal(matcher.heard.relevance, expected)
     assert len(set(expected.flatten().tolist())) > 3
-    assert matcher.heard.strata is not None
-    assert matcher.heard.strata.tolist() == [examples.video_features.ids.index(name) % 2 for name in batch.clip_ids]
 
 
 def test_every_device_has_those_of_the_whole_batch(examples: FeatureExamples) -> None:
@@ -87,16 +84,14 @@ def test_every_device_has_those_of_the_whole_batch(examples: FeatureExamples) ->
         assert len(part.text.ids) == BATCH // 2
         assert part.relevance is not None
         assert torch.equal(part.relevance, cast("Tensor", whole.relevance))
-        assert torch.equal(cast("Tensor", part.strata), cast("Tensor", whole.strata))
 
 
 def test_they_move_with_the_batch(examples: FeatureExamples) -> None:
     device = torch.device("meta")
     moved = batch_of(examples).on(device)
-    tensors = (moved.same, cast("Tensor", moved.relevance), cast("Tensor", moved.strata))
+    tensors = (moved.same, cast("Tensor", moved.relevance))
     assert {tensor.device.type for tensor in tensors} == {"meta"}
-    plain = batch_of(small_examples()).on(device)
-    assert (plain.relevance, plain.strata) == (None, None)
+    assert batch_of(small_examples()).on(device).relevance is None
 
 
 def test_every_device_has_the_role_graphs_of_the_whole_batch(

@@ -7,7 +7,7 @@ clip shows everything that is named.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,6 @@ from evenreel.planted import BIASES, BiasName, PlantedClip, PlantedCorpus, Plant
 from evenreel.planted.features import on_screen_features
 from evenreel.planted.harder import Harder
 from evenreel.planted.plan import SPLITS
-from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import MatcherChoice, Selection
 from evenreel.types import ScoreBlocks, VideoFeatures
@@ -143,7 +142,6 @@ class Trainings:
         world: the clips.
         place: with the seed and the steps of the baseline.
         models: how the model of each row is trained, or a function that does it.
-        found: figures of scores in a split; of all its captions and clips by default.
     """
 
     def __init__(
@@ -151,9 +149,8 @@ class Trainings:
         world: RenderedWorld,
         place: Place,
         models: Mapping[str, Model | Callable[[Trainings], Made]],
-        found: Callable[[ScoreBlocks, Split], Figures] = found_by,
     ) -> None:
-        self.world, self.place, self._models, self._found = world, place, models, found
+        self.world, self.place, self._models = world, place, models
         self._made: dict[str, Made] = {}
 
     def figures(self, name: str) -> Figures:
@@ -171,7 +168,7 @@ class Trainings:
         """The rows that are told, on the world without what was planted."""
         told = {name: one for name, one in self._models.items() if isinstance(one, Model) and one.told}
         models = {name: replace(one, told=False) for name, one in told.items()}
-        return Trainings(self.world.told, self.place, models, self._found)
+        return Trainings(self.world.told, self.place, models)
 
     def measured(self, matcher: Matcher, training_s: float) -> Figures:
         """What a trained matcher finds in the test split, and what it costs."""
@@ -186,7 +183,7 @@ class Trainings:
 
     def found_by(self, scores: ScoreBlocks) -> Figures:
         """What scores of the test split find."""
-        return self._found(scores, self.world.test)
+        return found_by(scores, self.world.test)
 
     def scores(self, matcher: Matcher, split: SplitName) -> ScoreBlocks:
         """All scores of a split."""
@@ -201,15 +198,9 @@ class Trainings:
             self._made[first] = self.trained(model) if isinstance(model, Model) else model(self)
         return self._made[first]
 
-    def trained(self, model: Model, examples: FeatureExamples | None = None) -> Made:
-        """Train a model with its best weights on the validation split.
-
-        Args:
-            model: how.
-            examples: of the training split with weights or other changes; None for the plain ones.
-        """
-        world = self.world
-        return learned(recipe_of(world, model, self.place), world.train, world.val, examples=examples)
+    def trained(self, model: Model) -> Made:
+        """Train a model with its best weights on the validation split."""
+        return learned(recipe_of(self.world, model, self.place), self.world.train, self.world.val)
 
     def _untrained(self, name: str) -> Matcher:
         size, plain = self.world.test.videos.frames.shape[-1], name.removesuffix(ON_SIGNS)
@@ -236,12 +227,3 @@ def recipe_of(world: RenderedWorld, model: Model, place: Place) -> Recipe:
         selection=Selection("R@1", every_steps=max(1, steps // EVALUATIONS)),
     )
     return replace(asked, **model.changes)
-
-
-def measured_rows(
-    models: Mapping[str, Model | Callable[[Trainings], Made]], world: RenderedWorld, place: Place, rows: Sequence[str]
-) -> Iterator[tuple[str, Figures]]:
-    """The rows of a bias, each the reading of one model."""
-    trainings = Trainings(world, place, models)
-    for name in rows:
-        yield name, trainings.figures(name)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from evenreel.checkpoint.records import MatcherSpec
 from evenreel.debias.fusion import Fusion
-from evenreel.debias.length import Ensemble, PerStratum
+from evenreel.debias.length import Ensemble
 from evenreel.debias.without_habits import HabitRemoval, WithoutHabits
 from evenreel.debias.without_length import LengthRemoval, WithoutLength
 from evenreel.errors import CheckpointError, UsageError
@@ -38,7 +38,6 @@ class Wrapper(NamedTuple):
 WRAPPERS: dict[str, Wrapper] = {
     "adapted": Wrapper(Adapted, AdapterSettings),
     "ensemble": Wrapper(Ensemble, Fusion, several=True),
-    "per_stratum": Wrapper(PerStratum, Fusion),
     "without_habits": Wrapper(WithoutHabits, HabitRemoval),
     "without_length": Wrapper(WithoutLength, LengthRemoval),
 }
@@ -56,7 +55,7 @@ def build(spec: MatcherSpec, dimension: int) -> Matcher:
     """
     if spec.name not in WRAPPERS:
         if spec.wrapped:
-            raise UsageError(f"The matcher {spec.name} wraps no other; there are the wrappers {', '.join(WRAPPERS)}.")
+            raise UsageError(f"There is no wrapper {spec.name!r} of matchers; there are {', '.join(WRAPPERS)}.")
         return build_matcher(spec.name, dimension, spec.settings)
     wrapper = WRAPPERS[spec.name]
     if len(spec.wrapped) != 1 and not (wrapper.several and spec.wrapped):
@@ -119,23 +118,13 @@ def resolved(spec: MatcherSpec) -> MatcherSpec:
     return MatcherSpec(spec.name, whole, tuple(resolved(inner) for inner in spec.wrapped))
 
 
-class Encodings(NamedTuple):
-    """Number of encodings that a matcher keeps of each caption and of each video; 1 for a single matcher."""
-
-    captions: int
-    videos: int
-
-
-def encodings(spec: MatcherSpec) -> Encodings:
-    """Return how many encodings a matcher keeps of each caption and of each video, as an ensemble keeps several.
+def encodings(spec: MatcherSpec) -> int:
+    """Return how many encodings a matcher keeps of each caption and of each video: of an ensemble one a member.
 
     >>> encodings(MatcherSpec("ensemble", {"weights": (0.5, 0.5)}, (MatcherSpec("wti"), MatcherSpec("wti"))))
-    Encodings(captions=2, videos=2)
+    2
     """
-    inner = [encodings(one) for one in spec.wrapped] or [Encodings(1, 1)]
-    captions, videos = (sum(counts) for counts in zip(*inner, strict=True))
-    maps = len(spec.settings["weights"]) if spec.name == "per_stratum" else 1
-    return Encodings(maps * captions, videos)
+    return sum(map(encodings, spec.wrapped)) or 1
 
 
 def training_only(network: nn.Module) -> tuple[str, ...]:

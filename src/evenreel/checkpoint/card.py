@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from evenreel.checkpoint.architecture import Encodings, encodings, reads_graphs
+from evenreel.checkpoint.architecture import encodings, reads_graphs
 from evenreel.checkpoint.config_file import Config
 from evenreel.checkpoint.records import ENCODER, About, EncoderNote, Inputs, MatcherSpec, RecordedMetric
 from evenreel.features.windows import EMPTY
@@ -142,14 +142,11 @@ def _value(value: object) -> str:
     return json.dumps(value)
 
 
-def _cost(made: Encodings) -> Iterator[str]:
+def _cost(times: int) -> Iterator[str]:
     """What a matcher of several takes beside one of them."""
-    if made.videos > 1:
-        yield f"Each video is encoded {made.videos} times and a gallery keeps {made.videos} states of it: {made.videos}"
+    if times > 1:
+        yield f"Each video is encoded {times} times and a gallery keeps {times} states of it: {times}"
         yield from ("times the time and the memory of one of these matchers.", "")
-    if made.captions > made.videos:
-        yield f"Each caption is encoded {made.captions} times, and a pair scored as often."
-        yield ""
 
 
 def _training(about: About) -> Iterator[str]:

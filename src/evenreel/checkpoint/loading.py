@@ -91,7 +91,8 @@ def _whole(folder: Path, config: Config) -> Matcher:
     except (UsageError, TypeError, ValueError, RuntimeError) as error:
         # What a made-up setting breaks inside torch is not foreseeable.
         raise CheckpointError(
-            f"The matcher in {folder} cannot be built ({error}); it may need a later version of evenreel."
+            f"The matcher in {folder} cannot be built ({error}); use the version of evenreel that it was made by, "
+            "or train it anew."
         ) from error
 
 

@@ -3,16 +3,13 @@
     P(Y | do(V, Q)) = sum_k P(L_k) f_k(V, Q)
 
 Clips are divided into M strata by their length (`evenreel.debias.strata`), f_k is trained on the pairs of stratum k
-alone, where length says little of the content, and all f_k score every pair. `Ensemble` is this as published: M
-matchers, so that a video is encoded and kept M times. `PerStratum` is not in the paper: one matcher, in which only the
-captions' side differs between strata, so that a video is encoded and kept once.
+alone, where length says little of the content, and all f_k score every pair. `Ensemble` keeps M matchers, so that a
+video is encoded and kept M times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import torch
@@ -20,8 +17,7 @@ from torch import Tensor, nn
 
 from evenreel.debias.fusion import Fusion
 from evenreel.errors import UsageError
-from evenreel.matchers.adapter import AdapterSettings, ResidualMap, map_captions
-from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Limits, Matcher
 from evenreel.similarity.states import chunks_of, row_count
 
@@ -65,8 +61,13 @@ class Ensemble(nn.Module):
         return tuple(member.encode_video(video) for member in self.members)
 
     def score(self, text: tuple[Any, ...], video: tuple[Any, ...]) -> Tensor:
-        """Compute the fused similarities (Q, V) of encoded captions and videos."""
-        return _fused_table(self._scores, text, video, self.settings)
+        """Compute the fused similarities (Q, V) of encoded captions and videos, in two halves where there are several.
+
+        The sum so far stands beside what a member takes for a moment; in halves, both keep to what a pair may take
+        (`Matcher`), however deep ensembles are nested.
+        """
+        step = -(-row_count(text) // min(2, len(self.members)))
+        return torch.cat([fused(self._scores(captions, video), self.settings) for captions in chunks_of(text, step)])
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """Compute the loss terms of a batch, the mean over members of each."""
@@ -79,83 +80,6 @@ class Ensemble(nn.Module):
     def _scores(self, text: tuple[Any, ...], video: tuple[Any, ...]) -> Iterator[Tensor]:
         for member, own_text, own_video in zip(self.members, text, video, strict=True):
             yield member.score(own_text, own_video)
-
-
-class PerStratum(nn.Module):
-    """Matcher with a residual map of captions for each of M strata of length, whose M scores are fused.
-
-    The maps change words and sentences of captions, or the vectors that a matcher makes of their role graphs; each
-    starts as the identity. A caption's state is the tuple of its M states; videos are encoded once.
-
-    Args:
-        matcher: the matcher, adapted or not.
-        dimension: dimension D of the features.
-        settings: weight, mean and scale of each stratum's scores.
-
-    Raises:
-        UsageError: the matcher is or contains an `Ensemble` or `PerStratum`.
-    """
-
-    def __init__(self, matcher: Matcher, dimension: int, settings: Fusion) -> None:
-        super().__init__()
-        inner: Any = matcher
-        if any(isinstance(part, (Ensemble, PerStratum)) for part in inner.modules()):
-            raise UsageError(
-                "A map of captions for each stratum goes around a single matcher, not around an ensemble or other maps."
-            )
-        self.matcher: Any = inner
-        self.limits = matcher.limits
-        self.settings = settings
-        width = matcher.limits.captions or dimension
-        self.heads = nn.ModuleList(ResidualMap(width, AdapterSettings()) for _ in settings.weights)
-
-    @property
-    def logit_scale(self) -> Tensor:
-        """Logit scale of the wrapped matcher."""
-        scale: Tensor = self.matcher.logit_scale
-        return scale
-
-    def encode_text(self, text: TextBatch) -> tuple[Any, ...]:
-        """Encode captions with the wrapped matcher through each of the maps: a tuple of states."""
-        return tuple(self.matcher.encode_text(self._mapped_captions(text, head)) for head in self.heads)
-
-    def encode_video(self, video: VideoBatch) -> Any:
-        """Encode videos with the wrapped matcher."""
-        return self.matcher.encode_video(video)
-
-    def score(self, text: tuple[Any, ...], video: Any) -> Tensor:
-        """Compute the fused similarities (Q, V) of encoded captions and videos."""
-        return _fused_table(self._scores, text, video, self.settings)
-
-    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the wrapped matcher's loss terms, each pair through the map of its stratum.
-
-        Pairs of other strata are neither negatives nor positives, as in the training of a matcher on one stratum.
-
-        Raises:
-            UsageError: the batch has no strata.
-        """
-        if batch.strata is None:
-            raise UsageError("Training with a map for each stratum needs the strata of the videos; the batch has none.")
-        apart = batch.strata[:, None] != batch.strata
-        text = self._mapped_captions(batch.text, partial(self._by_stratum, batch.strata))
-        relevance = None if batch.relevance is None else batch.relevance.masked_fill(apart, 0.0)
-        terms: dict[str, Tensor] = self.matcher.loss(
-            replace(batch, text=text, same=batch.same | apart, relevance=relevance)
-        )
-        return terms
-
-    def _scores(self, text: tuple[Any, ...], video: Any) -> Iterator[Tensor]:
-        for one in text:
-            yield self.matcher.score(one, video)
-
-    def _by_stratum(self, strata: Tensor, vectors: Tensor, mask: Tensor) -> Tensor:
-        """(B, ..., D) vectors, those of each caption through the map of its own stratum."""
-        changed = torch.stack([head(vectors, mask) for head in self.heads])
-        return changed[strata, torch.arange(len(strata), device=strata.device)]
-
-    def _mapped_captions(self, text: TextBatch, change: VectorMap) -> TextBatch:
-        return replace(text, vector_map=change) if self.limits.graphs else map_captions(text, change)
 
 
 def fused(scores: Iterable[Tensor], settings: Fusion) -> Tensor:
@@ -173,16 +97,6 @@ def fused(scores: Iterable[Tensor], settings: Fusion) -> Tensor:
     for score, (factor, _) in zip(scores, terms, strict=True):
         total = total + factor * score
     return cast("Tensor", total)
-
-
-def _fused_table(members: Callable[[Any, Any], Iterable[Tensor]], text: Any, video: Any, settings: Fusion) -> Tensor:
-    """The fused table of what gives the members' tables one by one, made in two halves where they are several.
-
-    The sum so far stands beside what a member takes for a moment; in halves, both keep to what a pair may take
-    (`Matcher`), however deep ensembles are nested.
-    """
-    step = -(-row_count(text) // min(2, len(settings.weights)))
-    return torch.cat([fused(members(captions, video), settings) for captions in chunks_of(text, step)])
 
 
 def _tightest(limits: Sequence[Limits], dimension: int) -> Limits:

@@ -31,7 +31,6 @@ class TextBatch:
         word_mask: (Q, W) True = real, at least one a row.
         sentence: (Q, D) sentence vectors of unit length.
         graphs: Q role graphs, for matchers that read these; None for all others.
-        vector_map: map that such matchers apply to the vectors that they make of captions; None for none.
     """
 
     ids: tuple[str, ...]
@@ -39,7 +38,6 @@ class TextBatch:
     word_mask: Tensor
     sentence: Tensor
     graphs: tuple[RoleGraph, ...] | None = None
-    vector_map: VectorMap | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +89,6 @@ class PairBatch:
             (`evenreel.debias.source.contrast`), never negatives; None for other losses.
         relevance: (B, B) degrees, 0 to 1, to which video j answers caption i, from verb and noun classes; None where
             training does not use them.
-        strata: (B,) stratum (range of lengths) of each video, from 0; None where training has no strata.
         texts: B captions as written; None where not known.
     """
 
@@ -100,7 +97,6 @@ class PairBatch:
     same: Tensor
     counterpart: Counterparts | None = None
     relevance: Tensor | None = None
-    strata: Tensor | None = None
     texts: tuple[str, ...] | None = None
 
 

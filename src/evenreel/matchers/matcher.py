@@ -21,7 +21,6 @@ class Limits(NamedTuple):
         own_windows: greatest number of on-screen windows of a video, where the matcher reads them itself; None for any
             number.
         graphs: whether it reads the role graphs of captions instead of features of their words.
-        captions: for a matcher of role graphs, length of the caption vectors that `TextBatch.vector_map` maps.
         pretrained_mean: whether it uses the frames as the frozen tower encodes them (`VideoBatch.pretrained_mean`).
     """
 
@@ -30,7 +29,6 @@ class Limits(NamedTuple):
     frames: int | None = None
     windows: bool = False
     graphs: bool = False
-    captions: int | None = None
     pretrained_mean: bool = False
     own_windows: int | None = None
 

@@ -162,8 +162,6 @@ def _whole(recipe: Recipe, spec: MatcherSpec) -> tuple[MatcherSpec, int]:
     if members is None or members.only is not None:
         return spec, 1
     weights = {"weights": uniform_weights(members.count)}
-    if members.form == "heads":
-        return MatcherSpec("per_stratum", weights, (spec,)), 1
     return MatcherSpec("ensemble", weights, (spec,) * members.count), members.count
 
 

@@ -9,11 +9,9 @@ import numpy as np
 
 from evenreel.checkpoint.architecture import fitted, reads_graphs, reads_windows
 from evenreel.checkpoint.records import MatcherSpec
-from evenreel.debias.fusion import prior_weights
 from evenreel.errors import UsageError
 from evenreel.matchers.entry import LearnedFrom
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
-from evenreel.training.ensemble.strata import sizes
 from evenreel.training.loop.run_folder import Facts
 from evenreel.training.recipe.recipe import Recipe, RecipeError
 
@@ -61,11 +59,7 @@ def fitted_spec(recipe: Recipe, material: TrainingInputs) -> MatcherSpec:
             f"The matcher {recipe.matcher.name} reads captions as role graphs and not as a text tower does; train it "
             "on features (data.features) without a backbone."
         )
-    spec = fitted(spec, learned, material.start_spec)
-    members = recipe.members
-    if members is None or members.form != "heads":
-        return spec
-    return MatcherSpec("per_stratum", {"weights": prior_weights(sizes(material.examples.pairs))}, (spec,))
+    return fitted(spec, learned, material.start_spec)
 
 
 def lists_in(spec: MatcherSpec) -> Facts:

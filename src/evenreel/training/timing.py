@@ -88,13 +88,10 @@ def measured_times(
 
 
 def _member_parts(recipe: Recipe, material: TrainingInputs) -> list[tuple[Recipe, TrainingInputs]]:
-    """What each member, or the one training with heads, does and learns from."""
+    """What each member does and learns from."""
     members = recipe.members
     if members is None:
         return []
-    if members.form == "heads":
-        plain = replace(members, fusion="prior", standardise=False)  # these come after the training
-        return [(replace(recipe, members=plain), material)]
     runs = (
         seeded_runs(recipe, members, material) if members.by == "seed" else stratum_runs(recipe, members, material)[0]
     )

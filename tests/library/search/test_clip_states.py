@@ -22,10 +22,8 @@ from tests.library.fakes import DIMENSION, WordsEncoder
 from tests.library.search.test_rerank import LastFrame, pretrained, score, stored
 from tests.matchers.examples import SETTINGS, disturb
 
-HGR = MatcherSpec("hgr", SETTINGS["hgr"])
 STRATA = {
     "ensemble": MatcherSpec("ensemble", {"weights": (0.5, 0.5)}, (MatcherSpec("wti"), MatcherSpec("x_pool"))),
-    "per_stratum": MatcherSpec("per_stratum", {"weights": (0.7, 0.3)}, (HGR,)),
 }
 NAMES = [*MATCHERS, *STRATA]
 

@@ -160,24 +160,6 @@ def test_captions_without_graphs_are_refused() -> None:
         built().encode_text(replace(captions(), graphs=None))
 
 
-def test_vectors_of_captions_can_be_changed_on_the_way() -> None:
-    matcher, video = built(torch.float32), videos()
-
-    def turned(vectors: Tensor, mask: Tensor) -> Tensor:
-        return vectors.flip(-1).masked_fill(~mask[..., None], 0.0)
-
-    plain, changed = (matcher.encode_text(replace(texts(*GRAPHS), vector_map=one)) for one in (None, turned))
-    for before, after in (
-        (plain.sentence, changed.sentence),
-        (plain.verbs, changed.verbs),
-        (plain.nouns, changed.nouns),
-    ):
-        torch.testing.assert_close(after, before.flip(-1))
-    assert not torch.allclose(
-        matcher.score(plain, matcher.encode_video(video)), matcher.score(changed, matcher.encode_video(video))
-    )
-
-
 def test_an_adapter_leaves_captions_alone() -> None:
     """They have no features that it could map."""
     adapted = disturb(Adapted(small("hgr"), DIMENSION, AdapterSettings())).eval()

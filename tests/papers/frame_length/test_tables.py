@@ -80,7 +80,6 @@ ROWS = {
         "fine-tuned strata",
         ENSEMBLE,
     ],
-    "shared": [BASELINE, BACKDOOR, "shared encoder"],
 }
 TIMES = {"equal 2": 2, "adjusted 2": 2, "adjusted 3": 3, "adjusted 4": 4, ENSEMBLE: 2, "fine-tuned strata": 2} | {
     f"strata {how}{more}": 2 for how in ("at random", "by length") for more in ("", ", all steps each")
@@ -99,11 +98,10 @@ def untrained(recipe: Recipe, material: TrainingInputs, folder: Path, outside: R
     inner, members = fitted(spec_of(recipe), learned_from(material)), recipe.members
     if members is None:
         return TrainedModel(build(inner, material.dimension), inner, None, 0, SelectionProgress(), {})
-    heads = members.form == "heads"
     fusion = {"weights": (1 / members.count,) * members.count}
-    spec = MatcherSpec("per_stratum" if heads else "ensemble", fusion, (inner,) * (1 if heads else members.count))
+    spec = MatcherSpec("ensemble", fusion, (inner,) * members.count)
     matcher = build(spec, material.dimension)
-    alone = () if heads else tuple(cast("Ensemble", matcher).members)
+    alone = tuple(cast("Ensemble", matcher).members)
     return TrainedModel(
         matcher, spec, None, 0, SelectionProgress(), {},
         members=tuple(TrainedModel(one, inner, None, 0, SelectionProgress(), {}) for one in alone),
@@ -134,7 +132,7 @@ def test_a_table_is_trained_and_measured(trained: tuple[AuditResult, EverySettin
     assert changes[BACKDOOR, "nDCG AVG"] == pytest.approx(rows[BACKDOOR][place] - rows[BASELINE][place])
     assert found.effect.value == changes[BACKDOOR, "nDCG AVG"]
     assert {name: row[1] for name, row in rows.items()} == {BASELINE: 1, ENSEMBLE: 2, BACKDOOR: 2}
-    assert {row[3] for row in rows.values()} == {96}  # a fifth is held out, and the strata are of all others
+    assert {row[2] for row in rows.values()} == {96}  # a fifth is held out, and the strata are of all others
     assert settings.runs is not None
     assert sorted(one.name for one in settings.runs.iterdir()) == ["backdoor", "baseline", "ensemble"]
     assert (settings.runs / "backdoor" / "seed-0" / "members" / "2").is_dir()
@@ -201,7 +199,7 @@ def test_a_stratum_alone_is_not_trained_again(quick: EverySetting, monkeypatch: 
     monkeypatch.setattr("evenreel.papers.engine.trainings.train_recipe", told)
     found = run_study("length/t4", class_material(), quick)
     assert folders == ["baseline", "equal-2", "adjusted-2", "adjusted-3", "adjusted-4"]
-    clips = {name: row[3] for name, row in rows_of(found.tables[0]).items()}
+    clips = {name: row[2] for name, row in rows_of(found.tables[0]).items()}
     assert (clips["first of adjusted 2"], clips["second of adjusted 2"], clips["adjusted 2"]) == (1, 2, 3)
 
 
@@ -240,7 +238,7 @@ def test_what_trimming_knows_of_the_test_split_is_said(quick: EverySetting) -> N
     found = run_study("length/t1", class_material(), quick)
     assert "RmvAll: It uses class lengths of the split test." in found.notices
     assert any(notice.startswith("RmvAll: Left out for their length: ") for notice in found.notices)
-    clips = {name: row[3] for name, row in rows_of(found.tables[0]).items()}
+    clips = {name: row[2] for name, row in rows_of(found.tables[0]).items()}
     assert clips[RMV_ALL] == clips[RMV_RAND] < clips[BASELINE]
     assert found.notices[0].startswith("Trained with one seed, so nothing says which")
 
@@ -267,7 +265,7 @@ def test_figures_are_those_of_an_evaluation() -> None:
     assert list(length_figures(scores, material.test, ("MedR",))) == ["MedR"]
 
 
-@pytest.mark.parametrize("name", ["t1", "t2", "t4", "t6", "t7", "t10", "failure", "controls", "shared"])
+@pytest.mark.parametrize("name", ["t1", "t2", "t4", "t6", "t7", "t10", "failure", "controls"])
 def test_tables_have_the_paper_s_map_and_the_strict_one(name: str, quick: EverySetting) -> None:
     found = run_study(f"length/{name}", class_material(), quick)
     columns = found.tables[0].columns
@@ -437,25 +435,8 @@ def test_several_matchers_do_not_begin_with_one_checkpoint() -> None:
 
 
 def test_what_a_recipe_draws_otherwise_a_study_does_too() -> None:
-    """Balanced classes and exchanged backgrounds are not left out in silence."""
+    """Exchanged backgrounds are not left out in silence."""
     material = class_material()
-    recipe = quick_settings("balance.most=100").recipe
-    splits = splits_of(recipe, material)
-    pairs = learning_of(recipe, splits).examples.pairs
-    assert pairs.weights is not None
-    clips = splits.learned.corpus.clips
-    lengths, shares = np.array(clips["frame_count"]), dict[tuple[int, int, bool], float]()
-    long = dict(zip(clips["clip_id"], lengths > np.median(lengths), strict=True))
-    actions = {name: (verbs[0], nouns[0]) for name, verbs, nouns in clips.select("clip_id", *KINDS).iter_rows()}
-    for row, weight in zip(pairs.clips, pairs.weights, strict=True):
-        key = *actions[pairs.clip_ids[row]], bool(long[pairs.clip_ids[row]])
-        shares[key] = shares.get(key, 0.0) + float(weight)
-    both = [action for action in set(actions.values()) if {(*action, False), (*action, True)} <= shares.keys()]
-    ratios = [shares[(*action, True)] / shares[(*action, False)] for action in both]
-    assert len(both) > 3 and np.median(ratios) == pytest.approx(1), "as often long as short, whatever the action"
-    plain = learning_of(quick_settings().recipe, splits).examples.pairs
-    assert plain.weights is None
-
     swapped = quick_settings("backgrounds.clusters=2").recipe
     examples = learning_of(swapped, splits_of(swapped, material)).examples
     assert isinstance(examples, FeatureExamples) and examples.exchanged == 1.0

@@ -104,7 +104,6 @@ def test_relevance_of_some_pairs_of_the_tables() -> None:
 def test_relevance_is_made_only_when_asked_for() -> None:
     pairs = pairs_of(make_corpus(COOKED, SAID), SAID["caption_id"].to_list(), COOKED["clip_id"].to_list())
     assert pairs.relevance(np.arange(2)) is None
-    assert pairs.strata_of(np.arange(2)) is None
 
 
 def test_relevance_without_classes_is_an_error() -> None:
@@ -112,22 +111,12 @@ def test_relevance_without_classes_is_an_error() -> None:
         pairs_of(make_corpus(CLIPS, CAPTIONS), ("1",), ("a",), relevance=True)
 
 
-def test_strata_are_those_of_the_clips() -> None:
-    pairs = replace(
-        pairs_of(make_corpus(CLIPS, CAPTIONS), ("4", "3", "1"), ("c", "a", "b")), strata=np.array([2, 0, 1])
-    )
-    found = pairs.strata_of(np.arange(3))
-    assert found is not None
-    assert found.tolist() == [0, 1, 2]  # of the captions 1, 3 and 4, with the clips a, b and c
-
-
-def test_the_digest_knows_classes_and_strata() -> None:
+def test_the_digest_knows_classes() -> None:
     pairs = cooked_pairs(NAMES, NAMES)
     plain = replace(pairs, classes=None)
     others = COOKED.with_columns(noun_classes=pl.Series([[10], [11], [11], [10, 11]]))
     renamed = pairs_of(make_corpus(others, SAID), SAID["caption_id"].to_list(), NAMES, relevance=True)
-    strata = replace(plain, strata=np.zeros(4, np.int64)), replace(plain, strata=np.ones(4, np.int64))
-    assert len({one.digest() for one in (pairs, plain, renamed, *strata)}) == 5
+    assert len({one.digest() for one in (pairs, plain, renamed)}) == 3
     assert pairs.digest() == cooked_pairs(NAMES, NAMES).digest()
 
 

@@ -23,7 +23,7 @@ from evenreel.training.data.examples import TrainingInputs
 from evenreel.training.ensemble import processes
 from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.ensemble.runs import shares
-from evenreel.training.ensemble.strata import ClipLengths, described, divided, sizes, taken
+from evenreel.training.ensemble.strata import ClipLengths, described, divided, taken
 from evenreel.training.loop.milestones import TrainingError
 from evenreel.training.loop.run import RunHooks, TrainedModel, train
 from evenreel.training.loop.run_folder import LAST, METRICS
@@ -88,7 +88,6 @@ def test_each_pair_is_in_one_stratum(lengths: list[int], members: Members) -> No
         assert np.array_equal(part.captions // 2, part.clips)
     strata = described(pairs, known, numbers)
     assert [one.captions for one in strata] == [len(part) for part in parts] == [2 * one.clips for one in strata]
-    assert sizes(replace(pairs, strata=numbers)) == [one.clips for one in strata]
     ends = [(one.shortest, one.longest) for one in strata]
     assert all(low <= high for low, high in ends)
     ends = ends[::-1] if members.longest_first else ends
@@ -173,13 +172,12 @@ def scores_of(trained: TrainedModel) -> Any:
 
 
 def test_the_spec_builds_what_was_trained(tmp_path: Path) -> None:
-    for name, members in {"models": {"split": "equal", "count": 3}, "heads": {"form": "heads"}}.items():
-        recipe = small_recipe(members=members, loop=ONE)
-        trained = train_recipe(recipe, long_material(), tmp_path / name)
-        built = module(build(trained.spec, DIMENSION))
-        built.load_state_dict(module(trained.matcher).state_dict())
-        built.eval()
-        assert np.array_equal(scores_of(replace(trained, matcher=built)), scores_of(trained))  # type: ignore[arg-type]
+    recipe = small_recipe(members={"split": "equal", "count": 3}, loop=ONE)
+    trained = train_recipe(recipe, long_material(), tmp_path / "run")
+    built = module(build(trained.spec, DIMENSION))
+    built.load_state_dict(module(trained.matcher).state_dict())
+    built.eval()
+    assert np.array_equal(scores_of(replace(trained, matcher=built)), scores_of(trained))  # type: ignore[arg-type]
 
 
 def test_one_member_alone_is_its_plain_matcher(tmp_path: Path) -> None:
@@ -256,40 +254,6 @@ def test_weights_and_scales_are_learned_on_the_validation_split(tmp_path: Path) 
     assert states(again) == states(trained)
     assert again.spec.settings == {"weights": (0.5, 0.5), "means": (), "scales": ()}
     assert "fusion: uniform" in (tmp_path / "run" / "recipe.yaml").read_text(), "what it is now"
-
-
-def test_heads_learn_in_one_training_and_keep_one_gallery(tmp_path: Path) -> None:
-    recipe = small_recipe(members={"form": "heads"}, loop={"epochs": 8})
-    trained = train_recipe(recipe, long_material(), tmp_path / "run", RunHooks(recall_at_1))
-    assert trained.members == ()
-    assert [one.clips for one in trained.strata] == [24, 8]
-    assert (trained.spec.name, trained.spec.settings["weights"]) == ("per_stratum", (0.75, 0.25))
-    state = module(trained.matcher).state_dict()
-    heads = [state[f"heads.{number}.change.0.weight"] for number in (0, 1)]
-    assert all(head.abs().max() > 0 for head in heads)
-    assert not torch.equal(*heads)
-    learned = small_recipe(members={"form": "heads", "fusion": "learned", "standardise": True}, loop={"epochs": 8})
-    other = train_recipe(learned, long_material(), tmp_path / "other", RunHooks(recall_at_1))
-    assert states(other) == states(trained)
-    assert other.spec.settings["weights"] != (0.75, 0.25)
-    assert other.figures["validation/R@1"] == recall_at_1(all_scores(other))["R@1"]
-
-
-def test_heads_begin_with_the_weights_of_a_matcher_without(tmp_path: Path) -> None:
-    full = train(small_recipe(loop=ONE), small_material(), tmp_path / "full")
-    start = module(full.matcher).state_dict()
-    material = replace(long_material(), start=start, start_spec=full.spec)
-    recipe = small_recipe(members={"form": "heads"}, loop=ONE, optimiser={"lr": 0.0, "weight_decay": 0.0})
-    trained = train_recipe(recipe, material, tmp_path / "run")
-    np.testing.assert_allclose(scores_of(trained), scores_of(full), atol=1e-6)
-
-
-def test_heads_do_not_begin_with_a_part_of_the_weights(tmp_path: Path) -> None:
-    whole = module(train(small_recipe(loop=ONE), small_material(), tmp_path / "full").matcher).state_dict()
-    start = {name: weights for name, weights in whole.items() if name != "matcher.logit_scale"}
-    assert len(start) < len(whole)
-    with pytest.raises(UsageError, match="are another matcher's: they differ in matcher.matcher.logit_scale"):
-        train_recipe(small_recipe(members={"form": "heads"}), replace(long_material(), start=start), tmp_path / "run")
 
 
 def test_each_member_has_the_words_of_all_strata(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from evenreel.debias.fusion import Fusion
-from evenreel.debias.length import PerStratum
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.training.loop.optimiser import freeze_unused_parameters
@@ -25,13 +23,6 @@ def test_the_matchers_have_no_idle_parameter(name: str) -> None:
     assert isinstance(matcher, nn.Module)
     assert resting(matcher) == set()
     assert all(parameter.grad is None for parameter in matcher.parameters())
-
-
-@pytest.mark.parametrize("name", ["mean_pool", "wti", "hgr"])
-def test_the_map_of_no_stratum_rests(name: str) -> None:
-    """Whichever strata the made-up pairs are of."""
-    alone = build_matcher(name, 8, {"size": 8} if name == "hgr" else None)
-    assert resting(PerStratum(alone, 8, Fusion((0.2, 0.3, 0.5)))) == set()
 
 
 def test_a_map_that_nothing_looks_at_rests(monkeypatch: pytest.MonkeyPatch) -> None:

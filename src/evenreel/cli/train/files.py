@@ -20,7 +20,6 @@ from evenreel.report.training import training_page
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.data.material import LoadedData
 from evenreel.training.data.pixels import PixelExamples
-from evenreel.training.loop.module import mixed_words
 from evenreel.training.loop.run import TrainedModel
 from evenreel.training.loop.run_folder import MEMBERS, METRICS
 from evenreel.training.loop.saved_files import MetricsFile
@@ -86,8 +85,6 @@ def clips_note(loaded: LoadedData, trained: TrainedModel) -> tuple[str, ...]:
     if trained.members:
         strata = tuple(f"Member {one.number} learned from {one}." for one in trained.strata)
         return left_out + (strata or (f"All {len(trained.members)} members learned from all clips, by other seeds.",))
-    if trained.spec.name == "per_stratum":
-        return left_out + tuple(f"Head {one.number} learned from {one}." for one in trained.strata)
     return left_out + tuple(f"It learned from stratum {one.number} alone: {one}." for one in trained.strata)
 
 
@@ -161,10 +158,6 @@ def _lead(recipe: Recipe, trained: TrainedModel) -> str:
     if trained.members:
         measured = f", with {value} on the validation split" if value else ""
         return f"{len(trained.members)} members became one matcher{measured}."
-    mixed = mixed_words(trained.start_share)
     if not value:
-        return (
-            f"The weights are those of the last step, {trained.step:,}{mixed}; there was no validation split to select "
-            "on."
-        )
-    return f"The weights are those of step {trained.step:,}, the best on the validation split{mixed}: {value}."
+        return f"The weights are those of the last step, {trained.step:,}; there was no validation split to select on."
+    return f"The weights are those of step {trained.step:,}, the best on the validation split: {value}."

@@ -9,11 +9,10 @@ from typing import Any
 
 from rich.console import Console
 
-from evenreel.checkpoint.architecture import Encodings, encodings
+from evenreel.checkpoint.architecture import encodings
 from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.cli.train.files import CHECKPOINT, SET_ASIDE, FinishedRun, clips_note, validation_figures
 from evenreel.training.ensemble.towers import score_weights
-from evenreel.training.loop.module import mixed_words
 from evenreel.training.loop.run import TrainedModel
 from evenreel.training.recipe.recipe import Recipe
 
@@ -78,14 +77,14 @@ def _lines(run: FinishedRun) -> Iterator[str]:
         yield f"  {cost}"
 
 
-def _cost(made: Encodings) -> str:
+def _cost(times: int) -> str:
     """What searching with it takes, where that is more than with a single matcher."""
-    if made.videos > 1:
-        return (
-            f"searching with it encodes each video {made.videos} times and each caption {made.captions} times, and a "
-            f"gallery takes {made.videos} times the memory"
-        )
-    return f"searching with it encodes each caption {made.captions} times, each video once" if made.captions > 1 else ""
+    if times == 1:
+        return ""
+    return (
+        f"searching with it encodes each video {times} times and each caption {times} times, and a gallery takes "
+        f"{times} times the memory"
+    )
 
 
 def _weights(trained: TrainedModel) -> str:
@@ -95,7 +94,7 @@ def _weights(trained: TrainedModel) -> str:
         return f"{len(trained.members)} members became one matcher, with the weights {weights}"
     early = ", stopped early" if trained.progress.stopped else ""
     chosen = "best on validation" if trained.progress.best_step is not None else "last"
-    return f"the weights are those of step {trained.step:,}, the {chosen}{early}{mixed_words(trained.start_share)}"
+    return f"the weights are those of step {trained.step:,}, the {chosen}{early}"
 
 
 def _figures(measured: dict[str, float]) -> str:
@@ -114,8 +113,8 @@ def _result(run: FinishedRun) -> dict[str, Any]:
         "clips": list(clips_note(loaded, trained)),
         "strata": [vars(one) for one in trained.strata],
         "members": [{"step": one.step, "validation": validation_figures(one)} for one in trained.members],
-        "weights": list(trained.spec.settings["weights"]) if trained.spec.name in ("ensemble", "per_stratum") else [],
-        "encodings": encodings(trained.spec)._asdict(),
+        "weights": list(trained.spec.settings["weights"]) if trained.spec.name == "ensemble" else [],
+        "encodings": encodings(trained.spec),
         "uses": loaded.uses,
         "set_aside": loaded.set_aside,
     }

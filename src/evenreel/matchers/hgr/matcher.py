@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from evenreel.errors import UsageError
 from evenreel.language.word_vectors import read_word_vectors
 from evenreel.losses.ranking import RankingSettings, ranking_hinge
-from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.entry import Entry, LearnedFrom
 from evenreel.matchers.hgr.text import GraphLimits, GraphTexts, graph_tensors
 from evenreel.matchers.matcher import Limits
@@ -141,7 +141,7 @@ class Hgr(nn.Module):
 
     def __init__(self, dimension: int, settings: HgrSettings) -> None:
         super().__init__()
-        self.limits = Limits(dimension, graphs=True, captions=settings.size)
+        self.limits = Limits(dimension, graphs=True)
         self.settings = settings
         self.texts = GraphTexts(
             len(settings.vocabulary), (settings.word_size, settings.size), (settings.dropout, settings.graph_dropout)
@@ -188,7 +188,7 @@ class Hgr(nn.Module):
         most = GraphLimits(self.settings.max_words, self.settings.max_verbs, self.settings.max_nouns)
         captions = graph_tensors(text.graphs, self._numbers, most)
         state: PhraseTexts = self.texts(captions.on(self.texts.words.weight.device))
-        return state if text.vector_map is None else _changed(state, text.vector_map)
+        return state
 
     def encode_video(self, video: VideoBatch) -> PhraseVideos:
         """Encode videos as vectors (V, E) and as frames (V, T, E) for verbs and for nouns, with their Gram matrices."""
@@ -203,15 +203,6 @@ class Hgr(nn.Module):
         """Compute the terms of the ranking loss of a batch."""
         scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
         return ranking_hinge(scores, batch.same, self.settings, batch.relevance)
-
-
-def _changed(texts: PhraseTexts, change: VectorMap) -> PhraseTexts:
-    real = torch.ones_like(texts.sentence[..., 0], dtype=torch.bool)
-    return texts._replace(
-        sentence=change(texts.sentence, real),
-        verbs=change(texts.verbs, texts.verb_mask),
-        nouns=change(texts.nouns, texts.noun_mask),
-    )
 
 
 ENTRY = Entry(Hgr, HgrSettings, graphs=True, fit=with_vocabulary)

@@ -139,10 +139,10 @@ def fine_tuned(
             exchanges their backgrounds, or changes words on screen.
         TrainingError: the loss is not a number any more.
     """
-    others = (recipe.trim, recipe.members, recipe.balance, recipe.likeness, recipe.backgrounds, recipe.data.words)
+    others = (recipe.trim, recipe.members, recipe.likeness, recipe.backgrounds, recipe.data.words)
     if any(one is not None for one in others):
         raise UsageError(
-            "This study trains one matcher on all clips of a split as they are: set trim, members, balance, "
+            "This study trains one matcher on all clips of a split as they are: set trim, members, "
             "likeness, backgrounds and data.words to null."
         )
     share, group = recipe.data.generated_share, recipe.data.generated_group

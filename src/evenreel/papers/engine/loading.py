@@ -310,7 +310,7 @@ class StudyModels:
         if self._says_words and loaded.videos.on_screen is not None:
             opened.notices.append(f"The on-screen text that {name} reads is {WORDS[loaded.found.made.words]}.")
         opened.notices += [f"{name} was trained with {use}, and so are its scores." for use in pretrained.about.uses]
-        if (times := encodings(pretrained.spec).videos) > 1:
+        if (times := encodings(pretrained.spec)) > 1:
             opened.notices.append(
                 f"{name} encodes each clip {times} times, and as many galleries are kept to search with."
             )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from evenreel.checkpoint.architecture import Encodings
 from evenreel.evaluation import Interval
 from evenreel.papers.engine.findings import (
     FigureRows,
@@ -102,7 +101,7 @@ class ComparedTrainings:
     variants: Variants
     runs: SeededRuns[str, str]
     clips: Mapping[str, Sequence[int]]
-    costs: Mapping[str, Encodings]
+    costs: Mapping[str, int]
 
 
 def changes_of(variants: Variants, runs: SeededRuns[str, Figure]) -> dict[str, dict[Figure, Interval]]:
@@ -159,7 +158,7 @@ def compared_trainings(
     variants = comparison.variants(material, settings)
     measures.check(test.corpus)
     clips: dict[str, list[int]] = {}
-    costs: dict[str, Encodings] = {}
+    costs: dict[str, int] = {}
 
     def measure(one: TrainingOutcome) -> dict[str, dict[str, float]]:
         clips.setdefault(one.row, []).append(one.clips)
@@ -177,7 +176,7 @@ def compared_trainings(
         (
             _means(found, comparison.metrics),
             changes_table(
-                (((name, variants[name].against, costs[name].videos), figures) for name, figures in changes.items()),
+                (((name, variants[name].against, costs[name]), figures) for name, figures in changes.items()),
                 ("training", "less", "clip encodings"),
                 settings,
             ),
@@ -202,14 +201,13 @@ def _means(found: ComparedTrainings, metrics: tuple[str, ...]) -> AuditTable:
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             name,
-            cost.videos,
-            cost.captions,
+            cost,
             round(float(np.mean(found.clips[name]))),
             *(found.runs.mean(name, metric).value for metric in metrics),
         )
         for name, cost in found.costs.items()
     )
-    columns = ("training", "clip encodings", "of captions", "training clips", *metrics)
+    columns = ("training", "clip encodings", "training clips", *metrics)
     note = "Means over seeds. As many galleries are kept as a clip is encoded times."
     return AuditTable("What each training gives", columns, rows, note)
 
@@ -242,7 +240,7 @@ def _seeds_note(settings: TrainingSettings) -> str:
 
 def _told(found: ComparedTrainings, name: str, change: Interval, main: str) -> str:
     """A sentence for a row of the table: its change, whether it can be told, and its cost."""
-    times = found.costs[name].videos
+    times = found.costs[name]
     cost = "once" if times == 1 else f"{times} times"
     changed = beside(change, str(found.variants[name].against))
     return f"{name}: {main} {found.runs.mean(name, main).value:.1f}, {changed}; each clip is encoded {cost}."

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from evenreel.checkpoint import Pretrained
-from evenreel.checkpoint.architecture import Encodings, encodings, kept_weights, module, uses_in
+from evenreel.checkpoint.architecture import encodings, kept_weights, module, uses_in
 from evenreel.corpus import select
 from evenreel.encoders.devices import usable_device
 from evenreel.evaluation import fuse
@@ -33,7 +33,6 @@ from evenreel.training.ensemble.runs import ALL
 from evenreel.training.ensemble.strata import lengths_of
 from evenreel.training.ensemble.towers import score_weights, tower_member_recipes
 from evenreel.training.ensemble.trimmed import trimmed_corpus
-from evenreel.training.loop.module import mixed_words
 from evenreel.training.loop.run import RunHooks, TrainedModel
 from evenreel.training.loop.run_folder import MEMBERS
 from evenreel.training.loop.validation import SelectionMeasure, higher_is_better
@@ -85,11 +84,9 @@ class TrainingOutcome:
         return sum(one.clips for one in self.trained.strata) or self.learned.clips.height
 
     @property
-    def cost(self) -> Encodings:
+    def cost(self) -> int:
         """Return how often the matcher encodes a caption and a clip; as many galleries are kept."""
-        alone = encodings(self.trained.spec)
-        times = len(self.members) or 1
-        return Encodings(times * alone.captions, times * alone.videos)
+        return (len(self.members) or 1) * encodings(self.trained.spec)
 
     def scores(self) -> ScoreBlocks:
         """Score every caption and clip of the test split; of members with their own features, by their weighted sum."""
@@ -174,7 +171,7 @@ def training_told(recipe: Recipe, material: LearningInputs) -> str:
     )
     return (
         f"All rows are trained by the recipe {recipe.name} with the same seeds but for what their names say; the "
-        f"weights are {selected}{mixed_words(recipe.selection.start_share)}.{towers}"
+        f"weights are {selected}.{towers}"
     )
 
 
@@ -249,7 +246,7 @@ def _pixels_of(recipe: Recipe, splits: Splits, run: TrainingRun) -> tuple[Traini
         if read.set_aside
         else ()
     )
-    examples, _ = weighted_examples(recipe, read.learned, usable.corpus)
+    examples, _ = weighted_examples(recipe, read.learned)
     lengths = lengths_of(usable.corpus, read.learned.pairs.clip_ids)
     learning = replace(pixel_inputs(read), examples=examples, lengths=lengths)
     return learning, Splits(usable, kept, splits.notices + lost)
@@ -302,7 +299,7 @@ def learning_of(
         weights_hash: digest of the weights of the features' encoder; None where nobody says.
     """
     learned, selected = splits.learned, splits.selected
-    examples, _ = weighted_examples(recipe, _examples(learned, relevance=needs_relevance(recipe)), learned.corpus)
+    examples, _ = weighted_examples(recipe, _examples(learned, relevance=needs_relevance(recipe)))
     return TrainingInputs(
         examples,
         learned.videos.frames.shape[-1],

@@ -23,7 +23,6 @@ LENGTH: tuple[Study, ...] = (
     Study("length/failure", "frame_length.comparisons:FAILURE", TRAINING, TrainingSettings, recipe=RECIPE),
     Study("length/controls", "frame_length.comparisons:CONTROLS", TRAINING, TrainingSettings, recipe=RECIPE),
     Study("length/samples", "frame_length.samples:samples", TRAINING, SampleSettings, recipe=RECIPE),
-    Study("length/shared", "frame_length.comparisons:SHARED", TRAINING, TrainingSettings, recipe=RECIPE),
     Study("length/f1", "frame_length.pictures:shown_lengths", LENGTH_RANKINGS, ClassSettings),
     Study("length/f2", "frame_length.pictures:discrepancies", LENGTHS, StudySettings),
     Study("length/f5", "frame_length.pictures:strips", LENGTH_RANKINGS, QuerySettings),

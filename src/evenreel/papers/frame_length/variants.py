@@ -139,13 +139,6 @@ def longer_row(times: int) -> str:
     return f"{BASELINE}, {times} times as long"
 
 
-def shared_encoder(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return rows with one encoder that has a head for each stratum, and one gallery; not in the paper."""
-    recipe = settings.recipe
-    heads = replace(backdoor(recipe), members=replace(_members(recipe), form="heads", at_once=1))
-    return beside(plain(recipe), {BACKDOOR: backdoor(recipe), "shared encoder": heads})
-
-
 def plain(recipe: Recipe) -> Recipe:
     """Return the recipe of the base model, without trimming and without members."""
     return replace(recipe, trim=None, members=None)
@@ -214,7 +207,7 @@ def _members(recipe: Recipe) -> Members:
             f"The recipe has members.by={members.by}, and this study compares strata of length with it: set members.by "
             "to length, or members to null."
         )
-    return replace(members, only=None, form="models", begin="fresh")
+    return replace(members, only=None, begin="fresh")
 
 
 def _each_with_backdoor(bases: Mapping[str, Recipe]) -> Variants:

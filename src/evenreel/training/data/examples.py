@@ -166,7 +166,6 @@ class TrainingBatch:
         others: counterparts of the clips; None where training does not need them.
         relevance: (B, B) relevance of the clips of the whole batch for its captions; None where the loss does not need
             it.
-        strata: (B,) stratum of each clip of the whole batch; None without strata.
         graphs: B role graphs of the whole batch, which devices cannot send each other as they do tensors; None where
             the features have none.
         sentences: B captions of the whole batch as they are written; None where they are not known.
@@ -179,7 +178,6 @@ class TrainingBatch:
     same: Tensor
     others: OtherClips | None = None
     relevance: Tensor | None = None
-    strata: Tensor | None = None
     graphs: tuple[RoleGraph, ...] | None = None
     sentences: tuple[str, ...] | None = None
 
@@ -192,7 +190,6 @@ class TrainingBatch:
             same=self.same.to(device, non_blocking=True),
             others=None if self.others is None else self.others.on(device),
             relevance=None if self.relevance is None else self.relevance.to(device, non_blocking=True),
-            strata=None if self.strata is None else self.strata.to(device, non_blocking=True),
         )
 
 
@@ -240,7 +237,6 @@ class Batches(Dataset[TrainingBatch]):
             pairs.same(rows),
             None if pairs.mirrors is None else self._others(pairs.mirrors, pairs.clips[rows], draw),
             pairs.relevance(rows),
-            pairs.strata_of(rows),
             self._graphs(pairs.captions[rows]),
             pairs.sentences_of(rows),
         )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from evenreel.checkpoint.architecture import kept_weights, reads_graphs, uses_in
 from evenreel.checkpoint.loading import load_matcher
@@ -21,7 +21,6 @@ from evenreel.features.load import find_clips, load_text_features
 from evenreel.features.progress import SetAside
 from evenreel.progress import Progress
 from evenreel.training.data.backgrounds import with_backgrounds
-from evenreel.training.data.balance import balanced
 from evenreel.training.data.examples import FeatureExamples, TrainingExamples, TrainingInputs
 from evenreel.training.data.likeness import drawn_alike, searched_clips
 from evenreel.training.data.pairs import pairs_of
@@ -95,7 +94,7 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
     source = {"caption_texts": digest(text for part in splits.both for text in part.captions["text"]), **read.source}
     if (words := recipe.changed_words) is not None:
         source["words_changed"] = json.dumps(asdict(words))
-    learned, drawn = weighted_examples(recipe, read.learned, splits.learned)
+    learned, drawn = weighted_examples(recipe, read.learned)
     by_length = recipe.members is not None and recipe.members.by == "length"
     start = None if recipe.start is None else load_start(recipe.start, read.encoder, recipe.data.streams)
     known = () if start is None else start.about.uses
@@ -114,24 +113,18 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
     return LoadedData(material, read.validation, read.encoder, read.set_aside, splits.trimmed, drawn, tuple(uses))
 
 
-def weighted_examples(
-    recipe: Recipe, learned: TrainingExamples, corpus: Corpus
-) -> tuple[TrainingExamples, tuple[str, ...]]:
+def weighted_examples(recipe: Recipe, learned: TrainingExamples) -> tuple[TrainingExamples, tuple[str, ...]]:
     """Apply a recipe's weights of training clips and its exchange of backgrounds.
 
     Returns:
         The changed examples, and a sentence on the effect of each weighting.
 
     Raises:
-        CorpusError: clips have no classes, and the recipe balances them, or there are no clips that will be searched.
+        CorpusError: there are no clips that will be searched.
         FeaturesError: features of the clips that will be searched are missing or damaged.
-        UsageError: lengths of clips are not known, there are too few clips, or encoders differ.
+        UsageError: there are too few clips, or encoders differ.
     """
     said: list[str] = []
-    if recipe.balance is not None:
-        pairs, balance = balanced(learned.pairs, corpus, recipe.balance)
-        learned = replace(cast("Any", learned), pairs=pairs)  # features, or pixels
-        said.append(balance.sentence)
     if recipe.likeness is not None and isinstance(learned, FeatureExamples):
         learned, alike = drawn_alike(learned, searched_clips(recipe.likeness, recipe.data))
         said.append(alike.sentence)

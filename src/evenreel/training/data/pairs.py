@@ -33,7 +33,6 @@ class Pairs:
         mirrors: mirrors among the clips of the table; None where training does not need them.
         classes: degrees of relevance of all captions of the table and all its clips; None where training does not need
             them, see `needs_relevance`.
-        strata: number of the stratum of length of each clip of the table, from 0; None without strata.
         sentences: P captions as they are written; empty where they are not known.
         weights: (P,) how often each pair is drawn in an epoch on average; None for once each.
     """
@@ -45,7 +44,6 @@ class Pairs:
     texts: Indices
     mirrors: Mirrors | None = None
     classes: ClassRelevance | None = None
-    strata: Indices | None = None
     sentences: tuple[str, ...] = ()
     weights: NDArray[np.float64] | None = None
 
@@ -56,7 +54,7 @@ class Pairs:
         """Return a hexadecimal digest of the ids of captions and clips, pair by pair in order."""
         total = hashlib.sha256("\0".join((*self.caption_ids, "", *self.clip_ids)).encode("utf-8", "surrogatepass"))
         mirrors = () if self.mirrors is None else (self.mirrors.other, self.mirrors.generated)
-        optional = [rows for rows in (self.strata, self.weights) if rows is not None]
+        optional = () if self.weights is None else (self.weights,)
         for rows in (self.captions, self.clips, self.texts, *mirrors, *optional, *_class_rows(self.classes)):
             total.update(rows.tobytes())
         return total.hexdigest()
@@ -72,10 +70,6 @@ class Pairs:
             return None
         degrees = self.classes.block(self.captions[rows], self.clips[rows])
         return torch.from_numpy(degrees.astype(np.float32))
-
-    def strata_of(self, rows: Indices) -> Tensor | None:
-        """Return the length stratum (B,) of the clip of each of B pairs; None without strata."""
-        return None if self.strata is None else torch.from_numpy(self.strata[self.clips[rows]])
 
     def sentences_of(self, rows: Indices) -> tuple[str, ...] | None:
         """Return the captions of B pairs as they are written; None where they are not known."""

@@ -1,10 +1,10 @@
-"""Fusion of several trained members, or of the heads of one, into one matcher, with weights (equation 5)."""
+"""Fusion of several trained members into one matcher, with weights (equation 5)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import cast
 
 import numpy as np
@@ -14,7 +14,7 @@ from evenreel.checkpoint import MatcherSpec
 from evenreel.checkpoint.architecture import module
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.debias.fusion import Fusion, learned_weights, prior_weights, standardisation, uniform_weights
-from evenreel.debias.length import Ensemble, PerStratum
+from evenreel.debias.length import Ensemble
 from evenreel.encoders.devices import usable_device
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
@@ -63,31 +63,6 @@ def ensemble_of(
     )
 
 
-def with_weighted_heads(
-    recipe: Recipe, material: TrainingInputs, trained: TrainedModel, strata: Sequence[Stratum], outside: RunHooks
-) -> TrainedModel:
-    """Weight the heads of a matcher (one for each stratum of length) as the recipe says, not by equation 5.
-
-    Args:
-        recipe: recipe with members.
-        material: inputs of the training; weights are learned from its validation examples.
-        trained: model with the weights of equation 5.
-        strata: strata of its heads.
-        outside: callbacks of the run, of which `measure` is called once more.
-    """
-    members = cast("Members", recipe.members)
-    if members.fusion == "prior" and not members.standardise:
-        return replace(trained, strata=tuple(strata))
-    whole = cast("PerStratum", trained.matcher)
-    alone = [_of_heads(whole, material.dimension, Fusion(tuple(row))) for row in np.eye(len(strata)).tolist()]
-    with _working(recipe, [trained.matcher]):
-        fusion = _fusion(recipe, material, [one.clips for one in strata], alone)
-        matcher = _of_heads(whole, material.dimension, fusion)
-        figures = _figures(matcher, material, outside)
-    spec = replace(trained.spec, settings=asdict(fusion))
-    return replace(trained, matcher=matcher, spec=spec, figures={**trained.figures, **figures}, strata=tuple(strata))
-
-
 def _fusion(recipe: Recipe, material: TrainingInputs, sizes: Sequence[int], matchers: Sequence[Matcher]) -> Fusion:
     members = cast("Members", recipe.members)
     looks = members.standardise or members.fusion == "learned"
@@ -98,13 +73,6 @@ def _fusion(recipe: Recipe, material: TrainingInputs, sizes: Sequence[int], matc
         return Fusion(learned_weights(scores, _answers(examples.pairs, scores[0]), scales), means, scales)
     weights = uniform_weights(len(sizes)) if members.fusion == "uniform" else prior_weights(sizes)
     return Fusion(weights, means, scales)
-
-
-def _of_heads(whole: PerStratum, dimension: int, fusion: Fusion) -> Matcher:
-    """Return the same matcher and heads, not copied, with other fusion numbers."""
-    other = PerStratum(whole.matcher, dimension, fusion)
-    other.heads = whole.heads
-    return cast("Matcher", other.eval())
 
 
 @contextmanager

@@ -11,21 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
 
-from evenreel.checkpoint.architecture import build, module
+from evenreel.checkpoint.architecture import module
 from evenreel.errors import UsageError
 from evenreel.training.data.examples import TrainingInputs
-from evenreel.training.ensemble.fused import ensemble_of, with_weighted_heads
+from evenreel.training.ensemble.fused import ensemble_of
 from evenreel.training.ensemble.processes import train_apart
 from evenreel.training.ensemble.runs import MemberRun, seeded_runs, stratum_runs, whole_run
-from evenreel.training.ensemble.strata import described, divided, known
 from evenreel.training.loop.milestones import Watch
 from evenreel.training.loop.run import RunHooks, TrainedModel, facts_of, train_held
 from evenreel.training.loop.run_folder import held, remember
 from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Members
-from evenreel.training.specs import fitted_spec
 
 ALONE = RunHooks()
 """Nobody measures or watches."""
@@ -63,8 +59,6 @@ def train_recipe_held(
     members = recipe.members
     if members is None:
         return train_held(recipe, material, folder, outside)
-    if members.form == "heads":
-        return _train_heads(recipe, members, material, folder, outside)
     if material.towers is not None and members.only is None:
         raise UsageError(
             "Members with a backbone have an encoder each, so they become no single matcher: train them one by one, by "
@@ -106,25 +100,3 @@ def _begun_with(trained: TrainedModel, runs: Sequence[MemberRun]) -> list[Member
     """The runs, beginning with the weights of another."""
     start = module(trained.matcher).state_dict()
     return [replace(run, material=replace(run.material, start=start, start_spec=trained.spec)) for run in runs]
-
-
-def _train_heads(
-    recipe: Recipe, members: Members, material: TrainingInputs, folder: Path, outside: RunHooks
-) -> TrainedModel:
-    """One training of a matcher with a head for each stratum."""
-    examples, lengths = cast("Any", material.examples), known(material.lengths)  # features, or pixels
-    numbers = divided(examples.pairs, lengths, members, recipe.loop.seed)
-    examples = replace(examples, pairs=replace(examples.pairs, strata=numbers))
-    material = _with_fresh_heads(recipe, replace(material, examples=examples))
-    trained = train_held(recipe, material, folder, outside)
-    return with_weighted_heads(recipe, material, trained, described(examples.pairs, lengths, numbers), outside)
-
-
-def _with_fresh_heads(recipe: Recipe, material: TrainingInputs) -> TrainingInputs:
-    """The weights to begin with as those of the matcher inside the heads; heads begin as no change."""
-    if not material.start:
-        return material
-    whole = build(fitted_spec(recipe, material), material.dimension)
-    heads = {name: weights for name, weights in module(whole).state_dict().items() if name.startswith("heads.")}
-    start = {f"matcher.{name}": weights for name, weights in material.start.items()}
-    return replace(material, start=heads | start)

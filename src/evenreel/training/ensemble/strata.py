@@ -111,14 +111,6 @@ def described(pairs: Pairs, lengths: ClipLengths, strata: Indices) -> tuple[Stra
     return tuple(_described(pairs, lengths, strata, number) for number in range(int(strata.max()) + 1))
 
 
-def sizes(pairs: Pairs) -> list[int]:
-    """Return the number of training clips in each stratum of the pairs."""
-    if pairs.strata is None:
-        raise UsageError("The clips were not divided by length.")
-    counts: list[int] = np.bincount(pairs.strata[np.unique(pairs.clips)]).tolist()
-    return counts
-
-
 def taken(pairs: Pairs, kept: NDArray[np.bool_]) -> Pairs:
     """Select the pairs that a mask (P,) marks; the tables of captions and clips stay as they are."""
     return replace(

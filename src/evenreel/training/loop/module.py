@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -14,7 +13,6 @@ from lightning.pytorch import LightningModule
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.debias.neighbours import NeighbourTerms
 from evenreel.encoders.trainable import TrainableTowers
 from evenreel.matchers.batches import Batch, Counterparts, PairBatch, TextBatch, VideoBatch, with_tensors
 from evenreel.matchers.matcher import Matcher
@@ -26,8 +24,6 @@ from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import OnScreen
 
 LARGEST_LOGIT_SCALE = math.log(100.0)  # CLIP, arXiv 2103.00020, 2.5
-BANK = "neighbour_bank"
-"""Where checkpoints for resuming hold the memory bank of `neighbours`."""
 
 
 class RetrievalModule(LightningModule):
@@ -51,7 +47,6 @@ class RetrievalModule(LightningModule):
             from evenreel.debias.source.contrast import Debiased
 
             self._loss = Debiased(matcher, recipe.debias).loss
-        self._neighbours = None if recipe.neighbours is None else NeighbourTerms(matcher, recipe.neighbours)
         self.terms: dict[str, Tensor] = {}
         self.strict_loading = False  # towers that learn nothing are not in the checkpoints
 
@@ -85,7 +80,7 @@ class RetrievalModule(LightningModule):
         if len(batch.caption_ids) > len(text.ids):
             text = replace(gather_batch(text, batch.caption_ids, self._gather), graphs=batch.graphs)
         video = self._joint_videos(batch.video, batch.clip_ids)
-        pairs = PairBatch(text, video, batch.same, None, batch.relevance, batch.strata, batch.sentences)
+        pairs = PairBatch(text, video, batch.same, None, batch.relevance, batch.sentences)
         others = batch.others
         if others is None:
             return pairs
@@ -98,10 +93,7 @@ class RetrievalModule(LightningModule):
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
         """Compute the loss of a batch; its named terms are kept in the attribute `terms`."""
-        pairs = self.joint_batch(batch)
-        terms = self._loss(pairs)
-        if self._neighbours is not None:
-            terms = {**terms, **self._neighbours.terms(pairs)}
+        terms = self._loss(self.joint_batch(batch))
         self.terms = {name: term.detach() for name, term in terms.items()}
         return torch.stack([term.float() for term in terms.values()]).sum()
 
@@ -130,15 +122,8 @@ class RetrievalModule(LightningModule):
         return batch.on(device)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Remove the weights of frozen towers from a checkpoint before it is saved, and add the bank of neighbours."""
+        """Remove the weights of frozen towers from a checkpoint before it is saved."""
         checkpoint["state_dict"] = self.learned(checkpoint["state_dict"])
-        if self._neighbours is not None:
-            checkpoint[BANK] = self._neighbours.bank.state_dict()
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the bank of neighbours, so that a resumed run measures centrality as one that was left alone."""
-        if self._neighbours is not None:
-            self._neighbours.bank.load_state_dict(checkpoint[BANK], self.device)
 
     def learned(self, state: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
         """Return the weights of the module, or of a given state, without those of frozen towers."""
@@ -192,53 +177,3 @@ def _all(part: Tensor, gather: Gather) -> Tensor:
         longest = int(gather(length).max())
         part = F.pad(part, [0, 0] * (part.ndim - 2) + [0, longest - part.shape[1]])
     return gather(part).flatten(0, 1)
-
-
-def mixed_words(share: float) -> str:
-    """Return words that say which share of the initial weights is mixed in, to follow a step's number; empty for 0.
-
-    >>> mixed_words(0.5), mixed_words(0.0)
-    (', mixed with 50% of those that training began with', '')
-    """
-    return f", mixed with {share:.0%} of those that training began with" if share else ""
-
-
-class StartShare:
-    """Copy of the initial weights that is mixed into the trained ones: WiSE-FT (arXiv 2109.01903, section 3).
-
-    Pretrained weights are robust where a shortcut of the training data fails; trained ones fit the task. Their mean
-    keeps most of both, at no cost in search.
-
-    Args:
-        module: module with the initial weights; those of frozen towers are not mixed.
-        share: share of the initial weights in the mean, 0 to 1; with 0 nothing is kept or changed.
-    """
-
-    def __init__(self, module: RetrievalModule, share: float) -> None:
-        self._share = share
-        self._start = {name: weights.clone() for name, weights in _weights(module).items()} if share else {}
-
-    def mix(self, module: RetrievalModule) -> None:
-        """Set the module's weights to `(1 - share) trained + share start`."""
-        with torch.no_grad():
-            for name, weights in _weights(module).items():
-                if name in self._start:
-                    weights.lerp_(self._start[name].to(weights.device), self._share)
-
-    @contextmanager
-    def mixed(self, module: RetrievalModule) -> Iterator[None]:
-        """Mix the initial weights into a module for a `with` block; afterwards it has its own again, bit by bit."""
-        own = {name: weights.clone() for name, weights in _weights(module).items() if name in self._start}
-        self.mix(module)
-        try:
-            yield
-        finally:
-            with torch.no_grad():
-                for name, weights in _weights(module).items():
-                    if name in own:
-                        weights.copy_(own[name])
-
-
-def _weights(module: RetrievalModule) -> dict[str, Tensor]:
-    """What learns, and buffers of floating point."""
-    return {name: weights for name, weights in module.learned().items() if weights.is_floating_point()}

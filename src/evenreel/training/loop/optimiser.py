@@ -116,6 +116,5 @@ def _made_up(dimension: int) -> PairBatch:
         VideoBatch(ids, vectors[2], real, torch.zeros(2, 2), OnScreen(vectors[3], real, torch.ones(2, 2))),
         torch.eye(2, dtype=torch.bool),
         relevance=torch.eye(2),
-        strata=torch.zeros(2, dtype=torch.int64),
         texts=("cut", "the tomato"),
     )

@@ -48,7 +48,7 @@ from evenreel.training.loop.milestones import (
     best_weights,
     plan_of,
 )
-from evenreel.training.loop.module import RetrievalModule, StartShare
+from evenreel.training.loop.module import RetrievalModule
 from evenreel.training.loop.optimiser import freeze_unused_parameters
 from evenreel.training.loop.run_folder import LAST, METRICS, TENSORBOARD, Facts, held, remember
 from evenreel.training.loop.saved_files import DurableCheckpointIO, MetricsFile, read_weights, step_of
@@ -73,8 +73,7 @@ class TrainedModel:
         figures: figures measured at that step, by name.
         first: whether this is the process of the first device, the only one that writes files.
         members: trained members that the matcher is made of; none for a single training.
-        strata: strata of the members or heads; none where clips were not divided.
-        start_share: share of the initial weights that is mixed into those of the matcher.
+        strata: strata of the members; none where clips were not divided.
     """
 
     matcher: Matcher
@@ -86,7 +85,6 @@ class TrainedModel:
     first: bool = True
     members: tuple[TrainedModel, ...] = ()
     strata: tuple[Stratum, ...] = ()
-    start_share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -142,12 +140,11 @@ def train_held(recipe: Recipe, material: TrainingInputs, folder: Path, outside: 
     for examples in filter(None, (material.examples, material.validation)):
         _check_inputs(recipe, matcher, examples)
     freeze_unused_parameters(matcher, material.dimension)
-    if not (folder / LAST).is_file() or recipe.selection.start_share:
+    if not (folder / LAST).is_file():
         _begin_with(matcher, material)
     model = RetrievalModule(matcher, material.towers, recipe, plan.steps)
     model.train()  # towers come as they are loaded, in evaluation mode
-    start = StartShare(model, recipe.selection.start_share)
-    evaluate = _evaluation(model, start, recipe, material, outside)
+    evaluate = _evaluation(model, recipe, material, outside)
     better = outside.higher_is_better
     milestones = Milestones(plan, recipe.selection, folder, evaluate, outside.watch, higher_is_better=better)
     with _quiet():
@@ -162,7 +159,6 @@ def train_held(recipe: Recipe, material: TrainingInputs, folder: Path, outside: 
     if progress.best_step is not None:
         model.load_state_dict(read_weights(best_weights(folder, progress.best_step)), strict=False)
         step = progress.best_step
-    start.mix(model)
     figures = MetricsFile(folder / METRICS).of_step(step)
     return TrainedModel(
         matcher=model.matcher.eval(),
@@ -172,7 +168,6 @@ def train_held(recipe: Recipe, material: TrainingInputs, folder: Path, outside: 
         progress=progress,
         figures=figures,
         first=trainer.is_global_zero,
-        start_share=recipe.selection.start_share,
     )
 
 
@@ -225,15 +220,14 @@ def _feature_pairs(examples: TrainingExamples) -> Iterator[tuple[TextBatch, Vide
 
 
 def _evaluation(
-    module: RetrievalModule, start: StartShare, recipe: Recipe, material: TrainingInputs, outside: RunHooks
+    module: RetrievalModule, recipe: Recipe, material: TrainingInputs, outside: RunHooks
 ) -> Evaluate | None:
     examples, measure = material.validation, outside.measure
     if examples is None or measure is None:
         return None
 
     def evaluate() -> Mapping[str, float]:
-        with start.mixed(module):
-            return measure(validation_scores(module, examples, recipe.loop.workers))
+        return measure(validation_scores(module, examples, recipe.loop.workers))
 
     return evaluate
 

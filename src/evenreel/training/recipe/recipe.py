@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from evenreel.debias.neighbours import NeighbourSettings
 from evenreel.debias.source.settings import SourceDebias
 from evenreel.debias.without_habits import HabitRemoval
 from evenreel.debias.without_length import LengthRemoval
@@ -20,7 +19,6 @@ from evenreel.training.recipe.sections import (
     BackgroundExchange,
     Data,
     GalleryLikeness,
-    LengthBalance,
     Loop,
     MatcherChoice,
     Members,
@@ -58,10 +56,8 @@ class Recipe:
         debias: train against a preference for generated clips or for real ones, on clips that mirror each other: a
             table of settings, or `preset` with one of `evenreel.debias.source.contrast.PRESETS` and what differs from
             it; null for none.
-        neighbours: loss terms that know neighbours and hubs (NeighborRetr), beside the matcher's own; null for none.
         trim: training clips that are left out for their length: a table of settings, or `preset` with one of
             `evenreel.debias.trimming.PRESETS` and what differs from it; null for none.
-        balance: clips drawn so that their class says nothing of their length; null for each once in an epoch.
         likeness: clips drawn more often the more they resemble those that will be searched; null for each once.
         without_length: the part of frames' features that the lengths of clips explain beyond captions is removed, in
             training and in search; null to remove nothing.
@@ -86,9 +82,7 @@ class Recipe:
     adapter: AdapterSettings | None = None
     start: str | None = None
     debias: SourceDebias | None = None
-    neighbours: NeighbourSettings | None = None
     trim: Trim | None = None
-    balance: LengthBalance | None = None
     likeness: GalleryLikeness | None = None
     without_length: LengthRemoval | None = None
     without_habits: HabitRemoval | None = None
@@ -114,7 +108,7 @@ class Recipe:
     def has_tower_members(self) -> bool:
         """Whether the recipe has several members, each with towers of its own that are trained."""
         members = self.members
-        return self.backbone is not None and members is not None and members.form == "models" and members.only is None
+        return self.backbone is not None and members is not None and members.only is None
 
 
 def wrong_settings(recipe: Recipe) -> Iterator[str]:
@@ -233,18 +227,12 @@ def _wrong_members(recipe: Recipe, members: Members) -> Iterator[str]:
             "members.fusion=learned and members.standardise look at the scores of a validation split, and there is "
             "none: give data.validation or data.held_out."
         )
-    if recipe.balance is not None and members.by == "length":
-        yield "balance undoes what members.by=length divides by: set balance to null, or members.by to seed."
     yield from _wrong_division(members)
-    if members.form == "heads":
-        yield from _wrong_heads(members)
-        if recipe.neighbours is not None:
-            yield "members.form=heads mixes strata in a batch, whose pairs are no neighbours: set neighbours to null."
 
 
 def _wrong_beside_towers(members: Members) -> Iterator[str]:
     """What members cannot do that each have an encoder of their own, whose scores are added afterwards."""
-    if members.fusion == "learned" or members.standardise or (members.form == "heads" and members.fusion != "prior"):
+    if members.fusion == "learned" or members.standardise:
         yield (
             "members.fusion and members.standardise look at the scores of features computed once, and with a backbone "
             "each member has an encoder of its own: leave them out, and fuse the members' scores (`evenreel fuse`)."
@@ -285,19 +273,6 @@ def _wrong_division(members: Members) -> Iterator[str]:
         yield "members.by=seed takes all steps with each seed already: leave members.steps out."
 
 
-def _wrong_heads(members: Members) -> Iterator[str]:
-    """What a single training with a head for each stratum has no room for."""
-    for wrong, sentence in (
-        (members.by == "seed", "members.form=heads has a head for each stratum of length: set members.by to length."),
-        (members.only is not None, "members.form=heads trains all strata in one: set members.only to null."),
-        (members.begin == "full", "members.form=heads learns from all clips: set members.begin to fresh."),
-        (members.steps == "full", "members.form=heads is one training with all steps: leave members.steps out."),
-        (members.at_once > 1, "members.form=heads is one training: set members.at_once to 1."),
-    ):
-        if wrong:
-            yield sentence
-
-
 def _out_of_range(recipe: Recipe) -> Iterator[str]:
     low, high = 0.0, MOST
     limits: dict[str, tuple[float | None, float, float]] = {
@@ -322,14 +297,11 @@ def _out_of_range(recipe: Recipe) -> Iterator[str]:
         "selection.per_epoch": (recipe.selection.per_epoch, 1, high),
         "selection.every_steps": (recipe.selection.every_steps, 1, high),
         "selection.patience": (recipe.selection.patience, 1, high),
-        "selection.start_share": (recipe.selection.start_share, low, 1.0),
         "records.every_steps": (recipe.records.every_steps, 1, high),
         "records.save_every_steps": (recipe.records.save_every_steps, 1, high),
         "backbone.max_words": (recipe.backbone.max_words if recipe.backbone else None, 3, 2**16),
         "trim.margin": (recipe.trim.margin if recipe.trim else None, low, 1e9),
         "trim.least": (recipe.trim.least if recipe.trim else None, 1, high),
-        "balance.strata": (recipe.balance.strata if recipe.balance else None, 2, 1024),
-        "balance.most": (recipe.balance.most if recipe.balance else None, 1, 1e9),
         "backgrounds.clusters": (recipe.backgrounds.clusters if recipe.backgrounds else None, 2, 2**16),
         "backgrounds.share": (recipe.backgrounds.share if recipe.backgrounds else None, low, 1.0),
         "members.count": (recipe.members.count if recipe.members else None, 2, 1024),

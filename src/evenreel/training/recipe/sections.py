@@ -120,8 +120,6 @@ class Members:
         thresholds: M - 1 lengths, ascending.
         longest_first: for `adjusted`, begin with the long clips.
         only: number of the one stratum, from 1, that is trained; null for all.
-        form: `models`: M matchers, so that a video is encoded M times; `heads`: one matcher with a small map of the
-            caption for each stratum, so that it is encoded once. Not in the paper.
         fusion: weights of the scores: `prior`, the share of the clips in each stratum (equation 5); `uniform`;
             `learned`: on the validation split.
         standardise: bring the scores of each member to mean 0 and deviation 1 over the validation split first.
@@ -138,25 +136,11 @@ class Members:
     thresholds: tuple[float, ...] = ()
     longest_first: bool = False
     only: int | None = None
-    form: Literal["models", "heads"] = "models"
     fusion: Literal["prior", "uniform", "learned"] = "prior"
     standardise: bool = False
     begin: Literal["fresh", "full"] = "fresh"
     steps: Literal["share", "full"] = "share"
     at_once: int = 1
-
-
-@dataclass(frozen=True)
-class LengthBalance:
-    """Settings of drawing clips so that their class says nothing of their length (`evenreel.debias.balance`).
-
-    Attributes:
-        strata: number of strata of length, with equal numbers of clips.
-        most: largest weight of a clip: how many times as often as others it may be drawn.
-    """
-
-    strata: int = 2
-    most: float = 10.0
 
 
 @dataclass(frozen=True)
@@ -273,9 +257,6 @@ class Selection:
         per_epoch: number of evaluations an epoch; the last step is always evaluated.
         every_steps: steps from one evaluation to the next; null where `per_epoch` is used.
         patience: number of evaluations in a row without a better one after which training stops early; null for never.
-        start_share: share of the initial weights in the weights that are evaluated and kept, the rest being the trained
-            ones; 0 for the trained ones alone. WiSE-FT (arXiv 2109.01903) recommends 0.5, which keeps what a tower knew
-            before in spite of a bias of the training data.
     """
 
     metric: str = "R@1"
@@ -283,7 +264,6 @@ class Selection:
     per_epoch: int = 1
     every_steps: int | None = None
     patience: int | None = None
-    start_share: float = 0.0
 
 
 @dataclass(frozen=True)
