@@ -1,22 +1,25 @@
-"""The layer order of the design, no import cycle, no overlong file, no family without a folder, names that lead
-somewhere, cheap imports."""
+"""The layer order of the design, no import cycle, budgets that only go down, names that lead somewhere, cheap
+imports."""
 
 from __future__ import annotations
 
 import ast
 import importlib
+import json
 import pkgutil
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 import pytest
 
 import evenreel
+from scripts import budget
 from tests.each import check_each
 
 PACKAGE = Path(evenreel.__file__).parent
@@ -48,10 +51,6 @@ LAYERS: list[set[str]] = [
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-MAX_LINES = 400
-KNOWN_FAMILIES: set[str] = set()
-"""Three files or more of a folder that share their first word and are to become a package: this set only ever gets
-smaller."""
 REPOSITORY = Path(__file__).resolve().parents[1]
 DATA_KEYS = {"evenreel.clips_sha256"}
 """What reads like the name of a module and is none."""
@@ -222,37 +221,51 @@ def test_no_import_cycle(deferred: bool, typed: bool) -> None:
     assert not found, "\n".join(found.values())
 
 
-def test_no_file_is_overlong() -> None:
-    def check(path: Path) -> None:
-        lines = len(path.read_text(encoding="utf-8").splitlines())
-        assert lines <= MAX_LINES, f"{lines} lines"
-
-    check_each(source_files(), check, name_of)
-
-
 def test_no_package_offers_a_name_that_one_of_its_modules_has() -> None:
     assert not homes().keys() & module_names()
 
 
-def test_a_class_name_stands_for_one_thing() -> None:
-    found: dict[str, list[str]] = {}
-    for path in source_files():
-        for node in tree_of(path).body:
-            if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, []).append(name_of(path))
-    assert not {name: places for name, places in found.items() if len(places) > 1}
+def offered() -> list[Any]:
+    """The classes and functions that packages offer by their stubs."""
+    split = [name.rpartition(".") for name in homes()]
+    found = [getattr(importlib.import_module(package), name) for package, _, name in split]
+    return [thing for thing in found if isinstance(thing, (type, FunctionType))]
+
+
+def test_the_name_of_a_class_that_is_offered_stands_for_one_thing() -> None:
+    found: dict[str, set[type]] = {}
+    for thing in offered():
+        if isinstance(thing, type):
+            found.setdefault(thing.__name__, set()).add(thing)
+    assert not {name: kinds for name, kinds in found.items() if len(kinds) > 1}
+
+
+def test_what_is_offered_says_what_it_is() -> None:
+    def check(thing: Any) -> None:
+        said = thing.__doc__ or ""
+        assert said and not said.startswith(f"{thing.__name__}("), "no docstring"  # dataclasses make such a one
+
+    check_each(offered(), check, lambda thing: f"{thing.__module__}.{thing.__name__}")
+
+
+def test_nothing_exceeds_its_budget() -> None:
+    over = budget.exceeded(budget.counted())
+    assert not over, over
+
+
+def test_what_is_done_most_leads_through_no_more_files() -> None:
+    command = [sys.executable, str(REPOSITORY / "scripts" / "budget.py"), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = {name: row["now"] for name, row in json.loads(done.stdout).items() if name.startswith("files entered")}
+    over = budget.exceeded(found, slack=2)
+    assert not over, over
 
 
 def test_the_layers_are_those_that_the_page_for_contributors_lists() -> None:
     page = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     listed = [set(re.findall(r"`(\w+)`", line)) for line in re.findall(r"^\d+\. (.*)$", page, re.MULTILINE)]
     assert listed == LAYERS
-
-
-def test_families_are_packages() -> None:
-    words = Counter((path.parent, path.stem.partition("_")[0]) for path in source_files() if path.stem[0] != "_")
-    found = {f"{folder.relative_to(PACKAGE)}/{word}_*" for (folder, word), files in words.items() if files >= 3}
-    assert found == KNOWN_FAMILIES
 
 
 def test_every_module_imports() -> None:
