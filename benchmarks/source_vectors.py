@@ -8,11 +8,10 @@ On the corpora of `benchmarks/source.py`: a matcher with one vector a clip (`tem
 term against the preference (preset `release`), and a control without any. p is the mean of h^d - h over the test clips;
 it is added to real clips as the paper prints it (`paper`: p of real clips, added) or as its code has it (`release`: p
 of generated clips, subtracted), all captions and clips else being the first model's. p-random is p of clips whose
-frames are in random order. Beside them the source direction of the gallery taken out of the captions, which needs no
-training.
+frames are in random order.
 
 Intervals are 95 % over the seeds (Student's t), changes are taken seed by seed. Nothing is claimed beforehand: the last
-lines say whether the debiased model's p does more than the control's, and whether the direction helps.
+lines say whether the debiased model's p does more than the control's.
 
 `--tint` is the cast that all mirrors have in common (`evenreel.planted.Harder.mirror_tint`). What it moves in the space
 of the encoder stands below the tables, and alone with `--only-offset`: the mean over mirrors of their mean frame less
@@ -43,10 +42,8 @@ from evenreel.audits.source.paired import measure_source
 from evenreel.checkpoint.architecture import module
 from evenreel.corpus.counterparts import counterparts
 from evenreel.debias.source.contrast import PRESETS
-from evenreel.debias.source.direction import without_source
 from evenreel.debias.source.vector import PRESETS as P_PRESETS
 from evenreel.debias.source.vector import (
-    EmbeddingTable,
     VectorScores,
     caption_vectors,
     diagnose,
@@ -62,13 +59,12 @@ from evenreel.papers.engine.fine_tuning import fine_tuned, zero_shot
 from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.runs import TrainingRun
 from evenreel.papers.engine.settings import study_recipe
-from evenreel.papers.ghost.direction import source_directions
 from evenreel.planted import Harder, PlantedCorpus, PlantSettings, plan_corpus, text_features, video_features
 from evenreel.planted.source import GENERATOR
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import ScoreBlocks, VideoFeatures
 
-AS_IT_IS, WITHOUT = "as it is", "without the source direction"
+AS_IT_IS = "as it is"
 ORDERS: Mapping[FrameOrder, str] = {"original": "p", "random": "p-random"}
 KINDS = ("debiased", "control")
 PREFERENCE, WIN_RATE, REAL_R1 = "Normalized MixR", "win rate", "REAL R@1"
@@ -196,7 +192,7 @@ def one_trained(recipe: Recipe, learnt: CorpusPart, start: Matcher | None) -> Ma
 
 
 def variants(models: Models, test: CorpusPart) -> Iterator[tuple[str, ScoreBlocks]]:
-    """The biased model's scores as they are and with real clips moved in every way; and without the direction."""
+    """The biased model's scores as they are and with real clips moved in every way."""
     captions, clips = caption_vectors(models.biased, test.texts), video_vectors(models.biased, test.videos)
     real, generated = (clips.of(ids) for ids in paired(test))
     yield AS_IT_IS, VectorScores(captions, clips)
@@ -205,8 +201,6 @@ def variants(models: Models, test: CorpusPart) -> Iterator[tuple[str, ScoreBlock
             for preset, form in P_PRESETS.items():
                 p = moves(models, test, order, kind)[form.source].mean(axis=0)
                 yield label(name, preset, kind), shifted_scores(captions, real, generated, p, form)
-    basis = source_directions(test.corpus, clips)
-    yield WITHOUT, VectorScores(EmbeddingTable(captions.ids, without_source(captions.values, basis)), clips)
 
 
 def label(name: str, preset: str, kind: str) -> str:
@@ -253,7 +247,7 @@ def likeness(models: Models, test: CorpusPart) -> Iterator[tuple[str, dict[str, 
 
 
 def leads(matcher: Matcher, test: CorpusPart) -> dict[str, float]:
-    """What of the preference is the same for all clips of a source, so that taking a direction out can mend it."""
+    """What of the preference is the same for all clips of a source."""
     captions, clips = caption_vectors(matcher, test.texts), video_vectors(matcher, test.videos)
     real, generated = (clips.of(ids).values for ids in paired(test))
     place = {clip_id: row for row, clip_id in enumerate(paired(test)[0])}
@@ -292,13 +286,11 @@ def table(runs: Sequence[Figures]) -> str:
 
 
 def findings(runs: Sequence[Figures]) -> Iterator[str]:
-    """Whether p is more than fine-tuning, and whether the direction helps."""
+    """Whether p is more than fine-tuning."""
     for name in ORDERS.values():
         for preset in P_PRESETS:
             more = change(runs, *(label(name, preset, kind) for kind in KINDS))
             yield f"{name} {preset}: the debiased model's does {words(more)} more than the control's"
-    nearer = gap_of(np.array([abs(one[AS_IT_IS][PREFERENCE]) - abs(one[WITHOUT][PREFERENCE]) for one in runs]))
-    yield f"{WITHOUT}, the preference is nearer to zero by {words(nearer)}"
 
 
 if __name__ == "__main__":
