@@ -22,7 +22,6 @@ from evenreel.encoders import load_encoder
 from evenreel.errors import EvenreelError
 from evenreel.evaluation import EvaluationSettings
 from evenreel.evaluation.both_ways import means_of_directions
-from evenreel.evaluation.judgements import read_qrels
 from evenreel.evaluation.moments.compared import compare_moments
 from evenreel.evaluation.moments.measured import evaluate_moments
 from evenreel.evaluation.moments.predictions import MomentPredictions, load_predictions
@@ -155,8 +154,6 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "measure_perturbed, settings": lambda one: audits.measure_perturbed(SCORES, CORPUS, {"a": SCORES}, one),
     "measure_overlay": lambda one: audits.measure_overlay(one, CORPUS, {"a": SCORES}, AuditSettings()),
     "read_tail_classes": audits.read_tail_classes,
-    "read_qrels": lambda one: read_qrels(one, CAPTIONS, CLIPS),
-    "read_qrels, caption_ids": lambda one: read_qrels("nowhere", one, CLIPS),
     "load_predictions": load_predictions,
     "moment_truth": moment_truth,
     "evaluate_moments": lambda one: evaluate_moments(one, NO_TRUTH),

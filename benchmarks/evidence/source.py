@@ -42,7 +42,6 @@ from evenreel.checkpoint.architecture import module
 from evenreel.corpus import make_corpus, own_clip
 from evenreel.corpus.counterparts import sources_of
 from evenreel.debias.source.contrast import PRESETS
-from evenreel.debias.source.direction import source_basis, without_source
 from evenreel.debias.source.level import levelled, recognised_sources, source_levels
 from evenreel.debias.source.vector import PRESETS as P_PRESETS
 from evenreel.debias.source.vector import caption_vectors, corrected_scores, video_vectors
@@ -121,9 +120,6 @@ ROWS: Mapping[str, Row] = {
         "ours",
         "taken out of captions: the mean difference of the clip that is wrongly first and the right one, among "
         f"{HELD_CLIPS:,} training clips",
-    ),
-    "direction of sources": Row(
-        "ours", "taken out of captions: the mean difference of generated and real training clips", uses=OWN_SOURCES
     ),
     "rank in source": Row(
         "ours", "the rank of a clip among gallery clips of its source, as recognised", uses=OWN_SOURCES
@@ -240,7 +236,6 @@ class Models:
             return self.searched(lambda: as_scores(cosines(test.texts, test.videos), test), 0.0)
         read = {
             "direction of errors": lambda: self.without(error_direction(self.baseline[0], self.parts.train, self.seed)),
-            "direction of sources": lambda: self.without(source_direction(self.baseline[0], self.parts.train)),
             "rank in source": self.ranked_in_source,
             "levelled": self.levelled,
         }[row]
@@ -302,7 +297,8 @@ class Models:
     def without(self, direction: FloatArray) -> ScoreBlocks:
         """Scores of the baseline with a direction taken out of the captions."""
         matcher, test = self.baseline[0], self.parts.test
-        texts = without_source(caption_vectors(matcher, test.texts).values, source_basis(direction[None]))
+        texts, away = caption_vectors(matcher, test.texts).values, direction / np.linalg.norm(direction)
+        texts = texts - np.outer(texts @ away, away)
         return as_scores(texts @ video_vectors(matcher, test.videos).values.T, test)
 
     @cached_property
@@ -375,14 +371,6 @@ def error_direction(matcher: Matcher, part: FeatureWorld, seed: int) -> FloatArr
     scores[pairs.same(some).numpy()] = -np.inf
     wrong: NDArray[np.float32] = clips[scores.argmax(1)] - clips
     return wrong.mean(0)
-
-
-def source_direction(matcher: Matcher, part: FeatureWorld) -> FloatArray:
-    """The mean vector of generated training clips less that of real ones."""
-    known = captioned(part)
-    vectors, made = video_vectors(matcher, known.videos).values, generated(known)
-    apart: NDArray[np.float32] = vectors[made].mean(0) - vectors[~made].mean(0)
-    return apart
 
 
 def generated(part: FeatureWorld) -> NDArray[np.bool_]:

@@ -146,7 +146,7 @@ class Opened:
     """A library that scores two queries."""
 
     def __init__(self, corpus: Corpus) -> None:
-        self.corpus, self.asked, self.neutral = corpus, [""], False
+        self.corpus, self.asked = corpus, [""]
 
     def __enter__(self) -> Opened:
         return self
@@ -156,9 +156,9 @@ class Opened:
     ) -> None:
         return None
 
-    def audit_inputs(self, queries: list[str], *, neutral_source: bool, every_clip: bool) -> tuple[Corpus, ScoreBlocks]:
+    def audit_inputs(self, queries: list[str], *, every_clip: bool) -> tuple[Corpus, ScoreBlocks]:
         assert not every_clip
-        self.asked, self.neutral = queries, neutral_source
+        self.asked = queries
         return self.corpus, Scores(values(0, 1.0)[:2], ["q1", "q2"], [*REAL, *MADE])
 
 
@@ -167,9 +167,9 @@ def test_a_library_is_asked_the_sentences_of_the_file(place: Path, monkeypatch: 
     captions = pl.DataFrame(schema={"caption_id": pl.String, "clip_id": pl.String, "text": pl.String})
     opened = Opened(make_corpus(clips, captions))
     monkeypatch.setattr(library_module, "open_library", lambda path: opened)
-    done = audit(place, "source", "--library", "lib", "--queries", "q.txt", "--neutral-source")
+    done = audit(place, "source", "--library", "lib", "--queries", "q.txt")
     assert done.exit_code == 0, done.output
-    assert (opened.asked, opened.neutral) == (["a red bus", "a dog"], True)
+    assert opened.asked == ["a red bus", "a dog"]
     assert done.stdout.startswith("Are real or generated clips favoured?\n")
     assert "2 queries, 40 real and 40 generated clips" in done.stdout
 
@@ -255,7 +255,7 @@ def test_a_library_is_asked_for_every_clip_where_sources_do_not_matter(
     corpus, _ = ranked_clips()
     asked: list[bool] = []
 
-    def inputs(queries: list[str], *, neutral_source: bool, every_clip: bool) -> tuple[Corpus, ScoreBlocks]:
+    def inputs(queries: list[str], *, every_clip: bool) -> tuple[Corpus, ScoreBlocks]:
         asked.append(every_clip)
         if not every_clip:
             raise CorpusError("No clip has a source.")
@@ -306,7 +306,7 @@ WRONG = [
     ("source --scores fair.npz", UsageError, "--scores goes with --corpus; give both"),
     ("source --library lib", UsageError, "--library goes with --queries; give both"),
     ("source --library lib --queries q.txt --corpus corpus", UsageError, "leave them out"),
-    ("source --scores fair.npz --corpus corpus --queries q.txt", UsageError, "go with --library; leave them out"),
+    ("source --scores fair.npz --corpus corpus --queries q.txt", UsageError, "--queries goes with --library; leave it out"),
     ("source --library lib --queries none.txt", UsageError, "none.txt cannot be read (no such file"),
     ("source --library lib --queries empty.txt", UsageError, "empty.txt holds no sentence"),
     ("source --library lib --queries latin.txt", UsageError, "latin.txt is no UTF-8 text (byte 3)"),

@@ -120,7 +120,6 @@ WRONG = [
     ("order --scores sees.npz --corpus corpus --rerank m", "--rerank goes with the audit order of --library alone"),
     ("order hubness --library lib --queries q.txt --rerank m", "--rerank goes with the audit order of --library alone"),
     ("hubness --scores sees.npz --corpus corpus --kinds split", "--kinds goes with the audit order of --scores"),
-    ("order --library lib --queries q.txt --neutral-source", "looks at a library's own search; leave --neutral-source"),
     ("order --library lib --queries q.txt --edited a=sees.npz", "The audit order holds scores against those after an"),
     ("order visual --scores sees.npz --corpus corpus --edited a=sees.npz", "give each a command of its own"),
 ]

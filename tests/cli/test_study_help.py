@@ -29,7 +29,6 @@ OWN: dict[str, set[str]] = {
     "ghost/t4": MODELS | {"--stage", "--frames"},
     "ghost/t6": TRAINING | {"--group"},
     "ghost/t7": TRAINING | {"--group", "--stage", "--frames"},
-    "ghost/direction": MODELS | LEARNED,
     "length/t1": TRAINING,
     "length/t7": TRAINING | {"--base"},
     "length/t8": TRAINING | {"--class"},

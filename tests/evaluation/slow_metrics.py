@@ -65,39 +65,6 @@ def precision(k: int) -> Callable[[Ranking], float]:
     return lambda found: 100 * retrieved(found)[:k].count(1) / k
 
 
-def rbp(p: float, k: int) -> Callable[[Ranking], float]:
-    return lambda found: 100 * (1 - p) * sum(degree * p**place for place, degree in enumerate(retrieved(found)[:k]))
-
-
-def err(k: int) -> Callable[[Ranking], float]:
-    def of(found: Ranking) -> float:
-        total, reading = 0.0, 1.0
-        for place, degree in enumerate(retrieved(found)[:k], 1):
-            satisfied = (2 ** (4 * degree) - 1) / 16
-            total += reading * satisfied / place
-            reading *= 1 - satisfied
-        return 100 * total
-
-    return of
-
-
-def bpref(found: Ranking) -> float:
-    """As trec_eval's m_bpref.c, everything judged."""
-    relevant = sum(degree == 1 for _, degree in found)
-    others = len(found) - relevant
-    total, above = 0.0, 0
-    for degree in retrieved(found):
-        if degree == 1:
-            total += 1 - (min(above, relevant) / min(relevant, others) if above else 0)
-        else:
-            above += 1
-    return 100 * total / relevant
-
-
-def exponential(k: int | None = None) -> Callable[[Ranking], float]:
-    return lambda found: ndcg(k)([(score, 2 ** (4 * degree) - 1) for score, degree in found])
-
-
 METRICS: dict[str, Callable[[Ranking], float]] = {
     "rank": rank,
     "R@1": recall(1),
@@ -115,13 +82,6 @@ METRICS: dict[str, Callable[[Ranking], float]] = {
     "P@1": precision(1),
     "P@4": precision(4),
     "P@100": precision(100),
-    "RBP(p=0.8)": rbp(0.8, 10**6),
-    "RBP(p=0.35)@3": rbp(0.35, 3),
-    "ERR": err(10**6),
-    "ERR@2": err(2),
-    "Bpref": bpref,
-    "nDCG(dcg='exp-log2')": exponential(),
-    "nDCG(dcg='exp-log2')@2": exponential(2),
 }
 
 

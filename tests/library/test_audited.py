@@ -22,14 +22,6 @@ from .mirrored import PAIRS, finish_on_disk, mirrored_library
 QUERIES = ["thing7 place2", "glossy", "a dog on a beach", "grainy  thing1\n"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache folder of these tests alone."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return mirrored_library(tmp_path_factory.mktemp("mirrored"))
@@ -41,9 +33,8 @@ def library(place: Path) -> Iterator[Library]:
         yield opened
 
 
-@pytest.mark.parametrize("neutral", [False, True])
-def test_scores_are_those_of_the_search(library: Library, neutral: bool) -> None:
-    _, scores = library.audit_inputs(QUERIES, neutral_source=neutral)
+def test_scores_are_those_of_the_search(library: Library) -> None:
+    _, scores = library.audit_inputs(QUERIES)
     assert list(scores.caption_ids) == ["q1", "q2", "q3", "q4"]
     read = [" ".join(query.split()) for query in QUERIES]
     assert scores.about.texts == dict(zip(scores.caption_ids, read, strict=True))
@@ -52,7 +43,7 @@ def test_scores_are_those_of_the_search(library: Library, neutral: bool) -> None
     whole = scores.block(slice(0, 4), slice(0, 2 * PAIRS))
     assert whole.shape == (4, 2 * PAIRS)
     for row, query in enumerate(QUERIES):
-        hits = library.search(query, k=100, neutral_source=neutral).hits
+        hits = library.search(query, k=100).hits
         expected = {hit.clip_id: hit.scores["seen"] for hit in hits}
         # One query or four: a processor may add up in another order, and a number then be rounded the other way.
         searched = [expected[clip_id] for clip_id in scores.video_ids]
@@ -128,11 +119,8 @@ def test_queries_that_are_cut_are_counted(library: Library) -> None:
 
 
 def test_a_library_without_vision_or_sources_is_refused(place: Path, tmp_path: Path) -> None:
-    with evenreel.open_library(place, vision=False) as blind:
-        with pytest.raises(UsageError, match="without vision"):
-            blind.audit_inputs(["a dog"])
-        with pytest.raises(UsageError, match="words alone"):
-            blind.audit_inputs(["a dog"], neutral_source=True)
+    with evenreel.open_library(place, vision=False) as blind, pytest.raises(UsageError, match="without vision"):
+        blind.audit_inputs(["a dog"])
     made = on_disk(tmp_path)
     made.add_clip("a", ["a dog"])
     made.add_file("/v/a.mp4", "a")

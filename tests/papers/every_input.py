@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from evenreel.papers import (
-    DirectionInputs,
     LengthRankingInputs,
     PairInputs,
     StreamInputs,
@@ -21,7 +20,7 @@ from evenreel.papers.titan.settings import PhraseSettings, StreamSettings
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class EveryInput(LengthRankingInputs, DirectionInputs, StreamInputs, TextPictureInputs, TransferInputs, PairInputs):
+class EveryInput(LengthRankingInputs, StreamInputs, TextPictureInputs, TransferInputs, PairInputs):
     """What any study works on."""
 
 

@@ -54,7 +54,6 @@ class Question:
         rerank: a matcher's checkpoint, folder or hub id, that orders the first clips anew.
         rerank_depth: how many clips --rerank looks at.
         fold: whether clips that are nearly the same are under the best of them.
-        neutral_source: favour no source: take what sets generated clips apart from those of a camera out of the query.
 
     Raises:
         UsageError: neither a sentence nor an example is given, or options exclude each other.
@@ -67,7 +66,6 @@ class Question:
     vision: bool = True
     rerank: str | None = None
     rerank_depth: int = RERANK_DEPTH
-    neutral_source: bool = False
     fold: bool = True
     within_s: float | None = None
     right: tuple[str, ...] = ()
@@ -90,11 +88,6 @@ class Question:
             raise UsageError("--image needs vision; leave --no-vision out.")
         if self.rerank is not None and (not self.vision or self.image is not None):
             raise UsageError("--rerank needs a sentence and vision; leave --image and --no-vision out.")
-        if self.neutral_source and (not self.vision or self.rerank is not None):
-            raise UsageError(
-                "--neutral-source changes how frames are ranked, and a matcher's scores are not neutral; leave "
-                "--no-vision and --rerank out."
-            )
 
     def _in_order(self) -> bool:
         from evenreel.library.asking.steps import Then
@@ -151,15 +144,12 @@ def search(
 def _search(library: Library, asked: Question, device: str) -> Callable[[int], SearchResult]:
     """What searches for so many clips; pictures and matchers are read once."""
     if asked.image is not None:
-        image, where, neutral, words = asked.image, asked.where, asked.neutral_source, asked.query
-        return lambda k: library.search_image(image, k, where, neutral_source=neutral, words=words)
+        image, where, words = asked.image, asked.where, asked.query
+        return lambda k: library.search_image(image, k, where, words=words)
     matcher = None
     if asked.rerank is not None:
         from evenreel.checkpoint import load_matcher
 
         matcher = load_matcher(asked.rerank, device=device)
     question = asked.question()
-    return lambda k: library.search(
-        question, k, asked.where,
-        rerank=matcher, rerank_depth=asked.rerank_depth, neutral_source=asked.neutral_source,
-    )  # fmt: skip
+    return lambda k: library.search(question, k, asked.where, rerank=matcher, rerank_depth=asked.rerank_depth)

@@ -16,7 +16,6 @@ from evenreel.arrays import CACHED_BYTES, SCORE_BYTES, Column, slices
 from evenreel.config import usable_cores
 from evenreel.evaluation.blocks import Items, Search
 from evenreel.evaluation.first_hit import Hits, every_hit, first_hits, hit_columns
-from evenreel.evaluation.grades import grade_columns
 from evenreel.evaluation.metrics import Metric
 from evenreel.evaluation.ordered import DiscountTables, order_columns
 from evenreel.evaluation.places import best_items, find_places
@@ -83,8 +82,7 @@ class RankingPlan:
         columns = {
             name: mean_of(hits.query, values, len(scores)) for name, values in hit_columns(hits, self.metrics).items()
         }
-        columns |= order_columns(places, items, self.metrics, self.tables)
-        return Ranked(found, columns | grade_columns(scores, items, self.metrics, self.ties, self.tables), hits)
+        return Ranked(found, columns | order_columns(places, items, self.metrics, self.tables), hits)
 
 
 def rank_all(search: Search, plan: RankingPlan, settings: EvaluationSettings, progress: Progress) -> Ranked:

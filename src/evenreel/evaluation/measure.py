@@ -27,7 +27,6 @@ from evenreel.evaluation.blocks import (
 from evenreel.evaluation.by_column import check_columns, with_groups
 from evenreel.evaluation.clusters import Clusters, clusters_of
 from evenreel.evaluation.intervals import effective, figure_intervals
-from evenreel.evaluation.judgements import check_judged, judged_columns
 from evenreel.evaluation.metrics import Metric
 from evenreel.evaluation.ordered import DiscountTables
 from evenreel.evaluation.results import DirectionResult, Evaluation
@@ -106,7 +105,6 @@ def evaluate(
     clip_of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
     clips = [clip_of[caption] for caption in checked.caption_ids]
     case = _Case(checked, relevance_of(relevance, corpus, checked), clips, clusters, settings)
-    check_judged(case.relevance, settings)
     directions: dict[Direction, DirectionResult] = {}
     for number, direction in enumerate(settings.directions):
         part = part_of(progress, number, len(settings.directions))
@@ -166,8 +164,7 @@ def _v2t(case: _Case, progress: Progress) -> DirectionResult:
 
 def _rank(search: Search, settings: EvaluationSettings, progress: Progress, *, every: bool = False) -> Ranked:
     plan = RankingPlan(settings.metrics, settings.ties, every, DiscountTables.of(search.gallery_size))
-    ranked = rank_all(search, plan, settings, progress)
-    return replace(ranked, columns=ranked.columns | judged_columns(search, settings))
+    return rank_all(search, plan, settings, progress)
 
 
 def _result(
@@ -227,7 +224,7 @@ def _left_out(result: DirectionResult) -> list[str]:
     if unknown := int(np.isnan(result.first_rank).sum()):
         notices.append(
             f"{result.direction}: {unknown:,} of {len(result.query_ids):,} queries have nothing of relevance 1, only "
-            "lower degrees; they count in nDCG, RBP and ERR alone."
+            "lower degrees; they count in nDCG alone."
         )
     return notices
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 FIRST_RANK = "rank"
 """The per-query column of the expected rank of the first relevant item."""
 
-UNJUDGED = "unjudged"
-"""Name of the metric of items that nobody judged; it needs judgements as relevance."""
-
 Cutoff = int | Literal["R"] | None
 PerQuery: TypeAlias = "Mapping[str, NDArray[np.float64]]"
 
@@ -35,25 +32,19 @@ _PLAIN = {
     "GeoR": "geometric mean of R@1, R@5 and R@10",
     "mAP": "mean average precision; relevant is a degree of 1",
     "mAP-EPIC": "the EPIC-KITCHENS form: precision sums the degrees, so it exceeds mAP",
-    "Bpref": "share of preferences that are right: few irrelevant items above each relevant one",
 }
 _CUT = {
     "R": "chance that one of the first k items is relevant",
     "P": "precision: share of relevant items among the first k",
     "nDCG": "discounted cumulative gain, linear gain, of its best possible value",
-    "RBP": "rank-biased precision: degrees met by who goes on to the next item with probability p",
-    "ERR": "expected reciprocal rank of the item that satisfies, the likelier the higher its degree",
-    UNJUDGED: "share of the first k items that nobody judged, which count as not relevant",
 }
-_EXPONENTIAL = "discounted cumulative gain, gain 2^grade - 1 of grades 0 to 4, of its best possible value"
-_NEED_CUTOFF = ("R", "P", UNJUDGED)
+_NEED_CUTOFF = ("R", "P")
 _OF_FIRST_HIT = ("R", "MedR", "MeanR", "MRR", "Rsum", "GeoR")
-_WORD = re.compile(r"(R|P|nDCG|RBP|ERR|unjudged)(?:\((p|dcg)=([^()=]{1,20})\))?(?:@([1-9][0-9]{0,8}|R))?")
+_WORD = re.compile(r"(R|P|nDCG)(?:@([1-9][0-9]{0,8}|R))?")
 _OTHER_NAMES = {
     "RR": "MRR",
     "AP": "mAP",
     "MAP": "mAP",
-    "BPref": "Bpref",
     "NDCG": "nDCG",
     "Precision": "P",
     "Success": "R",
@@ -61,13 +52,10 @@ _OTHER_NAMES = {
 """Names of ir_measures for metrics that have another one here; whatever follows them is the same."""
 _NEARLY = {
     r"(?:Recall)(@[1-9][0-9]*)?": "but R@k says whether one of the first k is relevant",
-    r"Judged(@[1-9][0-9]*)?": "but unjudged@k is what it lacks to 100",
     r"(?:M?RR|M?AP|mAP)@[1-9][0-9]*": "since MRR and mAP are of whole rankings",
-    r"\w+\(.*\b(?:rel|judged_only)=.*": "since relevant is a degree of 1, judged or not",
+    r"\w+\(.*\brel=.*": "since relevant is a degree of 1",
 }
 """What comes near other names of ir_measures, by their form."""
-_PERSISTENCE = 0.8
-"""The p of RBP where none is given, as in ir_measures."""
 
 
 @dataclass(frozen=True)
@@ -75,26 +63,16 @@ class Metric:
     """Metric of a ranking, such as `R@5`; make it with `parse_metric`.
 
     Attributes:
-        name: `R`, `P`, `MedR`, `MeanR`, `MRR`, `Rsum`, `GeoR`, `nDCG`, `RBP`, `ERR`, `Bpref`, `mAP`, `mAP-EPIC` or
-            `unjudged`.
+        name: `R`, `P`, `MedR`, `MeanR`, `MRR`, `Rsum`, `GeoR`, `nDCG`, `mAP` or `mAP-EPIC`.
         cutoff: number of first places that count. None: all; `R` (of nDCG): as many as the query has items with a
             degree of relevance above 0.
-        persistence: of RBP, the probability p, between 0 and 1, of going on to the next item.
-        exponential: of nDCG, whether the gain is 2^grade - 1 rather than the degree; see `evenreel.evaluation.grades`.
     """
 
     name: str
     cutoff: Cutoff = None
-    persistence: float | None = None
-    exponential: bool = False
 
     def __str__(self) -> str:
-        name = self.name
-        if self.persistence is not None:
-            name += f"(p={self.persistence!r})"
-        if self.exponential:
-            name += "(dcg='exp-log2')"
-        return name if self.cutoff is None else f"{name}@{self.cutoff}"
+        return self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -106,12 +84,12 @@ class Metric:
     @property
     def needs_order(self) -> bool:
         """Whether the places of all relevant items are needed, not only that of the first one."""
-        return self.name not in (*_OF_FIRST_HIT, UNJUDGED)
+        return self.name not in _OF_FIRST_HIT
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether higher figures are better; False for ranks, and for what was not judged."""
-        return self.name not in ("MedR", "MeanR", UNJUDGED)
+        """Whether higher figures are better; False for ranks."""
+        return not self.is_rank
 
     @property
     def is_rank(self) -> bool:
@@ -126,7 +104,7 @@ class Metric:
     @property
     def explanation(self) -> str:
         """Explanation of the metric in one line."""
-        return _EXPONENTIAL if self.exponential else _CUT.get(self.name) or _PLAIN[self.name]
+        return _CUT.get(self.name) or _PLAIN[self.name]
 
     def summary(self, per_query: PerQuery, weights: NDArray[Any] | None = None) -> NDArray[np.float64]:
         """Compute the metric's figure from values of queries, for each of B weightings, as a bootstrap needs.
@@ -163,18 +141,15 @@ class Metric:
 
 
 def parse_metric(word: str) -> Metric:
-    """Parse the name of a metric, such as `R@7`, `MedR`, `nDCG@10`, `mAP-EPIC` or `RBP(p=0.8)@10`.
+    """Parse the name of a metric, such as `R@7`, `MedR`, `nDCG@10` or `mAP-EPIC`.
 
-    The names of precision, RBP, ERR, Bpref and of nDCG with exponential gain are those of ir_measures, and its names
-    `RR`, `AP`, `Success@k` and other spellings are read as `MRR`, `mAP` and `R@k`.
+    The names `RR`, `AP`, `Success@k` and other spellings of ir_measures are read as `MRR`, `mAP` and `R@k`.
 
     Raises:
         UsageError: the word is no metric.
 
     >>> str(parse_metric("nDCG@10")), parse_metric("R@5") == Metric("R", 5)
     ('nDCG@10', True)
-    >>> str(parse_metric("RBP@10")), str(parse_metric("nDCG(dcg='exp-log2')"))
-    ('RBP(p=0.8)@10', "nDCG(dcg='exp-log2')")
     """
     text = word if isinstance(word, str) else ""
     name, rest = re.fullmatch(r"(\w*)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]  # it always fits
@@ -186,31 +161,17 @@ def parse_metric(word: str) -> Metric:
         return metric
     near = next((f", {hint}" for form, hint in _NEARLY.items() if re.fullmatch(form, text)), "")
     raise UsageError(
-        f"{described(word)} is no metric{near}; there are R@k, P@k, unjudged@k, nDCG@k, RBP(p=0.8)@k, ERR@k, "
-        "nDCG(dcg='exp-log2')@k for any whole k from 1, the last four without a k as well, nDCG@R, "
-        f"{', '.join(_PLAIN)}."
+        f"{described(word)} is no metric{near}; there are R@k, P@k and nDCG@k for any whole k from 1, nDCG, nDCG@R, "
+        f"{', '.join(_PLAIN)}, and ir_measures computes others, such as RBP, ERR and Bpref, from the files that --run "
+        "and --qrels write."
     )
 
 
-def _cut_metric(name: str, option: str | None, value: str, cutoff: str | None) -> Metric | None:
+def _cut_metric(name: str, cutoff: str | None) -> Metric | None:
     """The metric of a word's parts; None where they do not go together."""
     if (cutoff == "R" and name != "nDCG") or (cutoff is None and name in _NEED_CUTOFF):
         return None
-    places: Cutoff = "R" if cutoff == "R" else int(cutoff) if cutoff else None
-    if name == "RBP" and option in (None, "p"):
-        persistence = _number(value) if option else _PERSISTENCE
-        return Metric(name, places, persistence) if persistence and 0 < persistence < 1 else None
-    if name == "nDCG" and option == "dcg":
-        form = value.strip("'\"")
-        return Metric(name, places, exponential=form == "exp-log2") if form in ("log2", "exp-log2") else None
-    return None if option else Metric(name, places)
-
-
-def _number(word: str) -> float | None:
-    try:
-        return float(word)
-    except ValueError:
-        return None
+    return Metric(name, "R" if cutoff == "R" else int(cutoff) if cutoff else None)
 
 
 def parse_metrics(words: str | Metric | Sequence[str | Metric]) -> tuple[Metric, ...]:

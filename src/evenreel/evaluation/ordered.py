@@ -1,4 +1,4 @@
-"""Metrics of the whole order of a ranking: nDCG, RBP, precision, bpref, and average precision in two forms.
+"""Metrics of the whole order of a ranking: nDCG, precision, and average precision in two forms.
 
 Each is a sum over stretches of equal scores of an expected value in closed form, so ties cost nothing extra.
 A stretch takes the places a + 1 to a + t, holds s items of degree 1 and degrees of relevance that sum to g.
@@ -68,14 +68,11 @@ class DiscountTables:
 
 
 def order_columns(places: Places, items: Items, metrics: Iterable[Metric], tables: DiscountTables) -> dict[str, Column]:
-    """Compute the columns (b,) of metrics of the whole order, in percent; NaN for queries without relevant items.
-
-    Metrics whose gain is exponential, and ERR, are those of `evenreel.evaluation.grades`.
-    """
+    """Compute the columns (b,) of metrics of the whole order, in percent; NaN for queries without relevant items."""
     return {
         str(metric): 100 * _FORMS[metric.name](metric, places, items, tables)
         for metric in metrics
-        if metric.name in _FORMS and not metric.exponential
+        if metric.name in _FORMS
     }
 
 
@@ -139,60 +136,6 @@ def precision(places: Places, cutoff: int) -> Column:
     return np.where(_sums(places.strict, places.query, places.queries) > 0, found / cutoff, np.nan)
 
 
-def rank_biased_precision(places: Places, persistence: float, cutoff: int | None = None) -> Column:
-    """Compute rank-biased precision: the sum of (1 - p) p^(place - 1) times the degree of relevance there.
-
-    The discounts of the places a + 1 to b sum to p^a - p^b. (Moffat and Zobel 2008.)
-
-    Args:
-        places: places of the relevant items.
-        persistence: p, the probability of going on to the next item.
-        cutoff: number of first places that count; None for all.
-
-    Returns:
-        (b,) between 0 and 1, NaN for a query without an item.
-    """
-    stop = places.above + places.size
-    if cutoff is not None:
-        stop = np.minimum(stop, cutoff)
-    met = persistence ** places.above.astype(np.float64) - persistence ** stop.astype(np.float64)
-    terms = places.retrieved * places.degrees / places.size * np.maximum(met, 0.0)
-    found = _sums(terms, places.query, places.queries)
-    return np.where(_sums(places.degrees, places.query, places.queries) > 0, found, np.nan)
-
-
-def binary_preference(places: Places, gallery: int | Indices) -> Column:
-    """Compute bpref: the mean over items of degree 1 of 1 - min(n, R) / min(R, N), with n irrelevant items above.
-
-    R items are of degree 1; the N others of the gallery count as judged irrelevant. A table of relevance judges every
-    pair; where only some were judged, the ranking and the gallery are to be of these alone. An item that is not
-    retrieved adds nothing. Among equal scores n is one of u, u + 1 ... u + (t - s), each as likely. (Buckley and
-    Voorhees 2004, in the form of trec_eval.)
-
-    Args:
-        places: places of the relevant items.
-        gallery: number of judged items, of all queries or (b,) of each.
-
-    Returns:
-        (b,) between 0 and 1, NaN for a query without an item of degree 1.
-    """
-    relevant = _sums(places.strict, places.query, places.queries)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        least = np.maximum(np.minimum(relevant, gallery - relevant), 1)[places.query]
-        most = relevant[places.query]
-        above = places.above - places.sums_before(places.strict.astype(np.float64))
-        spread = (places.size - places.strict).astype(np.float64)
-        preferred = 1 - _mean_of_capped(above, spread, most) / least
-        return _sums(places.retrieved * places.strict * preferred, places.query, places.queries) / relevant
-
-
-def _mean_of_capped(first: Column, spread: Column, most: Column) -> Column:
-    """Mean of min(n, most) over the whole numbers n from first to first + spread."""
-    below = np.clip(most - first, 0, spread + 1)  # how many of them are less than `most`
-    sums = below * first + below * (below - 1) / 2 + (spread + 1 - below) * most
-    return np.asarray(sums / (spread + 1))
-
-
 def _best_gain(items: Items, found: Indices, cuts: Indices, tables: DiscountTables) -> Column:
     """Gain of the order in which no lower degree stands before a higher one."""
     starts = np.cumsum(found) - found
@@ -215,8 +158,4 @@ _FORMS: dict[str, _Form] = {
     "mAP": lambda metric, places, items, tables: average_precision(places, tables),
     "mAP-EPIC": lambda metric, places, items, tables: average_precision(places, tables, graded=True),
     "P": lambda metric, places, items, tables: precision(places, cast("int", metric.cutoff)),
-    "RBP": lambda metric, places, items, tables: rank_biased_precision(
-        places, cast("float", metric.persistence), cast("int | None", metric.cutoff)
-    ),
-    "Bpref": lambda metric, places, items, tables: binary_preference(places, len(tables.gain.each) - 1),
 }

@@ -68,26 +68,10 @@ def find_places(scores: NDArray[Any], items: Items, ties: Ties = "expected") -> 
     >>> find_places(np.array([[9, 5, 5, 5, 1]]), items, "pessimistic").above.tolist()
     [2, 3]
     """
-    each = place_each(scores, items, ties)
-    return _stretches(each) if ties == "expected" else each
-
-
-def place_each(scores: NDArray[Any], items: Items, ties: Ties = "expected") -> Places:
-    """Find the places of relevant items as `find_places` does, a row for each item of a stretch of equal scores.
-
-    Args:
-        scores: (b, n), a query a row, without NaN.
-        items: relevant items of these queries.
-        ties: as in `find_places`.
-
-    >>> items = Items(np.array([0, 0]), np.array([1, 2]), np.array([1.0, 0.5]))
-    >>> place_each(np.array([[9, 5, 5, 5, 1]]), items).above.tolist()
-    [1, 1]
-    """
     values, degrees = _best_first(scores, items)
     above, size = _above_and_equal(scores, items.query, values)
     each = Places(len(scores), items.query, above, size, (degrees == 1).astype(np.int64), degrees, values > -np.inf)
-    return each if ties == "expected" else _break_ties(each, ties)
+    return _stretches(each) if ties == "expected" else _break_ties(each, ties)
 
 
 def best_items(scores: NDArray[Any], items: Items) -> Items:

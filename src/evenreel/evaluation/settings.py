@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from evenreel.arguments import check_word, one_or_more
 from evenreel.errors import UsageError
-from evenreel.evaluation.metrics import DEFAULT_METRICS, UNJUDGED, Metric, parse_metrics
+from evenreel.evaluation.metrics import DEFAULT_METRICS, Metric, parse_metrics
 from evenreel.settings_checks import (
     BETWEEN_0_AND_1,
     MOST_BITS,
@@ -99,11 +99,6 @@ class EvaluationSettings:
             raise UsageError(
                 f"{ordered[0]} needs all captions of a video in one ranking, but the protocol every-caption ranks them "
                 "one at a time; use best-caption or caption-group."
-            )
-        unjudged = [str(metric) for metric in self.metrics if metric.name == UNJUDGED]
-        if unjudged and "v2t" in self.directions and self.v2t_protocol != "best-caption":
-            raise UsageError(
-                f"{unjudged[0]} is of the ranking of single captions; use the protocol best-caption, or t2v alone."
             )
         allowed = RESAMPLING | {"threads": whole(0, MOST_LAYERS), "partial": TRUE_OR_FALSE, "by": WORDS}
         check_settings("the evaluation", self, allowed)

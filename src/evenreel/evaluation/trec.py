@@ -39,25 +39,6 @@ _BAND_BYTES = 32 * 2**20
 Names = Sequence[str] | pl.Series
 
 
-def trec_lines(path: Path, what: str, remedy: str) -> pl.DataFrame:
-    """Read the lines of a TREC file that are not blank: columns `number`, from 1, and `line`.
-
-    Args:
-        path: path of the file, also compressed as `.gz`.
-        what: what the file is to be, for the error.
-        remedy: sentence on what to give instead.
-
-    Raises:
-        ScoresError: the file cannot be read.
-    """
-    try:
-        lines = pl.read_lines(path, row_index_name="number", row_index_offset=1)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ScoresError(f"{path} cannot be read as {what} ({error}). {remedy}") from error
-    lines = lines.with_columns(pl.col("line").str.strip_prefix("\ufeff"))
-    return lines.filter(pl.col("line").str.strip_chars() != "")
-
-
 def read_run(path: Path, corpus: Corpus, *, partial: bool = False, queries: Direction | None = None) -> ListedScores:
     """Read the scores of a TREC run, also compressed as `.gz`; its ranks are ignored, the scores make the order.
 
@@ -72,7 +53,12 @@ def read_run(path: Path, corpus: Corpus, *, partial: bool = False, queries: Dire
     Raises:
         ScoresError: the file cannot be read, a line is no line of a run, or the lists do not fit the corpus.
     """
-    lines = trec_lines(path, "a run", READABLE)
+    try:
+        lines = pl.read_lines(path, row_index_name="number", row_index_offset=1)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ScoresError(f"{path} cannot be read as a run ({error}). {READABLE}") from error
+    lines = lines.with_columns(pl.col("line").str.strip_prefix("\ufeff"))
+    lines = lines.filter(pl.col("line").str.strip_chars() != "")
     if lines.height == 0:
         raise ScoresError(f"{path} has no line; a run has one for each listed pair.")
     listing = lines.select("number", pl.col("line").str.extract_groups(_LINE)).unnest("line")

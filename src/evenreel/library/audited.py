@@ -88,25 +88,20 @@ def _cut(queries: Sequence[str]) -> Iterator[str]:
         yield f"Of {long:,} of {len(queries):,} queries only the first {MAX_CHARACTERS:,} characters were read."
 
 
-def audited(library: Opened, searched: EncodedQueries, *, neutral: bool, every_clip: bool) -> tuple[Corpus, BestFrames]:
+def audited(library: Opened, searched: EncodedQueries, *, every_clip: bool) -> tuple[Corpus, BestFrames]:
     """Return a library's clips with frames (or with frames and a known source) as a corpus, with scores of queries.
 
     Raises:
         CorpusError: a known source is required and no clip has one.
-        UsageError: the library has no vision or no clip with frames, or its search cannot be neutral.
+        UsageError: the library has no vision or no clip with frames.
         LibraryError: the vectors cannot be read.
     """
-    gallery, vectors, queries = library.gallery, library.vectors, searched.vectors
+    gallery, vectors = library.gallery, library.vectors
     if vectors is None:
         raise UsageError("The library has no vision, so no similarity can be audited.")
-    if neutral:
-        from evenreel.debias.source.direction import without_source
-        from evenreel.library.search.neutral import read_neutral
-
-        queries = without_source(queries, read_neutral(library).basis)
     sources = read_sources(library.connection, gallery.clip_ids)
     rows = _with_frames(sources) if every_clip else _of_known_source(sources)
-    ids = [f"q{number}" for number in range(1, len(queries) + 1)]
+    ids = [f"q{number}" for number in range(1, len(searched.vectors) + 1)]
     about = ScoreNotes(
         notices=(*searched.notices, *_left_out(library, len(rows), "no" if every_clip else "no known source or no")),
         texts=dict(zip(ids, searched.texts, strict=False)),
@@ -115,7 +110,7 @@ def audited(library: Opened, searched: EncodedQueries, *, neutral: bool, every_c
     scores = BestFrames(
         caption_ids=ids,
         video_ids=[gallery.clip_ids[row] for row in rows],
-        queries=queries,
+        queries=searched.vectors,
         vectors=vectors,
         first_rows=gallery.first_rows[rows],
         counts=gallery.counts[rows],

@@ -110,7 +110,6 @@ class Library(LibraryContents):
         *,
         rerank: Pretrained | None = None,
         rerank_depth: int = RERANK_DEPTH,
-        neutral_source: bool = False,
     ) -> SearchResult:
         """Search for clips that match a sentence, best first.
 
@@ -125,12 +124,10 @@ class Library(LibraryContents):
             rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again
                 for the next search: clips that it has encoded are kept while it is the last one given.
             rerank_depth: number of clips to order anew, `k` at least.
-            neutral_source: remove from the query the directions that separate generated from real clips; notices of the
-                result say how they were found. The `source` of clips in the metadata is `camera` or a generator's name.
 
         Raises:
-            UsageError: an empty text or wrong quotes, `k` below 1, a wrong filter, no vision, or see `neutral_trouble`;
-                examples with a matcher, or for one moment after another; nobody has the name after `person:`.
+            UsageError: an empty text or wrong quotes, `k` below 1, a wrong filter, no vision; examples with a matcher,
+                or for one moment after another; nobody has the name after `person:`.
             NotFoundError: a clip is marked that the library does not have.
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
@@ -140,10 +137,9 @@ class Library(LibraryContents):
         if names and asked == "":
             Query(text="-", k=k)  # refuses a wrong number
             return clips_of_people(self.path, names, self.browse(where, "path", MOST_CLIPS), k)
-        make = partial(Query, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source)
+        make = partial(Query, k=k, where=where, rerank_depth=rerank_depth)
         queries = queries_of(asked, make)
         self._filter(where)
-        self._check_neutral(neutral_source)
         if isinstance(asked, Then):
             return search_in_order(self._searcher, asked, queries, reranks=rerank is not None)
         if isinstance(asked, Without):
@@ -196,16 +192,15 @@ class Library(LibraryContents):
         k: int = 10,
         where: str | None = None,
         *,
-        neutral_source: bool = False,
         words: str | None = None,
     ) -> SearchResult:
         """Search for clips with a frame like a picture: a file, its bytes, a PIL image or pixels; see `search_pixels`.
 
         Raises:
-            UsageError: the picture cannot be read, the library has no vision, or the search cannot be neutral.
+            UsageError: the picture cannot be read, or the library has no vision.
             EncoderError: the model of the library cannot be loaded.
         """
-        return self.search_pixels(as_pixels(image), k, where, neutral_source=neutral_source, words=words)
+        return self.search_pixels(as_pixels(image), k, where, words=words)
 
     def search_pixels(
         self,
@@ -213,13 +208,12 @@ class Library(LibraryContents):
         k: int = 10,
         where: str | None = None,
         *,
-        neutral_source: bool = False,
         words: str | None = None,
     ) -> SearchResult:
         """Search for clips with a frame like a picture, (H, W, 3), and like words beside it ('at night'); see `search`.
 
         Raises:
-            UsageError: the library has no vision, or the search cannot be neutral.
+            UsageError: the library has no vision.
             EncoderError: the model of the library cannot be loaded.
         """
         self._filter(where)
@@ -229,7 +223,7 @@ class Library(LibraryContents):
         shown = None if words else pixels
         if words:
             vector = picture_with_words(unit(vector), words_vector(self._encoder, words))
-        query = Query(image=vector, k=k, where=where, neutral_source=neutral_source, shown=shown)
+        query = Query(image=vector, k=k, where=where, shown=shown)
         return self._searcher.search(query)
 
     def similar(
@@ -239,7 +233,6 @@ class Library(LibraryContents):
         k: int = 10,
         where: str | None = None,
         *,
-        neutral_source: bool = False,
         words: str | None = None,
     ) -> SearchResult:
         """Search for other clips with a frame similar to a clip, by stored vectors; without words, without the model.
@@ -249,13 +242,11 @@ class Library(LibraryContents):
             time_s: compare with its frame that is nearest to this time; None: with the mean of its frames.
             k: most clips to return.
             where: a filter, as in `search`.
-            neutral_source: remove the direction of sources from the query, as in `search`.
             words: what is to be seen beside what the clip shows, such as 'at night'.
 
         Raises:
             NotFoundError: the library has no such clip.
-            UsageError: `k` is not positive, the filter is wrong, the frames of the clip were not encoded, or the search
-                cannot be neutral.
+            UsageError: `k` is not positive, the filter is wrong, or the frames of the clip were not encoded.
         """
         beside = words_vector(self._encoder, words) if words else None
 
@@ -263,7 +254,7 @@ class Library(LibraryContents):
             vector, shown = self._searcher.clip_vector(clip_id, time_s), None if words else ClipMoment(clip_id, time_s)
             if beside is not None:
                 vector = picture_with_words(vector, beside)
-            query = Query(image=vector, k=k, where=where, neutral_source=neutral_source, shown=shown)
+            query = Query(image=vector, k=k, where=where, shown=shown)
             return self._searcher.search(replace(query, k=k + 1))
 
         found = self._searcher.read(search)  # at one moment: the model may be exchanged beside it
@@ -318,32 +309,11 @@ class Library(LibraryContents):
 
         return PersonalData(self.path, self._personal, self.clip_named, self.search)
 
-    def _check_neutral(self, wanted: bool) -> None:
-        """Say that a search cannot be neutral before a model is loaded for it; later on, the search says so itself."""
-        from evenreel.library.search.neutral import NO_VISION
-
-        if not wanted or vars(self).get("_encoder") is not None:
-            return
-        if (trouble := self.neutral_trouble() if self._vision else NO_VISION) is not None:
-            raise UsageError(trouble)
-
-    def neutral_trouble(self) -> str | None:
-        """Return a sentence on why no search by frames can be neutral to source here; None where it can."""
-        from evenreel.library.search.neutral import NO_VISION, neutral_trouble
-
-        if not self._meta.get("dimension"):
-            return NO_VISION
-        with self._reading():
-            return neutral_trouble(self._connection)
-
-    def audit_inputs(
-        self, queries: Sequence[str], *, neutral_source: bool = False, every_clip: bool = False
-    ) -> tuple[Corpus, ScoreBlocks]:
+    def audit_inputs(self, queries: Sequence[str], *, every_clip: bool = False) -> tuple[Corpus, ScoreBlocks]:
         """Return clips and scores for an audit of this library, see `evenreel.library.audited`.
 
         Args:
             queries: sentences that people search for here.
-            neutral_source: score as a neutral search does, see `search`.
             every_clip: include clips of unknown source, for audits that do not need it, such as that of lengths.
 
         Returns:
@@ -353,20 +323,17 @@ class Library(LibraryContents):
 
         Raises:
             CorpusError: a known source is required and no clip has one.
-            UsageError: no query, an empty one, no vision, no clip with frames, or the search cannot be neutral.
+            UsageError: no query, an empty one, no vision, or no clip with frames.
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the library is damaged.
         """
         from evenreel.library.audited import audited, encoded
 
-        self._check_neutral(neutral_source)
         encoder = self._encoder
         if encoder is None:
             raise UsageError(f"The library {self.path} is searched without vision, so no similarity can be audited.")
         searched = encoded(queries, encoder)
-        return self._searcher.read(
-            lambda opened: audited(opened, searched, neutral=neutral_source, every_clip=every_clip)
-        )
+        return self._searcher.read(lambda opened: audited(opened, searched, every_clip=every_clip))
 
     def read(self, function: Callable[[Opened, Encoder | None], Answer]) -> Answer:
         """Run a function on the clips at one moment and the library's model; None without vision."""

@@ -30,14 +30,12 @@ class ClipSources:
         settings: input of the generator, such as `text` or `image`; None where that is not noted.
         paths: path of the clip's first file, printable; None where all are gone.
         mirrored: (C,) row of the real clip that each generated one mirrors, -1 for none.
-        lost: number of generated clips whose `pair_id` does not name exactly one real clip of the library.
     """
 
     names: tuple[str | None, ...]
     settings: tuple[str | None, ...]
     paths: tuple[str | None, ...]
     mirrored: NDArray[np.int64]
-    lost: int
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,6 @@ def read_sources(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> Cli
         settings=tuple(one.setting for one in said),
         paths=tuple(one.path and printable(one.path) for one in said),
         mirrored=mirrored,
-        lost=len(wanted) - int(np.count_nonzero(mirrored >= 0)),
     )
 
 

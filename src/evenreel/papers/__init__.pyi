@@ -1,6 +1,5 @@
 from .engine.caption_bank import CaptionBank as CaptionBank
 from .engine.inputs import (
-    DirectionInputs as DirectionInputs,
     FeatureInputs as FeatureInputs,
     LearningInputs as LearningInputs,
     LengthInputs as LengthInputs,

@@ -16,7 +16,6 @@ from evenreel.library.facets import Facet
 from evenreel.library.result_bias import SOURCE
 from evenreel.library.search.highlights import marks
 from evenreel.library.search.hits import Element, FoldedHit, Hit, SearchResult, TextHit
-from evenreel.library.search.neutral import NO_VISION
 from evenreel.server.media_files import media_type
 from evenreel.server.pictures import PREVIEW_PART_S
 from evenreel.server.records import (
@@ -144,7 +143,6 @@ def stats_answer(library: Library, *, vision: bool, opens_folders: bool) -> Stat
         model=_model_name(stats.model) if stats.model else None,
         sampling=stats.rule,
         vision=vision,
-        neutral_trouble=library.neutral_trouble() if vision else NO_VISION,
         opens_folders=opens_folders,
         examples=library.examples(),
         facets=[_facet(facet) for facet in library.facets() if clean(facet.column) == facet.column],

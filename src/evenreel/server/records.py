@@ -185,8 +185,8 @@ class ClipPlace(BaseModel):
 class Stats(BaseModel):
     """Counts of what the library holds; `vision` says whether pictures can be searched for.
 
-    `neutral_trouble` says why no search can be neutral to source; None where it can. `opens_folders`: whether the
-    server tells whoever sits at its machine where files are, and shows them in the file manager.
+    `opens_folders`: whether the server tells whoever sits at its machine where files are, and shows them in the file
+    manager.
     """
 
     name: str
@@ -200,7 +200,6 @@ class Stats(BaseModel):
     model: str | None
     sampling: str | None
     vision: bool
-    neutral_trouble: str | None
     opens_folders: bool
     facets: list[Facet]
     examples: Examples

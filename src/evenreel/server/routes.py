@@ -57,11 +57,7 @@ Sentence = Annotated[
 BesideIt = Annotated[Beside, Depends(beside)]
 Where = Annotated[str | None, Query(max_length=4_000, description="Filter, as `evenreel search --where` takes it.")]
 Count = Annotated[int, Query(ge=1, le=MOST_RESULTS, description="How many clips at most.")]
-Neutral = Annotated[bool, Query(description="Take what sets generated clips apart from real ones out of the query.")]
-Rerank = Annotated[
-    bool,
-    Query(description="Let the server's matcher order the first clips anew, where it has one; never with neutral."),
-]
+Rerank = Annotated[bool, Query(description="Let the server's matcher order the first clips anew, where it has one.")]
 Fold = Annotated[bool, Query(description="Put clips that are nearly the same under the best of them.")]
 Seconds = Annotated[float, Query(ge=0, le=LATEST_S, allow_inf_nan=False, description="From the clip's start.")]
 PartNumber = Annotated[int, Query(ge=0, le=int(LATEST_S / PREVIEW_PART_S), description="Parts follow one another.")]
@@ -72,7 +68,6 @@ Width = Annotated[int, Query(ge=16, le=1280, description="In pixels; the next la
 class SearchWays:
     """How a sentence is searched for."""
 
-    neutral: Neutral = False
     rerank: Rerank = True
     fold: Fold = True
 
@@ -81,7 +76,6 @@ class SearchWays:
 class PictureWays:
     """How a picture, or a moment of a clip, is searched for."""
 
-    neutral: Neutral = False
     fold: Fold = True
     q: Words = ""
 
@@ -160,19 +154,17 @@ class Api:
         self._desk.need_model()
         asked = more.asked(q)
         plain = isinstance(asked, str)
-        matcher = self._desk.matcher if how.rerank and not how.neutral and plain else None
+        matcher = self._desk.matcher if how.rerank and plain else None
         depth = self._desk.rerank_depth
 
         def found(library: Library) -> Searched:
             def search(most: int) -> SearchResult:
-                return library.search(
-                    asked, most, where, rerank=matcher, rerank_depth=depth, neutral_source=how.neutral
-                )
+                return library.search(asked, most, where, rerank=matcher, rerank_depth=depth)
 
             return Searched(_folded(library, search, k, how.fold), where)
 
         key = ("text", asked, more.typing, where, k, how, matcher is not None)
-        wanted = Wanted(q, everywhere=where is None and not how.neutral) if plain else None
+        wanted = Wanted(q, everywhere=where is None) if plain else None
         return await self._found(found, key, RequestNeeds(model=True, rerank=matcher is not None, wanted=wanted))
 
     async def search_image(
@@ -184,7 +176,7 @@ class Api:
 
             def found(library: Library) -> Searched:
                 def search(most: int) -> SearchResult:
-                    return library.search_pixels(pixels, most, where, neutral_source=asked.neutral, words=asked.words)
+                    return library.search_pixels(pixels, most, where, words=asked.words)
 
                 return Searched(_folded(library, search, k, asked.fold), where)
 
@@ -202,7 +194,7 @@ class Api:
 
         def found(library: Library) -> Searched:
             def search(most: int) -> SearchResult:
-                return library.similar(clip_id, t, most, where, neutral_source=asked.neutral, words=asked.words)
+                return library.similar(clip_id, t, most, where, words=asked.words)
 
             return Searched(_folded(library, search, k, asked.fold), where, left_out=clip_id)
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from evenreel.corpus import make_corpus
 from evenreel.corpus.counterparts import sources_of
-from evenreel.debias.source.direction import MIN_CLIPS
-from evenreel.debias.source.level import levelled, recognised_sources, source_levels
+from evenreel.debias.source.level import MIN_CLIPS, levelled, recognised_sources, source_levels
 from evenreel.errors import UsageError
 from evenreel.types import Corpus, ScoreNotes, Scores
 

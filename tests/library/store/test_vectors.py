@@ -72,33 +72,6 @@ def test_best_per_clip_equals_a_slow_loop_for_any_tiling_order_and_subset(
         np.testing.assert_allclose(best, slow_best(queries, half(stored), first_rows, sizes), atol=1e-5)
 
 
-@settings(max_examples=40)
-@given(
-    counts=st.lists(st.integers(1, 30), min_size=1, max_size=12),
-    tile_rows=st.integers(1, 12),
-    skipped=st.sets(st.integers(0, 11)),
-    seed=st.integers(0, 99),
-)
-def test_weighted_sums_of_mean_vectors_equal_a_slow_loop(
-    tmp_path_factory: pytest.TempPathFactory, counts: list[int], tile_rows: int, skipped: set[int], seed: int
-) -> None:
-    stored = unit(sum(counts), seed)
-    index = ExactVectors(tmp_path_factory.mktemp("v") / "v.f16", D)
-    index.append(stored)
-    sizes = np.array(counts)
-    firsts = np.cumsum(sizes) - sizes
-    weights = np.random.default_rng(seed).standard_normal((2, len(counts))).astype(np.float32)
-    weights[:, [clip for clip in skipped if clip < len(counts)]] = 0
-    expected = np.zeros((2, D))
-    for clip, (first, count) in enumerate(zip(firsts, counts, strict=True)):
-        mean = half(stored)[first : first + count].mean(0)
-        expected += np.outer(weights[:, clip], mean)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "TILE_ROWS", tile_rows)
-        found = index.weighted_sum(weights, firsts, sizes)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
 def test_every_finite_float16_is_widened_exactly() -> None:
     every = np.arange(2**16, dtype=np.uint16).view(np.float16)
     finite = every[np.isfinite(every)].reshape(-1, 1)

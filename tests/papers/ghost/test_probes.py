@@ -73,14 +73,3 @@ def test_single_frames(favoured: EveryInput, quick: EverySetting) -> None:
     drawn = found.figures[0].draw()
     assert [bar.name for bar in drawn.data] == ["as it is", "middle frame", "first frame", "random frame"]
     assert list(drawn.data[0].x) == ["mean_pool,<br>generator<br>text"]
-
-
-def test_the_source_direction_is_removed(favoured: EveryInput, quick: EverySetting) -> None:
-    found = run_study("ghost/direction", favoured, quick)
-    rows = {row[2]: row for row in found.tables[0].rows}
-    assert set(rows) == {"as it is", "without that of the gallery", "without that of the training split"}
-    before = rows["as it is"][3]
-    for name in ("without that of the gallery", "without that of the training split"):
-        assert rows[name][3] > before and rows[name][7] > 0  # type: ignore[operator]
-    alone = run_study("ghost/direction", replace(favoured, train=None), quick)
-    assert [row[2] for row in alone.tables[0].rows] == ["as it is", "without that of the gallery"]

@@ -120,6 +120,9 @@ def test_what_a_ranking_favours_never_stands_above_the_results(rendered_visits: 
         assert panel is not None
         below, beside = panel["y"] >= first["y"] + first["height"], panel["x"] >= first["x"] + first["width"]
         assert below or beside, width
+    compact = page.locator("#compact").bounding_box()  # at the widest they stand side by side
+    assert panel is not None and compact is not None
+    assert panel["y"] < compact["y"] + compact["height"] and panel["x"] >= compact["x"] + compact["width"]
 
 
 def test_a_long_name_breaks_between_its_words(rendered_visits: Visits) -> None:

@@ -19,7 +19,6 @@ from tests.server.browser.visits import (
     search,
     settled,
     show_advanced,
-    show_filters,
     unfold,
 )
 from tests.server.conftest import Served
@@ -381,19 +380,6 @@ def test_the_token_in_the_address_lets_in_and_leaves_the_address(token_visits: V
     settled(page)
     assert page.url == f"{token_visits.address}/?q=harbour"
     assert names(page)
-
-
-def test_a_library_that_tells_too_little_of_sources_says_so(rendered_visits: Visits) -> None:
-    rendered_visits.expected.append("status of 400")
-    page = rendered_visits.open("/?q=a+star&neutral=1&where=duration_s+>+1")
-    expect(page.locator(".failed")).to_contain_text("Too few clips to tell what sets sources apart")
-    show_filters(page)
-    expect(page.locator("#neutral")).to_be_disabled()
-    expect(page.locator("#neutral-note")).to_contain_text("there must be 20 of a camera")
-    assert page.locator("#where-error").inner_text() == ""
-    page.get_by_role("button", name="Remove the filter Neutral to source").click()
-    settled(page)
-    assert len(names(page)) == 4
 
 
 def test_words_are_found_while_they_are_typed_and_no_longer_on_enter(rendered_visits: Visits) -> None:

@@ -70,13 +70,11 @@ class SearchedLibrary:
     Attributes:
         library: audit the search of this library.
         queries: sentences to search the library with: UTF-8, one a line; lines that begin with # are passed over.
-        neutral_source: audit the library's search as `evenreel search --neutral-source` has it.
         rerank: for the audit order, a matcher's checkpoint, folder or hub id, that re-ranks the library's searches.
     """
 
     library: Annotated[Path | None, typer.Option("--library", "-l")] = None
     queries: Path | None = None
-    neutral_source: bool = False
     rerank: str | None = None
 
     def matcher(self) -> Pretrained | None:
@@ -209,8 +207,8 @@ def _check_inputs(names: Sequence[str], given: ScoreFiles, searched: SearchedLib
         raise UsageError("Give either --scores FILE with --corpus DIR, or --library DIR with --queries FILE.")
     if of_a_library and (given.corpus or given.split):
         raise UsageError("--corpus and --split go with --scores; a library has its own clips, so leave them out.")
-    if not of_a_library and (searched.queries or searched.neutral_source):
-        raise UsageError("--queries and --neutral-source go with --library; leave them out.")
+    if not of_a_library and searched.queries:
+        raise UsageError("--queries goes with --library; leave it out.")
     _check_orders(names, given, searched)
 
 
@@ -222,8 +220,6 @@ def _check_orders(names: Sequence[str], given: ScoreFiles, searched: SearchedLib
         raise UsageError("--kinds goes with the audit order of --scores; leave it out.")
     if searched.rerank and (searched.library is None or not all(of_orders)):
         raise UsageError("--rerank goes with the audit order of --library alone; leave it out.")
-    if searched.neutral_source and any(of_orders):
-        raise UsageError("The audit order looks at a library's own search; leave --neutral-source out.")
 
 
 def _check_edits(names: Sequence[str], edited: Sequence[str], *, of_a_library: bool) -> None:
@@ -311,8 +307,7 @@ def _of_library(
 
                     corpus, scores = order_inputs(opened, sentences, searched.matcher(), seed=settings.seed)
                 else:
-                    neutral = searched.neutral_source
-                    corpus, scores = opened.audit_inputs(sentences, neutral_source=neutral, every_clip=not of_source)
+                    corpus, scores = opened.audit_inputs(sentences, every_clip=not of_source)
             except CorpusError as error:
                 for name in asked:
                     not_made(f"The audit {name} was not made. {error}")

@@ -58,11 +58,10 @@ class MeasureChoice:
     Attributes:
         direction: `t2v` or `v2t`; one alone also says whose lists a run has, where ids fit both; empty for both.
         moments: measure predicted windows in time by the corpus's true ones, beside two guesses that look at no video.
-        metric: R@k, MedR, MeanR, MRR, Rsum, GeoR, nDCG, nDCG@k, nDCG@R, mAP, mAP-EPIC, P@k, RBP(p=0.8)@k, ERR@k, Bpref,
-            nDCG(dcg='exp-log2')@k, unjudged@k; may be given again. With --moments: Rn@IoU, mAP@IoU, mAP, mIoU,
-            nDCG@n@IoU, Rank@n, HL-mAP-VeryGood, HIT@1-VeryGood and so on; empty for R@1 R@5 R@10 MedR MeanR Rsum MRR.
+        metric: R@k, MedR, MeanR, MRR, Rsum, GeoR, nDCG, nDCG@k, nDCG@R, mAP, mAP-EPIC, P@k; may be given again. With
+            --moments: Rn@IoU, mAP@IoU, mAP, mIoU, nDCG@n@IoU, Rank@n, HL-mAP-VeryGood, HIT@1-VeryGood and so on; empty
+            for R@1 R@5 R@10 MedR MeanR Rsum MRR.
         relevance: `clip`, `text`, `classes` or `classes-iou`.
-        judgements: TREC judgements of captions and clips (`query 0 item grade`) that say what is relevant instead.
         side_by_side: also show all systems in one table, the best in bold where significantly better than every other.
         mean: also show the mean of both directions, as EPIC-KITCHENS prints it.
     """
@@ -71,7 +70,6 @@ class MeasureChoice:
     moments: bool = False
     metric: Annotated[tuple[str, ...], typer.Option("--metric", "-m")] = ()
     relevance: str = "clip"
-    judgements: Path | None = None
     side_by_side: bool = False
     mean: bool = False
 
@@ -98,9 +96,7 @@ def evaluate(
 
     if choice.moments:
         tables = choice.side_by_side or choice.mean or files.side_by_side
-        of_rankings = bool(
-            choice.direction or choice.relevance != "clip" or choice.judgements or tables or correction.given
-        )
+        of_rankings = bool(choice.direction or choice.relevance != "clip" or tables or correction.given)
         asked = MomentsJob(choice.metric, settings, files, of_rankings)
         asked.run(systems.files, systems.corpus, systems.split, as_json)
         return
@@ -113,16 +109,13 @@ def evaluate(
     correction.check(choice.direction, alone=len(paths) == 1)
     if files.save_scores and not correction.rescore:
         raise UsageError("--save-scores keeps corrected scores; name the correction with --rescore, or leave it out.")
-    if choice.judgements and (choice.relevance != "clip" or files.qrels):
-        raise UsageError("--judgements says what is relevant; leave --relevance and --qrels out.")
-    judged = [choice.judgements] if choice.judgements else []
-    files.check([*paths.values(), *correction.banks, *judged])
+    files.check([*paths.values(), *correction.banks])
     whole = load_corpus(systems.corpus)
     part = whole if systems.split is None else select(whole, split=systems.split)
     job = _Job(whole, part, settings, choice, correction)
     evaluations = {name: job.evaluate(path) for name, path in paths.items()}
     comparison = _compared(evaluations, settings)
-    inputs = {"scores": [*paths.values()], "bank": correction.banks, "judgements": judged, "corpus": [systems.corpus]}
+    inputs = {"scores": [*paths.values()], "bank": correction.banks, "corpus": [systems.corpus]}
     made = provenance_of(inputs) if as_json or files.html else None
     together = _together(evaluations, settings, choice, files)
     show_evaluation(evaluations, comparison, as_json, made, together)
@@ -234,13 +227,7 @@ class _Job:
         from evenreel.evaluation import evaluate as evaluate_scores
 
         settings = replace(self.settings, directions=directions)
-        if self.choice.judgements is None:
-            return evaluate_scores(scores, self.part, settings, relevance=self.relevance, progress=progress)
-        from evenreel.evaluation.judgements import read_qrels
-
-        judged = read_qrels(self.choice.judgements, scores.caption_ids, scores.video_ids)
-        found = evaluate_scores(scores, self.part, settings, relevance=judged, progress=progress)
-        return replace(found, notices=(*judged.notices, *found.notices))
+        return evaluate_scores(scores, self.part, settings, relevance=self.relevance, progress=progress)
 
     def _corrected(self, scores: ScoreBlocks, directions: tuple[Direction, ...], progress: Progress) -> Evaluation:
         """A correction is for one direction, so each is evaluated with its own."""

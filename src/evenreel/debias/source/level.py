@@ -9,8 +9,7 @@ preference that the matcher does not have. The mirror of a caption's clip is its
 clip mirrors. With it every score of a clip v becomes s(q, v) - d_source(v), and right answers of a generator lead no
 more. The mean score of all clips of a source for any caption is another quantity: a matcher that learned from generated
 clips reads their content better than that of real ones, so that right answers of a generator lead while its clips as a
-whole may be behind. Removing the mean difference of sources from the captions (`evenreel.debias.source.direction`)
-makes that worse.
+whole may be behind.
 
 Held-out clips that are real and that are generated are to be of the same contents on average: pairs of a clip and its
 mirror are, and so are clips of a collection that a generator filled up at random. Where gallery clips do not say what
@@ -29,9 +28,11 @@ from numpy.typing import NDArray
 
 from evenreel.arguments import check_corpus, check_named, check_scores
 from evenreel.arrays import SCORE_BYTES, row_bands
-from evenreel.debias.source.direction import MIN_CLIPS
 from evenreel.errors import UsageError
 from evenreel.types import CAMERA, Corpus, FloatArray, ScoreBlocks, ScoreNotes
+
+MIN_CLIPS = 20
+"""Fewest clips of a side: the means of two times 20 stray, by chance, by a third of what single clips do."""
 
 BAND_BYTES = 2**22 * SCORE_BYTES
 USES = "the source of clips, levelled on held-out captions"

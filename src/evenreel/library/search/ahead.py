@@ -128,10 +128,6 @@ class ScannedAhead:
         """Read the stored vectors of one clip: (count, D)."""
         return self._vectors.read(first_row, count)
 
-    def weighted_sum(self, weights: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
-        """Sum the clips' mean vectors times weights (G, C) over the clips: (G, D)."""
-        return self._vectors.weighted_sum(weights, first_rows, counts)
-
 
 def encoded_ahead(encoder: Encoder, texts: Iterable[str], *, by_words: bool) -> list[FloatArray]:
     """Encode texts together with an encoder that keeps what it has encoded; return a unit vector (D,) of each.

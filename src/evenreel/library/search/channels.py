@@ -26,7 +26,7 @@ class AskedChannels:
         opened: the library at that moment.
         parsed: the query.
         allowed: clips that may be found.
-        gallery: clips with frames, and the scores of nonsense on them, which neutral searches have of their own.
+        gallery: clips with frames, and the scores of nonsense on them.
         by_words: what words find.
         answered: the clips that were found, and what each model sees.
         sounds: what the model of sounds hears; None for nothing.

@@ -25,10 +25,6 @@ NO_CALIBRATION = (
     "among queries of nonsense (`evenreel calibrate` makes one)."
 )
 
-NEUTRAL_IS_NOT_CALIBRATED = (
-    "A search that is neutral to source is not calibrated, so nothing is said about how likely a clip is right."
-)
-
 
 @dataclass(frozen=True, eq=False)
 class TextVectors:

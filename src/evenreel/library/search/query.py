@@ -55,15 +55,13 @@ class Query:
         where: a filter, see `evenreel.library.search.filters`.
         reranker: a matcher that orders the first clips anew, see `evenreel.library.search.rerank`.
         rerank_depth: number of clips to order anew, `k` at least.
-        neutral_source: whether the directions of sources are removed, see `evenreel.library.search.neutral`.
         shown: what `image` is the vector of, for further models to have theirs of it: a picture (H, W, 3), or what the
             library has stored; None asks the library's own model alone.
         move: function that moves the vector of the text (D,), see `evenreel.library.asking.examples`; None leaves it.
 
     Raises:
         UsageError: not exactly one of text and image is given, the text is blank, its quotes or its prefix cannot be
-            read, k or the depth is not 1 to `MOST_CLIPS`, or a matcher is to re-rank what a picture finds or what is
-            neutral to source.
+            read, k or the depth is not 1 to `MOST_CLIPS`, or a matcher is to re-rank what a picture finds.
     """
 
     text: str | None = None
@@ -72,7 +70,6 @@ class Query:
     where: str | None = None
     reranker: Reranker | None = None
     rerank_depth: int = RERANK_DEPTH
-    neutral_source: bool = False
     shown: Pixels | ClipMoment | None = None
     move: Callable[[FloatArray], FloatArray] | None = None
 
@@ -90,11 +87,6 @@ class Query:
         self.asked  # noqa: B018 -- read before a model is loaded
         if self.image is not None and self.reranker is not None:
             raise UsageError("A matcher re-ranks by words; it cannot be used with a picture.")
-        if self.neutral_source and self.reranker is not None:
-            raise UsageError(
-                "A matcher's scores are not neutral to source, so it cannot re-rank a neutral search; leave one of the "
-                "two out."
-            )
 
     @cached_property
     def asked(self) -> Asked | None:

@@ -32,12 +32,7 @@ from evenreel.library.search.channels import AskedChannels, hit_of, left_out
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.gallery import FrameGallery, Opened, clip_vector, load_gallery, look
 from evenreel.library.search.hits import SearchResult
-from evenreel.library.search.judging import (
-    NEUTRAL_IS_NOT_CALIBRATED,
-    Judge,
-    TextVectors,
-    uncalibrated,
-)
+from evenreel.library.search.judging import Judge, TextVectors, uncalibrated
 from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.nearest import NEAREST, ExactlyScored
 from evenreel.library.search.query import ParsedQuery, Query, readable, understand, unit
@@ -60,7 +55,6 @@ from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import Encoder, FloatArray
 
 if TYPE_CHECKING:
-    from evenreel.library.search.neutral import Neutral
     from evenreel.library.search.rerank import Reranker
 
 EMPTY = "The library is empty: none of its files is there; `evenreel info` says what was set aside or is missing."
@@ -109,7 +103,6 @@ class Searcher:
         self._vectors: VectorIndex | None = None
         self._rows = ClipRows()
         self._gallery: FrameGallery
-        self._neutral: Neutral | None = None
         self._calibration: AnswerCalibration | None = None
         self._spoilt_calibration: str | None = None
 
@@ -120,8 +113,7 @@ class Searcher:
         and a tile of vectors, not the library.
 
         Raises:
-            UsageError: the filter is wrong, a picture or what is seen is searched for in a library without vision, or
-                the search cannot be neutral to source.
+            UsageError: the filter is wrong, or a picture or what is seen is searched for in a library without vision.
             LibraryError: the library is damaged, or does not belong to the encoder.
             EncoderError: the encoder gave no usable vector.
         """
@@ -255,7 +247,6 @@ class Searcher:
         self._speech = SignReader(self._connection, SAID)
         self._shown = ShownClips(self._connection)
         self._filters.clear()
-        self._neutral = None
         self._calibration, self._spoilt_calibration = None, None
         try:
             self._calibration = calibration_of(self._folder, meta.get("weights_hash"))
@@ -267,9 +258,6 @@ class Searcher:
         """What each channel says of the clips."""
         query, text, vector = parsed.query, parsed.text, parsed.vector
         gallery = self._gallery
-        words_alone = query.asked is not None and not query.asked.sees
-        if query.neutral_source and not words_alone:
-            gallery, vector = self._neutral_to_source(vector, notices)
         allowed = self._allowed(query.where)
         by_words = find_by_words(query.asked, self._signs, self._speech, allowed, typing=query.unfinished)
         notices.extend(by_words.notices)
@@ -335,23 +323,10 @@ class Searcher:
             return None, SEVERAL_ARE_NOT_CALIBRATED
         searched = int(sights[0].ranking.searched.sum())
         why_not = self._spoilt_calibration or uncalibrated(self._calibration, searched)
-        if parsed.query.neutral_source:
-            why_not = NEUTRAL_IS_NOT_CALIBRATED
         if why_not or parsed.text is None or parsed.words is None or self._calibration is None or self._vectors is None:
             return None, why_not
         judge = Judge(self._calibration, self._gallery, self._vectors)
         return partial(judge.judge, TextVectors(parsed.text, parsed.words)), None
-
-    def _neutral_to_source(self, vector: FloatArray | None, notices: list[str]) -> tuple[FrameGallery, FloatArray]:
-        """The gallery and a query (D,) without the directions of sources, which are read once for each catalog."""
-        from evenreel.library.search.neutral import NO_VISION, read_neutral
-
-        if vector is None:
-            raise UsageError(NO_VISION)
-        if self._neutral is None:
-            self._neutral = read_neutral(self._opened)
-        notices.extend(self._neutral.notices)
-        return self._neutral.gallery, self._neutral.query(vector)
 
     def _reranked(
         self,

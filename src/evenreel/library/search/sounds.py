@@ -77,7 +77,7 @@ def encoded_by_others(others: OtherModels | None, parsed: ParsedQuery) -> tuple[
 
 def _encoded_for_sounds(models: Iterable[FurtherModel], parsed: ParsedQuery) -> tuple[EncodedByFurther, list[str]]:
     asked, found, notices = parsed.query.asked, list[tuple[FurtherModel, np.ndarray]](), list[str]()
-    if asked is None or not asked.hears or parsed.query.neutral_source:
+    if asked is None or not asked.hears:
         return found, notices
     for model in models:
         try:

@@ -262,8 +262,6 @@ def encoded(models: Iterable[FurtherModel], parsed: ParsedQuery) -> tuple[Encode
     """Encode a text by further models; return also notices of models that cannot, or of why none is used."""
     if parsed.vector is None or (parsed.text is None and parsed.query.shown is None):
         return [], []
-    if parsed.query.neutral_source:
-        return [], ["A neutral search is one by the library's own model alone."] if any(models) else []
     found, without = list[tuple[FurtherModel, FloatArray]](), []
     for model in models:
         try:

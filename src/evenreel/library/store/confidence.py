@@ -115,7 +115,7 @@ def measure_nonsense(connection: sqlite3.Connection, vectors: VectorIndex, queri
 def null_scores_hold(connection: sqlite3.Connection) -> bool:
     """Return whether the stored scores of nonsense queries are unchanged and of exactly the clips in the library now.
 
-    The encoded nonsense queries must be stored too, for neutral search and for clips that are added.
+    The encoded nonsense queries must be stored too, for clips that are added.
     """
     (clips,) = connection.execute("SELECT count(*) FROM vector_rows").fetchone()
     (measured,) = connection.execute("SELECT count(*) FROM vector_rows JOIN null_scores USING (clip_id)").fetchone()

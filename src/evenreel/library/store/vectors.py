@@ -46,9 +46,6 @@ class VectorIndex(Protocol):
     def read(self, first_row: int, count: int) -> HalfArray:
         """Read the stored vectors of one clip: (count, D)."""
 
-    def weighted_sum(self, weights: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
-        """Sum the clips' mean vectors times weights (G, C) over the clips: (G, D)."""
-
 
 class ExactVectors:
     """Vectors of a library in one flat file, and their codes beside it; readers go on while a writer appends.
@@ -198,34 +195,6 @@ class ExactVectors:
             LibraryError: the file is too short, of another dimension, or damaged.
         """
         return self._matrix(first_row + count)[first_row : first_row + count]
-
-    def weighted_sum(self, weights: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
-        """Sum the mean vector of every clip times its weights over the clips, in tiles as `best_per_clip`.
-
-        Args:
-            weights: (G, C) float32; clips whose weights are all zero are not read.
-            first_rows: (C,) first row of each clip.
-            counts: (C,) rows of each clip, at least 1.
-
-        Returns:
-            (G, D).
-
-        Raises:
-            LibraryError: the file is too short, of another dimension, or damaged.
-        """
-        used = np.flatnonzero(weights.any(axis=0))
-        total = np.zeros((len(weights), self._dimension), np.float64)
-        if not len(used):
-            return total.astype(np.float32)
-        first_rows, counts = first_rows[used], counts[used]
-        per_row = weights[:, used] / counts
-        matrix = self._matrix(int((first_rows + counts).max()))
-        for tile in clip_tiles(first_rows, counts, TILE_ROWS):
-            rows = widened(tile.rows_of(matrix))
-            total += np.repeat(per_row[:, tile.clips], tile.counts, axis=1) @ rows
-        if not np.isfinite(total).all():
-            raise self._damaged()
-        return total.astype(np.float32)
 
     @property
     def _row_bytes(self) -> int:

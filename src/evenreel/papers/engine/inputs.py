@@ -134,17 +134,6 @@ class LengthRankingInputs(RankingInputs, LengthInputs):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class DirectionInputs(ModelInputs):
-    """Models to study, with training clips of known source that are not searched.
-
-    Attributes:
-        train: features of the training split; None where there are none.
-    """
-
-    train: CorpusPart | None = None
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class StreamInputs(ModelInputs):
     """Models that learn from a stream of queries at test time.
 

@@ -69,7 +69,6 @@ RANKINGS = Needs(_RANKINGS, RankingSources, "RankingInputs", "read_rankings", fe
 LENGTH_RANKINGS = Needs(_RANKINGS, LengthRankingSources, "LengthRankingInputs", "read_length_rankings", features=False)
 STAGES = Needs(_FEATURES, RankingSources, "RankingInputs", "read_stages")
 MODELS = Needs(_FEATURES, ModelSources, "ModelInputs", "read_models")
-DIRECTIONS = Needs(_FEATURES, LearnedModelSources, "DirectionInputs", "read_directions")
 PICTURES = Needs(_FEATURES, PictureSources, "PictureInputs", "read_pictures")
 STREAMS = Needs(_FEATURES, LearnedModelSources, "StreamInputs", "read_streams")
 TEXT = Needs(_FEATURES, TextSources, "FeatureInputs", "read_text")

@@ -13,7 +13,6 @@ from evenreel.evaluation import load_scores
 from evenreel.features import read_manifest
 from evenreel.papers.engine.caption_bank import CaptionBank, caption_bank
 from evenreel.papers.engine.inputs import (
-    DirectionInputs,
     FeatureInputs,
     LearningInputs,
     LengthInputs,
@@ -137,13 +136,6 @@ def read_models(opened: StudyCorpus, sources: ModelSources, progress: Progress) 
     """Read the matchers with the features that each takes."""
     models = StudyModels(opened, sources).load()
     return ModelInputs(**opened.told, models=models)
-
-
-def read_directions(opened: StudyCorpus, sources: LearnedModelSources, progress: Progress) -> DirectionInputs:
-    """Read the matchers, and the features of the training split that directions are estimated from."""
-    train = StudyParts(opened).split(sources.train_split)
-    models = StudyModels(opened, sources).load()
-    return DirectionInputs(**opened.told, models=models, train=train)
 
 
 def read_pictures(opened: StudyCorpus, sources: PictureSources, progress: Progress) -> PictureInputs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenreel.papers.engine.needs import DIRECTIONS, FILES, FINE_TUNING, MODELS, PAIRS, RANKINGS
+from evenreel.papers.engine.needs import FILES, FINE_TUNING, MODELS, PAIRS, RANKINGS
 from evenreel.papers.engine.settings import GroupSettings, SeededSettings, StudySettings
 from evenreel.papers.engine.study import Study
 from evenreel.papers.ghost.settings import FrameSettings, ShareSettings, VectorSettings
@@ -21,5 +21,4 @@ GHOST: tuple[Study, ...] = (
     Study("ghost/t8", "ghost.vectors:p_random", FINE_TUNING, VectorSettings, mirrors=True),
     Study("ghost/f4", "ghost.vectors:p_both", FINE_TUNING, VectorSettings, mirrors=True),
     Study("ghost/f5", "ghost.projections:projected", FINE_TUNING, VectorSettings, mirrors=True),
-    Study("ghost/direction", "ghost.direction:removed_direction", DIRECTIONS, StudySettings, mirrors=True),
 )

@@ -20,7 +20,6 @@ const ORDERS = ["latest", "earliest", "path"];
  * @property {number | null} picture number of the picture that is searched for; an address cannot hold it
  * @property {import("./conditions.js").Condition[]} conditions filters that were clicked together
  * @property {string} where filter that was typed
- * @property {boolean} neutral whether no source is to be favoured
  * @property {number} k how many clips to show
  * @property {string} browse order of clips that are looked through without a query; "" where they are not
  * @property {string | null} clip id of the clip in the player
@@ -41,7 +40,6 @@ export const START = Object.freeze({
   picture: null,
   conditions: [],
   where: "",
-  neutral: false,
   k: FIRST_CLIPS,
   browse: "",
   clip: null,
@@ -88,7 +86,6 @@ export function read(url, picture = null) {
     picture,
     conditions: given.getAll("f").map(condition).filter(Boolean),
     where: given.get("where") ?? "",
-    neutral: given.get("neutral") === "1",
     k: whole(given.get("k"), FIRST_CLIPS, MOST_CLIPS),
     browse: ORDERS.find((order) => order === given.get("browse")) ?? "",
     clip,
@@ -120,7 +117,6 @@ export function write(place) {
     give(place.clip ? "like_t" : "t", round(place.likeTime), null);
     for (const one of place.conditions) give("f", JSON.stringify(toJson(one)));
     give("where", place.where, "");
-    give("neutral", Number(place.neutral), 0);
     give("k", place.k, FIRST_CLIPS);
     give("browse", place.browse, "");
   }
@@ -138,8 +134,8 @@ export const browses = (place) =>
   !asks(place) && Boolean(place.browse || place.conditions.length || place.where.trim());
 
 /** What a search depends on: two places with the same key have the same results. */
-export const searchKey = ({ q, then, marks, like, likeTime, picture, conditions, where, neutral, k }) =>
-  JSON.stringify([q.trim(), then.trim(), marks.map(toText), like, likeTime, picture, conditions.map(toJson), where.trim(), neutral, k]);
+export const searchKey = ({ q, then, marks, like, likeTime, picture, conditions, where, k }) =>
+  JSON.stringify([q.trim(), then.trim(), marks.map(toText), like, likeTime, picture, conditions.map(toJson), where.trim(), k]);
 
 /**
  * Put a place into the address bar.

@@ -54,7 +54,7 @@ export class ApiError extends Error {
 /**
  * How to search.
  *
- * @typedef {{where: string, k: number, neutral: boolean, signal: AbortSignal}} Options
+ * @typedef {{where: string, k: number, signal: AbortSignal}} Options
  */
 
 /**
@@ -246,7 +246,7 @@ const sent = (record) => ({
   body: JSON.stringify(record),
 });
 
-const limits = ({ where, k, neutral }) => ({ where, k, neutral: neutral || null });
+const limits = ({ where, k }) => ({ where, k });
 
 const clipAddress = (clipId) => `/api/v1/clips/${encodeURIComponent(clipId)}`;
 

@@ -1,5 +1,4 @@
-// The filter panel: what the library's metadata offers, a field for the filter language, and whether the ranking is to
-// be neutral to source.
+// The filter panel: what the library's metadata offers, and a field for the filter language.
 
 import { isValue, isWithin, same } from "./conditions.js";
 import { byId, element, fill, icon } from "./dom.js";
@@ -8,12 +7,10 @@ import { FilterPlace } from "./rail.js";
 
 /**
  * @typedef {import("./conditions.js").Condition} Condition
- * @typedef {{conditions: Condition[], where: string, neutral: boolean}} Filters
+ * @typedef {{conditions: Condition[], where: string}} Filters
  */
 
-const NEUTRAL = "Neutral to source";
 const FEW_VALUES = 8;
-const NEUTRAL_NOTE = "Takes what sets generated clips apart from those of a camera out of the search.";
 
 /** The panel, its button and the chips of what is in use. */
 export class FilterPanel {
@@ -24,7 +21,7 @@ export class FilterPanel {
     this.onChange = onChange;
     this.facets = [];
     /** @type {Filters} */
-    this.filters = { conditions: [], where: "", neutral: false };
+    this.filters = { conditions: [], where: "" };
     this.refusal = null;
     this.place = new FilterPlace();
   }
@@ -32,9 +29,9 @@ export class FilterPanel {
   /**
    * Offer what a library can be filtered by; a column that is the same for every clip is no choice.
    *
-   * @param {{facets: import("./api.js").Facet[], clips: number, neutral_trouble: string | null}} stats
+   * @param {{facets: import("./api.js").Facet[], clips: number}} stats
    */
-  offer({ facets, clips, neutral_trouble: trouble }) {
+  offer({ facets, clips }) {
     this.facets = facets;
     const choices = facets.filter(({ values, column }) => {
       const used = this.filters.conditions.some((one) => one.column === column);
@@ -43,7 +40,6 @@ export class FilterPanel {
     fill(
       byId("filters"),
       choices.map((facet) => this.#facet(facet)),
-      this.#neutral(trouble),
       this.#typed(),
     );
     this.show(this.filters);
@@ -60,7 +56,7 @@ export class FilterPanel {
     this.filters = filters;
     this.place.show(results);
     for (const box of byId("filters").querySelectorAll("input[type=checkbox]"))
-      box.checked = box.condition ? this.#has(box.condition) : filters.neutral;
+      box.checked = this.#has(box.condition);
     for (const box of byId("filters").querySelectorAll("details input:checked")) box.closest("details").open = true;
     for (const end of byId("filters").querySelectorAll("input[type=number]")) this.#showEnd(end);
     const typed = byId("where");
@@ -141,23 +137,6 @@ export class FilterPanel {
     );
   }
 
-  #neutral(trouble) {
-    const box = element("input", {
-      id: "neutral",
-      type: "checkbox",
-      disabled: trouble !== null,
-      "aria-describedby": "neutral-note",
-      onchange: () => this.onChange({ ...this.filters, neutral: box.checked }),
-    });
-    return element(
-      "fieldset",
-      { class: "ranking" },
-      element("legend", {}, "Ranking"),
-      element("div", { class: "values" }, element("label", {}, box, element("span", {}, NEUTRAL))),
-      element("p", { id: "neutral-note", class: "note" }, trouble ?? NEUTRAL_NOTE),
-    );
-  }
-
   #typed() {
     const field = element("input", {
       id: "where",
@@ -204,10 +183,9 @@ export class FilterPanel {
   }
 
   #chips() {
-    const { conditions, where, neutral } = this.filters;
+    const { conditions, where } = this.filters;
     const chips = conditions.map((one) => chip(this.#told(one), () => this.#toggle(one, false)));
     if (where) chips.push(chip(where, () => this.onChange({ ...this.filters, where: "" })));
-    if (neutral) chips.push(chip(NEUTRAL, () => this.onChange({ ...this.filters, neutral: false })));
     fill(byId("chips"), chips);
     byId("filter-count").hidden = chips.length === 0;
     byId("filter-count").textContent = String(chips.length);

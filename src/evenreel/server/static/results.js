@@ -106,7 +106,7 @@ export class Results {
 
   #ask(place, signal) {
     const where = compose(place.conditions, place.where);
-    const options = { where, k: place.k, neutral: place.neutral, signal, words: place.q.trim() };
+    const options = { where, k: place.k, signal, words: place.q.trim() };
     if (place.picture !== null) return this.#askPicture(place.picture, options);
     if (place.like) return similar(place.like, place.likeTime, options);
     const marked = (right) => place.marks.filter((one) => one.right === right).map(named);
@@ -121,8 +121,7 @@ export class Results {
   }
 
   #refuse(place, error) {
-    // A neutral search is refused with the same status where the library tells too little of sources.
-    const isFilter = error.status === 400 && place.where !== "" && !place.neutral;
+    const isFilter = error.status === 400 && place.where !== "";
     this.wishes.refusedFilter(isFilter ? error.message : null);
     if (!isFilter) {
       this.fail(error);
