@@ -56,8 +56,6 @@ class Query:
         reranker: a matcher that orders the first clips anew, see `evenreel.library.search.rerank`.
         rerank_depth: number of clips to order anew, `k` at least.
         neutral_source: whether the directions of sources are removed, see `evenreel.library.search.neutral`.
-        shown: what `image` is the vector of, for further models to have theirs of it: a picture (H, W, 3), or what the
-            library has stored; None asks the library's own model alone.
         move: function that moves the vector of the text (D,), see `evenreel.library.asking.examples`; None leaves it.
 
     Raises:
@@ -73,7 +71,6 @@ class Query:
     reranker: Reranker | None = None
     rerank_depth: int = RERANK_DEPTH
     neutral_source: bool = False
-    shown: Pixels | ClipMoment | None = None
     move: Callable[[FloatArray], FloatArray] | None = None
 
     def __post_init__(self) -> None:
