@@ -21,11 +21,10 @@ from evenreel.features.pool import ReaderPool
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.library import index_folders, reindex, repair, tag_library, verify
 from evenreel.library.elements import elements_files, named_elements
-from evenreel.library.store.also import further
 from evenreel.library.store.catalog import open_for_reading
 from tests.library.damage import table_of
 from tests.library.state import state
-from tests.library.test_also import BOTH, SETTINGS, load
+from tests.library.stub_models import SETTINGS, load
 from tests.tiny_checkpoints import tiny_clip, tiny_siglip
 
 NEW = "org/windows"
@@ -116,14 +115,6 @@ def test_vectors_of_a_clip_whose_file_cannot_be_read_stay(
     assert [row[7] for row in table_of(library, "clips")] == [1] * 4
     assert reindex(library, NEW).indexed == 1
     assert verify(library) == []
-
-
-def test_a_model_that_stands_beside_the_old_one_is_not_made_again(videos: Path, library: Path, tmp_path: Path) -> None:
-    index_folders([videos], library, BOTH)
-    assert reindex(library, NEW).indexed == 0
-    assert verify(library) == []
-    assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
-    assert further(dict(table_of(library, "meta"))) == {}  # type: ignore[arg-type]
 
 
 def broken_off(monkeypatch: pytest.MonkeyPatch, library: Path, at: str) -> None:
