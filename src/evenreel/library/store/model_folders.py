@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 MODELS = "models"
@@ -76,6 +77,8 @@ def clear_unnamed(library: Path, meta: Mapping[str, str]) -> None:
             place.unlink()
         else:
             shutil.rmtree(place, ignore_errors=True)  # a reader that closes a catalog takes its -wal and -shm away
+    with suppress(OSError):  # others are in it, or there is none
+        (library / MODELS).rmdir()
 
 
 def other_model(library: Path, made_with: str, offered: str) -> str:
