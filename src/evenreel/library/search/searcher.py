@@ -44,7 +44,7 @@ from evenreel.library.search.query import ParsedQuery, Query, readable, understa
 from evenreel.library.search.ranking import RankedClip, best_state
 from evenreel.library.search.shown_clips import ShownClips
 from evenreel.library.search.sign_tracks import SignReader
-from evenreel.library.search.sounds import SeenAndHeard, SoundModel, add_sounds, encoded_for_sounds, heard
+from evenreel.library.search.sounds import SeenAndHeard, SoundModel, ToHear, add_sounds, encoded_for_sounds, heard
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import get_meta, reading
 from evenreel.library.store.confidence import FITS
@@ -135,7 +135,7 @@ class Searcher:
         understood = [self._understood(query) for query in queries]
         return self._at_one_moment(lambda: answer([self._fitting(*one) for one in understood], self._shown))
 
-    def _understood(self, query: Query) -> tuple[ParsedQuery, tuple[str, ...], FloatArray | None]:
+    def _understood(self, query: Query) -> tuple[ParsedQuery, tuple[str, ...], ToHear | None]:
         sees = query.asked is not None and query.asked.sees
         encoder = self._encoder() if sees and self._encoder is not None else None
         parsed, notices = understand(query, encoder, by_words=self._calibration is not None)
@@ -187,7 +187,7 @@ class Searcher:
             self._refresh()
             return read()
 
-    def _fitting(self, parsed: ParsedQuery, notices: tuple[str, ...], to_hear: FloatArray | None) -> AskedChannels:
+    def _fitting(self, parsed: ParsedQuery, notices: tuple[str, ...], to_hear: ToHear | None) -> AskedChannels:
         """What the channels say, words alone where the library has no vectors."""
         if parsed.vector is not None:
             self._check_fit(parsed.query, parsed.vector)
@@ -256,7 +256,7 @@ class Searcher:
             self._spoilt_calibration = str(error)
         self._read_at = now
 
-    def _channels(self, parsed: ParsedQuery, notices: list[str], to_hear: FloatArray | None) -> AskedChannels:
+    def _channels(self, parsed: ParsedQuery, notices: list[str], to_hear: ToHear | None) -> AskedChannels:
         """What each channel says of the clips."""
         query, text, vector = parsed.query, parsed.text, parsed.vector
         gallery = self._gallery

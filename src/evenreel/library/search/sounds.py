@@ -2,8 +2,8 @@
 
 Among the sounds of a library one is always the nearest, so a clip is found only where its sound beats enough nonsense,
 by the rule that frames are judged by (`evenreel.library.store.confidence`), and where frames may say so too, each of
-both as much more surely (`as_one_of`). Its rank then weighs 1 where it fits, 0 where it hardly
-may, and goes straight between. A query that asks for sounds alone ranks all of them.
+both as much more surely (`as_one_of`). Its rank then weighs 1 where it fits, 0 where it hardly may, and goes straight
+between. A query that asks for sounds alone ranks all of them.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ NO_SOUNDS = (
     "The library knows of nothing that its videos sound like: none were listened to (`evenreel index --sound MODEL` "
     "does)."
 )
+
+
+ToHear = tuple[Path, FloatArray]
+"""Folder of vectors of sounds, and a query as their model encodes it, (D,)."""
 
 
 class SoundModel:
@@ -132,31 +136,31 @@ class SoundModel:
         return folder, self._opened
 
 
-def encoded_for_sounds(model: SoundModel, query: Query) -> tuple[FloatArray | None, list[str]]:
-    """Encode a query by the model of sounds, (D,); None where it is not asked, or with a notice where it cannot be."""
-    asked = query.asked
+def encoded_for_sounds(model: SoundModel, query: Query) -> tuple[ToHear | None, list[str]]:
+    """Encode a query by the model of sounds; None where it is not asked, or with a notice where it cannot be."""
+    asked, folder = query.asked, model.folder
     if asked is None or not asked.hears or query.neutral_source or query.move is not None:
         return None, []
-    if model.folder is None:
+    if folder is None:
         return None, [NO_SOUNDS] if asked.channels == {"sounds"} else []
     try:
-        return model.encode(asked.text), []
+        return (folder, model.encode(asked.text)), []
     except (LibraryError, EncoderError) as error:
         return None, [_left_out(model, error)]
 
 
 def heard(
     model: SoundModel | None,
-    vector: FloatArray | None,
+    query: ToHear | None,
     allowed: AllowedClips,
     wanted: ExactlyScored,
     notices: list[str],
 ) -> Sight | None:
-    """Return what the model of sounds hears for a vector (D,); None where there is none, or it cannot be read."""
-    if model is None or vector is None or model.folder is None:
+    """Return what the model of sounds hears; None where it is another one meanwhile, or cannot be read."""
+    if model is None or query is None or model.folder != query[0]:
         return None
     try:
-        return model.hear(vector, allowed, wanted)
+        return model.hear(query[1], allowed, wanted)
     except LibraryError as error:
         notices.append(_left_out(model, error))
         return None
