@@ -131,4 +131,4 @@ def test_workers_by_cores_and_gpus(
 
 
 def test_words_alone_take_no_gpu(tmp_path: Path) -> None:
-    assert driver._team([node(16, 2)], order(tmp_path, device="auto", models=(None,)), 0).gpus == 0
+    assert driver._team([node(16, 2)], order(tmp_path, device="auto", model=None), 0).gpus == 0
