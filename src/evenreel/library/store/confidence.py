@@ -216,8 +216,7 @@ def as_one_of(shares: NDArray[np.float64], models: int) -> NDArray[np.float64]:
     """
     if models == 1:
         return shares
-    found: NDArray[np.float64] = np.round(np.maximum(0.0, 1 - models * (1 - shares)), DECIMALS)
-    return found
+    return np.maximum(0.0, 1 - models * (1 - shares)).round(DECIMALS)
 
 
 def score_nonsense(
