@@ -1,7 +1,6 @@
 """What indexing costs over the bare library loops of its stages.
 
     python -m benchmarks.ingest [FOLDER] [--workers 2] [--rounds 3]
-    python -m benchmarks.ingest [FOLDER] --two-models
 
 Decoding, encoding and reading text are measured alone, each twice: with our code, and as a bare loop over the same
 work (PyAV decoding and converting the kept frames; the model's image tower on prepared batches; RapidOCR's two models
@@ -11,11 +10,6 @@ be faster. The total is that of `evenreel index`, from its first file to its las
 loading included. Every figure is the best of several rounds, each of which measures all of them, so that a machine
 that is slower for a while does not make a ratio. Peak memory is the resident memory of the indexer and its readers
 together, the largest of all rounds.
-
-`--two-models` measures what a second model costs (`evenreel index --also`): the processor time of the whole command,
-without text, with two tiny models of random weights together and with each alone, on the same files and on planted
-ones. What the command takes for a single clip of one frame, starting and loading, is told apart, so that it cannot hide
-anything.
 """
 
 from __future__ import annotations
@@ -47,9 +41,6 @@ from evenreel.types import Frame
 DATA = Path(os.environ.get("EVENREEL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 RULE = "every 1 s"
 WORST_RATIO = 1.3
-WORST_OF_TWO = 1.15
-PLANTED = 4
-"""Planted videos, each of a minute."""
 
 
 def main() -> int:
@@ -58,14 +49,11 @@ def main() -> int:
     parser.add_argument("folder", type=Path, nargs="?", default=DATA / "videos")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--two-models", action="store_true", help="what a second model costs, instead of the stages")
     options = parser.parse_args()
     if not options.folder.is_dir():
         print(f"There are no videos at {options.folder}; name a folder, or set EVENREEL_DATA.")
         return 0
     files = _readable(options.folder)
-    if options.two_models:
-        return _two_models(files, options.workers, options.rounds)
     rounds = [_measure(files, options.workers) for _ in range(options.rounds)]
     stages = {name: tuple(min(one[name][side] for one, _ in rounds) for side in (0, 1)) for name in rounds[0][0]}
     total_s = min(total[0] for _, total in rounds)
@@ -258,61 +246,6 @@ def index(files: Sequence[str], workers: int, more: Sequence[str] = ()) -> tuple
         output, _ = process.communicate()
         report = json.loads(output)
     return report["seconds"], report["frames"], peak.stop()
-
-
-def _two_models(files: list[str], workers: int, rounds: int) -> int:
-    """Print the cost of two models together over that of the dearer one alone; status 1 where it is over its bound."""
-    from tests.tiny_checkpoints import tiny_clip, tiny_siglip
-    from tests.tiny_families import tiny_x_clip
-
-    worst = 0.0
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        models = [str(make(place / make.__name__)) for make in (tiny_clip, tiny_siglip, tiny_x_clip)]
-        pairs = {"pictures and pictures": models[:2], "pictures and windows": models[::2]}
-        single = [_planted(place / "single.mp4", 0, frames=1)]
-        sets = {
-            "real clips": files,
-            "planted": [_planted(place / f"{number}.mp4", number) for number in range(PLANTED)],
-        }
-        print(f"{'':36}{'first':>9}{'second':>9}{'both':>9}{'ratio':>7}{'starting':>10}{'ratio without':>15}")
-        for named, (first, second) in pairs.items():
-            ways = [["--model", first], ["--model", second], ["--model", first, "--also", second]]
-            starting = [_cost(single, way, workers, rounds) for way in ways]
-            for kind, chosen in sets.items():
-                costs = [_cost(chosen, way, workers, rounds) for way in ways]
-                beyond = [cost - start for cost, start in zip(costs, starting, strict=True)]
-                ratio, without = (one[2] / max(one[:2]) for one in (costs, beyond))
-                worst = max(worst, ratio, without)
-                figures = "".join(f"{cost:7.2f} s" for cost in costs)
-                print(f"{f'{kind}, {named}':36}{figures}{ratio:7.2f}{starting[2]:8.2f} s{without:15.2f}", flush=True)
-    print(f"\nat most {WORST_OF_TWO}")
-    return 1 if worst > WORST_OF_TWO else 0
-
-
-def _cost(files: list[str], models: list[str], workers: int, rounds: int) -> float:
-    """Seconds of processor time of an index run without text, indexer and readers together: the least of the rounds."""
-    return min(_processor_time(files, models, workers) for _ in range(rounds))
-
-
-def _processor_time(files: list[str], models: list[str], workers: int) -> float:
-    with tempfile.TemporaryDirectory() as place:
-        command = [sys.executable, "-m", "evenreel", "index", *files, "--library", f"{place}/library", *models]
-        command += ["--no-ocr", "--no-stills", "--workers", str(workers), "--json"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-    if code := os.waitstatus_to_exitcode(status):
-        raise SystemExit(f"evenreel index ended with {code}")
-    return usage.ru_utime + usage.ru_stime
-
-
-def _planted(path: Path, seed: int, frames: int = 60 * 25) -> str:
-    """A video of 1280 x 720 at 25 frames a second in which everything moves."""
-    from evenreel.planted import write_clip
-
-    texture = np.random.default_rng(seed).integers(0, 255, (90, 400, 3), np.uint8).repeat(8, 0).repeat(8, 1)
-    write_clip(path, (texture[:, number : number + 1280] for number in range(frames)), 25)
-    return str(path)
 
 
 class _Peak:

@@ -30,8 +30,8 @@ from evenreel.library.snapshot.following import FollowedLibrary
 from evenreel.library.snapshot.holding import SnapshotCache
 from evenreel.library.store.catalog import open_for_writing, set_meta, transaction
 from evenreel.library.store.confidence import update_null_scores
+from evenreel.library.store.filesystem import size_of
 from evenreel.library.store.fulltext import rebuild_full_text
-from evenreel.library.store.model_folders import size_of
 from evenreel.library.store.seals import renew
 from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import FloatArray, TextEmbedding

@@ -50,7 +50,6 @@ LONGEST = (
     "library/index/test_lost_shards.py",
     "test_provenance.py",
     "cli/test_without_extras.py",
-    "library/test_dropping.py",
     "cli/test_serve.py",
     "recipes/test_video2gif.py",
     "papers/engine/test_towers.py",

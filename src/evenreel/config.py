@@ -57,12 +57,11 @@ class IndexSettings:
         accept_missing: mark files as missing even if most of a folder is gone.
         keep_stills: keep a small picture of each moment, so that a page need not decode it.
         accept_licence: accept the licence of a new library's model that forbids commercial use.
-        also: further models that the library is searched with; those that it has are kept without being named.
         speech: model that hears what is said where no subtitles say it: a name, a hub id or a folder; `auto` is the
             library's own, and none for a new one. It needs the extra `speech`.
         language: language that is spoken, as a tag such as `en`; None to have it detected.
         sound: model of what clips sound like: a hub id or folder of a CLAP checkpoint; `auto` is the library's own, and
-            none for a new one. It needs the extra `torch`.
+            none for a new one; another one takes its place. It needs the extra `torch`.
         ignore: pattern of files and folders to pass over from now on, in the syntax of gitignore; the library keeps it.
         unignore: pattern to keep no longer.
         passes: 1 reads pictures, words and speech of a file together; 2 reads the pictures of all files first, so that
@@ -84,7 +83,6 @@ class IndexSettings:
     accept_missing: bool = False
     keep_stills: bool = True
     accept_licence: bool = False
-    also: tuple[str, ...] = ()
     speech: str | None = AUTO
     language: str | None = None
     sound: str | None = AUTO

@@ -41,8 +41,6 @@ def _index_or_exchange(videos: list[Path], library: Path, settings: IndexSetting
 
 def main() -> int:
     evenreel.encoders.load_encoder = _load  # type: ignore[assignment]
-    with_second = replace(kill_resume._WITHOUT_TEXT, also=("second",))
-    kill_resume.STORIES["second model"] = kill_resume.Story(kill_resume._edit, kill_resume._nothing, with_second)
     ingest.IndexJob = partial(ingest.IndexJob, reader="tests.library.stub_reader:QuickReader")  # type: ignore[misc,assignment]
     exchanged = replace(kill_resume._WITHOUT_TEXT, model="second")
     kill_resume.STORIES["model exchanged"] = kill_resume.Story(kill_resume._nothing, kill_resume._nothing, exchanged)

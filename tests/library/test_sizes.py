@@ -15,7 +15,7 @@ from evenreel.library.sizes import PARTS, sizes_on_disk
 from evenreel.planted.scenes import SceneRanges
 from evenreel.planted.shots import PLANTED_SCENES
 from tests.in_process import run_here
-from tests.library.test_also import BOTH, load
+from tests.library.stub_models import SETTINGS, load
 from tests.library.words_only import index
 
 
@@ -25,7 +25,8 @@ def evenreel(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_parts_add_up_to_all_files(videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evenreel.encoders.load_encoder", load)
-    index_folders([videos], library, BOTH)
+    index_folders([videos], library, SETTINGS)
+    index_folders([videos], library / "models" / ("b" * 16), SETTINGS)
     (library / "elements.x").write_bytes(b"12345")
     sizes = sizes_on_disk(library)
     assert list(sizes) == list(PARTS)

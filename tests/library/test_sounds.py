@@ -16,7 +16,7 @@ from evenreel import open_library
 from evenreel.cli.app import app
 from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.features.pool import Brake, RunHaltedError
-from evenreel.library import Library, drop_model, index_folders, publish_library, repair, verify
+from evenreel.library import Library, index_folders, publish_library, repair, verify
 from evenreel.library.asking import sequence
 from evenreel.library.asking.half import Half
 from evenreel.library.asking.order import NOTHING
@@ -26,13 +26,13 @@ from evenreel.library.index.passes import RunParts
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import scan
 from evenreel.library.search.channels import AskedChannels
+from evenreel.library.search.gallery import Sight
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.sounds import NO_SOUNDS
-from evenreel.library.search.together import Sight
 from evenreel.library.snapshot.holding import SnapshotCache
 from evenreel.library.snapshot.opening import local_folder
 from evenreel.library.snapshot.settings import PublishSettings
-from evenreel.library.store.also import MODELS
+from evenreel.library.store.model_folders import MODELS
 from evenreel.sound import read_sounds
 from tests.library.damage import QUICK, without_models
 from tests.library.index.test_passes import EasingIn
@@ -113,9 +113,10 @@ def test_frames_say_less_of_a_step_where_sounds_may_answer_too(library: Path, mo
         opened.search("a high beep, then a low hum")
 
     def states(share: float, sounds: Sight | None) -> set[int]:
-        (sight,) = asked[0].answered.sights
+        sight = asked[0].answered.sight
+        assert sight is not None
         ranking = replace(sight.ranking, above_nonsense=np.full(len(sight.ranking.scores), share))
-        answered = replace(asked[0].answered, sights=(replace(sight, ranking=ranking),))
+        answered = replace(asked[0].answered, sight=replace(sight, ranking=ranking))
         half = Half(replace(asked[0], answered=answered, sounds=sounds))
         return set(half.clips(np.arange(len(half.beyond_frames)), len(ranking.scores)).seen_states.tolist())
 
@@ -220,7 +221,7 @@ def test_a_run_that_is_broken_off_goes_on_with_the_next_clip(
     assert state(videos.parent / "library") == state(fresh)
 
 
-def test_sounds_are_verified_repaired_taken_up_again_and_dropped(library: Path, films: Path, tmp_path: Path) -> None:
+def test_sounds_are_verified_repaired_and_taken_up_again(library: Path, films: Path, tmp_path: Path) -> None:
     place = Path(shutil.copytree(library, tmp_path / "library"))
     assert verify(place) == []
     (vectors,) = (place / MODELS).glob("*/vectors.0.f16")
@@ -236,11 +237,7 @@ def test_sounds_are_verified_repaired_taken_up_again_and_dropped(library: Path, 
     assert index_folders([films], place, QUICK).sounds == 0
     with open_library(place) as opened:
         assert names(opened.search("sounds: a high beep"))[:2] == ["beep"] * 2
-        (folder,) = opened.model_folders()
-        assert (folder.hears, folder.state, opened.stats().sounds) == (True, "searched", folder.model)
-    assert drop_model(place, folder.folder).bytes > 0
-    with open_library(place) as opened:
-        assert (opened.stats().sounds, opened.model_folders()) == (None, [])
+        assert opened.stats().sounds is not None
     assert verify(place) == []
 
 
@@ -256,15 +253,20 @@ def test_a_published_snapshot_finds_the_same_sounds(library: Path, tmp_path: Pat
         assert published.stats().sounds == own.stats().sounds is not None
 
 
-def test_another_model_and_other_weights_are_refused(videos: Path, clap: str, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(clap, tmp_path / "lent"))
-    index(videos, sound=str(folder))
-    with pytest.raises(UsageError, match=f"has sounds by {folder}; drop these first"):
-        index(videos, sound=str(write_clap(tmp_path / "other", seed=3)))
+def test_another_model_takes_the_place_of_the_old_one_and_other_weights_are_refused(
+    videos: Path, clap: str, tmp_path: Path
+) -> None:
+    folder, library = Path(shutil.copytree(clap, tmp_path / "lent")), videos.parent / "library"
+    other = str(write_clap(tmp_path / "other", seed=3))
+    index(videos, sound=other)
+    assert index(videos, sound=str(folder)).sounds == 6
+    assert len(list((library / MODELS).iterdir())) == 1
+    assert verify(library) == []
     shutil.rmtree(folder)
     write_clap(folder, seed=4)
-    with pytest.raises(LibraryError, match="has other weights now"):
+    with pytest.raises(LibraryError, match="has other weights: evenreel index FOLDER --sound"):
         index(videos)
+    assert index(videos, sound=str(folder)).sounds == 6
 
 
 def test_what_is_no_model_of_sounds_is_told_before_anything_is_read(videos: Path) -> None:

@@ -20,15 +20,16 @@ from starlette.testclient import TestClient
 
 from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, LibraryError
-from evenreel.library import Library, drop_model, index_folders, reindex
-from evenreel.library.search.together import SEVERAL_ARE_NOT_CALIBRATED
+from evenreel.library import Library, index_folders, reindex
+from evenreel.library.search.sounds import NO_SOUNDS
 from evenreel.library.store import catalog as catalogs
+from evenreel.library.store.model_folders import folder_of_model, noted, place_of
 from evenreel.server import ServeSettings, make_app
 from evenreel.server.desk import CACHED_BYTES, BusyError, Desk
 from evenreel.server.turns import RequestNeeds
 from evenreel.types import Encoder
 from tests.library.fakes import WordsEncoder, on_disk
-from tests.library.test_also import BOTH, SETTINGS, load
+from tests.library.stub_models import SETTINGS, load
 from tests.library.videos import write_folder
 from tests.server.conftest import PATIENCE_S, Served, wait_for_model, wait_until
 
@@ -160,7 +161,7 @@ def test_a_catalog_that_another_takes_the_place_of(place: Path, tmp_path: Path) 
 
 def test_a_model_that_comes_later_is_loaded(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = WordsEncoder()
-    monkeypatch.setattr(Desk, "_loaded", lambda self, name: encoder)
+    monkeypatch.setattr("evenreel.server.desk.load_pictures", lambda *_, **__: encoder)
     with open_desk(place, replace(WORDS_ONLY, vision=True)) as desk:
         wait_until(lambda: desk.model == "none")
         with pytest.raises(EncoderError):
@@ -196,7 +197,7 @@ def test_a_catalog_that_cannot_be_read_for_a_moment_takes_no_model_away(
         assert (desk.model, desk.notices()) == ("ready", ())
 
 
-def test_each_model_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
 
     def counted(name: str, **_: object) -> Encoder:
@@ -205,130 +206,102 @@ def test_each_model_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("evenreel.encoders.load_encoder", load)
     write_folder(tmp_path / "videos", 2)
-    index_folders([tmp_path / "videos"], tmp_path / "library", BOTH)
+    index_folders([tmp_path / "videos"], tmp_path / "library", SETTINGS)
     monkeypatch.setattr("evenreel.encoders.load_encoder", counted)
     with open_desk(tmp_path / "library", replace(WORDS_ONLY, vision=True)) as desk:
         wait_until(lambda: desk.model == "ready")
         assert asyncio.run(desk.query(lambda library: len(library.search("red").hits)))
-    assert sorted(loaded) == ["org/pixels@1", "org/windows@1"]
+    assert loaded == ["org/pixels@1"]
 
 
-def test_a_further_model_is_taken_up_and_let_go_while_searches_go_on(
+SOUNDS = folder_of_model("b" * 64)
+
+
+def with_sounds(videos: Path, library: Path) -> None:
+    """Give a library vectors in the place of those of sounds."""
+    index_folders([videos], place_of(library, SOUNDS), replace(SETTINGS, model="org/windows"))
+    with catalogs.open_for_writing(library) as connection:
+        catalogs.set_meta(connection, {"sounds": noted({SOUNDS: "org/windows@1"})})
+    connection.close()
+
+
+def heard(desk: Desk) -> tuple[str, ...]:
+    return asyncio.run(desk.query(lambda library: library.search("sounds: red").notices))
+
+
+def test_a_model_of_sounds_is_taken_up_and_let_go_while_searches_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is loaded beside the searches, which go on without it; an answer from before is not given again."""
+    """It is loaded beside the searches, which go on without it."""
     monkeypatch.setattr("evenreel.encoders.load_encoder", load)
     write_folder(tmp_path / "videos", 2)
     library = tmp_path / "library"
     index_folders([tmp_path / "videos"], library, SETTINGS)
     gate, threads = threading.Event(), list[str]()
 
-    def slow(name: str, **_: object) -> Encoder:
+    def slow(name: str, device: str) -> Encoder:
         threads.append(threading.current_thread().name)
-        if name == "org/windows@1":
-            assert gate.wait(PATIENCE_S)
+        assert gate.wait(PATIENCE_S)
         return load(name)
 
-    def answered(desk: Desk) -> tuple[int, str]:
-        def search(library: Library) -> bytes:
-            found = library.search("red")
-            return json.dumps((len(found.hits), [*found.notices, found.uncalibrated])).encode()
-
-        hits, said = json.loads(asyncio.run(desk.query_once("red", search)))
-        return hits, " ".join(filter(None, said))
-
+    monkeypatch.setattr("evenreel.server.desk.load_sounds", slow)
     with open_desk(library, replace(WORDS_ONLY, vision=True)) as desk:
         wait_until(lambda: desk.model == "ready")
-        alone = answered(desk)
-        index_folders([tmp_path / "videos"], library, BOTH)
-        monkeypatch.setattr("evenreel.encoders.load_encoder", slow)
-        while_loading = answered(desk)
-        assert while_loading[0] == 2
-        assert "went on without the model org/windows@1: It is still being loaded" in while_loading[1]
-        assert answered(desk) == while_loading
+        assert heard(desk) == (NO_SOUNDS,)
+        with_sounds(tmp_path / "videos", library)
+        assert "went on without the model org/windows@1: It is still being loaded" in heard(desk)[0]
         gate.set()
-        wait_until(lambda: answered(desk) == (2, SEVERAL_ARE_NOT_CALIBRATED))
-        drop_model(library, "org/windows")
-        wait_until(lambda: answered(desk) == alone)
-        wait_until(lambda: desk._further == {})
+        wait_until(lambda: not any("went on without" in notice for notice in heard(desk)))
+        with catalogs.open_for_writing(library) as connection:
+            catalogs.set_meta(connection, {"sounds": noted({})})
+        connection.close()
+        wait_until(lambda: heard(desk) == (NO_SOUNDS,))
+        wait_until(lambda: desk._sounds.name is None)
     assert threads == ["model"]
 
 
-def test_a_further_model_that_cannot_be_loaded_is_tried_once_for_each_state_of_the_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("evenreel.encoders.load_encoder", load)
-    write_folder(tmp_path / "videos", 2)
-    index_folders([tmp_path / "videos"], tmp_path / "library", BOTH)
-    tried: list[str] = []
-
-    def refuse(name: str, **_: object) -> Encoder:
-        tried.append(name)
-        if name == "org/windows@1":
-            raise EncoderError("It is gone.")
-        return load(name)
-
-    monkeypatch.setattr("evenreel.encoders.load_encoder", refuse)
-    with open_desk(tmp_path / "library", replace(WORDS_ONLY, vision=True)) as desk:
-        wait_until(lambda: desk.model == "ready")
-        asyncio.run(desk.query(lambda library: library.search("red").notices))
-        asyncio.run(desk.query(clips))
-        wait_until(lambda: not desk._warming)
-        tried.clear()
-        for _ in range(3):
-            notices = asyncio.run(desk.query(lambda library: library.search("red").notices))
-            assert "The search went on without the model org/windows@1: It is gone." in notices
-        wait_until(lambda: not desk._warming)
-        assert tried == []
-        monkeypatch.setattr("evenreel.encoders.load_encoder", load)
-        write_folder(tmp_path / "videos", 1, first=2)
-        index_folders([tmp_path / "videos"], tmp_path / "library", SETTINGS)
-        wait_until(lambda: asyncio.run(desk.query(lambda library: library.search("red").notices)) == ())
-
-
-def test_a_further_model_that_cannot_be_loaded_is_not_tried_at_every_change_of_the_library(
+def test_a_model_of_sounds_that_cannot_be_loaded_is_not_tried_at_every_change_of_the_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library, tried = tmp_path / "library", list[str]()
     monkeypatch.setattr("evenreel.encoders.load_encoder", load)
     write_folder(tmp_path / "videos", 2)
-    index_folders([tmp_path / "videos"], library, BOTH)
+    index_folders([tmp_path / "videos"], library, SETTINGS)
+    with_sounds(tmp_path / "videos", library)
 
-    def refuse(name: str, **_: object) -> Encoder:
-        if name == "org/windows@1":
-            tried.append(name)
-            raise EncoderError("It is gone.")
-        return load(name)
+    def refuse(name: str, device: str) -> Encoder:
+        tried.append(name)
+        raise EncoderError("It is gone.")
 
     def change_and_search(desk: Desk, number: int) -> tuple[str, ...]:
         with catalogs.open_for_writing(library) as connection:
             catalogs.set_meta(connection, {"a note": str(number)})
         connection.close()
         before = desk._looked_at
-        notices = asyncio.run(desk.query(lambda opened: opened.search("red").notices))
+        notices = heard(desk)
         wait_until(lambda: desk._looked_at != before and not desk._warming)
         return notices
 
-    monkeypatch.setattr("evenreel.encoders.load_encoder", refuse)
+    monkeypatch.setattr("evenreel.server.desk.load_sounds", refuse)
     with open_desk(library, replace(WORDS_ONLY, vision=True)) as desk:
         wait_until(lambda: desk.model == "ready" and not desk._warming)
         for number in range(3):
             notices = change_and_search(desk, number)
             assert "The search went on without the model org/windows@1: It is gone." in notices
         assert len(tried) == 1
-        monkeypatch.setattr("evenreel.server.held_models.RETRY_S", 0.0)
-        monkeypatch.setattr("evenreel.encoders.load_encoder", load)
-        wait_until(lambda: asyncio.run(desk.query(lambda opened: opened.search("red").notices)) == ())
+        monkeypatch.setattr("evenreel.server.desk.RETRY_S", 0.0)
+        monkeypatch.setattr("evenreel.server.desk.load_sounds", lambda name, device: load(name))
+        wait_until(lambda: not any("went on without" in notice for notice in heard(desk)))
 
 
 @pytest.mark.parametrize("error", [EncoderError("It is not there."), RuntimeError("odd")])
 def test_without_its_model_words_are_searched_and_it_is_said(
     served: Served, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: Desk, name: str) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(Desk, "_loaded", fail)
+    monkeypatch.setattr("evenreel.server.desk.load_pictures", fail)
     with TestClient(make_app(served.library, served.settings), base_url="http://127.0.0.1") as visitor:
         wait_until(lambda: visitor.get("/api/v1/health").json()["model"] == "failed")
         answer = visitor.get("/api/v1/search", params={"q": "harbour"}).json()
@@ -342,7 +315,7 @@ def test_without_its_model_words_are_searched_and_it_is_said(
 
 
 def test_a_model_that_has_changed_since_is_refused(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Desk, "_loaded", lambda self, name: WordsEncoder("another"))
+    monkeypatch.setattr("evenreel.server.desk.load_pictures", lambda *_, **__: WordsEncoder("another"))
     with open_desk(served.library, served.settings) as desk:
         wait_until(lambda: desk.model == "failed")
         assert "another now" in desk.trouble
@@ -351,11 +324,11 @@ def test_a_model_that_has_changed_since_is_refused(served: Served, monkeypatch: 
 def test_while_the_model_loads_searches_are_told_to_come_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = threading.Event()
 
-    def slow(self: Desk, name: str) -> WordsEncoder:
+    def slow(*_: object, **__: object) -> WordsEncoder:
         gate.wait(PATIENCE_S)
         raise EncoderError("It was not to be.")
 
-    monkeypatch.setattr(Desk, "_loaded", slow)
+    monkeypatch.setattr("evenreel.server.desk.load_pictures", slow)
     with TestClient(make_app(served.library, served.settings), base_url="http://127.0.0.1") as visitor:
         refused = visitor.get("/api/v1/search", params={"q": "star"})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,9 +13,8 @@ from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import CacheOption, JsonOption, LibraryOption, PlaceOption
 from evenreel.cli.progress import bars
 from evenreel.cli.publish import fetched
-from evenreel.cli.show_library import console, show_done, show_dropped, show_problems, show_report, show_stats
+from evenreel.cli.show_library import console, show_done, show_problems, show_report, show_stats
 from evenreel.config import IndexSettings, Machines, default_library
-from evenreel.errors import UsageError
 
 MetadataOption = Annotated[
     list[Path] | None,
@@ -43,7 +42,6 @@ LIBRARYS_OWN = (
     "rule",
     "read_text",
     "keep_stills",
-    "also",
     "speech",
     "language",
     "sound",
@@ -52,7 +50,6 @@ LIBRARYS_OWN = (
     "passes",
 )
 """Settings that an exchange of the model leaves as they are."""
-DROP_ALONE = "--drop takes --library, --dry-run and --json; leave the other options out."
 
 
 def left_out(settings: IndexSettings, *, vision: bool, speech: bool, sound: bool) -> IndexSettings:
@@ -87,55 +84,21 @@ def index(
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
-@dataclass(frozen=True)
-class ModelChange:
-    """A library's new model, or the further model that it is to lose.
-
-    Attributes:
-        model: the new model: a hub id, a folder, `builtin`, or a name of `evenreel models`.
-        drop: delete the vectors of this further model (`evenreel info` lists them).
-        dry_run: with --drop: only say what would be freed.
-        anew: drop what an unfinished run with another model made.
-
-    Raises:
-        UsageError: neither of the two is named, or an option that is for the other.
-    """
-
-    model: str | None = None
-    drop: str | None = None
-    dry_run: bool = False
-    anew: bool = False
-
-    def __post_init__(self) -> None:
-        if self.drop is not None and (self.model is not None or self.anew):
-            raise UsageError(DROP_ALONE)
-        if self.drop is None and self.model is None:
-            raise UsageError("Name the new model with --model, or with --drop a further one that is to go.")
-        if self.drop is None and self.dry_run:
-            raise UsageError("--dry-run says what --drop would free; leave it out with --model.")
-
-
 def reindex(
-    change: ModelChange = from_settings(ModelChange),
+    model: Annotated[
+        str, typer.Option(help="The new model: a hub id, a folder, 'builtin', or a name of `evenreel models`.")
+    ],
+    anew: Annotated[bool, typer.Option("--anew", help="Drop what an unfinished run with another model made.")] = False,
     library: LibraryOption = None,
     settings: IndexSettings = from_settings(IndexSettings, leave_out=LIBRARYS_OWN),
     as_json: JsonOption = False,
 ) -> None:
-    """Exchange the model of a library: new vectors are made, then take the place of the old ones at once.
-
-    Or drop a further model (--drop), whose vectors are deleted.
-    """
-    from evenreel.library import drop_model
+    """Exchange the model of a library: new vectors are made, then take the place of the old ones at once."""
     from evenreel.library import reindex as reindex_library
 
     place = library or default_library()
-    if change.model is None:
-        if settings != IndexSettings():
-            raise UsageError(DROP_ALONE)
-        show_dropped(drop_model(place, change.drop or "", dry_run=change.dry_run), as_json)
-        return
     with bars() as progress:
-        report = reindex_library(place, change.model, settings, anew=change.anew, progress=progress)
+        report = reindex_library(place, model, settings, anew=anew, progress=progress)
     show_report(report, place, as_json)
     if report.set_aside or report.closed_folders:
         raise typer.Exit(EXIT_SET_ASIDE)
@@ -149,7 +112,7 @@ def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_jso
 
     place = fetched(library or default_library(), snapshot_cache)
     with open_library(place, vision=False) as opened:
-        show_stats(opened.stats(), opened.model_folders(), opened.sizes(), as_json, cached_manifest(place))
+        show_stats(opened.stats(), opened.sizes(), as_json, cached_manifest(place))
     if not as_json and has_people(place):
         console().print("people: looked for (evenreel people lists them; --forget ALL deletes them and looks no more)")
 

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from evenreel.features import SetAside
-    from evenreel.library import DropReport, IndexReport, LibraryProblem, LibraryStats
+    from evenreel.library import IndexReport, LibraryProblem, LibraryStats
     from evenreel.library.search.hits import Hit, MomentHit, SearchResult, TextHit
     from evenreel.library.snapshot.manifest import MeasuredIndex, SnapshotManifest
-    from evenreel.library.store.model_folders import ModelFolder
 
 MANY_NOTES = 10
 AGAIN = " (tried again when changed, or with --retry)"
@@ -29,12 +28,6 @@ AGAIN = " (tried again when changed, or with --retry)"
 WITHOUT = "Without {} that had been set aside"
 PARTS = {"seen": "what is seen", "on_screen": "words on screen", "both": "both together"}
 """What the parts of a matcher's score are called."""
-MODEL_STATES = {
-    "in the making": "in the making; the same evenreel reindex --model goes on",
-    "being dropped": "dropping it was broken off; evenreel repair finishes it",
-    "not named": "not named by the catalog; evenreel verify says more",
-}
-"""What is said of the vectors of a further model that the library is not searched with."""
 
 
 def console() -> Console:
@@ -273,7 +266,6 @@ def _span(start_s: float, end_s: float) -> str:
 
 def show_stats(
     stats: LibraryStats,
-    models: Sequence[ModelFolder],
     sizes: Mapping[str, int],
     as_json: bool,
     snapshot: SnapshotManifest | None = None,
@@ -281,7 +273,7 @@ def show_stats(
     """Print what a library holds, what its parts take on the disk, and of a published snapshot its indexes."""
     if as_json:
         published = {} if snapshot is None else {"snapshot": snapshot.summary()}
-        print_json(stats.to_json() | {"models": [one.to_json() for one in models], "bytes": sizes} | published)
+        print_json(stats.to_json() | {"bytes": sizes} | published)
         return
     out, hours = console(), stats.hours
     length = f"{hours:,.1f} hours" if hours >= 1 else f"{hours * 60:.1f} minutes"
@@ -289,12 +281,11 @@ def show_stats(
         f"{safe(stats.library)}: {count(stats.files, 'file')}, {count(stats.clips, 'clip')}, "
         f"{length}, {count(stats.moments, 'moment')}, {count(stats.tracks, 'on-screen text')}"
     )
-    names = [stats.model or "none (words only)", *(f"also {name}" for name in stats.also)]
+    names = [stats.model or "none (words only)"]
     names += [f"sounds {stats.sounds}"] if stats.sounds else []
     out.print(f"  model: {safe(', '.join(names))}   sampling: {safe(stats.rule)}")
-    for one in models:
-        state = "" if one.state == "searched" else f" ({MODEL_STATES[one.state]})"
-        out.print(f"  vectors of {safe(one.model)}: {megabytes(one.bytes)}{state}")
+    if stats.making:
+        out.print(f"  in the making: {safe(stats.making)} (evenreel reindex --model {safe(stats.making)} goes on)")
     if snapshot is not None:
         show_snapshot(snapshot)
     parts = ", ".join(f"{name} {megabytes(size)}" for name, size in sizes.items() if size)
@@ -335,17 +326,6 @@ def megabytes(size: int) -> str:
     ('0.0 MB', '0.1 MB', '2,345.7 MB')
     """
     return f"{math.ceil(size / 1e5) / 10:,.1f} MB"
-
-
-def show_dropped(report: DropReport, as_json: bool) -> None:
-    """Print what dropping a further model has freed, or would free."""
-    if as_json:
-        print_json(report.to_json())
-        return
-    done = "Dropped" if report.dropped else "Dropping"
-    freed = f"{megabytes(report.bytes)} of {safe(report.library)}"
-    frees = f"{freed} are free" if report.dropped else f"would free {freed}; nothing was changed"
-    console().print(f"{done} {safe(report.model)}{': ' if report.dropped else ' '}{frees}.")
 
 
 def show_problems(problems: Sequence[LibraryProblem], library: Path, as_json: bool) -> None:

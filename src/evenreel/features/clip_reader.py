@@ -110,13 +110,11 @@ class OtherWindowsError(Exception):
 class _WorkerOutput:
     """Messages of the worker so far.
 
-    `path` is the file; `views` are what each model makes of the frames, None where it is not wanted; `places` those of
-    their periods among the streams of frames that the worker sends, of which the first is that of pictures.
+    `path` is the file; `view` is what the model makes of the frames, None where it is not wanted.
     """
 
     path: str
-    views: Sequence[ClipVectors | None]
-    places: Sequence[int | None]
+    view: ClipVectors | None
     stills: Stills | None = None
     hear: Callable[[], Future[Transcript | None]] | None = None
     heard: Future[Transcript | None] | None = None
@@ -148,12 +146,18 @@ class ClipVectors:
         for window in self._maker.add(shot, pixels):
             self._put(window)
 
-    def finish(self) -> FloatArray | MediaError:
-        """Encode what is left; return the vectors (N, D), or why there are none."""
+    def finish(self) -> FloatArray:
+        """Encode what is left; return the vectors (N, D).
+
+        Raises:
+            MediaError: the model makes no vectors of unit length of it.
+        """
         for window in self._maker.end():
             self._put(window)
         self._encode()
-        return self.error or np.concatenate(self._vectors)
+        if self.error is not None:
+            raise self.error
+        return np.concatenate(self._vectors)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -220,7 +224,7 @@ class ClipReader:
 
     Args:
         settings: rule, limits and threads.
-        models: the models, shared by all readers, None for words alone; all are given what is decoded once.
+        model: the model, shared by all readers; None for words alone.
         on_frame: called after every frame with the path of its file and its time in seconds.
         target: dotted path of what the worker runs; tests put stubs here.
         hearing: writes down what is said, shared by all readers; None for no speech.
@@ -229,12 +233,12 @@ class ClipReader:
     def __init__(
         self,
         settings: ReaderSettings,
-        models: Sequence[Vision | None],
+        model: Vision | None,
         on_frame: Callable[[str, float], None] = lambda path, time_s: None,
         target: str = READER,
         hearing: Hearing | None = None,
     ) -> None:
-        self._settings, self._models, self._on_frame, self._hearing = settings, models, on_frame, hearing
+        self._settings, self._model, self._on_frame, self._hearing = settings, model, on_frame, hearing
         threads = max(1, usable_cores() // settings.readers)
         setup: dict[str, Any] = {"rule": settings.rule, "limits": asdict(settings.limits), "threads": threads}
         setup |= {"text": settings.read_text, "shots": settings.find_shots}
@@ -244,46 +248,38 @@ class ClipReader:
         """End the worker; a file that is being read fails."""
         self._worker.close()
 
-    def read(
-        self, source: ClipSource, wanted: Sequence[WantedStages | None], stills: Stills | None = None
-    ) -> Callable[[], list[Shard | MediaError | None]]:
-        """Read one clip to its end; the function returned encodes its last frames and makes the shards.
+    def read(self, source: ClipSource, wanted: WantedStages, stills: Stills | None = None) -> Callable[[], Shard]:
+        """Read one clip to its end; the function returned encodes its last frames and makes the shard.
 
         The two are apart so that the next clip is read while this one is heard to its end. At most one batch of frames
         waits in between.
 
         Args:
             source: the clip; times of frames and signs count from its start.
-            wanted: for each model the stages to do, None for no shard; text goes with the first.
+            wanted: the stages to do.
             stills: takes a small picture of each frame; None for no pictures.
 
         Returns:
-            For each model its shard, in which the fields of other stages are None, or why it has none: `bad_features`
-            where the model makes no vectors of unit length of it.
+            Its shard, in which the fields of other stages are None.
 
         Raises:
-            MediaError: (both) the clip is set aside with this reason.
+            MediaError: (both) the clip is set aside with this reason, `bad_features` where the model makes no vectors
+                of unit length of it.
             OtherWindowsError: (both) it must be read once more.
         """
-        views = [
-            ClipVectors(model) if model is not None and stages is not None and stages.vision else None
-            for model, stages in zip(self._models, wanted, strict=True)
-        ]
-        periods = sorted({view.period_s for view in views if view is not None and view.period_s})
-        streams = [0.0, *periods]
-        places = [None if view is None else streams.index(view.period_s) for view in views]
-        reading, part, first = _WorkerOutput(source.path, views, places, stills), source.part, wanted[0]
+        view = ClipVectors(self._model) if self._model is not None and wanted.vision else None
+        reading, part = _WorkerOutput(source.path, view, stills), source.part
         task = {
             "path": source.path,
             "part": [part.start_s, part.end_s],
-            "frames": any(view and not view.period_s for view in views),
-            "text": first is not None and first.text,
+            "frames": view is not None and not view.period_s,
+            "text": wanted.text,
         }
-        if periods:
-            task["periods"] = periods
+        if view is not None and view.period_s:
+            task["periods"] = [view.period_s]
         if stills is not None:
             task["still"] = {"side_px": SIDE_PX, "quality": QUALITY}
-        if self._hearing is not None and first is not None and first.speech:
+        if self._hearing is not None and wanted.speech:
             reading.hear = partial(self._hearing.begin, source.path)
         try:
             for message, pixels in self._worker.run(task):
@@ -295,7 +291,7 @@ class ClipReader:
             if reading.heard is not None:
                 reading.heard.cancel()
             raise
-        return lambda: self._shards(reading, source, wanted)
+        return lambda: self._shard(reading, source, wanted)
 
     def _take(self, reading: _WorkerOutput, message: dict[str, Any], pixels: Pixels | None) -> None:
         kind = message["kind"]
@@ -314,11 +310,11 @@ class ClipReader:
         else:
             if 0 in message["for"]:
                 self._count(reading, message["time_s"])
-            for view, place in zip(reading.views, reading.places, strict=True):
-                if view is not None and place in message["for"]:
-                    view.add(message["time_s"], message["shot"], pixels)
-            if all(errors := [view.error for view in reading.views if view is not None]):
-                raise errors[0]  # type: ignore[misc]
+            view = reading.view
+            if view is not None and (1 if view.period_s else 0) in message["for"]:
+                view.add(message["time_s"], message["shot"], pixels)
+                if view.error is not None:
+                    raise view.error
 
     def _count(self, reading: _WorkerOutput, time_s: float) -> None:
         if not reading.times_s or reading.times_s[-1] != time_s:
@@ -326,36 +322,19 @@ class ClipReader:
             self._on_frame(reading.path, time_s)
 
     def _check_windows(self, reading: _WorkerOutput, *, wait: bool = False) -> None:
-        for view in reading.views:
-            if view is not None and not view.fits(wait=wait):
-                raise OtherWindowsError(len(reading.times_s))
+        if reading.view is not None and not reading.view.fits(wait=wait):
+            raise OtherWindowsError(len(reading.times_s))
 
-    def _shards(
-        self, reading: _WorkerOutput, source: ClipSource, wanted: Sequence[WantedStages | None]
-    ) -> list[Shard | MediaError | None]:
+    def _shard(self, reading: _WorkerOutput, source: ClipSource, wanted: WantedStages) -> Shard:
         if reading.info is None or not reading.times_s:
             raise MediaError("no_frames", "no frame of it could be decoded")
         self._check_windows(reading, wait=True)
-        shards = [
-            None if stages is None else self._shard(reading, source, view, stages)
-            for view, stages in zip(reading.views, wanted, strict=True)
-        ]
-        if reading.heard is not None and isinstance(own := shards[0], Shard):
-            shards[0] = replace(own, transcripts=(*(own.transcripts or ()), *filter(None, [reading.heard.result()])))
-        return shards
-
-    def _shard(
-        self, reading: _WorkerOutput, source: ClipSource, view: ClipVectors | None, wanted: WantedStages
-    ) -> Shard | MediaError:
-        assert reading.info is not None  # there are frames
+        view, heard = reading.view, None if reading.heard is None else reading.heard.result()
         duration_s, cuts_s = source.part.length_s(reading.info.duration_s), reading.end["cuts_s"]
         times_s = sampled_s = np.array(reading.times_s, np.float64)
         spans_s, frames, encoder = spans(times_s, duration_s), None, None
         if view is not None:
-            found = view.finish()
-            if isinstance(found, MediaError):
-                return found
-            frames = found.astype(np.float16)
+            frames = view.finish().astype(np.float16)
             times_s, spans_s = view.moments(duration_s, cuts_s or ())
             encoder = view.encoder()
         notes = dict.fromkeys((*reading.info.notes, *reading.end["notes"], *(view.notes if view else ())))
@@ -372,5 +351,5 @@ class ClipReader:
             reader_id=reading.end["reader_id"] if wanted.text else None,
             cuts_s=None if cuts_s is None else np.array(cuts_s, np.float64),
             text_times_s=None if not wanted.text or np.array_equal(sampled_s, times_s) else sampled_s,
-            transcripts=None if reading.info.subtitle_streams else (NO_STREAM,),
+            transcripts=None if reading.info.subtitle_streams else (NO_STREAM, *filter(None, [heard])),
         )

@@ -281,7 +281,7 @@ class FeatureJob:
         settings = self._settings
         shots = self._frame_window is not None  # which no window goes on over
         reading = ReaderSettings(settings.rule, self._recognises, settings.worker_count, settings.limits, shots)
-        return ClipReader(reading, [self._model], self._count_frame, self._target)
+        return ClipReader(reading, self._model, self._count_frame, self._target)
 
     def _read_file(self, reader: ClipReader, clips: list[CorpusClip]) -> None:
         """Read the clips of one file, one after the other; where the file is gone, their stored features will do."""
@@ -314,13 +314,13 @@ class FeatureJob:
             return
         stored = self._stored(key)
         wanted = self._wanted(stored)
-        read: Callable[[], list[Shard | MediaError | None]] | None = None
+        read: Callable[[], Shard] | None = None
         try:
             if wanted:
                 if isinstance(before, MediaError):
                     raise before
                 place = str(self._settings.videos / clip.path)
-                read = reader.read(ClipSource(key, place, before, clip.part), [wanted])
+                read = reader.read(ClipSource(key, place, before, clip.part), wanted)
         except MediaError as error:
             if not self._pool.stopping:  # a worker that was ended by us is no fault of the clip
                 self._fail(key, error)
@@ -334,15 +334,10 @@ class FeatureJob:
             self._claims.setdefault(key, []).append(clip)
         return not under_way
 
-    def _finish(
-        self, key: str, read: Callable[[], list[Shard | MediaError | None]] | None, stored: Shard | None
-    ) -> None:
+    def _finish(self, key: str, read: Callable[[], Shard] | None, stored: Shard | None) -> None:
         """Encode what is left of a clip, and store it."""
         try:
-            (new,) = read() if read else [None]
-            if isinstance(new, MediaError):
-                raise new
-            shard = self._windowed(_both(new, stored), self._claims[key][0])
+            shard = self._windowed(_both(read() if read else None, stored), self._claims[key][0])
             self._write(shard)
         except MediaError as error:
             self._fail(key, error)

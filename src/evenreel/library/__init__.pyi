@@ -4,7 +4,6 @@ from .asking.without import Without as Without
 from .calibrating import calibrate_library as calibrate_library
 from .index.ingest import index_folders as index_folders
 from .index.integrity import LibraryProblem as LibraryProblem, verify as verify
-from .index.dropping import DropReport as DropReport, drop_model as drop_model
 from .index.repairing import repair as repair
 from .index.removing import RemoveReport as RemoveReport, remove_from_library as remove_from_library
 from .index.reindex import reindex as reindex

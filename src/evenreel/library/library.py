@@ -31,12 +31,12 @@ from evenreel.library.search.ahead import scanned_ahead
 from evenreel.library.search.filters import below
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import Picture, as_pixels
-from evenreel.library.search.query import MOST_CLIPS, ClipMoment, Query, picture_vector, unit
+from evenreel.library.search.query import MOST_CLIPS, Query, picture_vector, unit
 from evenreel.library.search.searcher import Answer, Searcher
-from evenreel.library.search.together import OtherModels
+from evenreel.library.search.sounds import SoundModel
 from evenreel.library.snapshot.holding import FolderHold
 from evenreel.library.store import catalog
-from evenreel.library.store.also import other_model
+from evenreel.library.store.model_folders import other_model
 from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ class Library(LibraryContents):
         device: where the model runs when it is loaded for the first search.
         vision: False searches by words alone and loads no model.
         relative_paths: filters compare `path` from the indexed folder on, so that its place on the disk stays private.
-        load: function that loads a further model, or that of sounds, by its name; by default each is loaded on
-            `device` for the first search.
+        load: function that loads the model of sounds by its name; by default it is loaded on `device` for the first
+            search that asks it.
 
     Raises:
         LibraryError: there is no library, or it is damaged or of another version.
@@ -85,8 +85,7 @@ class Library(LibraryContents):
             self._meta = catalog.get_meta(self._connection)
             self._vision = vision and bool(self._meta.get("dimension"))
             undo.pop_all()
-        further = load or partial(load_pictures, device=device)
-        self._others = OtherModels(path, further, load or partial(load_sounds, device=device)) if vision else None
+        self._sounds = SoundModel(path, load or partial(load_sounds, device=device)) if vision else None
         self._reranker: Reranker | None = None
 
     def __enter__(self) -> Library:
@@ -98,8 +97,8 @@ class Library(LibraryContents):
     def close(self) -> None:
         """Close the catalog."""
         self._connection.close()
-        if self._others is not None:
-            self._others.close()
+        if self._sounds is not None:
+            self._sounds.close()
         self._held.close()
 
     def search(
@@ -220,11 +219,9 @@ class Library(LibraryContents):
         if self._encoder is None:
             raise UsageError("The library has no vision, so a picture cannot be searched for.")
         vector = picture_vector(self._encoder, as_pixels(pixels))
-        shown = None if words else pixels
         if words:
             vector = picture_with_words(unit(vector), words_vector(self._encoder, words))
-        query = Query(image=vector, k=k, where=where, shown=shown)
-        return self._searcher.search(query)
+        return self._searcher.search(Query(image=vector, k=k, where=where))
 
     def similar(
         self,
@@ -251,10 +248,10 @@ class Library(LibraryContents):
         beside = words_vector(self._encoder, words) if words else None
 
         def search(_: Opened) -> SearchResult:
-            vector, shown = self._searcher.clip_vector(clip_id, time_s), None if words else ClipMoment(clip_id, time_s)
+            vector = self._searcher.clip_vector(clip_id, time_s)
             if beside is not None:
                 vector = picture_with_words(vector, beside)
-            query = Query(image=vector, k=k, where=where, shown=shown)
+            query = Query(image=vector, k=k, where=where)
             return self._searcher.search(replace(query, k=k + 1))
 
         found = self._searcher.read(search)  # at one moment: the model may be exchanged beside it
@@ -359,4 +356,4 @@ class Library(LibraryContents):
     def _searcher(self) -> Searcher:
         """Kept between searches with all it has read."""
         vectors, encoder = scanned_ahead(self.path, self._connection), (lambda: self._encoder) if self._vision else None
-        return Searcher(self._connection, vectors, encoder, self.path, self._filter, self._others)
+        return Searcher(self._connection, vectors, encoder, self.path, self._filter, self._sounds)

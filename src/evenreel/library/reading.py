@@ -22,7 +22,6 @@ from evenreel.library.sizes import sizes_on_disk
 from evenreel.library.snapshot.holding import marker_of
 from evenreel.library.stats import LibraryStats, read_stats
 from evenreel.library.store import catalog, seals
-from evenreel.library.store.model_folders import ModelFolder, model_folders
 from evenreel.library.store.speech import clip_transcripts
 
 if TYPE_CHECKING:
@@ -84,11 +83,6 @@ class LibraryContents:
         """Return a sentence where clips are shown to a model that cannot know them, see `evenreel.library.rendered`."""
         with self._reading():
             return unknown_to_builtin(self._connection, catalog.get_meta(self._connection))
-
-    def model_folders(self) -> list[ModelFolder]:
-        """List the vectors of further models on disk, also of those that are not searched with."""
-        with self._reading():
-            return model_folders(self.path, catalog.get_meta(self._connection))
 
     def clip(self, clip_id: str) -> ClipDetail:
         """Return everything known about one clip.

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from evenreel.library.store.also import MODELS
 from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
+from evenreel.library.store.filesystem import size_of
 from evenreel.library.store.kept import FILE
-from evenreel.library.store.model_folders import size_of
+from evenreel.library.store.model_folders import MODELS
 
 PARTS = {
     "catalog": "the catalog with its full text, and the second copy of what only it knows",
     "vectors": "the vectors that are searched, and their codes",
     "shards": "features of each clip, from which all else can be made anew",
     "stills": "small pictures of moments",
-    "models": "vectors of further models, and of sounds",
+    "models": "vectors of sounds, and of a model in the making",
     "others": "everything else, such as a dictionary of scene elements",
 }
 """Name of each part, and what it holds."""

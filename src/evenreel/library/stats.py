@@ -11,7 +11,7 @@ from typing import Any
 from evenreel.features.progress import SetAside
 from evenreel.library.index.ignoring import kept_patterns
 from evenreel.library.store import catalog
-from evenreel.library.store.also import SOUNDS, further
+from evenreel.library.store.model_folders import MAKING, SOUNDS, models_of
 from evenreel.wording import count, printable
 
 
@@ -32,8 +32,8 @@ class LibraryStats:
     set_aside: tuple[SetAside, ...]
     with_elements: int | None = None
     """Clips with scene elements; None where the library has no dictionary of them."""
-    also: tuple[str, ...] = ()
-    """Further models that the library is searched with."""
+    making: str | None = None
+    """The model whose vectors are made to take the place of the library's own."""
     sounds: str | None = None
     """The model of what its clips sound like."""
     ignored: tuple[str, ...] = ()
@@ -73,9 +73,9 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
             SetAside("", printable(catalog.loaded_path(path)), reason, sentence) for path, reason, sentence in aside
         ),
         with_elements=_with_elements(connection),
-        also=tuple(further(meta).values()),
+        making=next(iter(models_of(meta, MAKING).values()), None),
         ignored=kept_patterns(meta),
-        sounds=next(iter(further(meta, SOUNDS).values()), None),
+        sounds=next(iter(models_of(meta, SOUNDS).values()), None),
     )
 
 

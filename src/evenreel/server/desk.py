@@ -8,22 +8,20 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, OtherModelError
 from evenreel.library import Library
 from evenreel.library.contents import ClipMedia
 from evenreel.library.loading import load_pictures, load_sounds
 from evenreel.library.snapshot.following import FollowedLibrary
-from evenreel.library.store.model_folders import ModelFolder
 from evenreel.server.batched_encoder import BatchedEncoder
-from evenreel.server.held_models import HeldModel, OwnModel
-from evenreel.server.library_version import Version, library_version, vectors_version
+from evenreel.server.library_version import Version, library_version
 from evenreel.server.settings import ServeSettings
 from evenreel.server.turns import Request, RequestNeeds, Turns, look_ahead
 from evenreel.types import Encoder
@@ -36,6 +34,8 @@ T = TypeVar("T")
 LOADING = "The model is still being loaded; try again in a moment."
 CACHED_BYTES = 8 * 2**20
 """Most bytes of answers that are kept to be given again."""
+RETRY_S = 300.0
+"""Seconds after which a model of sounds that could not be loaded is tried again."""
 KEPT_PLACES = 1_000
 """Most clips whose files' places are kept in memory."""
 
@@ -48,11 +48,53 @@ class LoadingError(EvenreelError):
     """Raised while the model is being loaded; retry in a moment."""
 
 
+class OwnModel(NamedTuple):
+    """The model of a library that is served, as it stands; replaced as a whole, so that no thread sees half of it.
+
+    Attributes:
+        number: another one for each change.
+        encoder: the model; None where it is not loaded.
+        state: `loading`, `ready`, `none` where words alone are searched, or `failed`.
+        trouble: why it failed to load.
+    """
+
+    number: int = 0
+    encoder: BatchedEncoder | None = None
+    state: str = "loading"
+    trouble: str = ""
+
+    def changed(self, state: str, encoder: BatchedEncoder | None = None, trouble: str = "") -> OwnModel:
+        """Return what it is from now on, with a number of its own where that is anything else."""
+        same = (encoder, state, trouble) == self[1:]
+        return self if same else OwnModel(self.number + 1, encoder, state, trouble)
+
+
+class SoundsModel(NamedTuple):
+    """The model of sounds of a library that is served.
+
+    Attributes:
+        name: its name; None where the library has none.
+        encoder: the model; None where it could not be loaded.
+        trouble: why it could not be loaded.
+        tried_s: seconds of the monotonic clock as that was tried.
+    """
+
+    name: str | None = None
+    encoder: BatchedEncoder | None = None
+    trouble: str = ""
+    tried_s: float = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it could not be loaded and some minutes have gone by since."""
+        return self.name is not None and self.encoder is None and monotonic() - self.tried_s >= RETRY_S
+
+
 class Desk:
     """Runs the queries of many visitors on one library.
 
     Each thread has a connection of its own; what they read is of one moment each. Models are loaded once, in the
-    background, and shared; where the library's model changes, or a further one is added, the new one is loaded. One
+    background, and shared; where the library's model changes, or that of sounds, the new one is loaded. One
     thread more does all re-ranking, so that the clips that a matcher has encoded are kept once. Where files lie is
     looked up by threads of their own, so that playing and searching never wait for each other.
 
@@ -79,8 +121,7 @@ class Desk:
         self._located: OrderedDict[Hashable, ClipMedia] = OrderedDict()
         self._lock = threading.Lock()
         self._held = OwnModel()
-        self._further: dict[str, HeldModel] = {}
-        self._taken_up = 0  # changes of the further models that are loaded
+        self._sounds = SoundsModel()
         self._made_with: tuple[str | None, str | None] | None = None
         self._looked_at: Version | None = None
         self._warming = False
@@ -158,7 +199,7 @@ class Desk:
         self, key: Hashable, function: Callable[[Library], bytes], needs: RequestNeeds | None = None
     ) -> bytes:
         """Run a function as `query` does, or return its cached answer for this key while the library is unchanged."""
-        key = (library_version(self.library), self._held.number, self._taken_up, key)
+        key = (library_version(self.library), self._held.number, self._sounds, key)
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
@@ -229,8 +270,7 @@ class Desk:
         """Warm up, if the library has changed since that was done; a change may bring a model, or another one."""
         version = library_version(self.library)
         with self._lock:
-            due = any(one.is_due for one in self._further.values())
-            if self._warming or (version == self._looked_at and not due):
+            if self._warming or (version == self._looked_at and not self._sounds.is_due):
                 return
             self._warming, self._looked_at = True, version
         threading.Thread(target=self._warm_up, name="model", daemon=True).start()
@@ -238,18 +278,17 @@ class Desk:
     def _warm_up(self) -> None:
         """Load the models that are others than before, and do once what costs more the first time.
 
-        Further models of a library are loaded here too and not by a search, which goes on without them until they are.
+        The model of sounds is loaded here too and not by a search, which goes on without it until it is.
         """
         try:
             with Library(self.library, vision=False) as library:
                 made_with = library.made_with if self._settings.vision else (None, None)
-                there = library.model_folders() if self._settings.vision else []
-            further = {one.model: one for one in there if one.state == "searched" and (made_with[0] or one.hears)}
-            if made_with == self._made_with:
-                self._take_up(further)
-            else:
+                sounds = library.stats().sounds if self._settings.vision else None
+            if made_with != self._made_with:
                 self._made_with = made_with
-                self._change_model(*made_with, further)
+                self._change_model(*made_with, sounds)
+            else:
+                self._take_up(sounds)
         except LibraryError as error:  # locked, or being repaired: the next request looks again
             log.warning("the library cannot be read just now: %s", error)
             self._looked_at = None
@@ -263,13 +302,13 @@ class Desk:
         finally:
             self._warming = False
 
-    def _change_model(self, name: str | None, weights: str | None, further: Mapping[str, ModelFolder]) -> None:
+    def _change_model(self, name: str | None, weights: str | None, sounds: str | None) -> None:
         self._held = self._held.changed("loading" if name else "none")
-        encoder = self._loaded(name) if name else None
+        encoder = load_pictures(name, self._settings.device, text_first=False) if name else None
         if encoder is not None and encoder.weights_hash != weights:
             raise EncoderError(f"The model {name} is another now than the one that the library was made with.")
-        self._take_up(further)
-        with Library(self.library, encoder=encoder, vision=encoder is not None, load=self._further_encoder) as library:
+        self._take_up(sounds)
+        with Library(self.library, encoder=encoder, vision=encoder is not None, load=self._sound_encoder) as library:
             found = library.search("a first search", k=1)
             library.favours([hit.clip_id for hit in found.hits])  # imports what later searches need
             self._change_matcher(library, encoder)
@@ -291,49 +330,29 @@ class Desk:
             self.matcher_trouble = str(error)
             log.warning("the matcher cannot re-rank: %s", error)
 
-    def _loaded(self, name: str, *, hears: bool = False) -> Encoder:
-        device = self._settings.device
-        return load_sounds(name, device) if hears else load_pictures(name, device, text_first=False)
-
-    def _take_up(self, models: Mapping[str, ModelFolder]) -> None:
-        """Load the further models that are new, once for all threads, and let go those that were dropped.
-
-        One that could not be loaded is tried again where its vectors have changed or after some minutes.
-
-        Args:
-            models: the models by their names.
-        """
-        kept = {
-            name: one
-            for name, one in self._further.items()
-            if (name in models and models[name].folder == one.folder)
-            and (one.encoder or (one.vectors == vectors_version(self.library, one.folder) and not one.is_due))
-        }
-        for name in models:
-            if name not in kept:
-                kept[name] = self._further_loaded(models[name])
-                self._further, self._taken_up = {**self._further, **kept}, self._taken_up + 1
-        if kept.keys() != self._further.keys():
-            self._further, self._taken_up = kept, self._taken_up + 1
-
-    def _further_loaded(self, one: ModelFolder) -> HeldModel:
-        vectors = vectors_version(self.library, one.folder)
+    def _take_up(self, name: str | None) -> None:
+        """Load the model of sounds, once for all threads, where it is another one or is to be tried again."""
+        if name == self._sounds.name and not self._sounds.is_due:
+            return
+        self._sounds = SoundsModel()
+        if name is None:
+            return
         try:
-            return HeldModel(one.folder, BatchedEncoder(self._loaded(one.model, hears=one.hears)))
-        except Exception as error:  # whatever it is, the other models can still be searched
+            self._sounds = SoundsModel(name, BatchedEncoder(load_sounds(name, self._settings.device)))
+        except Exception as error:  # whatever it is, all else can still be searched
             trouble = str(error) if isinstance(error, EvenreelError) else f"it failed to load ({error})."
-            log.warning("the further model %s cannot be loaded: %s", one.model, trouble)
-            return HeldModel(one.folder, None, trouble, vectors, monotonic())
+            log.warning("the model of sounds %s cannot be loaded: %s", name, trouble)
+            self._sounds = SoundsModel(name, None, trouble, monotonic())
 
-    def _further_encoder(self, name: str) -> Encoder:
-        """A further model that is loaded.
+    def _sound_encoder(self, name: str) -> Encoder:
+        """The model of sounds that is loaded.
 
         Raises:
             EncoderError: it is not, or cannot be.
         """
-        held = self._further.get(name)
-        if held is None or held.encoder is None:
-            raise EncoderError(held.trouble if held else "It is still being loaded; a later search asks it too.")
+        held = self._sounds
+        if held.name != name or held.encoder is None:
+            raise EncoderError(held.trouble or "It is still being loaded; a later search asks it too.")
         return held.encoder
 
     async def _in_turn(self, request: Request) -> Any:
@@ -378,7 +397,7 @@ class Desk:
                 encoder=held.encoder,
                 vision=held.encoder is not None or (held.state == "none" and self._settings.vision),
                 relative_paths=True,
-                load=self._further_encoder,
+                load=self._sound_encoder,
             )
             self._own.state = state
             with self._lock:

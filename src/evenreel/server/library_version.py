@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from evenreel.files import FileState, file_state
 from evenreel.library.calibration.file import FILE as CALIBRATION
 from evenreel.library.people.store import FILE as PEOPLE
 from evenreel.library.personal.file import FILE as PERSONAL
-from evenreel.library.store.also import MODELS, place_of
 from evenreel.library.store.catalog import CATALOG
+from evenreel.library.store.model_folders import MODELS
 
 Version = tuple[FileState, ...]
 """States of files."""
@@ -19,18 +18,9 @@ Version = tuple[FileState, ...]
 def library_version(library: Path) -> Version:
     """Return what changes with every change of a catalog, the calibration, a person's own records or the people."""
     places = (library, *sorted((library / MODELS).glob("*")))
+    catalogs = (place / name for place in places for name in (CATALOG, f"{CATALOG}-wal"))
     beside = (library / name for name in (CALIBRATION, PERSONAL, PEOPLE))
-    return tuple(_stamp(path) for path in (*_files_of(places), *beside))
-
-
-def vectors_version(library: Path, folder: str) -> Version:
-    """Return what changes with the vectors of a further model; an empty -wal is that of a reader."""
-    found = (_stamp(path) for path in _files_of([place_of(library, folder)]))
-    return tuple(stamp for stamp in found if stamp[1])
-
-
-def _files_of(places: Iterable[Path]) -> list[Path]:
-    return [place / name for place in places for name in (CATALOG, f"{CATALOG}-wal")]
+    return tuple(_stamp(path) for path in (*catalogs, *beside))
 
 
 def _stamp(path: Path) -> FileState:

@@ -27,7 +27,7 @@ from evenreel.media.workers import Worker
 from evenreel.speech.subtitle_worker import read_with
 from evenreel.speech.subtitles import Subtitles
 from tests.library.state import state
-from tests.library.test_also import load
+from tests.library.stub_models import load
 from tests.library.videos import write_video
 
 SETTINGS = IndexSettings(model="org/pixels", workers=2)

@@ -21,11 +21,11 @@ from evenreel.features.pool import ReaderPool
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.library import index_folders, reindex, repair, tag_library, verify
 from evenreel.library.elements import elements_files, named_elements
-from evenreel.library.store.also import further
 from evenreel.library.store.catalog import open_for_reading
 from tests.library.damage import table_of
 from tests.library.state import state
-from tests.library.test_also import BOTH, SETTINGS, load
+from tests.library.stub_models import SETTINGS, load
+from tests.library.videos import write_video
 from tests.tiny_checkpoints import tiny_clip, tiny_siglip
 
 NEW = "org/windows"
@@ -118,14 +118,6 @@ def test_vectors_of_a_clip_whose_file_cannot_be_read_stay(
     assert verify(library) == []
 
 
-def test_a_model_that_stands_beside_the_old_one_is_not_made_again(videos: Path, library: Path, tmp_path: Path) -> None:
-    index_folders([videos], library, BOTH)
-    assert reindex(library, NEW).indexed == 0
-    assert verify(library) == []
-    assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
-    assert further(dict(table_of(library, "meta"))) == {}  # type: ignore[arg-type]
-
-
 def broken_off(monkeypatch: pytest.MonkeyPatch, library: Path, at: str) -> None:
     """Make vectors of the new model, and break off before the exchange."""
 
@@ -175,9 +167,34 @@ def test_until_the_exchange_a_search_uses_the_old_vectors_and_a_later_run_goes_o
     assert verify(library) == []
     with open_library(library) as opened:
         assert opened.search("red") == before
+        assert opened.stats().making == f"{NEW}@1"
+    assert f"in the making: {NEW}@1" in CliRunner().invoke(app, ["info", "-l", str(library)]).output
     assert reindex(library, NEW).indexed == 0
     assert verify(library) == []
     assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
+
+
+def test_vectors_that_nothing_names_are_told_and_deleted(videos: Path, library: Path, tmp_path: Path) -> None:
+    index_folders([videos], library, SETTINGS)
+    left_over, linked = library / "models" / ("b" * 16), library / "models" / ("c" * 16)
+    for clear in (lambda: repair(library), lambda: index_folders([videos], library, SETTINGS)):
+        index_folders([videos], left_over, replace(SETTINGS, model=NEW))
+        linked.symlink_to(videos)
+        assert [problem.where for problem in verify(library)] == [f"folder models/{x * 16}" for x in "bc"]
+        clear()
+        assert not (library / "models").exists()
+        assert verify(library) == []
+    assert len(list(videos.iterdir())) == 4
+
+
+def test_a_file_that_has_changed_is_to_be_indexed_first(videos: Path, library: Path) -> None:
+    index_folders([videos], library, SETTINGS)
+    write_video(videos / "clip_00.mp4", seed=1000)
+    with pytest.raises(LibraryError, match=r"no vectors of 1 clip.*were they indexed since they changed"):
+        reindex(library, NEW)
+    index_folders([videos], library, SETTINGS)
+    assert reindex(library, NEW).indexed == 0
+    assert verify(library) == []
 
 
 def test_the_next_run_finishes_an_exchange(

@@ -1,4 +1,4 @@
-"""What a library forgets: folders and single files, in further models too, and nothing on the disk."""
+"""What a library forgets: folders and single files, and nothing on the disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evenreel.errors import LibraryError, UsageError
 from evenreel.library import index_folders, remove_from_library, repair, verify
 from evenreel.library.index import removing
 from tests.library.state import state
-from tests.library.test_also import BOTH, SETTINGS, load
+from tests.library.stub_models import SETTINGS, load
 from tests.library.videos import write_folder
 from tests.library.words_only import index
 
@@ -38,19 +38,19 @@ def whole(library: Path) -> dict[str, object]:
 def test_a_forgotten_folder_leaves_the_library_as_it_is_without_it(
     videos: Path, more: Path, library: Path, tmp_path: Path
 ) -> None:
-    index_folders([videos, more], library, BOTH)
+    index_folders([videos, more], library, SETTINGS)
     foretold = remove_from_library(library, more, dry_run=True)
     report = remove_from_library(library, more)
     assert (report.files, report.clips, report.sources) == (3, 2, (str(more),))  # one of them is a clip of the other
     assert (foretold.files, foretold.clips, foretold.removed, report.removed) == (3, 2, False, True)
     assert verify(library) == []
-    index_folders([videos], tmp_path / "clean", BOTH)
+    index_folders([videos], tmp_path / "clean", SETTINGS)
     assert whole(library) == whole(tmp_path / "clean")
     assert len(list(more.iterdir())) == 3
     with open_library(library) as opened:
         assert opened.roots() == (str(videos),)
         assert opened.search("red").hits
-    assert index_folders([videos], library, BOTH).did_nothing
+    assert index_folders([videos], library, SETTINGS).did_nothing
 
 
 def test_a_folder_inside_an_indexed_one_is_found_again_unless_it_is_ignored(videos: Path, library: Path) -> None:
@@ -87,12 +87,12 @@ def test_hazard_131_what_the_library_does_not_know_is_a_sentence(videos: Path, l
     assert state(library) == before
 
 
-@pytest.mark.parametrize("stops_at", range(6))
+@pytest.mark.parametrize("stops_at", range(4))
 def test_hazard_131_a_run_that_ends_half_way_is_finished_by_the_next(
     videos: Path, more: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops_at: int
 ) -> None:
-    """Of two models with four steps each: whatever was done before, the same command brings about the same end."""
-    index_folders([videos, more], library, BOTH)
+    """Whatever was done before, the same command brings about the same end."""
+    index_folders([videos, more], library, SETTINGS)
     steps = [0]
 
     def step(name: str, *arguments: object) -> object:
@@ -109,7 +109,7 @@ def test_hazard_131_a_run_that_ends_half_way_is_finished_by_the_next(
             remove_from_library(library, more)
     with_rows = remove_from_library(library, more)
     assert with_rows.sources == (str(more),)
-    index_folders([videos], tmp_path / "clean", BOTH)
+    index_folders([videos], tmp_path / "clean", SETTINGS)
     assert whole(library) == whole(tmp_path / "clean")
 
 

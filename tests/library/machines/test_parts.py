@@ -21,9 +21,9 @@ from tests.library.fakes import on_disk
 def order(library: Path, **changes: object) -> WorkOrder:
     both, limits = WantedStages(vision=True, text=True, speech=True), MediaLimits()
     fields: dict[str, object] = {
-        "libraries": (str(library),),
-        "models": ("words",),
-        "wanted": (both,),
+        "library": str(library),
+        "model": "words",
+        "wanted": both,
         "rule": "every 1 s",
     }
     fields |= {"read_text": True, "keep_stills": True, "limits": limits, "device": "cpu", "precision": "float32"}
@@ -35,10 +35,10 @@ def test_records_survive_the_way_as_plain_data(tmp_path: Path) -> None:
     for one in (
         order(tmp_path),
         FileTask(3, "/a\udcff.mp4"),
-        FileTask(1, "/b", (None, WantedStages(True, False)), True),
+        FileTask(1, "/b", WantedStages(True, False), True),
     ):
         assert type(one).from_json(one.to_json()) == one
-    status = FileStatus(1, "n", "made", "ab", 4, (True, None, ("bad_features", "why")), ("damaged",))
+    status = FileStatus(1, "n", "made", "ab", 4, ("damaged",))
     assert FileStatus.from_json(status.to_json()) == status
 
 
@@ -46,13 +46,13 @@ def test_the_claims_gives_a_content_to_one_task_and_says_what_is_missing(tmp_pat
     made = on_disk(tmp_path)
     made.add_clip("seen", ["red bus"])
     claims = Claims(order(tmp_path).to_json())
-    assert claims.claim("new", 1) == [{"vision": True, "text": True, "speech": True}]
+    assert claims.claim("new", 1) == {"vision": True, "text": True, "speech": True}
     assert claims.claim("new", 2) is None
     assert claims.claim("new", 1) is not None, "it is tried again after its worker died"
     made.connection.execute("UPDATE clips SET has_text = 0")
-    assert claims.claim("seen", 3) == [{"vision": False, "text": True, "speech": False}], "as the catalog is now"
+    assert claims.claim("seen", 3) == {"vision": False, "text": True, "speech": False}, "as the catalog is now"
     made.connection.execute("UPDATE clips SET has_text = 1")
-    assert claims.claim("seen", 3) == [None]
+    assert claims.claim("seen", 3) is None
     claims.begin()
     assert claims.claim("new", 2) is not None
     made.connection.close()
@@ -131,4 +131,4 @@ def test_workers_by_cores_and_gpus(
 
 
 def test_words_alone_take_no_gpu(tmp_path: Path) -> None:
-    assert driver._team([node(16, 2)], order(tmp_path, device="auto", models=(None,)), 0).gpus == 0
+    assert driver._team([node(16, 2)], order(tmp_path, device="auto", model=None), 0).gpus == 0

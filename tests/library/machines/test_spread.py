@@ -56,10 +56,10 @@ def test_library_and_report_are_those_of_one_machine(
     assert not (library / "arriving").exists()
 
 
-def test_a_further_stage_and_a_further_model_are_added_to_what_is_there(
+def test_a_further_stage_is_added_to_what_is_there(
     videos: Path, library: Path, machines: Machines, plain: tuple[Path, IndexReport]
 ) -> None:
-    more = replace(SETTINGS, read_text=True, also=("second",))
+    more = replace(SETTINGS, read_text=True)
     index_folders([videos], plain[0], more)
     spread_out(videos, library, machines)
     spread_out(videos, library, machines, more)

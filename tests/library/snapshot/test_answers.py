@@ -19,8 +19,8 @@ from evenreel.library.snapshot.holding import SnapshotCache, marker_of
 from evenreel.library.snapshot.opening import local_folder
 from evenreel.library.snapshot.settings import PublishSettings
 from evenreel.library.snapshot.vectors import SnapshotVectors, vectors_of
-from evenreel.library.store.also import noted, place_of
 from evenreel.library.store.catalog import get_meta, open_for_reading, open_for_writing, set_meta
+from evenreel.library.store.model_folders import noted, place_of
 from evenreel.library.store.writer import open_vectors
 from tests.library.fakes import WordsEncoder
 from tests.library.snapshot.libraries import WORDS, make_library
@@ -128,18 +128,16 @@ def test_moments_that_went_before_are_not_sent_and_rows_have_no_gaps(home: Path,
     assert (read / "vectors.0.f16").stat().st_size == 64 + 2 * 64 * int(ends[-1])
 
 
-def test_further_models_and_the_calibration_are_published_with_the_library(home: Path, tmp_path: Path) -> None:
+def test_sounds_and_the_calibration_are_published_with_the_library(home: Path, tmp_path: Path) -> None:
     folder = "0123456789abcdef"
     make_library(place_of(home, folder), seed=2, clips=10)
     connection = open_for_writing(home)
-    set_meta(connection, {"also": noted({folder: "words"})})
+    set_meta(connection, {"sounds": noted({folder: "words"})})
     connection.close()
     (home / CALIBRATION).write_bytes(b"as it stands")
     publish_library(home, tmp_path / "published")
     with open_library(tmp_path / "published", vision=False, cache=tmp_path / "cache") as published:
-        assert published.stats().also == ("words",)
-        (further,) = published.model_folders()
-        assert further.state == "searched"
+        assert published.stats().sounds == "words"
         part = marker_of(place_of(published.path, folder))
         assert part is not None and part.part == f"models/{folder}" and part.vector_rows > 0
         assert (published.path / CALIBRATION).read_bytes() == b"as it stands"

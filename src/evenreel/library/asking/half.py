@@ -13,13 +13,13 @@ from evenreel.arrays import Column, Indices
 from evenreel.library.asking.order import NOTHING, TimedEvidence
 from evenreel.library.search.channels import AskedChannels
 from evenreel.library.search.compact_ids import Encoded
+from evenreel.library.search.gallery import Sight
 from evenreel.library.search.hits import ANSWERS, MomentHit, TextHit
 from evenreel.library.search.moments import high_stretches, shown, spoken
 from evenreel.library.search.shown_clips import ShownClip
 from evenreel.library.search.sounds import sound_stretches
 from evenreel.library.search.text_match import MatchedTracks, SignMatches
-from evenreel.library.search.together import Sight, surest
-from evenreel.library.store.confidence import DEVIATION_FLOOR, FITS, MAY_FIT
+from evenreel.library.store.confidence import DEVIATION_FLOOR, FITS, MAY_FIT, as_one_of
 from evenreel.types import FloatArray
 
 
@@ -84,8 +84,8 @@ class Half:
 
     @property
     def sight(self) -> Sight | None:
-        """What the library's own model sees; None where frames are not asked."""
-        return next(iter(self.asked.answered.sights), None)
+        """What the model sees; None where frames are not asked."""
+        return self.asked.answered.sight
 
     @property
     def beyond_frames(self) -> Encoded:
@@ -93,10 +93,10 @@ class Half:
         return self.asked.answered.found.clip_ids[self._shares >= ANSWERS]
 
     @property
-    def _others(self) -> int:
-        """Number of models beside that of the frames which may say that a clip answers."""
+    def _models(self) -> int:
+        """Number of models that may say that a clip answers: that of the frames, and that of sounds."""
         sounds = self.asked.sounds
-        return int(sounds is not None and sounds.opened.gallery.measured)
+        return 1 + int(sounds is not None and sounds.opened.gallery.measured)
 
     @cached_property
     def _shares(self) -> Column:
@@ -117,7 +117,7 @@ class Half:
             ranking, own = self.sight.ranking, len(self.asked.gallery.clip_ids)
             seen[:own] = self.deviations(ranking.scores, np.arange(own))
             if self.asked.measured and ranking.above_nonsense is not None:
-                found = states_of(surest([ranking.above_nonsense], self._others), MAY_FIT)
+                found = states_of(as_one_of(ranking.above_nonsense, self._models), MAY_FIT)
                 seen_states[:own] = np.where(ranking.searched, found, NOTHING)
         shares = self._shares[self._shares >= ANSWERS]
         others[places] = as_deviations(shares, self.asked.gallery.null_best)

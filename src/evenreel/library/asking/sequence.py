@@ -38,8 +38,6 @@ MOST_ROWS = 20_000
 MOST_LOOKED_INTO = 256
 """Most clips beside those that are shown of which moments are found: many may show both in the wrong order."""
 
-BY_OWN = "One moment after another is looked for by the library's own model alone."
-
 
 @dataclass(frozen=True, eq=False)
 class _Candidates:
@@ -133,7 +131,6 @@ def answer_in_order(asked: Then, k: int, channels: Sequence[AskedChannels], show
     looking = _Looking(halves, _candidates(halves, k), shown, asked.within_s)
     found = looking.first(k)
     notices = united([one.notices for one in channels])
-    notices += [BY_OWN] if any(len(one.answered.sights) > 1 for one in channels) else []
     notices += [left_out(looking.spoilt)] if looking.spoilt else []
     ids = [one.clip_id for one in found]
     paths = first_paths(channels[0].opened.connection, channels[0].allowed.where, ids)

@@ -13,8 +13,8 @@ from pathlib import Path
 from evenreel.features.shards import shard_files, shard_path
 from evenreel.files import sync_folder
 from evenreel.library.elements import elements_files, elements_of
-from evenreel.library.store.also import MODELS, folder_of_model, further
 from evenreel.library.store.catalog import SHARDS
+from evenreel.library.store.model_folders import folder_of_model
 from evenreel.library.store.writer import named_vectors, vectors_files
 
 _WAITING = "shards.next-"
@@ -64,7 +64,4 @@ def finish_exchange(library: Path, meta: Mapping[str, str]) -> None:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 path.replace(place)
                 sync_folder(place.parent)
-            made = library / MODELS / folder_of_model(meta["weights_hash"])
-            if made.name not in further(meta):
-                shutil.rmtree(made, ignore_errors=True)
         shutil.rmtree(folder)

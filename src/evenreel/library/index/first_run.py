@@ -15,10 +15,10 @@ from pathlib import Path
 from evenreel.errors import LibraryError
 from evenreel.features.lock import HOLDER, LOCK
 from evenreel.features.shards import remove_shards, shard_files
-from evenreel.library.store.also import MODELS
 from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS, open_for_writing
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.kept import forget_copy
+from evenreel.library.store.model_folders import MODELS
 
 JOURNALS = ("", "-wal", "-shm", "-journal")
 

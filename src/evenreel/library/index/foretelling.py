@@ -32,7 +32,7 @@ def seconds_a_second(
     readers: int,
     files: Sequence[FoundFile],
     lengths_s: Mapping[str, float],
-    stages: Sequence[Sequence[WantedStages | None]],
+    stages: Sequence[WantedStages | None],
 ) -> list[float | None]:
     """Measure how long a second of video takes to read.
 
@@ -41,10 +41,11 @@ def seconds_a_second(
         readers: number of readers of the run.
         files: files of the run.
         lengths_s: length of each file in seconds, by path.
-        stages: what is wanted by each model, for each of the measurements.
+        stages: what is wanted in each of the measurements; None for none of it.
 
     Returns:
-        Seconds for a second of video, of each measurement; None where none of the stretches can be read.
+        Seconds for a second of video, of each measurement; None where nothing is wanted or none of the stretches can be
+        read.
     """
     chosen = _chosen([file for file in files if lengths_s.get(file.path, 0.0) > 2 * STRETCH_S], readers)
     if not chosen:
@@ -53,7 +54,7 @@ def seconds_a_second(
     try:
         with ThreadPoolExecutor(len(chosen), thread_name_prefix="foretelling") as threads:
 
-            def read_all(wanted: Sequence[WantedStages | None], length_s: float) -> float:
+            def read_all(wanted: WantedStages, length_s: float) -> float:
                 """Read a stretch of each file; the seconds of video that were read."""
 
                 def read(reader: ClipReader, file: FoundFile) -> float:
@@ -61,16 +62,14 @@ def seconds_a_second(
 
                 return sum(threads.map(read, open_readers, chosen))
 
-            return [_measured(read_all, wanted) for wanted in stages]
+            return [None if wanted is None else _measured(read_all, wanted) for wanted in stages]
     finally:
         for reader in open_readers:
             with closing(reader):
                 pass
 
 
-def _measured(
-    read_all: Callable[[Sequence[WantedStages | None], float], float], wanted: Sequence[WantedStages | None]
-) -> float | None:
+def _measured(read_all: Callable[[WantedStages, float], float], wanted: WantedStages) -> float | None:
     read_all(wanted, WARM_UP_S)
     begun_at = time.monotonic()
     read_s = read_all(wanted, STRETCH_S)
@@ -89,7 +88,7 @@ def _middle(file_s: float, length_s: float) -> Part:
     return Part(start_s, start_s + length_s)
 
 
-def _read(reader: ClipReader, file: FoundFile, wanted: Sequence[WantedStages | None], part: Part) -> float:
+def _read(reader: ClipReader, file: FoundFile, wanted: WantedStages, part: Part) -> float:
     """Read a part of a file; return its length in seconds, 0 where it cannot be read."""
     with suppress(MediaError):
         reader.read(ClipSource("foretold", file.path, stamp(file.path), part), wanted)()

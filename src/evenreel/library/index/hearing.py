@@ -77,11 +77,9 @@ class SpeechStage:
         """Return whether a file is heard while it is read; one with subtitles beside it waits until these are read."""
         return self.reading is not None and file.stamp.size not in self._with_sidecars
 
-    def stages_of(self, file: FoundFile, wanted: list[WantedStages | None] | None) -> list[WantedStages | None] | None:
-        """Return the stages that are wanted of a file by each model, without speech where it is not heard now."""
-        if wanted is None or wanted[0] is None or self.hears(file):
-            return wanted
-        return [replace(wanted[0], speech=False), *wanted[1:]]
+    def stages_of(self, file: FoundFile, wanted: WantedStages | None) -> WantedStages | None:
+        """Return the stages that are wanted of a file, without speech where it is not heard now."""
+        return wanted if wanted is None or self.hears(file) else replace(wanted, speech=False)
 
     def close(self) -> None:
         """End the hearing of clips while they are read."""

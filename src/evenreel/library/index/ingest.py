@@ -8,7 +8,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evenreel.arguments import as_path, check_settings_kind, one_or_more
@@ -18,24 +18,30 @@ from evenreel.features.clip_reader import READER, WantedStages
 from evenreel.features.progress import Forecast, NoProgress, SetAside, StagedProgress
 from evenreel.features.shards import tidy_shards
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
-from evenreel.library.index.dropping import finish_dropping
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.first_run import taken_back_if_empty
 from evenreel.library.index.foretelling import PICTURES_ALONE, WORDS_ALONE
 from evenreel.library.index.hearing import SpeechStage, check_speech
 from evenreel.library.index.ignoring import IgnoreRules, changed_patterns, kept_patterns, noted_patterns
-from evenreel.library.index.joined import ModelStore, joined, opened_model
 from evenreel.library.index.lengths import VideoLengths, measure_lengths
 from evenreel.library.index.metadata import KnownMetadata, read_tables, tables_beside
 from evenreel.library.index.model import ModelInUse, resolve
-from evenreel.library.index.passes import BOTH, PICTURES, WORDS, ReadingPasses, RunParts, check_passes, pictures_of
+from evenreel.library.index.passes import (
+    BOTH,
+    PICTURES,
+    WORDS,
+    ReadingPasses,
+    RunParts,
+    check_passes,
+    pictures_of,
+    stages_of,
+)
 from evenreel.library.index.plan import (
     IndexPlan,
     check_nothing_vanished,
     known_files,
     make_plan,
     mark_gone,
-    work_of,
 )
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan, scan
@@ -46,11 +52,10 @@ from evenreel.library.machines.arrivals import clear_arrivals
 from evenreel.library.people.looking import check_people, find_people
 from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.store import catalog
-from evenreel.library.store.also import folder_of_model
 from evenreel.library.store.filesystem import library_lock, refuse_published
 from evenreel.library.store.kept import copied
+from evenreel.library.store.model_folders import clear_unnamed
 from evenreel.library.store.writer import FoundFile, Store, closing_error
-from evenreel.types import Encoder
 
 LOST = "its features were gone from the library, so it was read anew"
 """Note on a file whose clip has no shard."""
@@ -136,12 +141,11 @@ def index_found(library: Path, settings: IndexSettings, found: FoundFiles, parts
     with library_lock(library), taken_back_if_empty(library, folder_is_new=folder_is_new):
         connection = catalog.open_for_writing(library)
         try:
-            with copied(library, connection), contextlib.ExitStack() as opened:
+            with copied(library, connection):
                 finish_exchange(library, catalog.get_meta(connection))
-                finish_dropping(library, connection)
+                clear_unnamed(library, catalog.get_meta(connection))
                 clear_arrivals(library)  # of a run with Ray that was killed
                 job = IndexJob(Store(library, connection, found.known.rows), settings, parts)
-                job.join(opened)
                 return job.run(found.scan, found.known.set_aside)
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
@@ -166,69 +170,61 @@ class IndexJob:
         settings: settings of the run, `auto` included.
         parts: progress, machines and brake of the run.
         reader: target of the workers; tests put stubs here.
+        alone: whether subtitles are left alone, as where a model is in the making.
     """
 
-    def __init__(self, store: Store, settings: IndexSettings, parts: RunParts, reader: str = READER) -> None:
-        self._store, self._parts, self._target = store, parts, reader
-        self._progress = parts.progress
+    def __init__(
+        self,
+        store: Store,
+        settings: IndexSettings,
+        parts: RunParts,
+        reader: str = READER,
+        *,
+        alone: bool = False,
+    ) -> None:
+        self._store, self._parts = store, replace(parts, reader=reader)
+        self._progress, self._alone = parts.progress, alone
         self._meta = catalog.get_meta(store.connection)
         self._settings = settings = resolve(settings, self._meta, store.library)
-        model = ModelInUse(store, settings, parts.encoders.get(settings.model)) if settings.model is not None else None
-        self._models = [ModelStore(store, model, WantedStages(model is not None, settings.read_text, True))]
+        given = parts.encoders.get(settings.model or "")
+        self._model = None if settings.model is None else ModelInUse(store, settings, given)
+        self._wanted = stages_of(settings)
         self._report = IndexReport()
-
-    def join(self, opened: contextlib.ExitStack, making: Encoder | None = None) -> None:
-        """Have the run bring the library's further models up to date too, and one in the making.
-
-        Args:
-            opened: closes their catalogs, see `evenreel.library.index.joined`.
-            making: the model in the making.
-        """
-        own = self._models[0]
-        self._models = joined(opened, own, self._settings, self._parts.encoders)
-        if making is not None:
-            model = folder_of_model(making.weights_hash), making.encoder_id
-            self._models.append(opened_model(opened, own, self._settings, model, making))
 
     def run(self, found: Scan, tables_aside: Sequence[SetAside] = ()) -> IndexReport:
         """Index the files of a scan; the report lists `tables_aside` too."""
         started = time.monotonic()
         self._report.set_aside += tables_aside
         tidy_shards(self._store.library / catalog.STILLS)
-        plans = [self._plan(one, found, one.wanted) for one in self._models]
+        plan = self._plan(found, self._wanted)
         self._tie()
-        for one in self._models:
-            one.store.begin(found.roots, {"rule": self._settings.rule})
+        self._store.begin(found.roots, {"rule": self._settings.rule})
         self._keep_patterns(found)
-        self._report.add_scan(found, plans, LOST)
+        self._report.add_scan(found, plan, LOST)
         self._speech = SpeechStage(self._store, found, self._settings, self._report)
-        self._reading = ReadingPasses(
-            self._models, self._settings, self._parts, self._report, self._speech, self._target
-        )
-        self._reading.refuse(plans[0].refused)
-        for one, plan in zip(self._models, plans, strict=True):
-            for file, clip_id in plan.returned:
-                one.store.link(file, clip_id)
-        self._report.recognised += len(plans[0].returned)
+        self._reading = ReadingPasses(self._store, self._model, self._settings, self._parts, self._report, self._speech)
+        self._reading.refuse(plan.refused)
+        for file, clip_id in plan.returned:
+            self._store.link(file, clip_id)
+        self._report.recognised += len(plan.returned)
         try:
-            self._read(found, plans)
+            self._read(found, plan.work)
         finally:
             self._speech.close()
-        self._finish(found, plans)
+        self._finish(found, plan)
         if self._report.indexed and (unknown := unknown_to_builtin(self._store.connection, self._store.meta())):
             self._report.warnings.append(unknown)
         self._report.seconds = time.monotonic() - started
         return self._report
 
-    def _finish(self, found: Scan, plans: Sequence[IndexPlan]) -> None:
+    def _finish(self, found: Scan, plan: IndexPlan) -> None:
         """Bring everything up to date that does not need pictures."""
-        gone = [mark_gone(one.store, plan) for one, plan in zip(self._models, plans, strict=True)]
-        self._report.missing, self._report.moved = gone[0]
-        read_subtitles(self._store, found, self._settings, self._report, self._progress, self._parts.brake)
+        self._report.missing, self._report.moved = mark_gone(self._store, plan)
+        if not self._alone:
+            read_subtitles(self._store, found, self._settings, self._report, self._progress, self._parts.brake)
         self._report.metadata_changed = self._store.update_metadata()
-        for one in self._models:
-            one.store.drop_replaced()
-            one.store.complete_codes()  # those of a library of before there were codes
+        self._store.drop_replaced()
+        self._store.complete_codes()  # those of a library of before there were codes
         self._update_null_scores()
         self._update_elements()
         self._speech.hear_the_rest(self._progress, self._parts.brake)
@@ -239,60 +235,54 @@ class IndexJob:
         self._report.unfinished = self._parts.brake.eased
         self._report.set_aside.sort(key=lambda aside: aside.path)
         self._report.notes.sort()
-        for one in self._models:
-            if one.model is not None and one.model.window() is not None:
-                self._parts.encoders[one.model.name] = one.model.encoder()
+        if self._model is not None and self._model.window() is not None:
+            self._parts.encoders[self._model.name] = self._model.encoder()
 
     def _keep_patterns(self, found: Scan) -> None:
         if found.patterns or kept_patterns(self._meta):
             self._store.begin((), noted_patterns(found.patterns))
 
-    def _plan(self, one: ModelStore, found: Scan, wanted: WantedStages) -> IndexPlan:
-        """What is to be done with each file for one model; most of a folder gone at once is refused for the first."""
-        shards = tidy_shards(one.store.library / catalog.SHARDS)
-        known = {row.path: row for row in known_files(one.store.connection, shards)}
+    def _plan(self, found: Scan, wanted: WantedStages) -> IndexPlan:
+        """What is to be done with each file; most of a folder gone at once is refused."""
+        shards = tidy_shards(self._store.library / catalog.SHARDS)
+        known = {row.path: row for row in known_files(self._store.connection, shards)}
         plan = make_plan(found, known, wanted, retry=self._settings.retry)
-        if one is self._models[0] and not self._settings.accept_missing:
+        if not self._settings.accept_missing:
             check_nothing_vanished(found, known, plan.gone)
         return plan
 
     def _tie(self) -> None:
         """Note that a new library has no vision; load a model that may not be the library's own, to compare."""
         made_with, model = self._meta.get("model"), self._settings.model
-        own = self._models[0].model
         if made_with is None and model is None:
             self._store.begin((), {"model": ""})
-        elif own and made_with and model not in {made_with, self._meta.get("asked_model")}:
-            own.encoder()
+        elif self._model and made_with and model not in {made_with, self._meta.get("asked_model")}:
+            self._model.encoder()
 
-    def _read(self, found: Scan, plans: Sequence[IndexPlan]) -> None:
+    def _read(self, found: Scan, work: Sequence[FoundFile]) -> None:
         """Read what is to be read, in one pass or in two."""
-        work, progress = work_of(plans), self._progress
         if not work:
             return
         lengths = measure_lengths(work, self._store.connection, self._settings.limits)
-        first = self._pictures_first(found) if self._in_two_passes(lengths) else []
+        first = self._plan(found, pictures_of(self._wanted)).work if self._in_two_passes(lengths) else []
         foretold = self._foretell(lengths, first, work) if lengths.video_s >= LONG_S else (None, None)
-        progress.forecast(Forecast(len(work), lengths.video_s, lengths.sure, *foretold, self._speech.model is not None))
+        heard = self._speech.model is not None
+        self._progress.forecast(Forecast(len(work), lengths.video_s, lengths.sure, *foretold, heard))
         if not first:
             self._reading.read(BOTH, work, lengths.by_path)
             return
         self._reading.read(PICTURES, first, lengths.by_path)
         self._update_null_scores()  # so that searches say what fits
         paths = {file.path for file in work}
-        again = self._plan(self._models[0], found, self._models[0].wanted).work
+        again = self._plan(found, self._wanted).work
         self._reading.read(WORDS, [file for file in again if file.path in paths], lengths.by_path)
 
     def _in_two_passes(self, lengths: VideoLengths) -> bool:
         """Whether pictures are read before words: where that lets a person search much sooner."""
-        settings, own = self._settings, self._models[0]
-        if own.model is None or self._parts.cluster or not (settings.read_text or self._speech.model):
+        settings = self._settings
+        if self._model is None or self._parts.cluster or not (settings.read_text or self._speech.model):
             return False
         return settings.passes == 2 or (settings.passes == 0 and lengths.video_s >= LONG_S)
-
-    def _pictures_first(self, found: Scan) -> list[FoundFile]:
-        """The files that any model has to see."""
-        return work_of([self._plan(one, found, pictures_of(one.wanted)) for one in self._models])
 
     def _foretell(
         self, lengths: VideoLengths, first: Sequence[FoundFile], work: Sequence[FoundFile]
@@ -300,18 +290,17 @@ class IndexJob:
         """Seconds that pictures and words may take, measured; None where they cannot be told."""
         if self._parts.cluster:
             return None, None
-        pictures = [PICTURES_ALONE if one.wanted.vision else None for one in self._models]
-        words = [WORDS_ALONE if self._settings.read_text else None, *(None for _ in self._models[1:])]
+        pictures = PICTURES_ALONE if self._wanted.vision else None
+        words = WORDS_ALONE if self._wanted.text else None
         seen_s, read_s = self._reading.seconds_a_second(work, lengths.by_path, [pictures, words])
         to_see_s = sum(lengths.by_path[file.path] for file in first or work)
         return seen_s and seen_s * to_see_s, read_s and read_s * lengths.video_s
 
     def _update_null_scores(self) -> None:
         """Measure how nonsense scores in this library, where clips have come or gone since it was measured."""
-        for one in self._models:
-            if one.model and not one.store.null_scores_hold():
-                self._progress.stage("measuring how nonsense scores")
-                one.store.update_null_scores(one.model.encoder())
+        if self._model is not None and not self._store.null_scores_hold():
+            self._progress.stage("measuring how nonsense scores")
+            self._store.update_null_scores(self._model.encoder())
 
     def _update_elements(self) -> None:
         """Find scene elements anew, where the library has a dictionary and its clips are others than before."""

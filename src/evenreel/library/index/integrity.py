@@ -29,13 +29,12 @@ from evenreel.library.people.damage import trouble_with_people
 from evenreel.library.people.store import FILE as PEOPLE
 from evenreel.library.personal.file import personal_problems
 from evenreel.library.store import catalog, schema, seals
-from evenreel.library.store.also import folder_of_model, place_of
 from evenreel.library.store.catalog import SHARDS, STILLS
 from evenreel.library.store.filesystem import library_lock, refuse_published
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.kept import FILE, UnreadableCopyError, changes_of, read_copy, state_of
 from evenreel.library.store.kept_stills import known_clips, trouble_with
-from evenreel.library.store.model_folders import ModelFolder, model_folders
+from evenreel.library.store.model_folders import SOUNDS, models_of, places, unnamed_folders
 from evenreel.library.store.rows import rows_of, stored_rows
 from evenreel.library.store.salvage import salvage
 from evenreel.library.store.schema import FULL_TEXT
@@ -73,10 +72,10 @@ def verify(library: Path) -> list[LibraryProblem]:
         if next(shard_files(library / SHARDS), None) is None:
             raise LibraryError(f"There is no library at {library}.")
         gone = LibraryProblem(catalog.CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)
-        return [gone, *_further_problems(library), *_personal_problems(library)]
+        return [gone, *_problems_of_models(library), *_personal_problems(library)]
     # Shards and catalog are two things: beside a writer they could only be compared with excuses.
     with library_lock(library) if os.access(library, os.W_OK) else nullcontext():
-        return [*_all_problems(library), *_further_problems(library), *_personal_problems(library)]
+        return [*_all_problems(library), *_problems_of_models(library), *_personal_problems(library)]
 
 
 def _personal_problems(library: Path) -> Iterator[LibraryProblem]:
@@ -85,22 +84,22 @@ def _personal_problems(library: Path) -> Iterator[LibraryProblem]:
         yield LibraryProblem(name, what, RUN_REPAIR)
 
 
-def _further_problems(library: Path) -> Iterator[LibraryProblem]:
-    """What is wrong with the vectors of further models, and where dropping or exchanging one was broken off."""
+def _problems_of_models(library: Path) -> Iterator[LibraryProblem]:
+    """What is wrong with the vectors beside the library's own."""
     meta = _settings(library)
-    for one in model_folders(library, meta):
-        place, where = place_of(library, one.folder), f"model {one.model}"
-        if one.state == "being dropped":
-            yield LibraryProblem(where, "dropping it was broken off", f"{RUN_REPAIR} (evenreel index finishes it too)")
-        elif one.state == "not named":
-            yield from _unnamed_problems(library, meta, one)
-        elif (place / catalog.CATALOG).is_file():
+    for place, name in places(library, meta).items():
+        where = f"model {name}"
+        if (place / catalog.CATALOG).is_file():
             for problem in _all_problems(place):
                 yield replace(problem, where=f"{where}: {problem.where}")
         elif next(shard_files(place / SHARDS), None) is not None:
             yield LibraryProblem(f"{where}: {catalog.CATALOG}", "it is gone, its feature shards are there", RUN_REPAIR)
-        elif one.state == "searched":  # one in the making may not have begun
+        elif place.name in models_of(meta, SOUNDS):  # one in the making may not have begun
             yield LibraryProblem(where, "its vectors are gone", SET_AGAIN)
+    if unfinished_exchange(library, meta) is None:  # else those that it has made its shards of are left over
+        for place in unnamed_folders(library, meta):
+            what = "the catalog does not name these vectors"
+            yield LibraryProblem(f"folder models/{place.name}", what, f"{RUN_REPAIR} (sounds are taken up again)")
 
 
 def _settings(library: Path) -> dict[str, str]:
@@ -112,16 +111,8 @@ def _settings(library: Path) -> dict[str, str]:
     return {}
 
 
-def _unnamed_problems(library: Path, meta: Mapping[str, str], one: ModelFolder) -> Iterator[LibraryProblem]:
-    """Vectors that nothing names, but for those that an exchange which was broken off has made its shards of."""
-    if unfinished_exchange(library, meta) is None or one.folder != folder_of_model(meta["weights_hash"]):
-        what = f"the catalog does not name these vectors of {one.model}"
-        drop = f"evenreel reindex --drop {one.folder} deletes them"
-        yield LibraryProblem(f"folder models/{one.folder}", what, f"{RUN_REPAIR} (they are searched again), or {drop}")
-
-
 def _all_problems(library: Path) -> list[LibraryProblem]:
-    """What is wrong with a library, or with the vectors of a further model."""
+    """What is wrong with a library, or with the vectors of one of the models beside its own."""
     found: list[LibraryProblem] = []
     try:
         with (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings
 from evenreel.errors import LibraryError
-from evenreel.library.store.also import other_model
+from evenreel.library.store.model_folders import other_model
 from evenreel.library.store.writer import Store
 from evenreel.types import Encoder, FloatArray, Pixels, WindowRule
 

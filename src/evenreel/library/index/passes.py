@@ -14,15 +14,22 @@ from functools import partial
 
 from evenreel.config import IndexSettings, Machines
 from evenreel.errors import MediaError, UsageError
-from evenreel.features.clip_reader import ClipReader, ClipSource, OtherWindowsError, ReaderSettings, WantedStages
+from evenreel.features.clip_reader import (
+    READER,
+    ClipReader,
+    ClipSource,
+    OtherWindowsError,
+    ReaderSettings,
+    WantedStages,
+)
 from evenreel.features.pool import Brake, ReaderPool
 from evenreel.features.progress import NoProgress, SetAside, StagedProgress
 from evenreel.features.shards import Shard
 from evenreel.features.stills import Stills
 from evenreel.library.index.foretelling import seconds_a_second
 from evenreel.library.index.hearing import SpeechStage
-from evenreel.library.index.joined import ModelStore
 from evenreel.library.index.meter import VideoMeter
+from evenreel.library.index.model import ModelInUse
 from evenreel.library.index.plan import still_wanted
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.spread import Outcomes, SpreadRun
@@ -46,12 +53,14 @@ class RunParts:
         machines: machines that read and encode; None for this one alone.
         brake: ends the run early.
         encoders: models that are loaded, by name; those that the run loads are added.
+        reader: target of the workers; tests put stubs here.
     """
 
     progress: StagedProgress = field(default_factory=NoProgress)
     machines: Machines | None = None
     brake: Brake = field(default_factory=Brake)
     encoders: dict[str, Encoder] = field(default_factory=dict)
+    reader: str = READER
 
     @property
     def cluster(self) -> Machines | None:
@@ -60,28 +69,29 @@ class RunParts:
 
 
 class ReadingPasses:
-    """Reads the files of an index run into the stores of its models.
+    """Reads the files of an index run into the library.
 
     Args:
-        models: the models, the library's own first.
+        store: the library.
+        model: the model; None for words alone.
         settings: settings of the run.
         parts: progress, machines and brake of the run.
         report: gets counts, notes and what was set aside.
         speech: what is heard.
-        reader: target of the workers.
     """
 
     def __init__(
         self,
-        models: Sequence[ModelStore],
+        store: Store,
+        model: ModelInUse | None,
         settings: IndexSettings,
         parts: RunParts,
         report: IndexReport,
         speech: SpeechStage,
-        reader: str,
     ) -> None:
-        self._models, self._settings, self._parts, self._report = models, settings, parts, report
-        self._speech, self._target = speech, reader
+        self._store, self._model, self._settings, self._parts, self._report = store, model, settings, parts, report
+        self._all = stages_of(settings)
+        self._speech = speech
         self._report_lock, self._claims_lock = threading.Lock(), threading.Lock()
         self._claims: dict[str, list[FoundFile]] = {}
         self._digests: dict[str, tuple[FileStamp, str]] = {}
@@ -113,28 +123,28 @@ class ReadingPasses:
         if self._parts.cluster is None:
             self._pool.run(work)
             return
-        outcomes = Outcomes(self._wanted_of, self._keep, self._link, self._set_aside, self._count_frame, self._speech)
-        SpreadRun(self._models, self._settings, self._parts.cluster, outcomes, self._target).run(work)
+        outcomes = Outcomes(self._wanted, self._keep, self._link, self._set_aside, self._count_frame, self._speech)
+        machines, library = self._parts.cluster, self._store.library
+        SpreadRun(library, self._model, self._all, self._settings, machines, outcomes, self._parts.reader).run(work)
 
     def seconds_a_second(
         self,
         work: Sequence[FoundFile],
         lengths_s: Mapping[str, float],
-        stages: Sequence[Sequence[WantedStages | None]],
+        stages: Sequence[WantedStages | None],
     ) -> list[float | None]:
         """Measure how long a second of video takes, see `evenreel.library.index.foretelling`.
 
         Args:
             work: files of the run.
             lengths_s: their lengths in seconds, by path.
-            stages: what is wanted by each model, for each of the measurements.
+            stages: what is wanted in each of the measurements; None for none of it.
 
         Raises:
-            EncoderError: a model cannot be loaded.
+            EncoderError: the model cannot be loaded.
         """
-        for one in self._models:
-            if one.model:
-                one.model.encoder()  # whose windows are known then, and whose loading is not measured
+        if self._model is not None:
+            self._model.encoder()  # whose windows are known then, and whose loading is not measured
 
         def new_reader() -> ClipReader:
             return self._new_reader(lambda path, time_s: None)
@@ -145,8 +155,7 @@ class ReadingPasses:
         settings = self._settings
         workers, limits = settings.worker_count, settings.limits
         reading = ReaderSettings(settings.rule, settings.read_text and self._stage != PICTURES, workers, limits, True)
-        models = [one.model for one in self._models]
-        return ClipReader(reading, models, on_frame or self._count_frame, self._target, self._speech.reading)
+        return ClipReader(reading, self._model, on_frame or self._count_frame, self._parts.reader, self._speech.reading)
 
     def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
         clip_id, stills = None, Stills() if self._settings.keep_stills and not self._again else None
@@ -157,8 +166,7 @@ class ReadingPasses:
             if wanted is None:
                 return
             try:
-                taken = stills if wanted[0] is not None else None
-                read = reader.read(ClipSource(clip_id, file.path, file.stamp), wanted, taken)
+                read = reader.read(ClipSource(clip_id, file.path, file.stamp), wanted, stills)
             except BaseException:
                 self._release(clip_id)
                 raise
@@ -183,7 +191,7 @@ class ReadingPasses:
         self,
         file: FoundFile,
         clip_id: str,
-        read: Callable[[], list[Shard | MediaError | None]],
+        read: Callable[[], Shard],
         stills: Stills | None,
     ) -> None:
         try:
@@ -200,39 +208,27 @@ class ReadingPasses:
             self._report.frames -= error.frames
         self._pool.add([file])
 
-    def _keep(
-        self, file: FoundFile, clip_id: str, shards: Sequence[Shard | MediaError | None], stills: Stills | bytes | None
-    ) -> None:
-        """Store what was made of a clip for each model; where a model could make nothing, its error is noted there."""
-        errors = {}
-        for one, shard in zip(self._models, shards, strict=True):
-            if isinstance(shard, MediaError):
-                one.store.set_aside(file, shard, clip_id)
-                errors[str(shard)] = shard
-                continue
-            if shard is not None:
-                self._add(one.store, shard, stills if one is self._models[0] else None)
-            one.store.link(file, clip_id)
-        for error in errors.values():
-            self._note_aside(file, error)
-        made = [shard for shard in shards if isinstance(shard, Shard)]
-        notes = dict.fromkeys((printable(file.path), note) for one in made for note in one.info.notes)
-        with self._report_lock:
-            if made and not isinstance(shards[0], MediaError):
-                self._report.indexed += self._is_new(clip_id)
-            self._report.heard += isinstance(shards[0], Shard) and shards[0].is_heard
-            self._report.notes += [note for note in notes if self._is_new("\0".join(note))]
-        self._count_file(file, made[0].info.duration_s if made else None)
+    def _keep(self, file: FoundFile, clip_id: str, shard: Shard, stills: Stills | bytes | None) -> None:
+        """Store what was made of a clip.
 
-    def _add(self, store: Store, shard: Shard, stills: Stills | bytes | None) -> None:
+        Raises:
+            MediaError: it cannot be stored.
+        """
         try:
-            store.add_clip(shard, stills)
+            self._store.add_clip(shard, stills)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # what nobody thought of, in this file
             what = f"what was read of it cannot be stored ({type(error).__name__}: {error})"
             raise MediaError("failed", what) from error
+        self._store.link(file, clip_id)
+        notes = dict.fromkeys((printable(file.path), note) for note in shard.info.notes)
+        with self._report_lock:
+            self._report.indexed += self._is_new(clip_id)
+            self._report.heard += shard.is_heard
+            self._report.notes += [note for note in notes if self._is_new("\0".join(note))]
+        self._count_file(file, shard.info.duration_s)
 
-    def _claim(self, file: FoundFile, clip_id: str) -> list[WantedStages | None] | None:
-        """The stages this thread is to do for each model; None where all is there, or another thread reads it just now.
+    def _claim(self, file: FoundFile, clip_id: str) -> WantedStages | None:
+        """The stages this thread is to do; None where all is there, or another thread reads it just now.
 
         In that case the file comes back to the queue when the other thread is done with it.
         """
@@ -240,39 +236,35 @@ class ReadingPasses:
             if clip_id in self._claims:
                 self._claims[clip_id].append(file)
                 return None
-            wanted = self._wanted_of(clip_id)
-            if any(one is not None for one in wanted):
+            wanted = self._wanted(clip_id)
+            if wanted is not None:
                 self._claims[clip_id] = []
                 return wanted
         self._link(file, clip_id)
         return None
 
-    def _wanted_of(self, clip_id: str) -> list[WantedStages | None]:
-        """The stages to do for each model; None where its shard is there and nothing is wanted."""
-        found = [self._wanted(one, clip_id) for one in self._models]
-        if self._stage == WORDS and found[0] is not None and not found[0].vision:
-            return [replace(found[0], speech=clip_id in self._unheard), *(None for _ in found[1:])]
-        return found
-
-    def _wanted(self, one: ModelStore, clip_id: str) -> WantedStages | None:
-        done = one.store.done_stages(clip_id)
-        wanted = still_wanted(pictures_of(one.wanted) if self._stage == PICTURES else one.wanted, done)
-        return wanted if done is None or wanted else None
+    def _wanted(self, clip_id: str) -> WantedStages | None:
+        """The stages to do; None where the shard is there and nothing is wanted."""
+        done = self._store.done_stages(clip_id)
+        wanted = still_wanted(pictures_of(self._all) if self._stage == PICTURES else self._all, done)
+        if done is not None and not wanted:
+            return None
+        if self._stage == WORDS and not wanted.vision:
+            return replace(wanted, speech=clip_id in self._unheard)
+        return wanted
 
     def _release(self, clip_id: str) -> None:
         with self._claims_lock:
             self._pool.add(self._claims.pop(clip_id))
 
     def _link(self, file: FoundFile, clip_id: str) -> None:
-        for one in self._models:
-            one.store.link(file, clip_id)
+        self._store.link(file, clip_id)
         with self._report_lock:
             self._report.recognised += self._is_new(f"linked {file.path}")
         self._count_file(file)
 
     def _set_aside(self, file: FoundFile, error: MediaError, clip_id: str | None = None) -> None:
-        for one in self._models:
-            one.store.set_aside(file, error, clip_id)
+        self._store.set_aside(file, error, clip_id)
         self._note_aside(file, error)
         self._count_file(file)
 
@@ -302,10 +294,9 @@ class ReadingPasses:
         self._parts.progress.file_done(file.path)
 
     def _count_frame(self, path: str, time_s: float) -> None:
-        """A frame is there, so there is a video, and the models are wanted if they were not before."""
-        for one in self._models:
-            if one.model:
-                one.model.start()
+        """A frame is there, so there is a video, and the model is wanted if it was not before."""
+        if self._model is not None:
+            self._model.start()
         with self._report_lock:
             self._report.frames += not self._again
         if self._meter is not None:
@@ -323,6 +314,11 @@ def check_passes(settings: IndexSettings, machines: Machines | None) -> None:
         raise UsageError(f"--passes {settings.passes}: files are read in 1 pass or in 2; 0 chooses.")
     if settings.passes == 2 and machines is not None and machines.ray is not None:
         raise UsageError("The workers of --ray read each file in one pass; leave --passes out.")
+
+
+def stages_of(settings: IndexSettings) -> WantedStages:
+    """Return the stages that a run wants of each clip."""
+    return WantedStages(settings.model is not None, settings.read_text, True)
 
 
 def pictures_of(wanted: WantedStages) -> WantedStages:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
@@ -158,13 +158,7 @@ def _below(path: str, folder: str) -> bool:
 
 
 def mark_gone(store: Store, plan: IndexPlan) -> tuple[int, int]:
-    """Mark the files that are gone in one store; return how many are missing, and how many have moved."""
+    """Mark the files that are gone; return how many are missing, and how many have moved."""
     store.mark_missing(plan.gone)
     moved = store.forget_moved()
     return len(set(plan.gone) - moved), len(moved)
-
-
-def work_of(plans: Sequence[IndexPlan]) -> list[FoundFile]:
-    """Return the files that any model has work for, the longest first."""
-    files = {file.path: file for plan in plans for file in plan.work}
-    return sorted(files.values(), key=lambda file: -file.stamp.size)

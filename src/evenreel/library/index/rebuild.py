@@ -1,4 +1,4 @@
-"""One library made anew from what is left of it, or the vectors of one of its further models.
+"""One library made anew from what is left of it, or the vectors of one of the models beside its own.
 
 All changes of the catalog are one transaction, and no file is renamed or deleted before it is committed: a
 repair that fails, or is killed, leaves the library as it was.
@@ -65,7 +65,7 @@ class _Work:
 
 
 def rebuild(library: Path, drop_missing: bool) -> list[str]:
-    """Repair one library that the caller holds, or the vectors of one further model; see `evenreel.library.repair`.
+    """Repair one library that the caller holds, or vectors beside its own; see `evenreel.library.repair`.
 
     Raises:
         LibraryError: there is nothing to repair from, the disk is full, or a shard cannot be read just now or is of a

@@ -1,43 +1,51 @@
-"""A library's own model exchanged for another one, without reading again what is written on screen.
+"""Another model in the place of a library's own, without reading again what is written on screen.
 
-The vectors of the new model are made beside those of the old one, as those of a further model are
-(`evenreel.library.store.also`); meanwhile searches use the old ones, and a run that is broken off goes on later. When
-they are whole, new shards are written into a folder of their own, and one transaction has the catalog say all that the
-new model makes: moments, rows of a new matrix, how nonsense scores, and the model itself. The new shards take the place
-of the old ones after it; a run that is killed in between leaves that to the next one.
+The vectors of the new model are made beside those of the old one (`evenreel.library.store.model_folders`); meanwhile
+searches use the old ones, and a run that is broken off goes on later. When they are whole, new shards are written into
+a folder of their own, and one transaction has the catalog say all that the new model makes: moments, rows of a new
+matrix, how nonsense scores, and the model itself. The new shards take the place of the old ones after it; a run that is
+killed in between leaves that to the next one.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 from evenreel.arguments import as_path, check_settings_kind
 from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError, UsageError
+from evenreel.features.clip_reader import WantedStages
 from evenreel.features.merging import merge
 from evenreel.features.progress import NoProgress, StagedProgress
-from evenreel.features.shards import Shard, read_shard, shard_path, write_shard
+from evenreel.features.shards import Shard, read_shard, shard_path, tidy_shards, write_shard
 from evenreel.library.contents import roots, single_files
 from evenreel.library.elements import drop_elements
 from evenreel.library.index import ingest
-from evenreel.library.index.dropping import finish_dropping
 from evenreel.library.index.exchange import finish_exchange, waiting_shards
 from evenreel.library.index.ignoring import IgnoreRules, kept_patterns
 from evenreel.library.index.model import load
 from evenreel.library.index.passes import RunParts
+from evenreel.library.index.plan import check_nothing_vanished, known_files, make_plan, mark_gone
 from evenreel.library.index.rebuild import next_generation, rebuild_vectors
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan, scan
 from evenreel.library.store import catalog, seals
-from evenreel.library.store.also import ALSO, DROPPING, MAKING, folder_of_model, further, noted, place_of
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.kept import copied
+from evenreel.library.store.model_folders import (
+    MAKING,
+    clear_unnamed,
+    folder_of_model,
+    models_of,
+    noted,
+    place_of,
+)
 from evenreel.library.store.writer import Store, closing_error, drop_vectors, insert_clip, open_vectors
 from evenreel.types import Encoder
 from evenreel.wording import count, printable
@@ -77,13 +85,12 @@ def reindex(
     with library_lock(library), closing(catalog.open_for_writing(library)) as connection, copied(library, connection):
         try:
             finish_exchange(library, catalog.get_meta(connection))
-            finish_dropping(library, connection)
             store, encoder = Store(library, connection, {}), load(model, settings)
             _begin(store, encoder, anew)
-            job = ingest.IndexJob(store, replace(settings, model=None, read_text=False), RunParts(progress))
-            with ExitStack() as opened:
-                job.join(opened, encoder)
-                report = job.run(_its_files(connection))
+            found = _its_files(connection)
+            gone = _mark_gone(store, found, settings)
+            report = _make(store, encoder, found, settings, progress)
+            report.missing, report.moved = gone
             if not settings.accept_missing:
                 _check_all_made(store, encoder)
             progress.stage("exchanging the model")
@@ -95,25 +102,21 @@ def reindex(
 
 def _begin(store: Store, encoder: Encoder, anew: bool) -> None:
     """Note the model that is in the making."""
-    meta, folder, unwanted = store.meta(), folder_of_model(encoder.weights_hash), dict[str, str]()
+    meta, folder = store.meta(), folder_of_model(encoder.weights_hash)
     if not meta.get("dimension"):
         raise LibraryError(
             f"The library {store.library} has no model to exchange; evenreel index --model MODEL gives it one."
         )
     if meta.get("weights_hash") == encoder.weights_hash:
         raise UsageError(f"The library {store.library} is made with {encoder.encoder_id} already; name another model.")
-    for other, name in further(meta, MAKING).items():
-        if other == folder:
-            continue
-        if not anew:
+    for other, name in models_of(meta, MAKING).items():
+        if other != folder and not anew:
             raise UsageError(
                 f"Exchanging the model for {name} was broken off; go on with evenreel reindex --model {name}, or add "
                 "--anew to drop what was made."
             )
-        if other not in further(meta):
-            unwanted[other] = name
-    store.begin((), {MAKING: noted({folder: encoder.encoder_id}), DROPPING: noted(unwanted)})
-    finish_dropping(store.library, store.connection)
+    store.begin((), {MAKING: noted({folder: encoder.encoder_id})})
+    clear_unnamed(store.library, store.meta())
 
 
 def _its_files(connection: sqlite3.Connection) -> Scan:
@@ -124,6 +127,35 @@ def _its_files(connection: sqlite3.Connection) -> Scan:
     found = scan(places, rules)
     found.files = [file for file in found.files if file.path in known]
     return found
+
+
+def _mark_gone(store: Store, found: Scan, settings: IndexSettings) -> tuple[int, int]:
+    """Note which files of the library are gone; return how many are missing, and how many have moved."""
+    known = {row.path: row for row in known_files(store.connection, tidy_shards(store.library / SHARDS))}
+    plan = make_plan(found, known, WantedStages(vision=False, text=False), retry=False)
+    if not settings.accept_missing:
+        check_nothing_vanished(found, known, plan.gone)
+    return mark_gone(store, plan)
+
+
+def _make(own: Store, encoder: Encoder, found: Scan, settings: IndexSettings, progress: StagedProgress) -> IndexReport:
+    """Make the vectors of the new model, those that an earlier run has not made."""
+    place, model = place_of(own.library, folder_of_model(encoder.weights_hash)), encoder.encoder_id
+    settings = replace(
+        settings,
+        model=model,
+        rule=own.meta()["rule"],
+        read_text=False,
+        keep_stills=False,
+        speech=None,
+        sound=None,
+        accept_licence=True,  # it was asked for the model of the library
+        accept_missing=True,  # it was looked for what is gone
+    )
+    with closing(catalog.open_for_writing(place)) as connection, copied(place, connection):
+        store = Store(place, connection, {})
+        job = ingest.IndexJob(store, settings, RunParts(progress, encoders={model: encoder}), alone=True)
+        return job.run(found)
 
 
 def _check_all_made(store: Store, encoder: Encoder) -> None:
@@ -138,9 +170,9 @@ def _check_all_made(store: Store, encoder: Encoder) -> None:
     if lost:
         raise LibraryError(
             f"The new model has no vectors of {count(len(lost), 'clip')}, for example of {next(iter(lost.values()))}; "
-            "are the disks connected, and can the files be read? The old vectors stay, the new ones made so far are "
-            "kept, and the same command goes on from there (--retry reads what was set aside once more); with "
-            "--accept-missing these clips lose their vectors."
+            "are the disks connected, can the files be read, and were they indexed since they changed? The old vectors "
+            "stay, the new ones made so far are kept, and the same command goes on from there (--retry reads what was "
+            "set aside once more); with --accept-missing these clips lose their vectors."
         )
 
 
@@ -172,6 +204,7 @@ def _exchange(store: Store, encoder: Encoder, asked: dict[str, str]) -> None:
         drop_vectors(library, generation)
         raise
     finish_exchange(library, store.meta())
+    clear_unnamed(library, store.meta())
 
 
 def _merged(store: Store, encoder: Encoder) -> Iterator[Shard]:
@@ -186,15 +219,12 @@ def _merged(store: Store, encoder: Encoder) -> Iterator[Shard]:
 
 
 def _set_model(connection: sqlite3.Connection, encoder: Encoder, asked: dict[str, str]) -> None:
-    """Have the catalog name the new model, and no longer as one in the making or a further one."""
-    also = further(catalog.get_meta(connection))
-    also.pop(folder_of_model(encoder.weights_hash), None)
+    """Have the catalog name the new model, and no longer as one in the making."""
     entries = {
         "model": encoder.encoder_id,
         "encoder_id": encoder.encoder_id,
         "weights_hash": encoder.weights_hash,
         "dimension": str(encoder.dimension),
         MAKING: noted({}),
-        ALSO: noted(also),
     }
     catalog.set_meta(connection, entries | asked)

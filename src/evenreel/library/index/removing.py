@@ -1,7 +1,7 @@
 """Files that a library forgets: their rows go, then the clips that no other file has; the files themselves stay.
 
-Further models come first and the library's own rows last, so that a run that is killed in between is finished by the
-same command: until its end the library knows the files.
+The vectors beside the library's own come first and its own rows last, so that a run that is killed in between is
+finished by the same command: until its end the library knows the files.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from evenreel.arguments import as_path, one_or_more
 from evenreel.errors import UsageError
 from evenreel.library.contents import roots
 from evenreel.library.elements import DamagedElementsError
-from evenreel.library.index.dropping import finish_dropping
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.ignoring import kept_patterns, noted_patterns
 from evenreel.library.index.scan import is_within
 from evenreel.library.people.damage import repair_people
 from evenreel.library.store import catalog
-from evenreel.library.store.also import places
 from evenreel.library.store.catalog import loaded_path, stored_path
 from evenreel.library.store.confidence import bank_of, measure_nonsense
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.fulltext import remove_about
 from evenreel.library.store.kept import copied
+from evenreel.library.store.model_folders import clear_unnamed, places
 from evenreel.library.store.writer import Store, closing_error, open_vectors
 from evenreel.wording import printable
 
@@ -91,8 +90,8 @@ def remove_from_library(
             with copied(library, connection), ExitStack() as opened:
                 meta = catalog.get_meta(connection)
                 finish_exchange(library, meta)
-                finish_dropping(library, connection)
-                stores = [*_further(library, meta, opened), Store(library, connection, {})]
+                clear_unnamed(library, meta)
+                stores = [*_beside(library, meta, opened), Store(library, connection, {})]
                 for store in stores:
                     _forget(store, wanted)
                     _measure(store)
@@ -145,8 +144,8 @@ def _paths(connection: sqlite3.Connection) -> Iterator[str]:
     return (path for path, _ in _files(connection))
 
 
-def _further(library: Path, meta: dict[str, str], opened: ExitStack) -> Iterator[Store]:
-    """The stores of further models, which have rows of the same files."""
+def _beside(library: Path, meta: dict[str, str], opened: ExitStack) -> Iterator[Store]:
+    """The stores of the models beside the library's own, which have rows of the same files."""
     for place in places(library, meta):
         if (place / catalog.CATALOG).exists():
             connection = opened.enter_context(closing(catalog.open_for_writing(place)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -48,23 +47,22 @@ class IndexReport:
     warnings: list[str] = field(default_factory=list)
     closed_folders: list[str] = field(default_factory=list)
 
-    def add_scan(self, found: Scan, plans: Sequence[IndexPlan], lost: str) -> None:
-        """Note what a scan found, and what is planned for it by each model.
+    def add_scan(self, found: Scan, plan: IndexPlan, lost: str) -> None:
+        """Note what a scan found, and what is planned for it.
 
         Args:
             found: files of the folders.
-            plans: plan of each model.
+            plan: what is planned for each file.
             lost: note on a file whose clip has no shard.
         """
-        self.unchanged = len(set.intersection(*(set(plan.unchanged) for plan in plans)))
+        self.unchanged = len(plan.unchanged)
         self.other_files, self.links, self.ignored = found.other_files, found.links, len(found.ignored)
         self.notes += found.troubles
         self.closed_folders = [printable(folder) for folder in found.closed_folders]
         self.set_aside += [
-            SetAside("", printable(row.path), row.reason or "failed", row.sentence or "")
-            for row in {row.path: row for plan in reversed(plans) for row in plan.aside_before}.values()
+            SetAside("", printable(row.path), row.reason or "failed", row.sentence or "") for row in plan.aside_before
         ]
-        self.notes += [(printable(path), lost) for path in sorted({path for plan in plans for path in plan.lost})]
+        self.notes += [(printable(path), lost) for path in sorted(plan.lost)]
 
     @property
     def did_nothing(self) -> bool:

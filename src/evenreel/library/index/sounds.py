@@ -1,8 +1,8 @@
 """Sounds in an index run: what clips sound like becomes vectors of a model of sounds, clip by clip.
 
-They lie beside the library's own as those of a further model do (`evenreel.library.store.also`), with windows of sound
-for moments. Pictures are not decoded for them, so that a later run adds them to a library that has none. A clip without
-sound is set aside there alone.
+They lie beside the library's own (`evenreel.library.store.model_folders`), with windows of sound for moments. Pictures
+are not decoded for them, so that a later run adds them to a library that has none. A clip without sound is set aside
+there alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evenreel.config import AUTO, IndexSettings
-from evenreel.errors import EvenreelError, LibraryError, MediaError, UsageError
+from evenreel.errors import EvenreelError, LibraryError, MediaError
 from evenreel.extras import installed
 from evenreel.features.clip_reader import WantedStages
 from evenreel.features.pool import Brake, RunHaltedError
@@ -25,8 +25,16 @@ from evenreel.library.index.plan import known_files, make_plan, mark_gone
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan
 from evenreel.library.store import catalog
-from evenreel.library.store.also import SOUNDS, folder_of_model, further, noted, other_model, place_of
 from evenreel.library.store.kept import copied
+from evenreel.library.store.model_folders import (
+    SOUNDS,
+    clear_unnamed,
+    folder_of_model,
+    models_of,
+    noted,
+    other_sounds,
+    place_of,
+)
 from evenreel.library.store.writer import FoundFile, Store
 from evenreel.media.content import stamp
 from evenreel.media.workers import Worker
@@ -67,9 +75,9 @@ def encode_sounds(
         brake: ends it early.
 
     Raises:
-        UsageError: the library has sounds by another model.
         EncoderError: the model cannot be had or read.
-        LibraryError: the model has other weights than that of the vectors; the disk is full or cannot be written.
+        LibraryError: the library's model of sounds has other weights now, unless it is named anew; the disk is full or
+            cannot be written.
         EvenreelError: no worker can be started.
         RunHaltedError: the brake says so.
     """
@@ -87,7 +95,7 @@ def _model(meta: Mapping[str, str], settings: IndexSettings) -> str | None:
 
     if settings.sound is None:
         return None
-    known = next(iter(further(meta, SOUNDS).values()), None)
+    known = next(iter(models_of(meta, SOUNDS).values()), None)
     if settings.sound != AUTO:
         return settings.sound
     if known is not None and not (installed("torch") and sound_model_here(known)):
@@ -120,18 +128,13 @@ class _SoundModel:
 
 @contextmanager
 def _opened(own: Store, model: _SoundModel) -> Iterator[Store]:
-    """The vectors of sounds, open for writing; the library names them from now on."""
-    known = further(own.meta(), SOUNDS)
-    for folder, other in known.items():
-        if folder != model.folder and other.partition("@")[0] == model.id.partition("@")[0]:
-            raise LibraryError(other_model(place_of(own.library, folder), other, model.id))
-        if folder != model.folder:
-            raise UsageError(
-                f"The library {own.library} has sounds by {other}; drop these first (evenreel reindex --drop {other}), "
-                "or leave --sound out."
-            )
-    if not known:
+    """The vectors of sounds, open for writing; the library names them from now on, and those of no other model."""
+    known = models_of(own.meta(), SOUNDS)
+    if known and model.folder not in known and model.settings.sound == AUTO:
+        raise LibraryError(other_sounds(own.library, next(iter(known.values())), model.id))
+    if model.folder not in known:
         own.begin((), {SOUNDS: noted({model.folder: model.encoder.encoder_id})})
+        clear_unnamed(own.library, own.meta())
     target = place_of(own.library, model.folder)
     with closing(catalog.open_for_writing(target)) as connection, copied(target, connection):
         yield Store(target, connection, {})

@@ -12,7 +12,7 @@ from evenreel.errors import LibraryError, MediaError, Reason, UsageError
 from evenreel.features.clip_reader import WantedStages
 from evenreel.features.shards import Shard, parse_shard
 from evenreel.library.index.hearing import SpeechStage
-from evenreel.library.index.joined import ModelStore
+from evenreel.library.index.model import ModelInUse
 from evenreel.library.machines.arrivals import Arrivals, begin_arrivals, clear_arrivals
 from evenreel.library.machines.orders import FileStatus, FileTask, WorkOrder, shard_name, stills_name
 from evenreel.library.machines.session import RaySession, check_address
@@ -43,16 +43,16 @@ class Outcomes:
     """What an index run does with what became of a file.
 
     Attributes:
-        wanted: returns for each model the stages to do for a content, None for none.
-        keep: stores the shards and stills of a file.
+        wanted: returns the stages to do for a content, None for none.
+        keep: stores the shard and the stills of a file.
         link: notes that a file has known content.
         set_aside: notes that a file cannot be used.
-        frame: counts a frame of a file, with its time in seconds; the models are wanted then.
+        frame: counts a frame of a file, with its time in seconds; the model is wanted then.
         speech: what is heard, and which files.
     """
 
-    wanted: Callable[[str], list[WantedStages | None]]
-    keep: Callable[[FoundFile, str, Sequence[Shard | MediaError | None], bytes | None], None]
+    wanted: Callable[[str], WantedStages | None]
+    keep: Callable[[FoundFile, str, Shard, bytes | None], None]
     link: Callable[[FoundFile, str], None]
     set_aside: Callable[[FoundFile, MediaError, str | None], None]
     frame: Callable[[str, float], None]
@@ -73,14 +73,18 @@ class SpreadRun:
     """Reading of files by the workers of a Ray cluster, round after round until none is left.
 
     Attributes:
-        models: the models of the run, and where their vectors go.
+        library: folder of the library.
+        model: the model of the run; None for words alone.
+        wanted: stages that the run wants.
         settings: settings of the run.
         machines: the cluster.
         outcomes: what is done with each file.
         reader: target of the reader processes.
     """
 
-    models: Sequence[ModelStore]
+    library: Path
+    model: ModelInUse | None
+    wanted: WantedStages
     settings: IndexSettings
     machines: Machines
     outcomes: Outcomes
@@ -95,24 +99,24 @@ class SpreadRun:
             EncoderError: this machine cannot load a model.
             OSError: the disk is full.
         """
-        address, library = self.machines.ray or "", self.models[0].store.library
+        address = self.machines.ray or ""
         check_address(address)
         workers = self.settings.workers
         try:
-            self._arrivals = begin_arrivals(library, self.machines.staging)
+            self._arrivals = begin_arrivals(self.library, self.machines.staging)
             with RaySession(address, self._order(work), workers, workers or usable_cores()) as session:
                 waiting = [_Waiting(file) for file in work]
                 while waiting:
                     waiting = self._round(session, waiting)
         finally:
-            clear_arrivals(library)
+            clear_arrivals(self.library)
 
     def _order(self, work: Sequence[FoundFile]) -> WorkOrder:
-        settings, own = self.settings, self.models
+        settings = self.settings
         return WorkOrder(
-            libraries=tuple(str(one.store.library.absolute()) for one in own),
-            models=tuple(None if one.model is None else one.model.name for one in own),
-            wanted=tuple(one.wanted for one in own),
+            library=str(self.library.absolute()),
+            model=None if self.model is None else self.model.name,
+            wanted=self.wanted,
             rule=settings.rule,
             read_text=settings.read_text,
             keep_stills=settings.keep_stills,
@@ -133,7 +137,8 @@ class SpreadRun:
         again, tasks, under_way, contents = list[_Waiting](), list[FileTask](), dict[int, _Waiting](), set[str]()
         for number, one in enumerate(waiting):
             wanted = None if one.clip_id is None else self.outcomes.wanted(one.clip_id)
-            if self._linked(one, wanted):
+            if one.clip_id is not None and wanted is None:  # its content is known
+                self.outcomes.link(one.file, one.clip_id)
                 continue
             if one.clip_id in contents:
                 again.append(one)
@@ -141,7 +146,7 @@ class SpreadRun:
             contents |= {one.clip_id} if one.clip_id else set()
             under_way[number] = one
             speech = self.outcomes.speech.hears(one.file)
-            tasks.append(FileTask(number, one.file.path, None if wanted is None else tuple(wanted), speech))
+            tasks.append(FileTask(number, one.file.path, wanted, speech))
         if tasks:
             for status in session.run(tasks, alone=any(one.lost for one in waiting)):
                 if (known := under_way.pop(status.number, None)) is not None:  # else Ray has told it before
@@ -150,24 +155,18 @@ class SpreadRun:
         again += [left for one in under_way.values() for left in self._lost(one)]
         return again
 
-    def _linked(self, one: _Waiting, wanted: list[WantedStages | None] | None) -> bool:
-        """Note that a file has known content, where nothing is wanted of that."""
-        if one.clip_id is None or wanted is None or any(stages is not None for stages in wanted):
-            return False
-        self.outcomes.link(one.file, one.clip_id)
-        return True
-
     def _take(self, one: _Waiting, status: FileStatus) -> list[_Waiting]:
         """Store what became of a file; return it where it is to be read again."""
         for _ in range(status.frames):
             self.outcomes.frame(one.file.path, 0.0)
         if status.kind in {"made", "known"}:
-            known = replace(one, clip_id=str(status.clip_id))
-            if self._linked(known, self.outcomes.wanted(str(status.clip_id))):  # by another file, if it was made
-                return []
-            if status.kind == "known":
-                return [known]
-            self._store(one.file, status)
+            clip_id = str(status.clip_id)
+            if self.outcomes.wanted(clip_id) is None:  # done by another file, if it was made
+                self.outcomes.link(one.file, clip_id)
+            elif status.kind == "known":
+                return [replace(one, clip_id=clip_id)]
+            else:
+                self._store(one.file, status)
         elif status.kind == "died":
             return self._lost(one)
         elif status.kind == "aside":
@@ -179,33 +178,22 @@ class SpreadRun:
         return []
 
     def _store(self, file: FoundFile, status: FileStatus) -> None:
-        clip_id, place = str(status.clip_id), Path(self._arrivals.place)
-        names = [shard_name(number, clip_id) for number in range(len(self.models))]
-        shards: list[Shard | MediaError | None] = []
-        for model, made in enumerate(status.made):
-            if isinstance(made, tuple):
-                shards.append(MediaError(_reason(made[0]), made[1]))
-            elif made:
-                shards.append(parse_shard(self._arrivals.take(names[model]), place / names[model], "run again"))
-                self._check_model(self.models[model], shards[-1], status.node)
-            else:
-                shards.append(None)
-        stills = (
-            self._arrivals.take(stills_name(clip_id))
-            if self.settings.keep_stills and status.made[0] is not None
-            else None
-        )
-        self.outcomes.keep(file, clip_id, shards, stills)
+        clip_id = str(status.clip_id)
+        name = shard_name(clip_id)
+        shard = parse_shard(self._arrivals.take(name), Path(self._arrivals.place) / name, "run again")
+        self._check_model(shard, status.node)
+        stills = self._arrivals.take(stills_name(clip_id)) if self.settings.keep_stills else None
+        self.outcomes.keep(file, clip_id, shard, stills)
         for note in status.notes:
             self.outcomes.speech.tell(printable(file.path), note)
-        for name in (*names, stills_name(clip_id)):
-            self._arrivals.drop(name)
+        for arrived in (name, stills_name(clip_id)):
+            self._arrivals.drop(arrived)
 
-    def _check_model(self, one: ModelStore, shard: Shard | MediaError | None, node: str) -> None:
+    def _check_model(self, shard: Shard, node: str) -> None:
         """Refuse vectors of other weights than this machine has under the same name."""
-        if one.model is None or not isinstance(shard, Shard) or shard.weights_hash is None:
+        if self.model is None or shard.weights_hash is None:
             return
-        encoder: Encoder = one.model.encoder()
+        encoder: Encoder = self.model.encoder()
         if shard.weights_hash != encoder.weights_hash:
             raise LibraryError(
                 f"The Ray worker on {node} has other weights of {encoder.encoder_id} than this machine; nothing of it "

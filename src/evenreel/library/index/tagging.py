@@ -15,9 +15,9 @@ from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.library.elements import drop_elements, elements_files, name_elements, update_elements, write_elements
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.store import catalog
-from evenreel.library.store.also import other_model
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.kept import copied
+from evenreel.library.store.model_folders import other_model
 from evenreel.library.store.schema import lay_down
 from evenreel.library.store.writer import Store, closing_error, open_vectors
 from evenreel.progress import Progress

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +16,7 @@ _DONE = "SELECT has_vision, has_text FROM clips WHERE clip_id = ?"
 
 
 class Claims:
-    """Keeps who reads which content in a round, beside the catalogs, which it only reads.
+    """Keeps who reads which content in a round, beside the catalog, which it only reads.
 
     Nothing is lost where it dies: content may then be read twice, and is stored once.
 
@@ -28,7 +27,7 @@ class Claims:
     def __init__(self, order: dict[str, Any]) -> None:
         made = WorkOrder.from_json(order)
         self._wanted = made.wanted
-        self._catalogs = [catalog.open_for_reading(Path(library)) for library in made.libraries]
+        self._catalog = catalog.open_for_reading(Path(made.library))
         self._begin()
 
     def begin(self) -> None:
@@ -52,16 +51,12 @@ class Claims:
         """Note that the outcome of a task is stored."""
         self._under_way.discard(number)
 
-    def claim(self, clip_id: str, number: int) -> list[dict[str, bool] | None] | None:
-        """Return the stages to do for each model of a content; None where another task has it."""
+    def claim(self, clip_id: str, number: int) -> dict[str, bool] | None:
+        """Return the stages to do of a content; None where there are none, or another task has it."""
         if self._claims.setdefault(clip_id, number) != number:
             return None
-        found = [_missing(one, clip_id, wanted) for one, wanted in zip(self._catalogs, self._wanted, strict=True)]
-        return [None if one is None else asdict(one) for one in found]
-
-
-def _missing(connection: sqlite3.Connection, clip_id: str, wanted: WantedStages) -> WantedStages | None:
-    row = connection.execute(_DONE, (clip_id,)).fetchone()
-    if row is None:
-        return wanted
-    return still_wanted(wanted, WantedStages(bool(row[0]), bool(row[1]))) or None
+        row = self._catalog.execute(_DONE, (clip_id,)).fetchone()
+        if row is None:
+            return asdict(self._wanted)
+        wanted = still_wanted(self._wanted, WantedStages(bool(row[0]), bool(row[1])))
+        return asdict(wanted) if wanted else None

@@ -79,11 +79,11 @@ class WorkerModel:
 class _Seat:
     """A clip reader with its process, and the frames that it has decoded of the file at hand."""
 
-    def __init__(self, order: WorkOrder, models: list[WorkerModel | None], hearing: Hearing | None) -> None:
+    def __init__(self, order: WorkOrder, model: WorkerModel | None, hearing: Hearing | None) -> None:
         self.frames = 0
         readers = max(order.readers, usable_cores())  # other workers of this machine have the other cores
         reading = ReaderSettings(order.rule, order.read_text, readers, order.limits, find_shots=True)
-        self.reader = ClipReader(reading, models, self._count, order.reader, hearing)
+        self.reader = ClipReader(reading, model, self._count, order.reader, hearing)
 
     def _count(self, path: str, time_s: float) -> None:
         self.frames += 1
@@ -109,11 +109,10 @@ class ClipWorker:
         if self._fault is not None:
             return
         self._arrivals = Arrivals(self._order.staging, self._order.token)
-        self._models = [
-            None if name is None else WorkerModel(_loader(self._order, name)) for name in self._order.models
-        ]
+        name = self._order.model
+        model = None if name is None else WorkerModel(_loader(self._order, name))
         for _ in range(self._order.readers):
-            self._seats.put(_Seat(self._order, self._models, hearing))
+            self._seats.put(_Seat(self._order, model, hearing))
 
     def _hearing(self) -> SpeechHearing | None:
         order = self._order
@@ -166,10 +165,10 @@ class ClipWorker:
             status = replace(status, clip_id=watched_digest(task.path, self._order.limits.stall_timeout_s))
             source = ClipSource(str(status.clip_id), task.path, found)
             wanted = self._wanted(task, str(status.clip_id))
-            if not any(one is not None for one in wanted):
+            if wanted is None:
                 return replace(status, kind="known")
-            shards, stills = self._shards(seat, source, wanted)
-            contents = [shard_bytes(one) if isinstance(one, Shard) else None for one in shards]
+            shard, stills = self._shard(seat, source, wanted)
+            content = shard_bytes(shard)
         except MediaError as error:
             return replace(
                 status,
@@ -179,41 +178,32 @@ class ClipWorker:
                 sentence=str(error),
                 gone=not os.path.lexists(task.path),
             )
-        made, notes = tuple(map(_outcome, shards)), tuple(self._notes.pop(printable(task.path), ()))
-        status = replace(status, kind="made", frames=seat.frames, made=made, notes=notes)
-        return self._leave(status, contents, stills)
+        notes = tuple(self._notes.pop(printable(task.path), ()))
+        status = replace(status, kind="made", frames=seat.frames, notes=notes)
+        return self._leave(status, content, stills)
 
-    def _wanted(self, task: FileTask, clip_id: str) -> tuple[WantedStages | None, ...]:
-        wanted = task.wanted or stages(self._ask("claim", clip_id, task.number) or [])
-        return tuple(one if one is None or task.speech else replace(one, speech=False) for one in wanted)
+    def _wanted(self, task: FileTask, clip_id: str) -> WantedStages | None:
+        wanted = stages(self._ask("claim", clip_id, task.number)) if task.wanted is None else task.wanted
+        return wanted if wanted is None or task.speech else replace(wanted, speech=False)
 
-    def _shards(
-        self, seat: _Seat, source: ClipSource, wanted: tuple[WantedStages | None, ...]
-    ) -> tuple[list[Shard | MediaError | None], Stills | None]:
+    def _shard(self, seat: _Seat, source: ClipSource, wanted: WantedStages) -> tuple[Shard, Stills | None]:
         while True:
-            stills = Stills() if self._order.keep_stills and wanted[0] is not None else None
+            stills = Stills() if self._order.keep_stills else None
             try:
                 return seat.reader.read(source, wanted, stills)(), stills
             except OtherWindowsError:  # the model is loaded now
                 seat.frames = 0
 
-    def _leave(self, status: FileStatus, contents: list[bytes | None], stills: Stills | None) -> FileStatus:
-        """Leave shards and stills at the place of arrivals."""
+    def _leave(self, status: FileStatus, content: bytes, stills: Stills | None) -> FileStatus:
+        """Leave the shard and the stills at the place of arrivals."""
         clip_id = str(status.clip_id)
         try:
             if stills is not None:
                 self._arrivals.put(stills_name(clip_id), stills_bytes(clip_id, stills))
-            for model, content in enumerate(contents):
-                if content is not None:
-                    self._arrivals.put(shard_name(model, clip_id), content)
+            self._arrivals.put(shard_name(clip_id), content)
         except Exception as error:  # each kind of storage has errors of its own
             return replace(status, kind="disk", sentence=reason_of(error), full=is_full(error))
         return status
-
-
-def _outcome(made: Shard | MediaError | None) -> bool | tuple[str, str] | None:
-    """What a status says of a shard."""
-    return (made.reason, str(made)) if isinstance(made, MediaError) else (None if made is None else True)
 
 
 def _loader(order: WorkOrder, name: str) -> Callable[[], Encoder]:

@@ -258,7 +258,7 @@ def _team(nodes: list[dict[str, Any]], order: WorkOrder, workers: int) -> Team:
     """
     has = [node["Resources"] for node in nodes if node["Alive"]]
     cores = [int(one.get("CPU", 0)) for one in has if one.get("CPU", 0) >= 1] or [1]
-    gpus = sum(int(one.get("GPU", 0)) for one in has) if order.device in {"auto", "cuda"} and any(order.models) else 0
+    gpus = sum(int(one.get("GPU", 0)) for one in has) if order.device in {"auto", "cuda"} and order.model else 0
     if gpus:
         share, size = max(1, sum(cores) // gpus), gpus
     else:

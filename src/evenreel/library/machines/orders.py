@@ -22,15 +22,15 @@ class WorkOrder:
     """What all workers of an index run are told.
 
     Attributes:
-        libraries: folders of the library and of its further models, on the machine of the run alone.
-        models: name of each model; None for words alone.
-        wanted: stages that are wanted for each model.
+        library: folder of the library, on the machine of the run alone.
+        model: name of the model; None for words alone.
+        wanted: stages that are wanted.
         rule: how frames are sampled.
         read_text: whether on-screen text is read.
         keep_stills: whether a small picture of each moment is kept.
         limits: limits of one file.
-        device: where the models run.
-        precision: their number format.
+        device: where the model runs.
+        precision: its number format.
         roots: folders that all machines must see.
         staging: place where workers leave files, see `evenreel.library.machines.arrivals`.
         token: name of the run.
@@ -42,9 +42,9 @@ class WorkOrder:
         version: version of evenreel.
     """
 
-    libraries: tuple[str, ...]
-    models: tuple[str | None, ...]
-    wanted: tuple[WantedStages, ...]
+    library: str
+    model: str | None
+    wanted: WantedStages
     rule: str
     read_text: bool
     keep_stills: bool
@@ -71,7 +71,7 @@ class WorkOrder:
         made: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()
         }
-        made["wanted"] = tuple(WantedStages(**one) for one in fields["wanted"])
+        made["wanted"] = WantedStages(**fields["wanted"])
         made["limits"] = MediaLimits(**fields["limits"])
         return cls(**made)
 
@@ -83,14 +83,13 @@ class FileTask:
     Attributes:
         number: of the task in its round.
         path: of the file.
-        wanted: the stages to do for each model, None for none of a model; None altogether where the catalog, asked by
-            the worker, says it.
+        wanted: the stages to do; None where the catalog, asked by the worker, says it.
         speech: whether it is heard, if it is new.
     """
 
     number: int
     path: str
-    wanted: tuple[WantedStages | None, ...] | None = None
+    wanted: WantedStages | None = None
     speech: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -100,13 +99,12 @@ class FileTask:
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> FileTask:
         """Make a task of what `to_json` returned."""
-        wanted = fields["wanted"]
-        return cls(fields["number"], fields["path"], None if wanted is None else stages(wanted), fields["speech"])
+        return cls(**{**fields, "wanted": stages(fields["wanted"])})
 
 
-def stages(wanted: list[dict[str, bool] | None]) -> tuple[WantedStages | None, ...]:
-    """Make the stages for each model of plain data."""
-    return tuple(None if one is None else WantedStages(**one) for one in wanted)
+def stages(wanted: dict[str, bool] | None) -> WantedStages | None:
+    """Make the stages of plain data."""
+    return None if wanted is None else WantedStages(**wanted)
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,6 @@ class FileStatus:
             what was made could not be left; `fault`: the worker cannot work.
         clip_id: digest of its content; None where it could not be read.
         frames: number of frames that were decoded.
-        made: for each model of `made` whether its shard was left, None where none was wanted, or reason and sentence.
         notes: sentences on what is unusual in its sound.
         reason: code of `evenreel.errors.Reason`, of `aside`.
         sentence: what is wrong.
@@ -134,7 +131,6 @@ class FileStatus:
     kind: str
     clip_id: str | None = None
     frames: int = 0
-    made: tuple[bool | tuple[str, str] | None, ...] = ()
     notes: tuple[str, ...] = ()
     reason: str = ""
     sentence: str = ""
@@ -148,13 +144,12 @@ class FileStatus:
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> FileStatus:
         """Make a status of what `to_json` returned."""
-        made = tuple(tuple(one) if isinstance(one, list) else one for one in fields["made"])
-        return cls(**{**fields, "made": made, "notes": tuple(fields["notes"])})
+        return cls(**{**fields, "notes": tuple(fields["notes"])})
 
 
-def shard_name(model: int, clip_id: str) -> str:
-    """Return the name of a clip's shard among the arrivals; `model` is the number of its model."""
-    return f"{model}/{clip_id}.safetensors"
+def shard_name(clip_id: str) -> str:
+    """Return the name of a clip's shard among the arrivals."""
+    return f"shards/{clip_id}.safetensors"
 
 
 def stills_name(clip_id: str) -> str:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from evenreel.arrays import Indices
-from evenreel.library.search.gallery import FrameGallery, FrameRanking, look_again
+from evenreel.library.search.gallery import FrameGallery, FrameRanking, Sight, look_again
 from evenreel.library.search.hits import State
 from evenreel.library.search.judging import JudgedClips
 from evenreel.library.search.ranked_clips import SPARE, RankedClips, add_seen
-from evenreel.library.search.together import Sight, fused
+from evenreel.library.store.confidence import as_one_of
 from evenreel.types import FloatArray
 
 JudgeClips = Callable[[FloatArray, Indices], JudgedClips]
@@ -27,27 +27,27 @@ class AnsweringClips:
 
     Attributes:
         found: the clips.
-        sights: what each model sees, the library's own first; none for a search by words alone.
+        sight: what the model sees; None for a search by words alone.
         beside: how many clips of each state there are beside these.
         judged: how likely the nearest ones answer; None where that is not told.
     """
 
     found: RankedClips
-    sights: tuple[Sight, ...] = ()
+    sight: Sight | None = None
     beside: Counter[State] = field(default_factory=Counter)
     judged: JudgedClips | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Answering:
-    """Puts what words found and what models see together.
+    """Puts what words found and what the model sees together.
 
     Attributes:
-        gallery: clips that the library's own model sees.
+        gallery: clips that the model sees.
         enough: number of clips that must be ranked by frames.
         measured: whether it says something how much nonsense a clip beats.
         judge: function that tells how likely clips answer; None where that is not told.
-        others: number of models beside those that see that may say that a clip fits.
+        others: number of models beside it that may say that a clip fits.
     """
 
     gallery: FrameGallery
@@ -56,29 +56,29 @@ class Answering:
     judge: JudgeClips | None
     others: int = 0
 
-    def answered(self, written: RankedClips, sights: tuple[Sight, ...]) -> AnsweringClips:
-        """Rank the clips; those that may be shown are scored exactly by the library's own model.
+    def answered(self, written: RankedClips, sight: Sight) -> AnsweringClips:
+        """Rank the clips; those that may be shown are scored exactly.
 
         Clips that words found may be shown however far they are from the nearest by frames, which alone are scored
         exactly at first. Exact scores may bring others to the front, so it goes on until all of these are exact.
 
         Args:
             written: clips that words found.
-            sights: what each model sees, the library's own first.
+            sight: what the model sees.
 
         Raises:
             LibraryError: the vectors cannot be read.
         """
         while True:
-            seen = fused(sights, self.others)
-            seen = seen if self.measured else replace(seen, above_nonsense=None)
+            above = sight.ranking.above_nonsense if self.measured else None
+            seen = replace(sight.ranking, above_nonsense=None if above is None else as_one_of(above, 1 + self.others))
             judged = None if self.judge is None else self._judged(self.judge, seen, written)
             found, beside = add_seen(written, self.gallery, seen, self.enough, judged)
             first = self.gallery.clip_ids.places(found.clip_ids[found.best(self.enough + SPARE)])
-            again = self._exactly(sights[0], first[first >= 0])
+            again = self._exactly(sight, first[first >= 0])
             if again is None:
-                return AnsweringClips(found, sights, beside, judged)
-            sights = (again, *sights[1:])
+                return AnsweringClips(found, sight, beside, judged)
+            sight = again
 
     def _judged(self, judge: JudgeClips, seen: FrameRanking, written: RankedClips) -> JudgedClips:
         places = self.gallery.clip_ids.places(written.clip_ids)

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from evenreel.library.search.allowed import AllowedClips
 from evenreel.library.search.answering import AnsweringClips, JudgeClips
 from evenreel.library.search.by_words import FoundByWords
-from evenreel.library.search.gallery import FrameGallery, Opened
+from evenreel.library.search.gallery import FrameGallery, Opened, Sight
 from evenreel.library.search.hits import Hit
 from evenreel.library.search.query import ParsedQuery
 from evenreel.library.search.ranking import RankedClip
 from evenreel.library.search.shown_clips import ShownClip
 from evenreel.library.search.sounds import SeenAndHeard
-from evenreel.library.search.together import Sight
 from evenreel.wording import count
 
 
@@ -28,7 +27,7 @@ class AskedChannels:
         allowed: clips that may be found.
         gallery: clips with frames, and the scores of nonsense on them.
         by_words: what words find.
-        answered: the clips that were found, and what each model sees.
+        answered: the clips that were found, and what the model sees.
         sounds: what the model of sounds hears; None for nothing.
         judge: function that tells how likely clips answer; None where that is not told.
         why_not: why it is not told.
@@ -50,7 +49,7 @@ class AskedChannels:
     def measured(self) -> bool:
         """Whether it is told of clips that they answer."""
         found = self.answered.found
-        return not self.answered.sights or found.frames is not None
+        return self.answered.sight is None or found.frames is not None
 
 
 def hit_of(clip: RankedClip, shown: ShownClip, path: str, evidence: SeenAndHeard) -> Hit:

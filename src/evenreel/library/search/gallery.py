@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from evenreel.arrays import Flags, Indices
 from evenreel.library.search.allowed import AllowedClips
 from evenreel.library.search.compact_ids import ClipIds, PlaceOf
+from evenreel.library.search.hits import MomentHit
 from evenreel.library.search.known_rows import ClipRows
+from evenreel.library.search.moments import high_stretches
 from evenreel.library.search.nearest import ComparedClips, ExactlyScored, clip_scores
 from evenreel.library.store.confidence import DEVIATION_FLOOR, above_nonsense, load_null_best
-from evenreel.library.store.rows import clip_times
+from evenreel.library.store.rows import ClipTimes, clip_times
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import FloatArray
 
@@ -77,14 +79,11 @@ class FrameRanking:
 
     Attributes:
         scores: (C,) each clip's best similarity, -inf for a clip that was left out.
-        points: (C,) numbers that clips are ranked by, -inf for a clip that was left out: their scores, or, where
-            several models see them, what their ranks come to.
         above_nonsense: (C,) share of nonsense queries that each clip beats; None where that says nothing.
         by_codes: (C,) which scores are to within the error of a scan; None where all are exact.
     """
 
     scores: FloatArray
-    points: NDArray[np.floating]
     above_nonsense: NDArray[np.float64] | None
     by_codes: Flags | None = None
 
@@ -96,16 +95,16 @@ class FrameRanking:
     @property
     def ranks(self) -> Indices:
         """The rank of every clip, (C,), see `ranks_of`."""
-        return self.ranks_of(np.arange(len(self.points)))
+        return self.ranks_of(np.arange(len(self.scores)))
 
     def ranks_of(self, places: Indices) -> Indices:
-        """Count for N clips those that are ranked before each, and one: (N,). Equal points share a rank, from 1 on."""
-        own, at = np.unique(self.points[places], return_inverse=True)
-        if len(own) * RANKED_ALONE > len(self.points):
-            at_most = np.asarray(np.searchsorted(np.sort(self.points), own, "right"))
+        """Count for N clips those that are ranked before each, and one: (N,). Equal scores share a rank, from 1 on."""
+        own, at = np.unique(self.scores[places], return_inverse=True)
+        if len(own) * RANKED_ALONE > len(self.scores):
+            at_most = np.asarray(np.searchsorted(np.sort(self.scores), own, "right"))
         else:
-            at_most = np.bincount(np.searchsorted(own, self.points, "left"), minlength=len(own) + 1).cumsum()[:-1]
-        ranks: Indices = len(self.points) - at_most[at] + 1
+            at_most = np.bincount(np.searchsorted(own, self.scores, "left"), minlength=len(own) + 1).cumsum()[:-1]
+        ranks: Indices = len(self.scores) - at_most[at] + 1
         return ranks
 
     def first(self, k: int, among: Flags | None = None) -> Indices:
@@ -113,9 +112,44 @@ class FrameRanking:
         places = np.flatnonzero(self.searched if among is None else among)
         if len(places) <= k:
             return places
-        points = self.points[places]
-        found: Indices = places[points >= np.partition(points, len(points) - k)[len(points) - k]]
+        scores = self.scores[places]
+        found: Indices = places[scores >= np.partition(scores, len(scores) - k)[len(scores) - k]]
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """What a model sees, or hears, for a query.
+
+    Attributes:
+        opened: the clips with vectors by the model.
+        vector: (D,) the query, unit length.
+        ranking: scores and ranks of the clips.
+    """
+
+    opened: Opened
+    vector: FloatArray
+    ranking: FrameRanking
+
+    def stretches(self, clip_id: str, times: ClipTimes | None = None) -> list[MomentHit]:
+        """Find the stretches of a clip that answer best; none of a clip without vectors.
+
+        Args:
+            clip_id: the clip.
+            times: times of its frames and shots; None to read them.
+
+        Raises:
+            LibraryError: it has another number of frames than of vectors, or the vectors cannot be read.
+        """
+        gallery, vectors = self.opened.gallery, self.opened.vectors
+        place = gallery.place.get(clip_id)
+        if place is None or vectors is None:
+            return []
+        first, count = int(gallery.first_rows[place]), int(gallery.counts[place])
+        if times is None:
+            (times,) = clip_times(self.opened.connection, [clip_id])
+        times.check(clip_id, count)
+        return high_stretches(vectors.frame_scores(self.vector, first, count), times.spans_s, times.shots)
 
 
 def load_gallery(connection: sqlite3.Connection, before: ClipRows | None = None) -> FrameGallery:
@@ -167,7 +201,7 @@ def look(
     by_codes = np.zeros(len(scores), np.bool_)
     by_codes[chosen] = ~found.exact
     z = (scores - gallery.means) / gallery.deviations
-    return FrameRanking(scores, scores, above_nonsense(z, gallery.null_best), by_codes)
+    return FrameRanking(scores, above_nonsense(z, gallery.null_best), by_codes)
 
 
 def look_again(
@@ -198,7 +232,7 @@ def look_again(
     if above is not None:
         z, above = (scores[again] - gallery.means[again]) / gallery.deviations[again], above.copy()
         above[again] = above_nonsense(z, gallery.null_best)
-    return FrameRanking(scores, scores, above, by_codes)
+    return FrameRanking(scores, above, by_codes)
 
 
 def _rounded(scores: FloatArray) -> FloatArray:

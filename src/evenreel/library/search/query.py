@@ -55,8 +55,6 @@ class Query:
         where: a filter, see `evenreel.library.search.filters`.
         reranker: a matcher that orders the first clips anew, see `evenreel.library.search.rerank`.
         rerank_depth: number of clips to order anew, `k` at least.
-        shown: what `image` is the vector of, for further models to have theirs of it: a picture (H, W, 3), or what the
-            library has stored; None asks the library's own model alone.
         move: function that moves the vector of the text (D,), see `evenreel.library.asking.examples`; None leaves it.
 
     Raises:
@@ -70,7 +68,6 @@ class Query:
     where: str | None = None
     reranker: Reranker | None = None
     rerank_depth: int = RERANK_DEPTH
-    shown: Pixels | ClipMoment | None = None
     move: Callable[[FloatArray], FloatArray] | None = None
 
     def __post_init__(self) -> None:

@@ -30,7 +30,7 @@ from evenreel.library.search.answering import Answering, AnsweringClips, JudgeCl
 from evenreel.library.search.by_words import find_by_words
 from evenreel.library.search.channels import AskedChannels, hit_of, left_out
 from evenreel.library.search.filters import Filter
-from evenreel.library.search.gallery import FrameGallery, Opened, clip_vector, load_gallery, look
+from evenreel.library.search.gallery import FrameGallery, Opened, Sight, clip_vector, load_gallery, look
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.judging import Judge, TextVectors, uncalibrated
 from evenreel.library.search.known_rows import ClipRows
@@ -39,14 +39,7 @@ from evenreel.library.search.query import ParsedQuery, Query, readable, understa
 from evenreel.library.search.ranking import RankedClip, best_state
 from evenreel.library.search.shown_clips import ShownClips
 from evenreel.library.search.sign_tracks import SignReader
-from evenreel.library.search.sounds import OtherQueries, SeenAndHeard, add_sounds, encoded_by_others, heard_by
-from evenreel.library.search.together import (
-    RERANKED_BY_OWN,
-    SEVERAL_ARE_NOT_CALIBRATED,
-    OtherModels,
-    Sight,
-    sights_of,
-)
+from evenreel.library.search.sounds import SeenAndHeard, SoundModel, ToHear, add_sounds, encoded_for_sounds, heard
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import get_meta, reading
 from evenreel.library.store.confidence import FITS
@@ -80,7 +73,7 @@ class Searcher:
             only.
         folder: folder of the library; None for one in memory.
         read_filter: function that parses a filter, None for no filter; by default as `filters.read_filter` does.
-        others: models that rank clips for a text beside the library's own; None for none.
+        sounds: what clips sound like; None for a search without sounds.
     """
 
     def __init__(
@@ -90,12 +83,12 @@ class Searcher:
         encoder: Callable[[], Encoder | None] | None,
         folder: Path | None = None,
         read_filter: Callable[[str | None], Filter] | None = None,
-        others: OtherModels | None = None,
+        sounds: SoundModel | None = None,
     ) -> None:
         self._connection, self._open_vectors, self._encoder = connection, open_vectors, encoder
         self._folder = folder
         self._filters = KeptFilters(connection, read_filter or partial(filters.read_filter, connection))
-        self._others = others
+        self._sounds = sounds
         self._personal: FileState | None = None
         self._read_at: tuple[object, ...] | None = None
         self._generation: str | None = None
@@ -134,12 +127,12 @@ class Searcher:
         understood = [self._understood(query) for query in queries]
         return self._at_one_moment(lambda: answer([self._fitting(*one) for one in understood], self._shown))
 
-    def _understood(self, query: Query) -> tuple[ParsedQuery, tuple[str, ...], OtherQueries]:
+    def _understood(self, query: Query) -> tuple[ParsedQuery, tuple[str, ...], ToHear | None]:
         sees = query.asked is not None and query.asked.sees
         encoder = self._encoder() if sees and self._encoder is not None else None
         parsed, notices = understand(query, encoder, by_words=self._calibration is not None)
-        beside, left_out = encoded_by_others(self._others, parsed)
-        return parsed, (*notices, *left_out), beside
+        to_hear, left_out = (None, []) if self._sounds is None else encoded_for_sounds(self._sounds, query)
+        return parsed, (*notices, *left_out), to_hear
 
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
         """Return the vector of a clip, (D,) of unit length, for a search of similar clips.
@@ -186,7 +179,7 @@ class Searcher:
             self._refresh()
             return read()
 
-    def _fitting(self, parsed: ParsedQuery, notices: tuple[str, ...], beside: OtherQueries) -> AskedChannels:
+    def _fitting(self, parsed: ParsedQuery, notices: tuple[str, ...], to_hear: ToHear | None) -> AskedChannels:
         """What the channels say, words alone where the library has no vectors."""
         if parsed.vector is not None:
             self._check_fit(parsed.query, parsed.vector)
@@ -194,7 +187,7 @@ class Searcher:
             if parsed.query.asked is not None and parsed.query.asked.channels == {"seen"}:
                 raise UsageError(NOTHING_SEEN)
             parsed = replace(parsed, embedding=None, vector=None, words=None)
-        return self._channels(parsed, list(notices), beside)
+        return self._channels(parsed, list(notices), to_hear)
 
     def _clip_vector(self, clip_id: str, time_s: float | None) -> FloatArray:
         vector = clip_vector(self._opened, clip_id, time_s)
@@ -236,8 +229,8 @@ class Searcher:
         if compares and meta.get("weights_hash") != self._weights_hash:
             raise OtherModelError("The model of the library was exchanged for another one; open the library again.")
         self._weights_hash = meta.get("weights_hash")
-        if self._others is not None:
-            self._others.refresh(meta)
+        if self._sounds is not None:
+            self._sounds.refresh(meta)
         generation = meta.get("vectors_generation", "0")
         # Rows mean nothing but in the matrix of the same moment.
         if self._vectors is None or generation != self._generation:
@@ -254,7 +247,7 @@ class Searcher:
             self._spoilt_calibration = str(error)
         self._read_at = now
 
-    def _channels(self, parsed: ParsedQuery, notices: list[str], beside: OtherQueries) -> AskedChannels:
+    def _channels(self, parsed: ParsedQuery, notices: list[str], to_hear: ToHear | None) -> AskedChannels:
         """What each channel says of the clips."""
         query, text, vector = parsed.query, parsed.text, parsed.vector
         gallery = self._gallery
@@ -262,34 +255,31 @@ class Searcher:
         by_words = find_by_words(query.asked, self._signs, self._speech, allowed, typing=query.unfinished)
         notices.extend(by_words.notices)
         nearest = max(NEAREST, query.enough)
-        wanted = ExactlyScored(nearest, by_words.clips.first_ids(nearest), (vector is not None) + beside.count)
-        sounds = heard_by(beside.heard, allowed, wanted, notices)
+        wanted = ExactlyScored(nearest, by_words.clips.first_ids(nearest), (vector is not None) + (to_hear is not None))
+        sounds = heard(self._sounds, to_hear, allowed, wanted, notices)
         alone = query.asked is not None and query.asked.channels == {"sounds"}
         written = add_sounds(by_words.clips, sounds, query.enough, models=wanted.models, alone=alone)
         wanted = replace(wanted, also=written.first_ids(nearest))
         answered, judge, why_not = AnsweringClips(written), None, None
         if vector is not None and self._vectors is not None:
-            own = Sight(self._opened, vector, look(gallery, self._vectors, vector, allowed, wanted))
-            sights = (own, *sights_of(beside.seen, allowed, wanted, notices))
+            sight = Sight(self._opened, vector, look(gallery, self._vectors, vector, allowed, wanted))
             measured = text is not None and query.move is None and gallery.measured
             if not measured:
                 notices.append(_not_measured(query))
-            judge, why_not = self._judge(parsed, sights) if measured else (None, None)
+            judge, why_not = self._judge(parsed, sight) if measured else (None, None)
             others = sounds is not None and sounds.opened.gallery.measured
-            answered = Answering(gallery, query.enough, measured, judge, int(others)).answered(written, sights)
+            answered = Answering(gallery, query.enough, measured, judge, int(others)).answered(written, sight)
         opened = self._opened
         return AskedChannels(opened, parsed, allowed, gallery, by_words, answered, sounds, judge, why_not, notices)
 
     def _answer(self, asked: AskedChannels) -> SearchResult:
         parsed, notices, allowed, answered = asked.parsed, asked.notices, asked.allowed, asked.answered
-        query, found, sights, judged = parsed.query, answered.found, answered.sights, answered.judged
+        query, found, judged = parsed.query, answered.found, answered.judged
         rows = found.in_order(query.enough, partial(first_paths, self._connection, allowed.where))
         best: Iterator[RankedClip] = map(found.clip, rows)
         if query.reranker is not None and query.asked is not None and not query.asked.sees:
             notices.append(WORDS_ARE_NOT_RERANKED)
         elif query.reranker is not None:
-            if len(sights) > 1:
-                notices.append(RERANKED_BY_OWN)
             best = self._reranked(best, parsed, query.reranker, allowed, notices)
         met: dict[str, RankedClip] = {}
         ids = (met.setdefault(clip.clip_id, clip).clip_id for clip in best)
@@ -299,7 +289,7 @@ class Searcher:
         clips = [met[clip_id] for clip_id in sound]
         asked.by_words.give_texts(clips)
         paths = first_paths(self._connection, allowed.where, sound)
-        evidence = SeenAndHeard(sights, asked.sounds, notices)
+        evidence = SeenAndHeard(answered.sight, asked.sounds, notices)
         hits = tuple(
             hit_of(clip, about, paths[clip.clip_id], evidence)
             for clip, about in zip(clips, self._shown.of(sound), strict=True)
@@ -317,11 +307,9 @@ class Searcher:
             uncalibrated=asked.why_not,
         )
 
-    def _judge(self, parsed: ParsedQuery, sights: Sequence[Sight]) -> tuple[JudgeClips | None, str | None]:
+    def _judge(self, parsed: ParsedQuery, sight: Sight) -> tuple[JudgeClips | None, str | None]:
         """What tells how likely the nearest clips answer, or why that is not told."""
-        if len(sights) > 1:
-            return None, SEVERAL_ARE_NOT_CALIBRATED
-        searched = int(sights[0].ranking.searched.sum())
+        searched = int(sight.ranking.searched.sum())
         why_not = self._spoilt_calibration or uncalibrated(self._calibration, searched)
         if why_not or parsed.text is None or parsed.words is None or self._calibration is None or self._vectors is None:
             return None, why_not

@@ -1,41 +1,38 @@
 """The channel `sounds`: clips by what they sound like, as a model of sounds hears sentences and windows of sound.
 
 Among the sounds of a library one is always the nearest, so a clip is found only where its sound beats enough nonsense,
-by the rule that frames are judged by (`evenreel.library.store.confidence`), each of them as much more surely as there
-are models that may say so (`evenreel.library.search.together`). Its rank then weighs 1 where it fits, 0 where it hardly
-may, and goes straight between. A query that asks for sounds alone ranks all of them.
+by the rule that frames are judged by (`evenreel.library.store.confidence`), and where frames may say so too, each of
+both as much more surely (`as_one_of`). Its rank then weighs 1 where it fits, 0 where it hardly may, and goes straight
+between. A query that asks for sounds alone ranks all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+import sqlite3
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from evenreel.arrays import Column, Indices
 from evenreel.errors import EncoderError, LibraryError
 from evenreel.library.search.allowed import AllowedClips
+from evenreel.library.search.gallery import FrameGallery, Opened, Sight, load_gallery, look
 from evenreel.library.search.hits import MomentHit
+from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.moments import moments_of
 from evenreel.library.search.nearest import ExactlyScored
-from evenreel.library.search.query import ParsedQuery, unit
+from evenreel.library.search.query import Query, unit
 from evenreel.library.search.ranked_clips import SPARE, ChannelColumns, RankedClips
 from evenreel.library.search.ranking import RankedClip
 from evenreel.library.search.shown_clips import ShownClip
-from evenreel.library.search.together import (
-    EncodedByFurther,
-    FurtherModel,
-    OtherModels,
-    Sight,
-    encoded,
-    left_out,
-    sights_of,
-    stretches_of,
-    surest,
-)
+from evenreel.library.snapshot.vectors import vectors_of
 from evenreel.library.store import catalog, seals
-from evenreel.library.store.confidence import FITS, MAY_FIT
+from evenreel.library.store.confidence import FITS, MAY_FIT, as_one_of
+from evenreel.library.store.model_folders import SOUNDS, models_of, other_sounds, place_of
+from evenreel.library.store.vectors import VectorIndex
+from evenreel.types import Encoder, FloatArray
 
 NO_SOUNDS = (
     "The library knows of nothing that its videos sound like: none were listened to (`evenreel index --sound MODEL` "
@@ -43,57 +40,134 @@ NO_SOUNDS = (
 )
 
 
-BY_OWN = "A search with examples or 'without' is one by the library's own model alone."
+ToHear = tuple[Path, FloatArray]
+"""Folder of vectors of sounds, and a query as their model encodes it, (D,)."""
 
 
-@dataclass(frozen=True)
-class OtherQueries:
-    """A query as the models beside the library's own encode it.
+class SoundModel:
+    """The model of sounds that a library's catalog names, and its vectors.
 
-    Attributes:
-        seen: by models of pictures.
-        heard: by the model of sounds, if there is one that can be asked.
+    Both are opened at the first search that asks it, so that damaged ones stop no other.
+
+    Args:
+        library: folder of the library.
+        load: function that loads the model by its name.
     """
 
-    seen: EncodedByFurther = field(default_factory=list)
-    heard: EncodedByFurther = field(default_factory=list)
+    def __init__(self, library: Path, load: Callable[[str], Encoder]) -> None:
+        self._library, self._load = library, load
+        self._named: tuple[Path, str] | None = None
+        self._encoder: Encoder | None = None
+        self._opened: sqlite3.Connection | None = None
+        self._file: int | None = None  # inode of the opened catalog
+        self._read_at: int | None = None
+        self._rows = ClipRows()
+        self._gallery: FrameGallery
+        self._vectors: VectorIndex | None = None
+
+    def refresh(self, meta: Mapping[str, str]) -> None:
+        """Take up the model that entries of the catalog name, and let go one that they name no longer."""
+        named = next(iter(models_of(meta, SOUNDS).items()), None)
+        found = None if named is None else (place_of(self._library, named[0]), named[1])
+        if found != self._named:
+            self.close()
+            self._named, self._encoder, self._rows = found, None, ClipRows()
+
+    def close(self) -> None:
+        """Close its catalog, if it is open."""
+        if self._opened is not None:
+            self._opened.close()
+        self._opened, self._read_at = None, None
 
     @property
-    def count(self) -> int:
-        """Number of models that may say that a clip fits."""
-        return len(self.seen) + len(self.heard)
+    def folder(self) -> Path | None:
+        """Folder of the vectors; None where there are none yet, or somebody has deleted them."""
+        folder = None if self._named is None else self._named[0]
+        return folder if folder is not None and (folder / catalog.CATALOG).exists() else None
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return "" if self._named is None else self._named[1]
+
+    def encode(self, text: str) -> FloatArray:
+        """Encode a sentence to a vector (D,) of unit length.
+
+        Raises:
+            EncoderError: the model cannot be loaded, or gives no usable vector.
+            LibraryError: the model is another than that of the vectors, or these cannot be opened.
+        """
+        if self._encoder is None:
+            folder, connection = self._connection()
+            with catalog.reading(connection, folder):
+                meta = catalog.get_meta(connection)
+            encoder = self._load(self.name)
+            if encoder.weights_hash != meta.get("weights_hash", encoder.weights_hash):
+                raise LibraryError(other_sounds(self._library, meta["encoder_id"], encoder.encoder_id))
+            self._encoder = encoder
+        return unit(self._encoder.encode_text([text]).sentence[0])
+
+    def hear(self, vector: FloatArray, allowed: AllowedClips, wanted: ExactlyScored) -> Sight | None:
+        """Rank the allowed clips for a vector (D,); None where no clip has vectors.
+
+        Raises:
+            LibraryError: the vectors are damaged or cannot be read.
+        """
+        folder, connection = self._connection()
+        with catalog.reading(connection, folder), seals.snapshot(connection):
+            (version,) = connection.execute("PRAGMA data_version").fetchone()
+            if version != self._read_at:
+                self._vectors = vectors_of(folder, catalog.get_meta(connection))
+                self._gallery, self._read_at = load_gallery(connection, self._rows), version
+            if self._vectors is None or not self._gallery.clip_ids:
+                return None
+            ranking = look(self._gallery, self._vectors, vector, allowed, wanted)
+        return Sight(Opened(folder, connection, self._gallery, self._vectors), vector, ranking)
+
+    def _connection(self) -> tuple[Path, sqlite3.Connection]:
+        """Its catalog, opened anew where another one has taken the place of the one that was open."""
+        assert self._named is not None
+        folder = self._named[0]
+        path = folder / catalog.CATALOG
+        file = path.stat().st_ino if path.exists() else None
+        if self._opened is None or file != self._file:
+            self.close()
+            self._opened, self._file = catalog.open_for_reading(folder), file
+        return folder, self._opened
 
 
-def encoded_by_others(others: OtherModels | None, parsed: ParsedQuery) -> tuple[OtherQueries, list[str]]:
-    """Encode a query by the models beside the library's own; return also notices of those that cannot, or why not."""
-    if others is None:
-        return OtherQueries(), []
-    if parsed.query.move is not None:
-        return OtherQueries(), [BY_OWN] if any(others.further) else []
-    seen, unseen = encoded(others.further, parsed)
-    heard, unheard = _encoded_for_sounds(others.sounds, parsed)
-    return OtherQueries(seen, heard), [*unseen, *unheard]
+def encoded_for_sounds(model: SoundModel, query: Query) -> tuple[ToHear | None, list[str]]:
+    """Encode a query by the model of sounds; None where it is not asked, or with a notice where it cannot be."""
+    asked, folder = query.asked, model.folder
+    if asked is None or not asked.hears or query.move is not None:
+        return None, []
+    if folder is None:
+        return None, [NO_SOUNDS] if asked.channels == {"sounds"} else []
+    try:
+        return (folder, model.encode(asked.text)), []
+    except (LibraryError, EncoderError) as error:
+        return None, [_left_out(model, error)]
 
 
-def _encoded_for_sounds(models: Iterable[FurtherModel], parsed: ParsedQuery) -> tuple[EncodedByFurther, list[str]]:
-    asked, found, notices = parsed.query.asked, list[tuple[FurtherModel, np.ndarray]](), list[str]()
-    if asked is None or not asked.hears:
-        return found, notices
-    for model in models:
-        try:
-            found.append((model, unit(model.encoder.encode_text([asked.text]).sentence[0])))
-        except (LibraryError, EncoderError) as error:
-            notices.append(left_out(model, error))
-    if not found and not notices and asked.channels == {"sounds"}:
-        notices.append(NO_SOUNDS)
-    return found, notices
-
-
-def heard_by(
-    queries: EncodedByFurther, allowed: AllowedClips, wanted: ExactlyScored, notices: list[str]
+def heard(
+    model: SoundModel | None,
+    query: ToHear | None,
+    allowed: AllowedClips,
+    wanted: ExactlyScored,
+    notices: list[str],
 ) -> Sight | None:
-    """Return what the model of sounds hears; None where there is none, or it cannot be read."""
-    return next(sights_of(queries, allowed, wanted, notices), None)
+    """Return what the model of sounds hears; None where it is another one meanwhile, or cannot be read."""
+    if model is None or query is None or model.folder != query[0]:
+        return None
+    try:
+        return model.hear(query[1], allowed, wanted)
+    except LibraryError as error:
+        notices.append(_left_out(model, error))
+        return None
+
+
+def _left_out(model: SoundModel, error: Exception) -> str:
+    return f"The search went on without the model {model.name}: {error}"
 
 
 def add_sounds(found: RankedClips, sight: Sight | None, enough: int, *, models: int, alone: bool) -> RankedClips:
@@ -136,7 +210,7 @@ def _shares(sight: Sight, models: int) -> Column:
     above = sight.ranking.above_nonsense
     if above is None or not sight.opened.gallery.measured:
         return np.full(len(sight.ranking.scores), np.nan)
-    return np.where(sight.ranking.searched, surest([above], models - 1), 0.0)
+    return np.where(sight.ranking.searched, as_one_of(above, models), 0.0)
 
 
 def _rows_of(found: RankedClips, ids: np.ndarray) -> tuple[Indices, RankedClips]:
@@ -154,21 +228,21 @@ def _rows_of(found: RankedClips, ids: np.ndarray) -> tuple[Indices, RankedClips]
 
 @dataclass(frozen=True, eq=False)
 class SeenAndHeard:
-    """What all models say of the clips that are shown.
+    """What both models say of the clips that are shown.
 
     Attributes:
-        sights: what each model of pictures sees, the library's own first; none where frames were not asked.
+        sight: what the model of pictures sees; None where frames were not asked.
         sounds: what the model of sounds hears; None for nothing.
         notices: receives notices where vectors are damaged, each once.
     """
 
-    sights: Sequence[Sight]
+    sight: Sight | None
     sounds: Sight | None
     notices: list[str]
 
     def moments(self, clip: RankedClip, shown: ShownClip) -> tuple[MomentHit, ...]:
         """Find the moments of a clip that answer."""
-        seen = stretches_of(self.sights, clip.clip_id, shown.times, self.notices) if self.sights else []
+        seen = [] if self.sight is None else self.sight.stretches(clip.clip_id, shown.times)
         return moments_of(clip, shown.duration_s, seen, self._sound_stretches(clip))
 
     def _sound_stretches(self, clip: RankedClip) -> list[MomentHit]:

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from evenreel.files import TEMPORARY_SUFFIX, is_temporary, remove_unfinished
-from evenreel.library.store.filesystem import SNAPSHOT_MARKER
-from evenreel.library.store.model_folders import size_of
+from evenreel.library.store.filesystem import SNAPSHOT_MARKER, size_of
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -80,7 +79,7 @@ class SnapshotMarker(NamedTuple):
     Attributes:
         place: place of the snapshots.
         id: the snapshot.
-        part: part of the snapshot: '' for the library, `models/FOLDER` for a further model.
+        part: part of the snapshot: '' for the library, `models/FOLDER` for its sounds.
         vector_rows: number of its vectors.
         has_rows: True if they were copied into the folder.
     """

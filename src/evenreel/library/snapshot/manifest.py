@@ -56,7 +56,7 @@ class MeasuredIndex:
 
 @dataclass(frozen=True)
 class PublishedPart:
-    """The library's own tables, or those of a further model.
+    """The library's own tables, or those of its sounds.
 
     Attributes:
         tables: rows of each table, by name.
@@ -82,7 +82,7 @@ class SnapshotManifest:
         schema_version: version of the catalog's tables.
         model: name of the library's model; None without vision.
         weights_hash: digest of that model's weights; None without vision.
-        parts: the library itself under the name '', further models under `models/FOLDER`.
+        parts: the library itself under the name '', its sounds under `models/FOLDER`.
         stills: number of clips with stills; None where they were left out.
         objects: every object, by its name within the snapshot.
     """

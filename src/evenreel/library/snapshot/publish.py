@@ -39,9 +39,9 @@ from evenreel.library.snapshot.place import POINTER, SNAPSHOTS, SnapshotPlace, i
 from evenreel.library.snapshot.settings import PublishSettings
 from evenreel.library.snapshot.tables import MOMENTS, CatalogReader, Checksums
 from evenreel.library.store import catalog, seals
-from evenreel.library.store.also import place_of, searched
 from evenreel.library.store.confidence import load_null_vectors
 from evenreel.library.store.filesystem import refuse_published
+from evenreel.library.store.model_folders import SOUNDS, models_of, place_of
 from evenreel.library.store.schema import FULL_TEXT, tables
 from evenreel.library.store.writer import open_vectors
 from evenreel.progress import Progress, stretch_of
@@ -286,7 +286,7 @@ def _made(
     """Make all objects of a snapshot but the manifest."""
     with contextlib.closing(catalog.open_for_reading(library)) as connection:
         meta = catalog.get_meta(connection)
-    parts = {"": library, **{f"models/{name}": place_of(library, name) for name in searched(meta)}}
+    parts = {"": library, **{f"models/{name}": place_of(library, name) for name in models_of(meta, SOUNDS)}}
     made: dict[str, PublishedPart] = {}
     stills: int | None = None
     for number, (name, source) in enumerate(parts.items()):
@@ -320,7 +320,7 @@ def _part(
     progress: Progress,
     on_index: Callable[[MeasuredIndex], None],
 ) -> PublishedPart:
-    """Write the tables of a library, or of a further model of it, with their indexes."""
+    """Write the tables of a library, or of its sounds, with their indexes."""
     gallery = None
     with (
         contextlib.closing(catalog.open_for_reading(library)) as connection,

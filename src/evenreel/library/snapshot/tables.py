@@ -18,9 +18,9 @@ from evenreel.arrays import Indices
 from evenreel.errors import LibraryError
 from evenreel.files import sync_file
 from evenreel.library.store import catalog, seals
-from evenreel.library.store.also import DROPPING, MAKING
 from evenreel.library.store.codes import HalfArray
 from evenreel.library.store.fulltext import fill_full_text
+from evenreel.library.store.model_folders import MAKING
 from evenreel.library.store.schema import FULL_TEXT, lay_down, tables
 from evenreel.library.store.vectors import VectorIndex
 
@@ -35,7 +35,6 @@ AT_ONCE = 8_192
 """Rows that are read or written together."""
 BLOCK_ROWS = 256
 """Vectors that have a checksum together, and are fetched together."""
-UNSETTLED = (MAKING, DROPPING)
 """Entries of `meta` about vectors that no search reads."""
 
 _KINDS = {"TEXT": "string", "INTEGER": "int64", "REAL": "float64"}
@@ -101,7 +100,7 @@ class CatalogReader:
             )
             return
         for rows in self._rows(f"SELECT {seals.selected(table)} FROM {table}"):
-            yield _batch([row for row in rows if table != "meta" or row[0].decode() not in UNSETTLED], schema)
+            yield _batch([row for row in rows if table != "meta" or row[0].decode() != MAKING], schema)
 
     def _rows(self, sql: str) -> Iterator[list[Any]]:
         cursor = self._connection.execute(sql)

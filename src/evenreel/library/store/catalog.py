@@ -18,8 +18,8 @@ from evenreel.documents import whole_number
 from evenreel.errors import EvenreelError, LibraryError
 from evenreel.features.shards import shard_files
 from evenreel.library.store import kept, seals
-from evenreel.library.store.also import library_of
 from evenreel.library.store.filesystem import is_network_filesystem
+from evenreel.library.store.model_folders import library_of
 from evenreel.library.store.schema import MEASURED, kept_tables, lay_down
 from evenreel.types import Metadata
 

@@ -36,6 +36,7 @@ MAY_FIT = 0.90
 """Shares of nonsense that a clip has to beat. Below `MAY_FIT` hardly anything was right: see docs/library.md."""
 
 DEVIATION_FLOOR = 1e-3
+DECIMALS = 9
 """Cosines of float16 vectors that differ by less are equal; z stays finite where all nonsense is alike."""
 
 CLIPS_AT_ONCE = 4096
@@ -199,6 +200,23 @@ def _measure(
         zip(ids, means.tolist(), deviations.tolist(), strict=True),
     )
     return best
+
+
+def as_one_of(shares: NDArray[np.float64], models: int) -> NDArray[np.float64]:
+    """Return the share of nonsense that clips beat by one of M models, such that a false alarm is no more frequent.
+
+    The share that is not beaten counts M times (Bonferroni).
+
+    Args:
+        shares: (C,) the share of nonsense that each clip beats by the model.
+        models: M, number of models that may say that a clip fits.
+
+    >>> as_one_of(np.array([0.975, 1.0, 0.9]), 2).tolist()
+    [0.95, 1.0, 0.8]
+    """
+    if models == 1:
+        return shares
+    return np.maximum(0.0, 1 - models * (1 - shares)).round(DECIMALS)
 
 
 def score_nonsense(

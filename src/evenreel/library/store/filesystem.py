@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from evenreel.errors import LibraryError
@@ -31,6 +31,15 @@ def library_lock(library: Path) -> AbstractContextManager[None]:
     """
     refuse_published(library)
     return writer_lock(library, LibraryError, "use another --library")
+
+
+def size_of(folder: Path) -> int:
+    """Return the size of all files in a folder in bytes; 0 where there is none."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # gone by now
+            total += path.stat().st_size if path.is_file() else 0
+    return total
 
 
 def is_network_filesystem(path: Path) -> bool:

@@ -1,95 +1,109 @@
-"""What the folder `models` of a library holds: whose vectors, what the catalog says of them, and their size."""
+"""Vectors beside a library's own: those of what clips sound like, and those of a model that is to be its own.
+
+Each model has a library of its own in the folder `models`: the same files and clips, without words on screen. Which of
+them belong to a library its own catalog says.
+"""
 
 from __future__ import annotations
 
-import sqlite3
+import json
+import re
+import shutil
 from collections.abc import Mapping
-from contextlib import closing, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
 
-from evenreel.errors import LibraryError
-from evenreel.library.store import catalog
-from evenreel.library.store.also import (
-    ALSO,
-    DROPPING,
-    MAKING,
-    MODELS,
-    SOUNDS,
-    further,
-    is_model_folder,
-    place_of,
-)
+MODELS = "models"
+SOUNDS = "sounds"
+"""Entry of `meta`: the model of sounds that is searched by what clips sound like, as JSON: folder -> name of the model;
+one at most."""
+MAKING = "making"
+"""Entry of `meta`: the model whose vectors will take the place of the library's own, in the same form."""
 
-FolderState = Literal["searched", "in the making", "being dropped", "not named"]
+_FOLDER = re.compile(r"[0-9a-f]{16}")
 
 
-@dataclass(frozen=True)
-class ModelFolder:
-    """The vectors of a further model on disk.
+def models_of(meta: Mapping[str, str], entry: str) -> dict[str, str]:
+    """Return the model that an entry of the catalog names: folder -> name of the model."""
+    found: dict[str, str] = json.loads(meta.get(entry, "{}"))
+    return {folder: name for folder, name in found.items() if _FOLDER.fullmatch(folder)}
 
-    Attributes:
-        library: folder of the library.
-        model: name of the model; that of the folder where it is not known.
-        folder: name of the folder in `models`.
-        state: `searched` with the library, `in the making` to become the library's own, `being dropped`, or `not named`
-            by the catalog.
-        hears: whether it is a model of sounds.
+
+def noted(models: Mapping[str, str]) -> str:
+    """Encode models, folder -> name of the model, as an entry of the catalog."""
+    return json.dumps(dict(sorted(models.items())))
+
+
+def folder_of_model(weights_hash: str) -> str:
+    """Return the name of the folder of a model with these weights."""
+    return weights_hash[:16]
+
+
+def place_of(library: Path, folder: str) -> Path:
+    """Return the folder of a model of a library."""
+    return library / MODELS / folder
+
+
+def library_of(place: Path) -> Path:
+    """Return the library that a folder belongs to: itself, or the one whose `models` it lies in."""
+    return place.parent.parent if place.parent.name == MODELS and _FOLDER.fullmatch(place.name) else place
+
+
+def places(library: Path, meta: Mapping[str, str]) -> dict[Path, str]:
+    """Return the folders of the models beside a library's own, with the models' names."""
+    models = {**models_of(meta, SOUNDS), **models_of(meta, MAKING)}
+    return {place_of(library, folder): name for folder, name in models.items()}
+
+
+def unnamed_folders(library: Path, meta: Mapping[str, str]) -> list[Path]:
+    """Return the folders of models that the catalog does not name: left over, or the catalog has lost its entries."""
+    named = places(library, meta)
+    there = sorted((library / MODELS).glob("*"))
+    return [place for place in there if _FOLDER.fullmatch(place.name) and place.is_dir() and place not in named]
+
+
+def clear_unnamed(library: Path, meta: Mapping[str, str]) -> None:
+    """Delete the vectors that the catalog names no longer; of a link only the link.
+
+    Args:
+        library: folder of the library, which the caller holds.
+        meta: entries of its catalog.
+
+    Raises:
+        OSError: the disk cannot be written.
     """
-
-    library: Path
-    model: str
-    folder: str
-    state: FolderState
-    hears: bool = False
-
-    @property
-    def bytes(self) -> int:
-        """Size of the folder's files on disk now, in bytes; 0 where they are gone."""
-        return size_of(place_of(self.library, self.folder))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return model, folder, state, size and kind as plain data, the form that `--json` prints."""
-        said: dict[str, Any] = {"model": self.model, "folder": self.folder, "state": self.state}
-        return said | {"bytes": self.bytes, "hears": self.hears}
+    for place in unnamed_folders(library, meta):
+        if place.is_symlink():
+            place.unlink()
+        else:
+            shutil.rmtree(place, ignore_errors=True)  # a reader that closes a catalog takes its -wal and -shm away
+    with suppress(OSError):  # others are in it, or there is none
+        (library / MODELS).rmdir()
 
 
-def model_folders(library: Path, meta: Mapping[str, str]) -> list[ModelFolder]:
-    """List the vectors of further models: those that the catalog names, and those that lie there all the same.
+def other_model(library: Path, made_with: str, offered: str) -> str:
+    """Return the error message for a model that is another one than that of the vectors in a library.
 
     Args:
         library: folder of the library.
-        meta: entries of its catalog; empty where it is gone.
+        made_with: name of the model that the vectors are of.
+        offered: name of the other model.
     """
-    states: dict[str, FolderState] = {
-        ALSO: "searched",
-        SOUNDS: "searched",
-        MAKING: "in the making",
-        DROPPING: "being dropped",
-    }
-    found = {
-        folder: ModelFolder(library, name, folder, state, hears=entry == SOUNDS)
-        for entry, state in states.items()
-        for folder, name in further(meta, entry).items()
-    }
-    for place in sorted((library / MODELS).glob("*")):
-        if is_model_folder(place) and place.name not in found:
-            found[place.name] = ModelFolder(library, _name_of(place), place.name, "not named")
-    return list(found.values())
+    return (
+        f"The library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
+        f"models cannot be compared: leave --model out, or use another --library."
+    )
 
 
-def size_of(folder: Path) -> int:
-    """Return the size of all files in a folder in bytes; 0 where there is none."""
-    total = 0
-    for path in folder.rglob("*"):
-        with suppress(OSError):  # gone by now
-            total += path.stat().st_size if path.is_file() else 0
-    return total
+def other_sounds(library: Path, made_with: str, offered: str) -> str:
+    """Return the error message for a model of sounds that is another one than that of a library's sounds.
 
-
-def _name_of(place: Path) -> str:
-    """The model of vectors that the library's catalog does not name, as their own catalog says it."""
-    with suppress(LibraryError, sqlite3.Error), closing(catalog.open_for_reading(place)) as connection:
-        return catalog.get_meta(connection).get("encoder_id", place.name)
-    return place.name
+    Args:
+        library: folder of the library.
+        made_with: name of the model that the sounds are encoded with.
+        offered: name of the other model.
+    """
+    return (
+        f"The library {library} has sounds by {made_with}, and {offered} has other weights: evenreel index FOLDER "
+        f"--sound {offered} --library {library} encodes them anew."
+    )
