@@ -52,7 +52,8 @@ METHODS = {
     "Ghost": (
         "corpus/counterparts", "audits/pairs", "audits/source/ranks", "audits/source/paired",
         "audits/statistics/deltas", "audits/statistics/swaps", "audits/statistics/inversion",
-        "debias/source/settings", "debias/source/contrast", "debias/source/vector", "losses/source_gap", "edits/frame_order",
+        "debias/source/settings", "debias/source/contrast", "debias/source/vector",
+        "losses/source_gap", "edits/frame_order",
     ),
     "TITAN": (
         "adaptation/titan/*", "losses/mutual_information", "adaptation/adapted", "adaptation/learning",

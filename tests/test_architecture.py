@@ -303,28 +303,6 @@ def test_every_name_that_is_written_leads_somewhere() -> None:
     check_each(names, resolve, lambda name: f"{name} (in {', '.join(names[name])})")
 
 
-def names_in(node: ast.AST) -> Iterator[str]:
-    """Names that a piece of code defines or uses."""
-    for field in ("name", "id", "attr", "arg"):
-        if isinstance(found := getattr(node, field, None), str):
-            yield found
-
-
-def test_modules_that_a_package_or_command_names_are_beside_it() -> None:
-    """`files` in the docstring of a package, or of a command's module, is a file of its folder, a package, a command or
-    a name in the code of the folder."""
-    everywhere = {one.stem for folder in (PACKAGE, PACKAGE / "cli") for one in folder.iterdir()}
-
-    def check(path: Path) -> None:
-        words = set(re.findall(r"`([a-z_]+)`", ast.get_docstring(tree_of(path)) or ""))
-        beside = {one.stem for one in path.parent.rglob("*")} | everywhere
-        used = {name for one in path.parent.rglob("*.py") for node in ast.walk(tree_of(one)) for name in names_in(node)}
-        wrong = words - beside - used
-        assert not wrong, f"names {', '.join(sorted(wrong))}, which is nowhere near"
-
-    check_each([path for path in source_files() if path.stem in ("__init__", "command")], check, name_of)
-
-
 def test_the_command_line_imports_nothing_heavy() -> None:
     """No torch, polars, av or onnxruntime behind `import evenreel.cli`, and nothing is printed."""
     code = (
