@@ -337,12 +337,12 @@ def compare(typed: argparse.Namespace, place: Path) -> list[str]:
     comparison = Comparison(one, two)
     commands, others = one.commands(), two.commands()
     alone = commands.keys() ^ others.keys()
-    for kind, here, there in (
-        ("evenreel", set(commands), set(others)),
-        ("recipe", recipes_of(before), recipes_of(after)),
-    ):
-        for side, names in (("before", here - there), ("after", there - here)):
-            comparison.found += [f"{kind} {name} is only in the checkout {side}" for name in sorted(names)]
+    for name in sorted(alone):
+        comparison.found.append(f"evenreel {name} is only in the checkout {'before' if name in commands else 'after'}")
+    for name in sorted(recipes_of(before) ^ recipes_of(after)):
+        comparison.found.append(
+            f"the recipe {name} is only in the checkout {'before' if name in recipes_of(before) else 'after'}"
+        )
     typed_lines = [line for part in ("libraries", "json") for line in lines_of(part, table)]
     missing, options = untyped({name: commands[name] for name in commands if name not in alone}, typed_lines)
     comparison.found += [f"no line of commands.txt types evenreel {name} --json" for name in missing]

@@ -46,7 +46,7 @@ def _answer(address: str, request: str) -> str:
 def _clip_id(address: str, name: str) -> str:
     """The clip of the first file whose path holds these words."""
     body = _asked(address, f"GET /api/v1/files?text={urllib.parse.quote(name)}")[2]
-    return str(json.loads(body)["files"][0]["clip_id"])
+    return str(next((file["clip_id"] for file in json.loads(body)["files"]), name))
 
 
 def _asked(address: str, request: str) -> tuple[int, Any, bytes]:

@@ -61,7 +61,12 @@ def main() -> None:
     for number, path in enumerate(sorted((root / "msvd" / "videos").iterdir())[:3]):
         shutil.copy(path, root / "made" / (path.name if number else "stranger.avi"))
     names = [f"{kind}{number}" for kind in ("shot", "made") for number in range(8)]  # half is made from pictures
-    rows = {"clip_id": names, "split": "test", "source": ["camera"] * 8 + ["sora"] * 8, "text": "a ball rolls"}
+    rows: dict[str, Any] = {
+        "clip_id": names,
+        "split": "test",
+        "source": ["camera"] * 8 + ["sora"] * 8,
+        "text": "a ball rolls",
+    }
     rows |= {"pair_id": [None] * 8 + names[:8], "setting": [None] * 8 + ["image"] * 8, "caption_id": names}
     table = pl.DataFrame(rows)
     pairs = make_corpus(table.drop("text", "caption_id"), table.select("caption_id", "clip_id", "text"))

@@ -80,12 +80,13 @@ def served(words: list[str], requests: list[str]) -> dict[str, Any]:
     """What `evenreel serve` answers, run until all is answered."""
     child, out, err = begun(lambda: run([*words, "--port", "0"]))
     answers: list[str] = []
-    while not (address := re.search(rb"http://[\d.]+:\d+/", os.pread(out.fileno(), 4096, 0))):
-        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG):
-            break
-        time.sleep(0.05)
-    else:
-        answers = answers_of(address[0].decode(), requests)
+    try:
+        while not os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG):
+            if address := re.search(rb"http://[\d.]+:\d+/", os.pread(out.fileno(), 4096, 0)):
+                answers = answers_of(address[0].decode(), requests)
+                break
+            time.sleep(0.05)
+    finally:
         os.kill(child, signal.SIGINT)
     return {**ended(child, out, err), "answers": answers}
 
