@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evenreel.handover.facts import FileFacts
 
 LATEST_S = 1e6
-_OF_HIT = ("score", "state", "probability")
+_OF_HIT = ("score", "weaker")
 REASONS = ("query", "rank", *_OF_HIT)
 """What a stretch keeps of the search that found it, beside the words."""
 

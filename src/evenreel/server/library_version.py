@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from evenreel.files import FileState, file_state
-from evenreel.library.calibration.file import FILE as CALIBRATION
 from evenreel.library.people.store import FILE as PEOPLE
 from evenreel.library.personal.file import FILE as PERSONAL
 from evenreel.library.store.also import MODELS, place_of
@@ -17,9 +16,9 @@ Version = tuple[FileState, ...]
 
 
 def library_version(library: Path) -> Version:
-    """Return what changes with every change of a catalog, the calibration, a person's own records or the people."""
+    """Return what changes with every change of a catalog, a person's own records or the people."""
     places = (library, *sorted((library / MODELS).glob("*")))
-    beside = (library / name for name in (CALIBRATION, PERSONAL, PEOPLE))
+    beside = (library / name for name in (PERSONAL, PEOPLE))
     return tuple(_stamp(path) for path in (*_files_of(places), *beside))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenreel.library.search.allowed import AllowedClips
-from evenreel.library.search.answering import AnsweringClips, JudgeClips
+from evenreel.library.search.answering import AnsweringClips
 from evenreel.library.search.by_words import FoundByWords
 from evenreel.library.search.gallery import FrameGallery, Opened
 from evenreel.library.search.hits import Hit
@@ -42,15 +42,12 @@ class AskedChannels:
     by_words: FoundByWords
     answered: AnsweringClips
     sounds: Sight | None
-    judge: JudgeClips | None
-    why_not: str | None
     notices: list[str]
 
     @property
     def measured(self) -> bool:
-        """Whether it is told of clips that they answer."""
-        found = self.answered.found
-        return not self.answered.sights or found.frames is not None
+        """Whether it is told of clips that they are weaker matches."""
+        return not self.answered.sights or self.answered.found.above_nonsense is not None
 
 
 def hit_of(clip: RankedClip, shown: ShownClip, path: str, evidence: SeenAndHeard) -> Hit:
@@ -59,7 +56,7 @@ def hit_of(clip: RankedClip, shown: ShownClip, path: str, evidence: SeenAndHeard
         clip_id=clip.clip_id,
         path=path,
         score=clip.fused,
-        state=clip.state,
+        weaker=clip.weaker,
         above_nonsense=clip.above_nonsense,
         written=clip.written,
         scores=clip.scores,
@@ -72,7 +69,6 @@ def hit_of(clip: RankedClip, shown: ShownClip, path: str, evidence: SeenAndHeard
         other_paths=other_paths(shown, path),
         elements=shown.elements,
         parts=clip.parts,
-        probability=clip.probability,
         none_read="on_screen" in clip.parts and not shown.has_tracks,
     )
 

@@ -43,12 +43,6 @@ from evenreel.types import Encoder, FloatArray
 DECIMALS = 9
 """Decimals to which shares are rounded, so that 1 - 2 * (1 - 195 / 200) is 0.95."""
 
-SEVERAL_ARE_NOT_CALIBRATED = (
-    "The library is searched with several models, and a calibration is one of a single model, so nothing is said about "
-    "how likely a clip is right; 'fits' is a rank among queries of nonsense."
-)
-
-
 RERANKED_BY_OWN = (
     "All models chose the first clips; the matcher orders them by the vectors of the library's own model alone."
 )
