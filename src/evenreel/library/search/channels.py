@@ -30,8 +30,6 @@ class AskedChannels:
         by_words: what words find.
         answered: the clips that were found, and what each model sees.
         sounds: what the model of sounds hears; None for nothing.
-        judge: function that tells how likely clips answer; None where that is not told.
-        why_not: why it is not told.
         notices: sentences for a person.
     """
 

@@ -33,7 +33,7 @@ MOST_LINES = 100
 
 
 def brief_answer(found: SearchAnswer) -> BriefAnswer:
-    """Shorten a result; the clips that answer apart from the nearest others."""
+    """Shorten a result; the clips that answer apart from weaker matches."""
     hits = [_brief_hit(hit) for hit in found.hits]
     return BriefAnswer(
         query=cut(found.query),
