@@ -10,7 +10,8 @@ The rule `above_nonsense >= MAY_FIT` puts a clip before the line of weaker match
 the bank's own distribution with probability (1 + N - ceil(0.9 N)) / (1 + N), 10.4 % for N = 200: the new query and
 the N of the bank are exchangeable, so every rank of it among them is equally likely (split conformal prediction;
 Vovk et al. 2005, section 2.2). For that, a bank query's own score is left out of the mean and the deviation that it
-is measured with. With FITS, from which a clip stands before all others, it is 5.5 %. Either is a false alarm rate of nonsense; neither says how likely an answer is to be right.
+is measured with. With FITS, from which a clip stands before all others, it is 5.5 %. Either is
+a false alarm rate of nonsense; neither says how likely an answer is to be right.
 """
 
 from __future__ import annotations
