@@ -172,7 +172,7 @@ def test_what_was_never_measured_stays_so(tmp_path: Path) -> None:
         connection.execute("DELETE FROM meta WHERE key LIKE 'null%'")
     with evenreel.open_library(place, encoder=WordsEncoder()) as opened:
         found = opened.search("thing7", k=3, neutral_source=True)
-    assert any("Whether a clip fits was not measured" in notice for notice in found.notices)
+    assert any("Which matches are weaker was not measured" in notice for notice in found.notices)
 
 
 # Kept from one run to the next

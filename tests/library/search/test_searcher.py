@@ -302,7 +302,7 @@ def test_a_library_that_is_not_measured_says_so(library: Library) -> None:
     rebuild_full_text(library.connection)
     result = Searcher(library.connection, lambda _: library.vectors, lambda: library.encoder).search(Query("dog beach"))
     assert paths(result)[0] == "/v/1.mp4"
-    assert "Whether a clip fits was not measured" in result.notices[0]
+    assert "Which matches are weaker was not measured" in result.notices[0]
     assert (result.matches, result.answering) == (0, 6)
     library.add_track("c3", "EXIT")
     rebuild_full_text(library.connection)
