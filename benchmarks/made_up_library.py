@@ -1,4 +1,4 @@
-"""Library of made-up clips of any size, for benchmarks: catalog, seals, full text, vectors, nonsense and calibration.
+"""Library of made-up clips of any size, for benchmarks: catalog, seals, full text, vectors and nonsense.
 
 Clips have 12 frames that look alike and three signs of three words out of 20,000, all equally frequent; their files
 are named after two of these words, and have metadata by which filters keep 50, 1 and 0.1 % of them.
@@ -15,8 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-from evenreel.library.calibration.file import FILE, write_calibration
-from evenreel.library.calibration.rule import AnswerCalibration, LogisticRule, Thresholds
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import CATALOG, open_for_repair, open_for_writing, set_meta, transaction
 from evenreel.library.store.confidence import update_null_scores
@@ -27,8 +25,6 @@ from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 FRAMES, DIMENSION, SIGNS, WORDS = 12, 512, 3, 20_000
 APART = 0.5
 """Length of what a frame adds to its clip's direction, of length 1."""
-PHRASES = 192
-"""Phrases of the calibration, as many as the packaged one has."""
 FILTERS = {0.5: "source = 'a'", 0.01: "shelf = 7", 0.001: "box = 7"}
 """Share of the clips -> a filter that keeps so many."""
 META = {
@@ -99,24 +95,7 @@ def build(folder: Path, clips: int) -> dict[str, float]:
         print(f"  {name:<12}{took[name]:8.1f} s", flush=True)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
-    write_calibration(folder / FILE, calibration())
     return took
-
-
-def calibration() -> AnswerCalibration:
-    """A rule that holds for any size; its weights say nothing, but take as long as others."""
-    phrases = tuple(f"phrase {number}" for number in range(PHRASES))
-    return AnswerCalibration(
-        encoder_id="random",
-        weights_hash="random",
-        fitted_on="nothing",
-        date="2026-11-23",
-        phrases=phrases,
-        vectors=RandomEncoder().encode_text(phrases).sentence,
-        anything=LogisticRule(-4.0, (0.1,) * 23),
-        clip=LogisticRule(-1.0, (0.1,) * 15),
-        thresholds=(Thresholds((10, 100_000_000), (0.6, 0.6), (0.3, 0.3)),) * 3,
-    )
 
 
 def _rows(connection: sqlite3.Connection, clips: int) -> None:

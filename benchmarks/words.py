@@ -175,7 +175,7 @@ def report(connection: sqlite3.Connection, videos: Sequence[Video], source: str,
             for meant in chosen:
                 typed = change(meant, chance)
                 query = Query(UnfinishedText(typed) if name in TYPED else typed, k=FIRST)
-                hits = [hit.clip_id for hit in searcher.search(query).hits if hit.state in {"fits", "may_fit"}]
+                hits = [hit.clip_id for hit in searcher.search(query).hits if hit.weaker is False]
                 good = right(meant)
                 first += hits[:1] != [] and hits[0] in good
                 found += bool(good & set(hits))

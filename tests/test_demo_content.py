@@ -23,7 +23,7 @@ from evenreel.demo import (
     run_demo,
 )
 from evenreel.encoders import load_encoder
-from evenreel.library.search.hits import Hit, SearchResult, State
+from evenreel.library.search.hits import Hit, SearchResult
 from evenreel.planted import draw_frame
 from evenreel.types import Encoder, FloatArray
 
@@ -31,9 +31,9 @@ SEEN = [query for query in DEMO_QUERIES if query.answer and not query.answer.sig
 WRITTEN = [query for query in DEMO_QUERIES if query.answer and query.answer.signs]
 
 
-def _result(*names: str, state: State = "fits") -> SearchResult:
-    hits = tuple(Hit(name, f"/videos/{name}", 1.0, state, 0.9, 0.0, {}, (), (), 3.0) for name in names)
-    return SearchResult("query", hits, state)
+def _result(*names: str, weaker: bool = False) -> SearchResult:
+    hits = tuple(Hit(name, f"/videos/{name}", 1.0, weaker, 0.9, 0.0, {}, (), (), 3.0) for name in names)
+    return SearchResult("query", hits)
 
 
 def test_there_are_five_searches_of_every_kind() -> None:
@@ -55,15 +55,14 @@ def test_only_the_right_clip_first_is_right(query: DemoQuery) -> None:
     (name,) = right_answers(query)
     wrong = next(other for other in demo_scenes() if other != name)
     assert is_right(query, _result(name, wrong))
-    assert is_right(query, _result(name, wrong, state="may_fit"))
     assert not is_right(query, _result(wrong, name))
-    assert not is_right(query, _result(name, state="nothing"))
+    assert not is_right(query, _result(name, weaker=True))
     assert not is_right(query, _result())
 
 
 def test_nonsense_is_right_when_the_library_says_that_nothing_fits() -> None:
     (nonsense,) = [query for query in DEMO_QUERIES if query.answer is None]
-    assert is_right(nonsense, _result("clip_000.mp4", state="nothing"))
+    assert is_right(nonsense, _result("clip_000.mp4", weaker=True))
     assert not is_right(nonsense, _result("clip_000.mp4"))
     assert right_answers(nonsense) == frozenset()
 

@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.asking.figures import interval
+from benchmarks.asking.made_library import Pool, RememberingEncoder, library_of
 from benchmarks.asking.pool import HALVES, Half, ScenePool, pool_of, scene_in_words
-from benchmarks.calibration import Pool, RememberingEncoder, library_of
 from evenreel.encoders import load_encoder
 from evenreel.library.asking.sequence import answer_in_order
 from evenreel.library.asking.steps import Then
@@ -114,9 +114,9 @@ def asked(library: MadeLibrary, searcher: Searcher, figures: dict[str, list[floa
             first = int(found.hits[0].clip_id)
             right = library.pair_of[first] == number and library.shows[first] == "A then B"
             figures["first"].append(float(right))
-            figures["first and said to answer"].append(float(right and found.state != "nothing"))
-            wrong = [hit.state for hit in found.hits if library.pair_of[int(hit.clip_id)] == number][1:]
-            figures["other clips of the pair said to answer"].append(float(any(state != "nothing" for state in wrong)))
+            figures["first and said to answer"].append(float(right and found.answering > 0))
+            wrong = [hit.weaker for hit in found.hits if library.pair_of[int(hit.clip_id)] == number][1:]
+            figures["other clips of the pair said to answer"].append(float(any(not weaker for weaker in wrong)))
 
 
 def measured(half: Half, pairs: int, encoder: Encoder) -> dict[str, list[float]]:

@@ -111,9 +111,8 @@ def right_answers(query: DemoQuery, count: int = VIDEO_COUNT, seed: int = 0) -> 
 def is_right(query: DemoQuery, result: SearchResult, count: int = VIDEO_COUNT) -> bool:
     """Return whether a demo search is right: the right clip comes first, or nothing fits and the search says so."""
     if query.answer is None:
-        return result.state == "nothing"
-    answered = bool(result.hits) and result.state != "nothing"
-    return answered and Path(result.hits[0].path).name in right_answers(query, count)
+        return not result.answering
+    return bool(result.answering) and Path(result.hits[0].path).name in right_answers(query, count)
 
 
 def make_demo_videos(
@@ -216,7 +215,7 @@ def _audit(library: Library, count: int, report: Path) -> str:
 def _describe(query: DemoQuery, result: SearchResult) -> str:
     lines = [f'\n[bold]"{query.text}"[/]  [dim]{query.shows}[/]']
     lines += [_describe_hit(rank, hit) for rank, hit in enumerate(result.hits[: result.answering], start=1)]
-    if result.state == "nothing":
+    if not result.answering:
         lines.append("   [yellow]nothing fits[/]")
     return "\n".join(lines)
 
@@ -228,8 +227,7 @@ def _describe_hit(rank: int, hit: Hit) -> str:
 
     moment = f"  at {hit.moments[0].time_s:.1f} s" if hit.moments else ""
     words = f"  on screen: [green]{escape(printable(hit.on_screen[0].text))}[/]" if hit.on_screen else ""
-    state = "  [dim]may fit[/]" if hit.state == "may_fit" else ""
-    return f"   {rank}. {escape(printable(Path(hit.path).name))}{moment}{words}{state}"
+    return f"   {rank}. {escape(printable(Path(hit.path).name))}{moment}{words}"
 
 
 def _ways_on(library: Path) -> str:

@@ -11,9 +11,8 @@ import lazy_loader
 TORCH = "torch"
 BROUGHT = {
     "measure": ("plotly", "polars", "scipy", "textblob"),
-    "calibrate": ("sklearn",),
     TORCH: ("google", "onnx", "sentencepiece", "torch", "transformers"),
-    "train": ("jsonargparse", "lightning", "tensorboardX", "threadpoolctl", "torchmetrics"),
+    "train": ("jsonargparse", "lightning", "sklearn", "tensorboardX", "threadpoolctl", "torchmetrics"),
     "open-clip": ("open_clip", "timm"),
     "vectors-benchmark": ("faiss", "turbovec", "usearch"),
     "scale": ("fsspec", "lance", "pyarrow", "ray", "s3fs"),

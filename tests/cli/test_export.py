@@ -214,7 +214,7 @@ def test_wrong_words_are_refused_in_a_sentence(place: Path, tmp_path: Path) -> N
         (("a", "b"), 2, "Give a query in quotes"),
         (("videos/bus.mp4", "one", "two"), 2, "'one' is no time; write seconds (75.5), 1:15.5 or 1:02:03."),
         (("nothing.mp4", "1", "2"), 1, "The library has no clip 'nothing.mp4'; give the path"),
-        (("said:zebra", "--no-vision"), 1, "Nothing fits 'said:zebra'; --all takes the nearest others too."),
+        (("said:zebra", "--no-vision"), 1, "Nothing fits 'said:zebra'; --all takes weaker matches too."),
         (("said:tram", "--format", "gif"), 2, "There is no form 'gif'; choose of: clip, csv"),
         (("said:tram", "--handles", "-1"), 2, "Handles of -1 s cannot be added; give 0 to 3600 s."),
         (("-",), 2, "is no JSON"),

@@ -107,7 +107,7 @@ def test_search_prints_clips_with_their_moment(place: Path) -> None:
     done = search(place, "tram", "--no-vision")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0] == "2 clips fit."
+    assert lines[0] == "2 clips match."
     assert lines[1].startswith(f" 1. {place}/videos/clip_00.mp4  at 0:0")
     assert any(line.startswith(f" 2. {place}/videos/clip_01.mp4") for line in lines)
 
@@ -119,12 +119,12 @@ ANSWER, OTHER = "clip_00.mp4", "clip_01.mp4"
 @pytest.mark.parametrize(
     ("query", "first_line", "shown", "left"),
     [
-        ("red tram", "1 clip fits.", [ANSWER], "1 nearest other, left out (--all shows them)"),
-        ("tram", "2 clips fit.", [ANSWER, OTHER], None),
-        ("zebra tram yoghurt", "Nothing fits.", [], "2 nearest clips, left out (--all shows them)"),
+        ("red tram", "1 clip matches.", [ANSWER], "1 weaker match left out (--all shows them)"),
+        ("tram", "2 clips match.", [ANSWER, OTHER], None),
+        ("zebra tram yoghurt", "Nothing fits.", [], "2 weaker matches left out (--all shows them)"),
     ],
 )
-def test_what_answers_is_told_from_what_is_only_near(
+def test_matches_are_told_from_weaker_ones(
     place: Path, query: str, first_line: str, shown: list[str], left: str | None
 ) -> None:
     done = search(place, query, "--no-vision")
@@ -139,11 +139,11 @@ def test_what_answers_is_told_from_what_is_only_near(
     assert "left out" not in everything
 
 
-def test_the_states_are_the_same_in_every_form(place: Path) -> None:
+def test_the_line_is_the_same_in_every_form(place: Path) -> None:
     """What the terminal says is what `--json` says, with the numbers under their own names."""
     result = printed_json(search(place, "red tram", "--no-vision", "--json"))
-    assert (result["state"], result["fit"], result["may_fit"], result["answering"]) == ("fits", 1, 0, 1)
-    assert [hit["state"] for hit in result["hits"]] == ["fits", "nothing"]
+    assert (result["matches"], result["answering"]) == (1, 1)
+    assert [hit["weaker"] for hit in result["hits"]] == [False, True]
     assert [hit["above_nonsense"] for hit in result["hits"]] == [None, None]
     assert result["hits"][0]["written"] == 1.0 > result["hits"][1]["written"] > 0
     looked = seen(place, "a tram on a viaduct")
@@ -384,7 +384,6 @@ PANELS = {
         "verify",
         "repair",
         "publish",
-        "calibrate",
         "models",
     ],
     "Measure and audit": ["corpus", "evaluate", "audit", "fuse", "perturb", "shifts"],
@@ -588,8 +587,8 @@ def test_what_is_read_on_screen_cannot_steer_the_terminal(capsys: pytest.Capture
 
     evil = "a\x1b[2J\n\u202eb"
     text = TextHit(evil, (), 0.0, 1.0, 1.0)
-    hit = Hit("id", evil, 0.5, "fits", 0.5, 0.0, {"seen": 0.5}, (), (text,), 1.0, other_paths=(evil,))
-    show_result(SearchResult("q", (hit,), "fits", 1, 0, (evil,)), as_json=False)
+    hit = Hit("id", evil, 0.5, False, 0.5, 0.0, {"seen": 0.5}, (), (text,), 1.0, other_paths=(evil,))
+    show_result(SearchResult("q", (hit,), 1, (evil,)), as_json=False)
     show_report(IndexReport(set_aside=[SetAside("", evil, "failed", evil)], notes=[(evil, evil)]), Path(evil), False)
     show_problems([LibraryProblem(evil, evil, evil)], Path(evil), False)
     output = capsys.readouterr().out

@@ -13,17 +13,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evenreel.config import IndexSettings
-from evenreel.library import index_folders, open_library
-from evenreel.library.calibration.file import FILE, calibration_of, write_calibration
-from evenreel.planted import Entity, Scene, write_scene
 from tests.cli.test_library_commands import here
 from tests.server.conftest import PATIENCE_S, Served, rendered, served
 
@@ -79,31 +74,6 @@ def wait_for(port: int, path: str, key: str, until: set[str]) -> dict[str, Any]:
         time.sleep(0.1)
         answer = get(port, path)[1]
     return answer
-
-
-def test_it_takes_up_a_calibration(served: Served, tmp_path: Path) -> None:
-    library = tmp_path / "library"
-    shutil.copytree(served.library, library)
-    (tmp_path / "more").mkdir()
-    square = Scene((Entity("square", "red", "large"),), "sways", "beach", duration_s=3.0)
-    write_scene(tmp_path / "more" / "square.mp4", square)
-    folders = [served.videos, tmp_path / "more"]
-    index_folders(folders, library, IndexSettings(read_text=False, workers=1))  # for so few there is no calibration
-
-    def said(until: Callable[[dict[str, Any]], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not until(answer := get(port, "/api/v1/search?q=a+red+star")[1]):
-            assert time.monotonic() < deadline, f"it still says {answer}"
-            time.sleep(0.1)
-
-    with open_library(library, vision=False) as opened:
-        packaged = calibration_of(library, opened.made_with[1])
-    assert packaged is not None
-    with running(library) as (_, port):
-        wait_for(port, "/api/v1/health", "model", {"ready"})
-        said(lambda answer: answer["calibration"] == packaged.fitted_on)
-        write_calibration(library / FILE, replace(packaged, fitted_on="other clips"))
-        said(lambda answer: answer["calibration"] == "other clips")
 
 
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])

@@ -48,7 +48,7 @@ def test_a_table_holds_names_that_look_like_formulas_as_text() -> None:
 
 def hit(clip_id: str, *moments: tuple[float, float]) -> dict[str, Any]:
     listed = [{"time_s": start_s, "start_s": start_s, "end_s": end_s} for start_s, end_s in moments]
-    about = {"score": 1.0, "state": "fits", "probability": None, "on_screen": [], "said": []}
+    about = {"score": 1.0, "weaker": False, "on_screen": [], "said": []}
     return {"clip_id": clip_id, "moments": listed, "duration_s": 60.0, **about}
 
 

@@ -70,7 +70,7 @@ def test_scores_are_how_many_clips_each_stands_before(library: Library) -> None:
     asked = ("the ferry waits for nobody", "nobody is said", "said a lighthouse", "a green square", "nobody waits", "-")
     for row, query in zip(found.scores.values, asked, strict=True):
         hits = library.search(query, k=100).hits
-        merit = {Path(hit.path).stem: (hit.state, hit.score, hit.written) for hit in hits}
+        merit = {Path(hit.path).stem: (hit.weaker, hit.score, hit.written) for hit in hits}
         order = [Path(hit.path).stem for hit in hits]
         for name, value in zip(CLIPS, row, strict=True):
             behind = order[order.index(name) :]

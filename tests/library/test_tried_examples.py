@@ -1,8 +1,9 @@
-"""Examples that are offered were run, and some clip fits each; of each kind there is one before there is a second."""
+"""Examples that are offered were run, and found more than weaker matches; each kind has one before another has two."""
 
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -10,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
-from evenreel.library.search.hits import SearchResult
+from evenreel.library.search.hits import Hit, SearchResult
 from evenreel.library.tried_examples import ExampleKind, example_candidates, tried_examples
 from tests.library.fakes import empty_catalog
 
 KINDS: tuple[ExampleKind, ...] = ("read", "said", "caption")
+HIT = Hit("c", "/v/c.mp4", 1.0, False, None, 1.0, {}, (), (), 1.0)
 
 
 def searcher(fitting: set[str], refused: set[str]) -> tuple[list[str], object]:
@@ -25,7 +27,7 @@ def searcher(fitting: set[str], refused: set[str]) -> tuple[list[str], object]:
         asked.append(text)
         if text in refused:
             raise UsageError("wrong quotes")
-        return SearchResult(text, (), "fits" if text in fitting else "may_fit")
+        return SearchResult(text, (replace(HIT, weaker=text not in fitting),))
 
     return asked, search
 

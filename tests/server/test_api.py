@@ -41,12 +41,11 @@ def test_a_search_is_that_of_the_library(client: TestClient, served: Served) -> 
         expected = library.search("a red star on a beach", k=3)
     assert [hit["clip_id"] for hit in answer["hits"]] == [hit.clip_id for hit in expected.hits]
     assert answer["hits"][0]["name"] == "star.mp4"
-    told = (answer["state"], answer["fit"], answer["may_fit"], answer["answering"])
-    assert told == (expected.state, expected.fit, expected.may_fit, expected.answering) == ("fits", 1, 0, 1)
+    assert (answer["matches"], answer["answering"]) == (expected.matches, expected.answering) == (1, 1)
     for hit, wanted in zip(answer["hits"], expected.hits, strict=True):
         assert hit["score"] == pytest.approx(wanted.score)
         assert hit["scores"] == pytest.approx(wanted.scores)
-        assert hit["state"] == wanted.state
+        assert hit["weaker"] == wanted.weaker
         assert (hit["above_nonsense"], hit["written"]) == pytest.approx((wanted.above_nonsense, wanted.written))
         assert "confidence" not in hit
         assert [moment["time_s"] for moment in hit["moments"]] == [moment.time_s for moment in wanted.moments]
@@ -93,7 +92,7 @@ def test_words_beside_a_clip_change_what_is_like_it(client: TestClient) -> None:
 
 def test_the_last_word_may_be_a_beginning_while_it_is_typed(client: TestClient) -> None:
     typed = ask(client, "/api/v1/search", q="har", typing="true")
-    assert {hit["state"] for hit in typed["hits"]} == {"may_fit"}
+    assert {hit["weaker"] for hit in typed["hits"]} == {False}
     assert typed["hits"][0]["on_screen"][0]["marks"] == [[0, 3]]
     complete = ask(client, "/api/v1/search", q="har")
     assert not any(hit["on_screen"] for hit in complete["hits"])
@@ -120,8 +119,8 @@ def test_more_like_this_leaves_the_clip_out(client: TestClient) -> None:
     answer = ask(client, f"/api/v1/clips/{clip_id}/similar", t=1.0, k=2)
     assert len(answer["hits"]) == 2
     assert clip_id not in {hit["clip_id"] for hit in answer["hits"]}
-    assert (answer["state"], answer["answering"]) == (None, 2)
-    assert all(hit["state"] is None and hit["above_nonsense"] is None for hit in answer["hits"])
+    assert (answer["matches"], answer["answering"]) == (0, 2)
+    assert all(hit["weaker"] is None and hit["above_nonsense"] is None for hit in answer["hits"])
 
 
 def picture(served: Served, name: str, time_s: float, kind: str = "PNG") -> bytes:
@@ -198,7 +197,7 @@ def test_hazard_47_an_odd_query_is_answered(client: TestClient, q: str) -> None:
 
 def test_hazard_48_nonsense_is_said_not_to_fit(client: TestClient) -> None:
     answer = ask(client, "/api/v1/search", q="quarterly tax spreadsheet")
-    assert (answer["state"], answer["answering"]) == ("nothing", 0)
+    assert (answer["matches"], answer["answering"]) == (0, 0)
     assert answer["hits"]
 
 

@@ -52,7 +52,6 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "verify": Command("evenreel.cli.library:verify", SEARCH),
     "repair": Command("evenreel.cli.library:repair", SEARCH),
     "publish": Command("evenreel.cli.publish:publish", SEARCH),
-    "calibrate": Command("evenreel.cli.calibrate:calibrate", SEARCH),
     "models": Command("evenreel.cli.models:models", SEARCH),
     "corpus": CommandGroup(
         "Make a corpus of a benchmark's files or of your own tables, and look at it.", CORPUS, MEASURE

@@ -43,7 +43,7 @@ class WantedStretches:
         where: filter, for example "source = 'camera' and duration_s < 60".
         vision: False searches by words alone and loads no model.
         every_moment: take all moments of a clip, not its best alone.
-        others: take the nearest others too, below what fits or may fit.
+        others: take the weaker matches too.
     """
 
     k: Annotated[int, OptionForm("-k")] = 10
@@ -126,7 +126,7 @@ def _picked(
 
 def _titled(query: str, picks: list[Pick]) -> tuple[str, list[Pick]]:
     if not picks:
-        raise NotFoundError(f"Nothing fits {query[:200]!r}; --all takes the nearest others too.")
+        raise NotFoundError(f"Nothing fits {query[:200]!r}; --all takes weaker matches too.")
     return query, picks
 
 

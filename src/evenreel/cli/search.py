@@ -119,9 +119,7 @@ def search(
         fold=Annotated[bool, typer.Option("--no-fold", help="Show clips that are nearly the same one by one.")],
     ),
     library: PlaceOption = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Show the nearest others too, below what fits or may fit.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show the weaker matches too.")] = False,
     device: DeviceOption = "auto",
     snapshot_cache: CacheOption = None,
     as_json: JsonOption = False,

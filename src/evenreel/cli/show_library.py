@@ -154,7 +154,7 @@ def list_aside(
 
 
 def show_result(result: SearchResult, as_json: bool, *, others: bool = False) -> None:
-    """Print hits with their best moments and the reason; with `others`, the nearest others too."""
+    """Print hits with their best moments and the reason; with `others`, the weaker matches too."""
     if as_json:
         print_json(result.to_json())
         return
@@ -163,36 +163,19 @@ def show_result(result: SearchResult, as_json: bool, *, others: bool = False) ->
         out.print(f"[yellow]{safe(notice)}[/]")
     if not result.hits:
         out.print("No clip matches.")
-    elif result.state is not None:
-        out.print(_answer(result))
-        if result.probability is not None and not (answering and result.hits[0].written_there):
-            out.print(f"[dim]{_percent(result.probability)} likely that something here shows it, by what is seen.[/]")
+    elif not answering:
+        out.print("[yellow]Nothing fits.[/]")
+    elif result.matches:
+        more = "; these come first:" if result.matches > answering else "."
+        out.print(f"{count(result.matches, 'clip')} {'matches' if result.matches == 1 else 'match'}{more}")
     for rank, hit in enumerate(result.hits, start=1):
         if rank == answering + 1:
-            left = _others(result.hits, answering)
-            out.print(f"{left}:" if others else f"[dim]{left}, left out (--all shows them)[/]")
+            left = (
+                f"{len(result.hits) - answering:,} weaker {'match' if len(result.hits) == answering + 1 else 'matches'}"
+            )
+            out.print(f"{left}:" if others else f"[dim]{left} left out (--all shows them)[/]")
         if rank <= answering or others:
             _show_hit(out, rank, hit)
-    if result.uncalibrated and result.hits:
-        out.print(f"[dim]{safe(result.uncalibrated)}[/]")
-
-
-def _answer(result: SearchResult) -> str:
-    """How many clips answer, such as `1 clip fits, 3 may fit.` in a line of its own."""
-    parts = [f"{count(result.fit, 'clip')} {'fits' if result.fit == 1 else 'fit'}"] if result.fit else []
-    if result.may_fit:
-        parts.append(f"{result.may_fit} may fit" if parts else f"{count(result.may_fit, 'clip')} may fit")
-    if not parts:
-        return "[yellow]Nothing fits.[/]"
-    more = "; these come first:" if (result.fit or result.may_fit) > result.answering else "."
-    return ", ".join(parts) + more
-
-
-def _others(hits: Sequence[Hit], answering: int) -> str:
-    """What is behind the answer: `9 nearest others, 3 of which may fit`."""
-    may_fit = sum(hit.state == "may_fit" for hit in hits[answering:])
-    others = count(len(hits) - answering, "nearest other" if answering else "nearest clip")
-    return others + (f", {may_fit} of which may fit" if may_fit else "")
 
 
 def _show_hit(out: Console, rank: int, hit: Hit) -> None:
@@ -205,12 +188,9 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
         out.print(f"      said {_span(said.start_s, said.end_s)}: [cyan]{_marked(said)}[/]")
     if hit.elements:
         out.print(f"      shows {safe(', '.join(element.phrase for element in hit.elements))}")
-    state = {"fits": "fits  ", "may_fit": "may fit  "}.get(hit.state or "", "")
-    if hit.probability is not None and not hit.written_there:
-        state += f"{_percent(hit.probability)}  "
     source = hit.metadata.get("source")
     told = "" if source in {None, ""} else f"  source: {safe(source)}"
-    out.print(f"      [dim]{state}{scores}{told}[/]")
+    out.print(f"      [dim]{scores}{told}[/]")
     if hit.parts:
         out.print(f"      [dim]matcher: {safe(_parts(hit))}; mean {_decimals(hit.scores['reranked'])}[/]")
     for path in hit.other_paths:
@@ -238,15 +218,6 @@ def _parts(hit: Hit) -> str:
     return ", ".join(
         f"{PARTS.get(name, name)} {_decimals(value)}{unread.get(name, '')}" for name, value in hit.parts.items()
     )
-
-
-def _percent(probability: float) -> str:
-    """A whole percentage from 1 to 99: nothing is certain.
-
-    >>> _percent(0.0), _percent(0.456), _percent(0.999)
-    ('1 %', '46 %', '99 %')
-    """
-    return f"{min(99, max(1, round(100 * probability)))} %"
 
 
 def _decimals(value: float) -> str:

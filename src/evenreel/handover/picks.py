@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evenreel.handover.facts import FileFacts
 
 LATEST_S = 1e6
-_OF_HIT = ("score", "state", "probability")
+_OF_HIT = ("score", "weaker")
 REASONS = ("query", "rank", *_OF_HIT)
 """What a stretch keeps of the search that found it, beside the words."""
 
@@ -157,7 +157,7 @@ def picks_of(result: Mapping[str, Any], *, every_moment: bool = False, others: b
     Args:
         result: the result.
         every_moment: all moments of a hit, not its best alone.
-        others: also of the nearest others, which do not answer.
+        others: also of the weaker matches.
 
     Raises:
         UsageError: it is no result of a search.

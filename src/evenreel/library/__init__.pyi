@@ -1,7 +1,6 @@
 from .asking.examples import Mark as Mark, Marked as Marked
 from .asking.steps import Then as Then
 from .asking.without import Without as Without
-from .calibrating import calibrate_library as calibrate_library
 from .index.ingest import index_folders as index_folders
 from .index.integrity import LibraryProblem as LibraryProblem, verify as verify
 from .index.repairing import repair as repair

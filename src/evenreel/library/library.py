@@ -256,7 +256,7 @@ class Library(LibraryContents):
 
         found = self._searcher.read(search)  # at one moment: the model may be exchanged beside it
         hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
-        return replace(found, hits=hits, state=found.state if hits else "nothing")
+        return replace(found, hits=hits)
 
     def folded(self, search: Callable[[int], SearchResult], k: int = 10) -> SearchResult:
         """Search for k clips that are not nearly the same, each with those that are nearly the same as it.

@@ -15,7 +15,7 @@ from evenreel.language.bm25 import WORD_COUNTS
 from evenreel.library.library import Library
 from evenreel.library.search.asked import as_sentence
 from evenreel.library.search.gallery import Opened
-from evenreel.library.search.hits import STATES, Hit
+from evenreel.library.search.hits import Hit
 from evenreel.library.store.catalog import loaded_path
 from evenreel.progress import Progress
 from evenreel.types import Corpus, ScoreNotes, Scores
@@ -84,9 +84,9 @@ def _standing(hits: Sequence[Hit]) -> dict[str, float]:
     return standing
 
 
-def _merit(hit: Hit) -> tuple[int, float, float]:
+def _merit(hit: Hit) -> tuple[bool, float, float]:
     """What decides where a clip stands, before its path."""
-    return STATES.index(hit.state or "nothing"), -hit.score, -hit.written
+    return hit.weaker is not False, -hit.score, -hit.written
 
 
 def _clips_of_files(opened: Opened) -> dict[str, str]:

@@ -32,7 +32,7 @@ _CANDIDATES: Mapping[ExampleKind, str] = {
 
 @dataclass(frozen=True)
 class TriedExample:
-    """A search that finds a clip that fits: for words on screen (`read`), words that are `said`, or a `caption`."""
+    """A search that finds more than weaker matches: for words on screen (`read`), words `said`, or a `caption`."""
 
     kind: ExampleKind
     query: str
@@ -69,7 +69,7 @@ def tried_examples(
 def _fitting(kind: ExampleKind, texts: list[str], search: Callable[[str], SearchResult]) -> Iterator[TriedExample]:
     for text in texts:
         try:
-            if search(text).state == "fits":
+            if search(text).answering:
                 yield TriedExample(kind, text)
         except UsageError:  # words that the language of queries reads in another way
             continue

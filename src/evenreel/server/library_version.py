@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from evenreel.files import FileState, file_state
-from evenreel.library.calibration.file import FILE as CALIBRATION
 from evenreel.library.people.store import FILE as PEOPLE
 from evenreel.library.personal.file import FILE as PERSONAL
 from evenreel.library.store.catalog import CATALOG
@@ -16,11 +15,10 @@ Version = tuple[FileState, ...]
 
 
 def library_version(library: Path) -> Version:
-    """Return what changes with every change of a catalog, the calibration, a person's own records or the people."""
+    """Return what changes with every change of a catalog, a person's own records or the people."""
     places = (library, *sorted((library / MODELS).glob("*")))
     catalogs = (place / name for place in places for name in (CATALOG, f"{CATALOG}-wal"))
-    beside = (library / name for name in (CALIBRATION, PERSONAL, PEOPLE))
-    return tuple(_stamp(path) for path in (*catalogs, *beside))
+    return tuple(_stamp(path) for path in (*catalogs, library / PERSONAL, library / PEOPLE))
 
 
 def _stamp(path: Path) -> FileState:

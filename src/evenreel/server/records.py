@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from evenreel.library.contents import ClipFile, Examples, ListedFile
 from evenreel.library.facets import Facet
 from evenreel.library.result_bias import Favours, Share
-from evenreel.library.search.hits import Element, MomentHit, State
+from evenreel.library.search.hits import Element, MomentHit
 from evenreel.speech import SpeechSource
 
 MetadataValue = str | int | float | bool | None
@@ -28,7 +28,7 @@ class Problem(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Moment(MomentHit):
-    """A stretch of a clip that fits the query; `time_s` is its best frame, `still` the address of that picture."""
+    """A stretch of a clip that matches the query; `time_s` is its best frame, `still` the address of that picture."""
 
     still: str
 
@@ -63,12 +63,12 @@ class FoldedClip(BaseModel):
 class FoundClip(BaseModel):
     """One clip of a result.
 
-    `state` says whether it answers; None where that is not measured (pictures, 'more like this'). `above_nonsense`
-    is the share of nonsense queries that do worse on every clip of the library than the query does on this one by
-    its frames: a rank, no probability; None where that is not measured. `probability` is how likely its frames show
-    what was asked for; None where there is no calibration for the model. `written` is the share of the query's
-    words, rare ones weighing more, that is written on the clip, said in it, in its name or in its caption. `scores`
-    has one of each channel that found the clip (`seen`, `on_screen`, `said`, `about`), and `reranked`, the
+    `weaker` says whether it is a weaker match, behind the line: less than half of the words are there, and its frames
+    and its sound beat less than 90 % of nonsense queries; None where that is not measured (pictures, 'more like this').
+    `above_nonsense` is the share of nonsense queries that do worse on every clip of the library than the query does
+    on this one by its frames: a rank, no probability; None where that is not measured. `written` is the share of the
+    query's words, rare ones weighing more, that is written on the clip, said in it, in its name or in its caption.
+    `scores` has one of each channel that found the clip (`seen`, `on_screen`, `said`, `about`), and `reranked`, the
     matcher's, where one ordered the clip anew; `parts` are what that is the mean of, where the matcher tells:
     similarity to what is `seen`, to what is read `on_screen`, and to `both` together; `none_read`: there was
     nothing to read on it, or it was not read, and the part `on_screen` is of what the matcher learned to put in its
@@ -83,9 +83,8 @@ class FoundClip(BaseModel):
     duration_s: float | None
     source: str | None
     score: float
-    state: State | None
+    weaker: bool | None
     above_nonsense: Share | None
-    probability: Share | None
     written: Share
     scores: dict[str, float]
     moments: list[Moment]
@@ -103,25 +102,18 @@ class FoundClip(BaseModel):
 
 
 class SearchAnswer(BaseModel):
-    """Clips, best first. `state` is that of the one that answers best, `nothing` where none does.
+    """Clips, best first.
 
-    The first `answering` of `hits` are the answer: those that fit, or that may where none does, or all where that is
-    not measured. Those behind them are the nearest others. `fit` and `may_fit` count the clips of these states in the
-    library, as far as the filter lets them through, also those that are not among `hits`. `probability` is how likely
-    the frames of any clip show what was asked for, by the calibration that `calibration` names; where there is none,
-    `uncalibrated` says why, unless there is nothing to be calibrated, as for a picture. `steps` are what a search for
-    one moment after another has asked for, in order; `fit` and `may_fit` then count hits alone.
+    The first `answering` of `hits` stand before the line, all where that is not measured, none where nothing fits;
+    those behind them are weaker matches. `matches` counts the clips of the library that are no weaker ones, as far as
+    the filter lets them through, also those that are not among `hits`; 0 where that is not measured. `steps` are what
+    a search for one moment after another has asked for, in order; `matches` then counts hits alone.
     """
 
     query: str
     steps: list[str]
-    state: State | None
-    fit: int
-    may_fit: int
+    matches: int
     answering: int
-    probability: Share | None
-    calibration: str | None
-    uncalibrated: str | None
     notices: list[str]
     hits: list[FoundClip]
     favours: Favours

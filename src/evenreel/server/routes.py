@@ -135,7 +135,7 @@ class Api:
             ("/clips/{clip_id}/still", self.still, _about("What is on screen at a time.", "image/jpeg", 404)),
             ("/clips/{clip_id}/preview", self.preview, _about("A part of it, small and silent.", "video/mp4", 404)),
             ("/stats", self.stats, _about("What the library holds and can be filtered by.", Stats)),
-            ("/examples", self.examples, _about("Searches that some clip fits.", list[TriedExample])),
+            ("/examples", self.examples, _about("Searches that some clip answers.", list[TriedExample])),
             ("/browse", self.browse, _about("Clips without a query, by day or by path.", ListedClips)),
             ("/files", self.files, _about("Files of the library, also those that were set aside.", Files)),
             ("/retry", self.retry_state, _about("How trying again goes.", Retry)),
@@ -244,7 +244,7 @@ class Api:
         return _json(await self._desk.query_once("stats", answer))
 
     async def examples(self) -> Response:
-        """Return up to three searches, each of which was run and is answered by a clip that fits."""
+        """Return up to three searches, each of which was run and is answered by a clip."""
         self._desk.need_model()
         found = TypeAdapter(list[TriedExample])
 

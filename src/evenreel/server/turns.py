@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenreel.library import Library
-from evenreel.library.search.ahead import MOST, encoded_ahead, scan_ahead, searches_by_words
+from evenreel.library.search.ahead import MOST, encoded_ahead, scan_ahead
 
 
 @dataclass(frozen=True)
@@ -115,11 +115,9 @@ def look_ahead(library: Library, wanted: Sequence[Wanted]) -> None:
     Raises:
         LibraryError: the library cannot be read just now.
     """
-    encoder, by_words = library.read(
-        lambda opened, encoder: (encoder, encoder is not None and searches_by_words(opened, encoder))
-    )
+    encoder = library.read(lambda _, encoder: encoder)
     if encoder is None:
         return
-    encoded_ahead(encoder, [one.text for one in wanted], by_words=by_words)
-    queries = encoded_ahead(encoder, [one.text for one in wanted if one.everywhere], by_words=False)
+    encoded_ahead(encoder, [one.text for one in wanted])
+    queries = encoded_ahead(encoder, [one.text for one in wanted if one.everywhere])
     library.read(lambda opened, _: scan_ahead(opened, queries))

@@ -71,6 +71,6 @@ def test_the_first_clips_are_those_of_a_slow_look_at_all(
     with evenreel.open_library(tmp_path, encoder=WordsEncoder()) as library:
         found = library.search(Then("red bus", "dog beach", WITHIN_S), k=5)
         expected = library.read(lambda opened, _: slowly(opened, "red bus", "dog beach"))[:5]
-    assert [hit.state for hit in found.hits] == [STATES[state] for state, _ in expected]
+    assert [hit.weaker for hit in found.hits] == [STATES[state] == "nothing" for state, _ in expected]
     np.testing.assert_allclose([hit.score for hit in found.hits], [-value for _, value in expected], atol=1e-3)
     assert len(looked) < CLIPS

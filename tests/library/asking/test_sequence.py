@@ -63,21 +63,21 @@ def test_the_clip_with_that_order_is_first_with_both_moments(library: Library) -
         (4.5, 4.0, 6.0),
     ]
     assert found.hits[0].moments == found.hits[0].steps
-    assert found.hits[0].state == found.state == "fits"
+    assert found.hits[0].weaker is False
     other = library.search(f"{B}, then {A}")
     assert paths(other)[0] == "/v/wrong.mp4"
 
 
 def test_clips_without_that_order_do_not_answer(library: Library) -> None:
-    states = {hit.path: hit.state for hit in library.search(Then(A, B)).hits}
-    assert {path for path, state in states.items() if state == "fits"} == {"/v/right.mp4"}
-    assert "/v/one frame.mp4" not in states
+    weaker = {hit.path: hit.weaker for hit in library.search(Then(A, B)).hits}
+    assert [path for path, one in weaker.items() if not one] == ["/v/right.mp4"]
+    assert "/v/one frame.mp4" not in weaker
 
 
 def test_the_gap_decides_what_is_soon_enough(library: Library) -> None:
     near, far = library.search(Then(A, B, 30)), library.search(Then(A, B, 45))
-    assert near.fit == 1
-    assert {hit.path for hit in far.hits if hit.state == "fits"} == {"/v/right.mp4", "/v/far.mp4"}
+    assert near.matches == 1
+    assert {hit.path for hit in far.hits if not hit.weaker} == {"/v/right.mp4", "/v/far.mp4"}
     steps = {hit.path: hit.steps for hit in far.hits}["/v/far.mp4"]
     assert steps[1].time_s - steps[0].time_s <= 45
 
@@ -106,7 +106,7 @@ def test_a_library_without_vision_answers_by_words(place: Path) -> None:
     with evenreel.open_library(place, vision=False) as library:
         assert paths(library.search("exit then tickets")) == ["/v/right.mp4"]
         nothing = library.search("exit then nowhere")
-        assert (nothing.hits, nothing.state) == ((), "nothing")
+        assert (nothing.hits, nothing.answering) == ((), 0)
         with pytest.raises(UsageError, match="searched without vision"):
             library.search("seen: bus then exit")
 

@@ -152,7 +152,7 @@ def test_a_library_of_broken_files_says_so_and_loads_no_model(tmp_path: Path, mo
     assert f"is empty: 1 file was set aside; evenreel info --library {library} says which and why." in search(library)
     with evenreel.open_library(library) as opened:
         found = opened.search("a tram")
-    assert (found.hits, found.state) == ((), "nothing")
+    assert (found.hits, found.answering) == ((), 0)
     assert found.notices[0].startswith("The library is empty: ")
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import shutil
 import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,6 @@ import pytest
 from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError
 from evenreel.features import shards
-from evenreel.features.sealed import seal, unseal
 from evenreel.features.shards import read_shard, write_shard
 from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.library.search import searcher as search_module
@@ -197,21 +194,6 @@ CATALOG = [garbage_catalog, torn_catalog, lose_catalog]
 
 def test_a_whole_library_has_no_problem(library: Path) -> None:
     assert verify(library) == []
-
-
-def test_a_calibration_that_cannot_be_read_is_a_problem(library: Path) -> None:
-    packaged = resources.files("evenreel.library.calibration").joinpath("builtin.safetensors").read_bytes()
-    own = library / "calibration.safetensors"
-    own.write_bytes(packaged)
-    assert verify(library) == []
-    own.write_bytes(packaged[:-1])
-    (torn,) = verify(library)
-    assert torn.where == own.name
-    assert re.match(r"is damaged \(.*\)$", torn.what) and torn.remedy == "fit it again with `evenreel calibrate`"
-    arrays, record = unseal(packaged)
-    own.write_bytes(seal(arrays, record | {"format": 2}))
-    (older,) = verify(library)
-    assert (older.what, older.remedy) == ("has format 2, not 3", "fit it again with `evenreel calibrate`")
 
 
 @pytest.mark.parametrize("damage", DERIVED, ids=lambda damage: damage.__name__)

@@ -72,7 +72,7 @@ def test_a_search_for_a_person_alone_lists_clips_by_faces_with_the_moments_of_th
     result = search(made / "library", "person:bob", "name != 'bob_1.mp4'")
     assert [Path(hit.path).stem for hit in result.hits] == ["bob_0", "both"]
     assert [[(one.start_s, one.end_s) for one in hit.moments] for hit in result.hits] == [[(0.0, 2.0)], [(0.0, 0.0)]]
-    assert result.state is None
+    assert result.answering == len(result.hits)
     json.dumps(result.to_json(), allow_nan=False)
     with open_library(made / "library", vision=False) as opened:
         assert len(opened.search("person:bob", 1).hits) == 1

@@ -46,7 +46,7 @@ def of(result: SearchResult, channel: str) -> list[str]:
 def test_words_in_quotes_are_found_as_they_are_and_by_no_picture(searcher: Searcher) -> None:
     found = searcher.search(Query('"Red bus"'))
     assert {hit.clip_id for hit in found.hits} == {"shown", "said", "named"}
-    assert {hit.state for hit in found.hits} == {"fits"}
+    assert {(hit.weaker, hit.written) for hit in found.hits} == {(False, 1.0)}
     assert of(found, "seen") == []
     assert found.query == '"Red bus"'
     sign = next(hit for hit in found.hits if hit.clip_id == "shown").on_screen[0]
@@ -94,8 +94,8 @@ def test_no_model_is_asked_for_words_alone(tmp_path: Path) -> None:
         assert alone.search(Query(query)).hits == ()
     assert "heard" in alone.search(Query("said: red bus")).notices[0]
     assert "words on screen" in alone.search(Query("on-screen: red bus")).notices[0]
-    assert len(encoded_ahead(library.encoder, ['"red bus"', "said: bus", "seen:", ""], by_words=False)) == 0
-    (ahead,) = encoded_ahead(library.encoder, ["seen: red bus"], by_words=False)
+    assert len(encoded_ahead(library.encoder, ['"red bus"', "said: bus", "seen:", ""])) == 0
+    (ahead,) = encoded_ahead(library.encoder, ["seen: red bus"])
     assert float(ahead @ encode("red bus")) > 0.999
 
 

@@ -98,10 +98,10 @@ def takes(tmp_path: Path) -> Searcher:
 
 def result_of(*clip_ids: str) -> SearchResult:
     hits = [
-        Hit(one, f"/v/{one}.mp4", 1.0, "fits", None, 0.0, {"seen": 0.5}, (MomentHit(1.5, 1.0, 2.0, 0.5),), (), 5.0)
+        Hit(one, f"/v/{one}.mp4", 1.0, False, None, 0.0, {"seen": 0.5}, (MomentHit(1.5, 1.0, 2.0, 0.5),), (), 5.0)
         for one in clip_ids
     ]
-    return SearchResult("thing", tuple(hits), "fits", fit=len(hits))
+    return SearchResult("thing", tuple(hits), len(hits))
 
 
 def folded_ids(result: SearchResult) -> dict[str, list[str]]:
@@ -113,7 +113,7 @@ def test_takes_fold_under_the_best_of_them_in_every_order(takes: Searcher) -> No
         found = takes.read(lambda opened, ids=order: TakeFolder().fold(opened, result_of(*ids)))  # type: ignore[misc]
         head, *under = (one for one in order if one != "c1")
         assert folded_ids(found) == {head: under, "c1": []}
-        assert found.fit == 4
+        assert found.matches == 4
 
 
 def test_nothing_is_lost_and_different_clips_stay(takes: Searcher) -> None:

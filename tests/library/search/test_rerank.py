@@ -211,8 +211,8 @@ def test_states_and_moments_stay_the_library_s(library: Library) -> None:
     searcher = finish(library)
     before = {hit.path: hit for hit in searcher.search(Query("dog beach", k=6)).hits}
     for hit in searcher.search(Query("dog beach", k=6, reranker=reranker_of(LastFrame()), rerank_depth=6)).hits:
-        assert (hit.state, hit.above_nonsense, hit.moments) == (
-            before[hit.path].state,
+        assert (hit.weaker, hit.above_nonsense, hit.moments) == (
+            before[hit.path].weaker,
             before[hit.path].above_nonsense,
             before[hit.path].moments,
         )

@@ -111,13 +111,13 @@ def test_a_hit_says_that_nothing_was_read_on_it(library: Library) -> None:
 
 
 HIT = Hit(
-    "c1", "/v/1.mp4", 0.02, "fits", 0.97, 0.0, {"seen": 0.3, "reranked": 0.45}, (), (), 4.0,
+    "c1", "/v/1.mp4", 0.02, False, 0.97, 0.0, {"seen": 0.3, "reranked": 0.45}, (), (), 4.0,
     parts={"seen": 0.25, "on_screen": 0.75, "both": 0.35},
 )  # fmt: skip
 
 
 def test_a_terminal_names_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
-    show_result(SearchResult("gate", (HIT,), "fits", 1), as_json=False)
+    show_result(SearchResult("gate", (HIT,), 1), as_json=False)
     told = "matcher: what is seen 0.25, words on screen 0.75, both together 0.35; mean 0.45"
     assert told in capsys.readouterr().out
 
@@ -127,14 +127,14 @@ def test_a_terminal_says_where_nothing_was_read_and_shows_no_minus_before_nothin
 ) -> None:
     parts = {"seen": 0.25, "on_screen": -0.0019, "both": -0.35}
     hit = replace(HIT, parts=parts, scores={"seen": -0.004, "reranked": -0.001}, none_read=True)
-    show_result(SearchResult("gate", (hit,), "fits", 1), as_json=False)
+    show_result(SearchResult("gate", (hit,), 1), as_json=False)
     told = capsys.readouterr().out
     assert "matcher: what is seen 0.25, words on screen 0.00 (none read), both together -0.35; mean 0.00" in told
     assert "-0.00" not in told
 
 
 def test_json_has_them_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    show_result(SearchResult("gate", (HIT,), "fits", 1), as_json=True)
+    show_result(SearchResult("gate", (HIT,), 1), as_json=True)
     (hit,) = json.loads(capsys.readouterr().out)["hits"]
     assert hit["parts"] == {"seen": 0.25, "on_screen": 0.75, "both": 0.35}
     assert list(hit["parts"]) == list(PARTS.values())

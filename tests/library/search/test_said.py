@@ -20,6 +20,7 @@ from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.sign_tracks import SignReader
 from evenreel.library.search.text_match import said_hits
 from evenreel.library.store.catalog import create_schema, transaction
+from evenreel.library.store.confidence import FITS
 from evenreel.library.store.fulltext import index_texts, rebuild_full_text, remove_texts
 from evenreel.library.store.rows import put_rows, speech_rows
 from evenreel.library.store.timed_texts import SAID
@@ -55,15 +56,16 @@ def search(library: Path, query: str) -> SearchResult:
 
 
 def test_a_clip_is_found_by_what_is_said_and_shown_where_it_is(place: Path) -> None:
-    for query, number, start_s, text, state in (
-        ("the old quayside", 0, 0.1, SPOKEN[0][0], "fits"),
-        ("a ferry is waiting", 0, 0.7, SPOKEN[0][1], "fits"),
-        ("lighthouse keepers", 1, 0.7, SPOKEN[1][1], "fits"),
-        ("雨が降る", 2, 0.7, "明日の朝は雨が降るでしょう。", "may_fit"),  # a part of what has no spaces
+    for query, number, start_s, text, whole in (
+        ("the old quayside", 0, 0.1, SPOKEN[0][0], True),
+        ("a ferry is waiting", 0, 0.7, SPOKEN[0][1], True),
+        ("lighthouse keepers", 1, 0.7, SPOKEN[1][1], True),
+        ("雨が降る", 2, 0.7, "明日の朝は雨が降るでしょう。", False),  # a part of what has no spaces
     ):
         hit = search(place / "library", query).hits[0]
         assert Path(hit.path).name == f"clip_{number:02}.mp4", query
-        assert (hit.state, hit.said[0].text, hit.said[0].start_s) == (state, text, start_s), query
+        assert (hit.weaker, hit.said[0].text, hit.said[0].start_s) == (False, text, start_s), query
+        assert (hit.written >= FITS) == whole, query
         assert hit.moments[0].time_s == hit.moments[0].start_s == start_s, query
         assert hit.scores["said"] > 0.8, query
     found = search(place / "library", "the old quayside").hits[0].said[0]

@@ -91,7 +91,7 @@ def test_the_clip_itself_takes_no_place(library: Library, k: int) -> None:
 def test_a_filter_may_leave_the_clip_itself_out(library: Library) -> None:
     assert paths(library.similar("tram", 0.0, k=1, where="kind = 'sea'")) == ["/v/sea.mp4"]
     alone = library.similar("sea", where="kind = 'sea'")
-    assert (alone.hits, alone.state) == ((), "nothing")
+    assert (alone.hits, alone.answering) == ((), 0)
 
 
 @pytest.mark.parametrize(

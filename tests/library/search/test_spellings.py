@@ -15,6 +15,7 @@ from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import Query, UnfinishedText
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.spellings import ON_SIGNS, spellings
+from evenreel.library.store.confidence import FITS
 from evenreel.library.store.fulltext import padded, rebuild_full_text
 from tests.library.fakes import Library, empty_catalog
 
@@ -108,15 +109,15 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("query", "fits", "may_fit", "why"), HOSTILE, ids=[query for query, *_ in HOSTILE])
+@pytest.mark.parametrize(("query", "whole", "half", "why"), HOSTILE, ids=[query for query, *_ in HOSTILE])
 def test_words_are_found_as_people_type_them(
-    tmp_path: Path, query: str, fits: list[str], may_fit: list[str], why: str
+    tmp_path: Path, query: str, whole: list[str], half: list[str], why: str
 ) -> None:
     result = searched(tmp_path, query)
-    states = {hit.clip_id: hit.state for hit in result.hits}
-    assert sorted(clip_id for clip_id, state in states.items() if state == "fits") == sorted(fits), why
-    assert sorted(clip_id for clip_id, state in states.items() if state == "may_fit") == sorted(may_fit), why
-    assert list(states)[: len(fits)] == sorted(fits, key=list(states).index), "what fits stands first"
+    ids = [hit.clip_id for hit in result.hits]
+    assert sorted(hit.clip_id for hit in result.hits if hit.written >= FITS) == sorted(whole), why
+    assert sorted(hit.clip_id for hit in result.hits if not hit.weaker) == sorted(whole + half), why
+    assert ids[: len(whole)] == sorted(whole, key=ids.index), "what is written as a whole stands first"
 
 
 TYPED = [
@@ -136,23 +137,23 @@ def test_the_last_word_may_be_the_beginning_of_one_while_it_is_typed(
     tmp_path: Path, typed: str, found: list[str]
 ) -> None:
     result = searched(tmp_path, typed, typing=True)
-    assert sorted(hit.clip_id for hit in result.hits if hit.state != "nothing") == found
+    assert sorted(hit.clip_id for hit in result.hits if not hit.weaker) == found
 
 
 def test_only_while_it_is_typed_and_only_the_last_one(tmp_path: Path) -> None:
     assert searched(tmp_path / "a", "pha").hits == ()
     assert searched(tmp_path / "b", "pha ", typing=True).hits == (), "a space ends a word"
-    found = {hit.clip_id: hit.state for hit in searched(tmp_path / "c", "win final", typing=True).hits}
-    assert found == {"name goal": "nothing"}, "only 'final' is there"
+    found = {hit.clip_id: hit.weaker for hit in searched(tmp_path / "c", "win final", typing=True).hits}
+    assert found == {"name goal": True}, "only 'final' is there"
     exact = searched(tmp_path / "d", "car", typing=True)
-    assert [(hit.clip_id, hit.state) for hit in exact.hits] == [("sign car", "fits"), ("sign carpet", "may_fit")]
+    assert [(hit.clip_id, hit.weaker) for hit in exact.hits] == [("sign car", False), ("sign carpet", False)]
 
 
 def test_a_query_of_the_library_s_own_words_finds_them_first(tmp_path: Path) -> None:
     """Precision: however tolerant, a word that is written finds itself at the top, alone or beside other forms."""
     for clip_id, sign in SIGNS.items():
         first = searched(tmp_path / clip_id, sign).hits[0]
-        assert (first.written, first.state) == (1.0, "fits")
+        assert first.written == 1.0
 
 
 @pytest.mark.parametrize(
@@ -215,8 +216,7 @@ def test_a_word_alone_is_not_the_run_of_two(
         if source == "signs"
         else search(tmp_path, query, {}, {text: ("x.mp4", text) for text in texts})
     )
-    states = {hit.clip_id.partition(" ")[2]: hit.state for hit in result.hits}
-    assert {text for text, state in states.items() if state != "nothing"} == set(answering), why
+    assert {hit.clip_id.partition(" ")[2] for hit in result.hits if not hit.weaker} == set(answering), why
 
 
 def test_a_sign_with_one_word_of_two_matches_that_word_alone(tmp_path: Path) -> None:

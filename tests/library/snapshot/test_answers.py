@@ -14,7 +14,6 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from evenreel.library import Library, open_library, publish_library
-from evenreel.library.calibration.file import FILE as CALIBRATION
 from evenreel.library.snapshot.holding import SnapshotCache, marker_of
 from evenreel.library.snapshot.opening import local_folder
 from evenreel.library.snapshot.settings import PublishSettings
@@ -41,7 +40,7 @@ def answers(library: Library, seed: int) -> dict[str, Any]:
     for number in range(12):
         text = " ".join(draw.choices([*WORDS, "busss", "mountian"], k=draw.randrange(1, 4)))
         result = library.search(text, 10, draw.choice(FILTERS))
-        found[f"{number} {text}"] = (hits(result), result.fit, result.may_fit, result.state, result.notices)
+        found[f"{number} {text}"] = (hits(result), result.matches, result.notices)
     stats = library.stats()
     found["stats"] = replace(stats, library="", snapshot=None)
     found["files"] = library.files(limit=100)
@@ -128,19 +127,17 @@ def test_moments_that_went_before_are_not_sent_and_rows_have_no_gaps(home: Path,
     assert (read / "vectors.0.f16").stat().st_size == 64 + 2 * 64 * int(ends[-1])
 
 
-def test_sounds_and_the_calibration_are_published_with_the_library(home: Path, tmp_path: Path) -> None:
+def test_sounds_are_published_with_the_library(home: Path, tmp_path: Path) -> None:
     folder = "0123456789abcdef"
     make_library(place_of(home, folder), seed=2, clips=10)
     connection = open_for_writing(home)
     set_meta(connection, {"sounds": noted({folder: "words"})})
     connection.close()
-    (home / CALIBRATION).write_bytes(b"as it stands")
     publish_library(home, tmp_path / "published")
     with open_library(tmp_path / "published", vision=False, cache=tmp_path / "cache") as published:
         assert published.stats().sounds == "words"
         part = marker_of(place_of(published.path, folder))
         assert part is not None and part.part == f"models/{folder}" and part.vector_rows > 0
-        assert (published.path / CALIBRATION).read_bytes() == b"as it stands"
 
 
 def test_a_library_by_words_alone_is_published_too(tmp_path: Path) -> None:

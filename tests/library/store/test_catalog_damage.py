@@ -176,7 +176,7 @@ def test_derived_things_that_are_damaged_do_not_stop_a_search(library: Path) -> 
         with open_library(own, encoder=PixelEncoder()) as opened:
             found = opened.search("a red tram")
             assert len(found.hits) == CLIPS
-            assert sum("Whether a clip fits was not measured" in notice for notice in found.notices) == told
+            assert sum("Which matches are weaker was not measured" in notice for notice in found.notices) == told
 
 
 def test_a_clip_whose_rows_are_damaged_is_left_out_and_said(library: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -195,14 +194,8 @@ def search_by_marks(
 
     found = searcher.read(search)  # at one moment: the model may be exchanged beside it
     hits = tuple(hit for hit in found.hits if hit.clip_id not in out)[: query.k]
-    gone = Counter(hit.state for hit in found.hits if hit.clip_id in out)
-    return replace(
-        found,
-        hits=hits,
-        state=(hits[0].state if found.state is not None else None) if hits else "nothing",
-        fit=found.fit - gone["fits"],
-        may_fit=found.may_fit - gone["may_fit"],
-    )
+    gone = sum(hit.weaker is False for hit in found.hits if hit.clip_id in out)
+    return replace(found, hits=hits, matches=found.matches - gone)
 
 
 def words_vector(encoder: Encoder | None, words: str) -> FloatArray:

@@ -129,12 +129,6 @@ class Half:
         gallery = self.asked.gallery
         return (scores.astype(np.float64) - gallery.means[places]) / gallery.deviations[places]
 
-    def judged(self, places: Indices) -> NDArray[np.int8] | None:
-        """Return the states of clips (N,) by their frames, by the library's calibration; None where there is none."""
-        if self.asked.judge is None or self.sight is None or not len(places):
-            return None
-        return self.asked.judge(self.sight.ranking.scores, places).of(places)[0]
-
     def words_in(self, clip_id: str) -> list[tuple[SignMatches, MatchedTracks]]:
         """Return the tracks and utterances of a clip that match."""
         both = (self.asked.by_words.signs, self.asked.by_words.speech)

@@ -14,19 +14,19 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Column, Indices
 from evenreel.library.asking.half import ClipEvidence, FramesOfClip, Half, HalfInClip
-from evenreel.library.asking.order import OrderedPair, best_pair, highest_in_order
+from evenreel.library.asking.order import NOTHING, OrderedPair, best_pair, highest_in_order
 from evenreel.library.asking.steps import Then
 from evenreel.library.search.allowed import first_paths
 from evenreel.library.search.channels import AskedChannels, left_out, other_paths, united
 from evenreel.library.search.compact_ids import Encoded
-from evenreel.library.search.hits import STATES, Hit, SearchResult, State
+from evenreel.library.search.hits import Hit, SearchResult
 from evenreel.library.search.query import readable
 from evenreel.library.search.shown_clips import ShownClip, ShownClips
 from evenreel.types import FloatArray
@@ -91,7 +91,7 @@ class _FoundPair:
     pair: OrderedPair
     halves: tuple[HalfInClip, HalfInClip]
 
-    def hit(self, path: str, state: State | None) -> Hit:
+    def hit(self, path: str, weaker: bool | None) -> Hit:
         """Return the clip as it is shown."""
         (one, other), (first, second) = self.halves, (self.pair.first, self.pair.second)
         steps = (one.moment(first), other.moment(second))
@@ -100,7 +100,7 @@ class _FoundPair:
             clip_id=self.clip_id,
             path=path,
             score=self.pair.value,
-            state=state,
+            weaker=weaker,
             above_nonsense=None,
             written=0.0,
             scores={"first": values[0], "then": values[1]},
@@ -136,16 +136,12 @@ def answer_in_order(asked: Then, k: int, channels: Sequence[AskedChannels], show
     paths = first_paths(channels[0].opened.connection, channels[0].allowed.where, ids)
     found.sort(key=lambda one: (one.pair.state, -round(one.pair.value, 5), paths[one.clip_id]))
     measured = all(one.measured for one in channels)
-    hits = tuple(one.hit(paths[one.clip_id], STATES[one.pair.state] if measured else None) for one in found[:k])
-    states = [hit.state for hit in hits]
+    hits = tuple(one.hit(paths[one.clip_id], one.pair.state == NOTHING if measured else None) for one in found[:k])
     return SearchResult(
         query=f"{readable(asked.first)}, then {readable(asked.second)}",
         hits=hits,
-        state=states[0] if hits else "nothing",
-        fit=states.count("fits"),
-        may_fit=states.count("may_fit"),
+        matches=sum(hit.weaker is False for hit in hits),
         notices=tuple(notices),
-        uncalibrated=next((one.why_not for one in channels if one.why_not), None),
         steps=(readable(asked.first), readable(asked.second)),
     )
 
@@ -167,16 +163,7 @@ def _candidates(halves: Sequence[Half], k: int) -> _Candidates:
         None if found is None else half.deviations(found, np.repeat(seen, counts))
         for half, found in zip(halves, scores, strict=True)
     ]
-    judged = [_judged(half, one.of(chosen), seen) for half, one in zip(halves, told, strict=True)]
-    return _Candidates(ids, frames[chosen], judged, scores, values)
-
-
-def _judged(half: Half, told: ClipEvidence, seen: Indices) -> ClipEvidence:
-    """What is said of clips, the first of which have frames, with their states by the library's calibration."""
-    states = half.judged(seen)
-    if states is None:
-        return told
-    return replace(told, seen_states=np.concatenate([states, told.seen_states[len(states) :]]))
+    return _Candidates(ids, frames[chosen], [one.of(chosen) for one in told], scores, values)
 
 
 def _places(ids: Encoded, half: Half, others: Encoded) -> Indices:

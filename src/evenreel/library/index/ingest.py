@@ -272,7 +272,7 @@ class IndexJob:
             self._reading.read(BOTH, work, lengths.by_path)
             return
         self._reading.read(PICTURES, first, lengths.by_path)
-        self._update_null_scores()  # so that searches say what fits
+        self._update_null_scores()  # so that searches say which matches are weaker
         paths = {file.path for file in work}
         again = self._plan(found, self._wanted).work
         self._reading.read(WORDS, [file for file in again if file.path in paths], lengths.by_path)

@@ -22,7 +22,6 @@ from evenreel.features.shards import (
     shard_files,
     shard_path,
 )
-from evenreel.library.calibration import file as calibration
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError, named_elements, read_elements
 from evenreel.library.index.exchange import named_shard, unfinished_exchange
 from evenreel.library.people.damage import trouble_with_people
@@ -229,19 +228,8 @@ def _problems(library: Path, connection: sqlite3.Connection) -> Iterator[Library
     yield from _text_problems(connection, broken)
     yield from _element_problems(library, connection)
     yield from _still_problems(library, connection)
-    yield from _calibration_problems(library)
     if trouble := trouble_with_people(library):
         yield LibraryProblem(PEOPLE, *trouble)
-
-
-def _calibration_problems(library: Path) -> Iterator[LibraryProblem]:
-    if (library / calibration.FILE).exists():
-        try:
-            calibration.read_calibration(library / calibration.FILE)
-        except LibraryError as error:
-            said = str(error).removeprefix(f"{library / calibration.FILE} ").rstrip(".")
-            what, _, remedy = said.rpartition("; ")
-            yield LibraryProblem(calibration.FILE, what or said, remedy or AGAIN)
 
 
 def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:

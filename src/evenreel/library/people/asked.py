@@ -113,7 +113,7 @@ def clips_of_people(library: Path, names: Sequence[str], page: BrowsedPage, k: i
     ordered = sorted(page.clips, key=lambda clip: (-len(times.get(clip.clip_id, ())), clip.path))
     hits = tuple(_hit(clip, times.get(clip.clip_id, [])) for clip in ordered[:k])
     asked = " ".join(f'{PREFIX}"{printable(name)}"' for name in names)
-    return SearchResult(asked, hits, None if hits else "nothing", notices=(BY_FACES,) if hits else ())
+    return SearchResult(asked, hits, notices=(BY_FACES,) if hits else ())
 
 
 def _hit(clip: BrowsedClip, times: list[tuple[float, float]]) -> Hit:
@@ -121,7 +121,7 @@ def _hit(clip: BrowsedClip, times: list[tuple[float, float]]) -> Hit:
         clip_id=clip.clip_id,
         path=clip.path,
         score=float(len(times)),
-        state=None,
+        weaker=None,
         above_nonsense=None,
         written=0.0,
         scores={},

@@ -189,7 +189,7 @@ class PersonalData:
 
 
 def _answering(result: SearchResult) -> tuple[Hit, ...]:
-    return tuple(hit for hit in result.hits if hit.state != "nothing")
+    return tuple(hit for hit in result.hits if not hit.weaker)
 
 
 def _ids(hits: tuple[Hit, ...]) -> tuple[str, ...]:

@@ -9,15 +9,12 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from evenreel.arrays import Indices
-from evenreel.errors import EvenreelError, LibraryError
-from evenreel.library.calibration.file import calibration_of, calibration_state
-from evenreel.library.calibration.signals import asked_words
+from evenreel.errors import EvenreelError
 from evenreel.library.search.asked import read_query
 from evenreel.library.search.gallery import Opened
 from evenreel.library.search.query import captions_of, readable, unit
@@ -28,34 +25,8 @@ from evenreel.types import Encoder, FloatArray
 
 PAYS_FROM = 2
 """Number of queries from which one pass for all takes less time than one for each."""
-MANY = 64
-"""Number of queries from which they are not searches but the phrases of a calibration, the same for every search."""
-KEPT_CLIPS = 2_048
-"""Most clips whose scores under these phrases are kept: a kilobyte each for 256 phrases."""
 MOST = 16
 """Most queries whose scores are kept at a time."""
-
-
-class _PhraseScores:
-    """Scores of clips under phrases (N, D) that are always the same, kept in one state of the catalog."""
-
-    def __init__(self, phrases: FloatArray, version: object) -> None:
-        self.phrases, self.version = phrases, version
-        self._place: dict[int, int] = {}  # of the clip that begins in a row
-        self._scores = np.empty((KEPT_CLIPS, len(phrases)), np.float32)  # which takes memory as it is filled
-
-    def on(self, vectors: VectorIndex, first_rows: Indices, counts: Indices) -> FloatArray:
-        """Score some clips, (N, C); those that are new are read."""
-        rows = first_rows.tolist()
-        new = [place for place, row in enumerate(rows) if row not in self._place]
-        if len(self._place) + len(new) > KEPT_CLIPS:
-            self._place, new = {}, list(range(len(rows)))
-        if new:
-            begin = len(self._place)
-            found = vectors.best_per_clip(self.phrases, first_rows[new], counts[new])
-            self._scores[begin : begin + len(new)] = found.T
-            self._place |= {rows[place]: kept for kept, place in enumerate(new, begin)}
-        return self._scores[[self._place[row] for row in rows]].T
 
 
 class ScannedAhead:
@@ -71,7 +42,6 @@ class ScannedAhead:
         self._vectors, self._version = vectors, version
         self._scanned: dict[bytes, FloatArray] = {}
         self._of: tuple[object, Indices, Indices] | None = None
-        self._phrases = _PhraseScores(np.empty((0, 0), np.float32), None)
 
     @property
     def dimension(self) -> int:
@@ -113,12 +83,7 @@ class ScannedAhead:
 
     def best_per_clip(self, queries: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
         """Score queries (Q, D) by the best frame of each clip, (Q, C); clips are given by first row and count, (C,)."""
-        if len(queries) < MANY or len(counts) > KEPT_CLIPS // 2:
-            return self._vectors.best_per_clip(queries, first_rows, counts)
-        version = self._version()
-        if self._phrases.phrases is not queries or self._phrases.version != version:
-            self._phrases = _PhraseScores(queries, version)
-        return self._phrases.on(self._vectors, first_rows, counts)
+        return self._vectors.best_per_clip(queries, first_rows, counts)
 
     def frame_scores(self, query: FloatArray, first_row: int, count: int) -> FloatArray:
         """Score one query (D,) on the frames of one clip: (count,)."""
@@ -129,7 +94,7 @@ class ScannedAhead:
         return self._vectors.read(first_row, count)
 
 
-def encoded_ahead(encoder: Encoder, texts: Iterable[str], *, by_words: bool) -> list[FloatArray]:
+def encoded_ahead(encoder: Encoder, texts: Iterable[str]) -> list[FloatArray]:
     """Encode texts together with an encoder that keeps what it has encoded; return a unit vector (D,) of each.
 
     A text that cannot be encoded is left to its own search, which says why.
@@ -137,16 +102,12 @@ def encoded_ahead(encoder: Encoder, texts: Iterable[str], *, by_words: bool) -> 
     Args:
         encoder: the encoder.
         texts: queries as they were typed.
-        by_words: whether searches ask for the words of each by themselves too.
     """
     clean = list(_seen(texts))
     if not clean:
         return []
     with contextlib.suppress(EvenreelError):  # what can be encoded has been, and is kept
         encoder.encode_text([caption for text in clean for caption in captions_of(text)])
-    if by_words:
-        with contextlib.suppress(EvenreelError):
-            encoder.encode_text([word for text in clean for word in asked_words(text)])
     found: list[FloatArray] = []
     for text in clean:
         with contextlib.suppress(EvenreelError):
@@ -161,18 +122,6 @@ def _seen(texts: Iterable[str]) -> Iterator[str]:
             asked = read_query(text)
             if asked.sees:
                 yield asked.text
-
-
-def searches_by_words(opened: Opened, encoder: Encoder) -> bool:
-    """Return whether there is a calibration for the model, so that searches ask for words by themselves too."""
-    with contextlib.suppress(LibraryError):
-        return _is_calibrated(opened.folder, calibration_state(opened.folder), encoder.weights_hash)
-    return False
-
-
-@lru_cache(maxsize=4)
-def _is_calibrated(folder: Path | None, _state: object, weights_hash: str) -> bool:
-    return calibration_of(folder, weights_hash) is not None
 
 
 def scanned_ahead(library: Path, connection: sqlite3.Connection) -> Callable[[Mapping[str, str]], ScannedAhead | None]:

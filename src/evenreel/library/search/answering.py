@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from evenreel.arrays import Indices
-from evenreel.library.search.gallery import FrameGallery, FrameRanking, Sight, look_again
-from evenreel.library.search.hits import State
-from evenreel.library.search.judging import JudgedClips
+from evenreel.library.search.gallery import FrameGallery, Sight, look_again
 from evenreel.library.search.ranked_clips import SPARE, RankedClips, add_seen
 from evenreel.library.store.confidence import as_one_of
-from evenreel.types import FloatArray
-
-JudgeClips = Callable[[FloatArray, Indices], JudgedClips]
-"""Function from the query's similarity to each clip, (C,), and places of clips that it judges beside the nearest ones
-to how likely these answer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,14 +17,12 @@ class AnsweringClips:
     Attributes:
         found: the clips.
         sight: what the model sees; None for a search by words alone.
-        beside: how many clips of each state there are beside these.
-        judged: how likely the nearest ones answer; None where that is not told.
+        beside: how many clips beside these are no weaker matches.
     """
 
     found: RankedClips
     sight: Sight | None = None
-    beside: Counter[State] = field(default_factory=Counter)
-    judged: JudgedClips | None = None
+    beside: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +33,12 @@ class Answering:
         gallery: clips that the model sees.
         enough: number of clips that must be ranked by frames.
         measured: whether it says something how much nonsense a clip beats.
-        judge: function that tells how likely clips answer; None where that is not told.
-        others: number of models beside it that may say that a clip fits.
+        others: number of models beside it that may say that a clip matches.
     """
 
     gallery: FrameGallery
     enough: int
     measured: bool
-    judge: JudgeClips | None
     others: int = 0
 
     def answered(self, written: RankedClips, sight: Sight) -> AnsweringClips:
@@ -72,17 +57,12 @@ class Answering:
         while True:
             above = sight.ranking.above_nonsense if self.measured else None
             seen = replace(sight.ranking, above_nonsense=None if above is None else as_one_of(above, 1 + self.others))
-            judged = None if self.judge is None else self._judged(self.judge, seen, written)
-            found, beside = add_seen(written, self.gallery, seen, self.enough, judged)
+            found, beside = add_seen(written, self.gallery, seen, self.enough)
             first = self.gallery.clip_ids.places(found.clip_ids[found.best(self.enough + SPARE)])
             again = self._exactly(sight, first[first >= 0])
             if again is None:
-                return AnsweringClips(found, sight, beside, judged)
+                return AnsweringClips(found, sight, beside)
             sight = again
-
-    def _judged(self, judge: JudgeClips, seen: FrameRanking, written: RankedClips) -> JudgedClips:
-        places = self.gallery.clip_ids.places(written.clip_ids)
-        return judge(seen.scores, np.union1d(places[places >= 0], seen.first(self.enough)))
 
     def _exactly(self, sight: Sight, places: Indices) -> Sight | None:
         vectors = sight.opened.vectors

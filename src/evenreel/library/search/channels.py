@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenreel.library.search.allowed import AllowedClips
-from evenreel.library.search.answering import AnsweringClips, JudgeClips
+from evenreel.library.search.answering import AnsweringClips
 from evenreel.library.search.by_words import FoundByWords
 from evenreel.library.search.gallery import FrameGallery, Opened, Sight
 from evenreel.library.search.hits import Hit
@@ -29,8 +29,6 @@ class AskedChannels:
         by_words: what words find.
         answered: the clips that were found, and what the model sees.
         sounds: what the model of sounds hears; None for nothing.
-        judge: function that tells how likely clips answer; None where that is not told.
-        why_not: why it is not told.
         notices: sentences for a person.
     """
 
@@ -41,15 +39,12 @@ class AskedChannels:
     by_words: FoundByWords
     answered: AnsweringClips
     sounds: Sight | None
-    judge: JudgeClips | None
-    why_not: str | None
     notices: list[str]
 
     @property
     def measured(self) -> bool:
-        """Whether it is told of clips that they answer."""
-        found = self.answered.found
-        return self.answered.sight is None or found.frames is not None
+        """Whether it is told of clips that they are weaker matches."""
+        return self.answered.sight is None or self.answered.found.above_nonsense is not None
 
 
 def hit_of(clip: RankedClip, shown: ShownClip, path: str, evidence: SeenAndHeard) -> Hit:
@@ -58,7 +53,7 @@ def hit_of(clip: RankedClip, shown: ShownClip, path: str, evidence: SeenAndHeard
         clip_id=clip.clip_id,
         path=path,
         score=clip.fused,
-        state=clip.state,
+        weaker=clip.weaker,
         above_nonsense=clip.above_nonsense,
         written=clip.written,
         scores=clip.scores,
@@ -71,7 +66,6 @@ def hit_of(clip: RankedClip, shown: ShownClip, path: str, evidence: SeenAndHeard
         other_paths=other_paths(shown, path),
         elements=shown.elements,
         parts=clip.parts,
-        probability=clip.probability,
         none_read="on_screen" in clip.parts and not shown.has_tracks,
     )
 

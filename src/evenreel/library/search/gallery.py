@@ -52,7 +52,7 @@ class FrameGallery:
 
     @property
     def measured(self) -> bool:
-        """True if nonsense queries, which no video answers, were scored: searches need it to say which clips fit."""
+        """True if nonsense queries, which no video answers, were scored: else no match is said to be weaker."""
         return len(self.null_best) > 0
 
 
@@ -184,8 +184,8 @@ def look(
     """Score the allowed clips of a gallery under one query (D,).
 
     In a large gallery the scores and ranks of the nearest clips that are wanted are exact, also by z, the scores of the
-    other wanted ones, and for every clip whether it fits or may fit; the scores of the others are by codes (see
-    `evenreel.library.search.nearest`).
+    other wanted ones, and for every clip on which side of the line it stands; the scores of the others are by codes
+    (see `evenreel.library.search.nearest`).
 
     Raises:
         LibraryError: the vectors cannot be read.

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from evenreel.types import Metadata
 
 State = Literal["fits", "may_fit", "nothing"]
-"""Whether a clip answers a query."""
+"""Where a clip stands: before all others, before the line of weaker matches, or behind it."""
 
 STATES: tuple[State, ...] = ("fits", "may_fit", "nothing")
 """All states, the best first; columns of states have places in this."""
@@ -18,7 +18,7 @@ Channel = Literal["seen", "on_screen", "said", "about", "sounds"]
 
 
 ANSWERS = 0.5
-"""A clip with this share of the query's weight in writing may fit."""
+"""A clip with this share of the query's weight in writing is no weaker match."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,11 @@ class Hit:
     """One clip of a search result, with the reason it is there.
 
     `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `said`, `about`, `sounds`): the channel's
-    own score; and `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `state` says
-    whether the clip answers, by the rule of `evenreel.library.search.ranking`; None where that was not measured.
-    `above_nonsense` is the share of nonsense queries that do worse on every clip of the library than the query does
-    on this one by its frames; no probability; None without frames or where it was not measured. `probability` is
-    how likely the frames show what was asked for; None where there is no calibration for the model. `written` is
-    the share of the query's words, rare ones weighing more, that is on screen, said, in the clip's name or in its
+    own score; and `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `weaker` says
+    whether the clip is behind the line, by the rule of `evenreel.library.search.ranking`; None where that was not
+    measured. `above_nonsense` is the share of nonsense queries that do worse on every clip of the library than the
+    query does on this one by its frames; no probability; None without frames or where it was not measured. `written`
+    is the share of the query's words, rare ones weighing more, that is on screen, said, in the clip's name or in its
     caption. `said` are the utterances with words of the query, the best first. `sounds` is the share of nonsense that
     its sound beats; None where it was not found by that. `elements` are its scene elements.
     `parts` are the parts that `reranked` is the mean of, where the matcher has some: the query's similarity to
@@ -111,7 +110,7 @@ class Hit:
     clip_id: str
     path: str
     score: float
-    state: State | None
+    weaker: bool | None
     above_nonsense: float | None
     written: float
     scores: dict[str, float]
@@ -123,50 +122,36 @@ class Hit:
     elements: tuple[Element, ...] = ()
     parts: dict[str, float] = field(default_factory=dict)
     none_read: bool = False
-    probability: float | None = None
     said: tuple[TextHit, ...] = ()
     sounds: float | None = None
     folded: tuple[FoldedHit, ...] = ()
     steps: tuple[MomentHit, ...] = ()
 
-    @property
-    def written_there(self) -> bool:
-        """Whether half or more of the query's words, by weight, is on screen, said, in the clip's name or caption."""
-        return self.written >= ANSWERS
-
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Result of a search: hits, best first, and how well the library answers.
+    """Result of a search: hits, best first.
 
-    `state` is that of the best hit; None where it was not measured. `fit` and `may_fit` count the clips of these states
-    that pass the filter, hits or not: of all clips, or, where a calibration judges, of the nearest 256 and those shown.
-    `probability` is how likely the frames of any clip show what was asked for, by a calibration whose fitted set
-    `calibration` names; where there is none, `uncalibrated` says why, unless there is nothing to be calibrated, as for
-    a picture. `steps` are what a search for one moment after another has asked for, in order; `fit` and `may_fit` then
-    count hits alone.
+    `matches` counts the clips that pass the filter and are no weaker matches, hits or not; 0 where that was not
+    measured. `steps` are what a search for one moment after another has asked for, in order; `matches` then counts hits
+    alone.
     """
 
     query: str
     hits: tuple[Hit, ...]
-    state: State | None
-    fit: int = 0
-    may_fit: int = 0
+    matches: int = 0
     notices: tuple[str, ...] = ()
-    probability: float | None = None
-    calibration: str | None = None
-    uncalibrated: str | None = None
     steps: tuple[str, ...] = ()
 
     @property
     def answering(self) -> int:
-        """Number of hits, from the first on, that answer: those that fit, or those that may fit where none does.
+        """Number of hits, from the first on, that stand before the line; those behind them are weaker matches.
 
-        All of them where it was not measured. The hits behind them are the nearest others.
+        All of them where that was not measured.
         """
-        if self.state == "nothing":
-            return 0
-        return max((place for place, hit in enumerate(self.hits, start=1) if hit.state == self.state), default=0)
+        told = [hit.weaker for hit in self.hits]
+        above = False if False in told else None
+        return max((place for place, weaker in enumerate(told, start=1) if weaker is above), default=0)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data, as `--json` prints it."""

@@ -14,7 +14,6 @@ from evenreel.config import RERANK_DEPTH
 from evenreel.documents import brief
 from evenreel.errors import EncoderError, UsageError
 from evenreel.language.folding import words
-from evenreel.library.calibration.signals import asked_words
 from evenreel.library.search.asked import Asked, read_query
 from evenreel.library.store.fulltext import MAX_CONTENT_WORDS, content_words
 from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
@@ -114,16 +113,14 @@ class ParsedQuery:
     text: str | None
     embedding: TextEmbedding | None  # of the text, one row
     vector: FloatArray | None  # (D,) of unit length
-    words: FloatArray | None = None  # (W, D) of its words by themselves, for a calibration
 
 
-def understand(query: Query, encoder: Encoder | None, *, by_words: bool = False) -> tuple[ParsedQuery, tuple[str, ...]]:
+def understand(query: Query, encoder: Encoder | None) -> tuple[ParsedQuery, tuple[str, ...]]:
     """Clean and encode a query; return it with notices of what was changed in it.
 
     Args:
         query: a text or a picture.
         encoder: the library's model; None for a search by words alone.
-        by_words: whether the words of the text are encoded by themselves too.
 
     Raises:
         EncoderError: the encoder gave no usable vector.
@@ -137,8 +134,7 @@ def understand(query: Query, encoder: Encoder | None, *, by_words: bool = False)
     vector = unit(embedding.sentence[0])
     if query.move is not None:
         return ParsedQuery(query, text, embedding, unit(query.move(vector))), tuple(notices)
-    words_alone = encoder.encode_text(asked_words(text)).sentence if by_words else None
-    return ParsedQuery(query, text, embedding, vector, words_alone), tuple(notices)
+    return ParsedQuery(query, text, embedding, vector), tuple(notices)
 
 
 def picture_vector(encoder: Encoder, pixels: Pixels) -> FloatArray:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,8 +16,7 @@ from numpy.typing import NDArray
 from evenreel.arrays import Column, Flags, Indices
 from evenreel.library.search.compact_ids import Encoded, encoded_ids
 from evenreel.library.search.gallery import FrameGallery, FrameRanking
-from evenreel.library.search.hits import ANSWERS, STATES, State
-from evenreel.library.search.judging import JudgedClips
+from evenreel.library.search.hits import ANSWERS, STATES
 from evenreel.library.search.ranking import RANK_CONSTANT, RankedClip, words_weight
 from evenreel.library.search.text_match import SignMatches, TextMatch
 from evenreel.library.store.confidence import FITS, MAY_FIT
@@ -27,7 +25,6 @@ SPARE = 100
 """Further clips that are put in order, in place of damaged ones before them."""
 
 FIT, MAY, NOTHING = range(len(STATES))
-NOT_TOLD = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,21 +48,6 @@ class ChannelColumns:
 
 
 @dataclass(frozen=True, eq=False)
-class SeenStates:
-    """Whether N clips answer by their frames.
-
-    Attributes:
-        above_nonsense: (N,) share of nonsense queries that each one beats; NaN without frames.
-        states: (N,) places in `STATES`; `NOT_TOLD` without frames.
-        probability: (N,) how likely each shows what was asked for; NaN where that is not told.
-    """
-
-    above_nonsense: Column
-    states: NDArray[np.int8]
-    probability: Column
-
-
-@dataclass(frozen=True, eq=False)
 class RankedClips:
     """N clips that the channels of a search found.
 
@@ -76,7 +58,8 @@ class RankedClips:
         heard: (N,) share that is said.
         written: (N,) share that is on screen, said, in the clip's name or caption.
         sounds: (N,) share of nonsense that each one's sound beats; NaN where its sound did not find it.
-        frames: whether they answer by their frames; None where that was not measured.
+        above_nonsense: (N,) share of nonsense that each one's frames beat; NaN without frames; None where that was not
+            measured.
     """
 
     clip_ids: Encoded
@@ -85,7 +68,7 @@ class RankedClips:
     heard: Column
     written: Column
     sounds: Column
-    frames: SeenStates | None = None
+    above_nonsense: Column | None = None
 
     def __len__(self) -> int:
         return len(self.clip_ids)
@@ -113,15 +96,15 @@ class RankedClips:
 
     @cached_property
     def states(self) -> NDArray[np.int8]:
-        """Places of the clips' states in `STATES`, (N,); what was not told counts as nothing."""
-        by_frames = np.full(len(self), NOT_TOLD, np.int8) if self.frames is None else self.frames.states
-        fits = (by_frames == FIT) | (self.written >= FITS) | (self.sounds >= FITS)
-        may_fit = (by_frames == MAY) | (self.written >= ANSWERS) | (self.sounds >= MAY_FIT)
+        """Places of the clips' states in `STATES`, (N,); what was not measured counts as nothing."""
+        beats = self.sounds if self.above_nonsense is None else np.fmax(self.sounds, self.above_nonsense)
+        fits = (beats >= FITS) | (self.written >= FITS)
+        may_fit = (beats >= MAY_FIT) | (self.written >= ANSWERS)
         return np.where(fits, FIT, np.where(may_fit, MAY, NOTHING)).astype(np.int8)
 
-    def counted(self) -> Counter[State]:
-        """Count the clips of each state."""
-        return Counter(dict(zip(STATES, np.bincount(self.states, minlength=len(STATES)).tolist(), strict=True)))
+    def counted(self) -> int:
+        """Count the clips that are no weaker matches."""
+        return int(np.count_nonzero(self.states != NOTHING))
 
     def clip(self, row: int) -> RankedClip:
         """Return one of the clips with all that is known of it, but for the texts that matched."""
@@ -136,10 +119,8 @@ class RankedClips:
             heard=float(self.heard[row]),
             sounds=None if np.isnan(self.sounds[row]) else float(self.sounds[row]),
         )
-        if self.frames is not None and (state := int(self.frames.states[row])) != NOT_TOLD:
-            clip.above_nonsense, clip.by_frames = float(self.frames.above_nonsense[row]), STATES[state]
-            probability = float(self.frames.probability[row])
-            clip.probability = None if np.isnan(probability) else probability
+        if self.above_nonsense is not None and not np.isnan(above := float(self.above_nonsense[row])):
+            clip.above_nonsense = above
         return clip
 
     def first_ids(self, k: int) -> Encoded:
@@ -232,26 +213,21 @@ def nothing_found() -> RankedClips:
     return RankedClips(encoded_ids(()), {}, none, none, none, none)
 
 
-def add_seen(
-    found: RankedClips, gallery: FrameGallery, seen: FrameRanking, k: int, judged: JudgedClips | None = None
-) -> tuple[RankedClips, Counter[State]]:
+def add_seen(found: RankedClips, gallery: FrameGallery, seen: FrameRanking, k: int) -> tuple[RankedClips, int]:
     """Add the matches of the frames' channel: its first k, the first k of each state, and the clips of other channels.
 
-    No other clip can be among the first k of the whole, since k added clips rank above it. Which clips fit follows from
-    the probabilities of `judged`, else from `seen.above_nonsense` where that was measured.
+    No other clip can be among the first k of the whole, since k added clips rank above it.
 
     Returns:
-        The clips that were found before, with others behind; and how many clips beside these fit, or may fit.
+        The clips that were found before, with others behind; and how many clips beside these are no weaker matches.
     """
     before = gallery.clip_ids.places(found.clip_ids)
     with_frames = np.flatnonzero(before >= 0)
-    chosen, states = [before[with_frames], seen.first(k)], list[tuple[State, Flags]]()
-    if judged is not None:
-        chosen.append(judged.places[judged.states != NOTHING])
-    elif seen.above_nonsense is not None:
+    chosen, states = [before[with_frames], seen.first(k)], list[Flags]()
+    if seen.above_nonsense is not None:
         fits = seen.searched & (seen.above_nonsense >= FITS)
-        states = [("fits", fits), ("may_fit", seen.searched & (seen.above_nonsense >= MAY_FIT) & ~fits)]
-        for _, which in states:
+        states = [fits, seen.searched & (seen.above_nonsense >= MAY_FIT) & ~fits]
+        for which in states:
             which[chosen[0]] = False  # they are there already
             chosen.append(seen.first(k + SPARE, which))
     places = np.unique(np.concatenate(chosen))
@@ -259,23 +235,16 @@ def add_seen(
     rows[np.searchsorted(places, before[with_frames])] = with_frames
     new = rows < 0
     rows[new] = len(found) + np.arange(np.count_nonzero(new))
-    added = _with_seen(found.with_more(gallery.clip_ids.encoded[places[new]]), seen, rows, places, judged)
-    return added, Counter({state: int(which.sum() - which[places].sum()) for state, which in states})
+    added = _with_seen(found.with_more(gallery.clip_ids.encoded[places[new]]), seen, rows, places)
+    return added, sum(int(which.sum() - which[places].sum()) for which in states)
 
 
-def _with_seen(
-    found: RankedClips, seen: FrameRanking, rows: Indices, places: Indices, judged: JudgedClips | None
-) -> RankedClips:
+def _with_seen(found: RankedClips, seen: FrameRanking, rows: Indices, places: Indices) -> RankedClips:
     """The clips with what their frames say of those in some rows, which have these places in the gallery."""
     columns = ChannelColumns(np.zeros(len(found), np.int64), np.ones(len(found)), np.zeros(len(found)))
     columns.ranks[rows], columns.scores[rows] = seen.ranks_of(places), seen.scores[places]
-    frames = None
+    above = None
     if seen.above_nonsense is not None:
-        above = seen.above_nonsense[places]
-        own = np.where(above >= FITS, FIT, np.where(above >= MAY_FIT, MAY, NOTHING)), np.full(len(places), np.nan)
-        states, probability = own if judged is None else judged.of(places)
-        frames = SeenStates(
-            np.full(len(found), np.nan), np.full(len(found), NOT_TOLD, np.int8), np.full(len(found), np.nan)
-        )
-        frames.above_nonsense[rows], frames.states[rows], frames.probability[rows] = above, states, probability
-    return replace(found, channels={**found.channels, "seen": columns}, frames=frames)
+        above = np.full(len(found), np.nan)
+        above[rows] = seen.above_nonsense[places]
+    return replace(found, channels={**found.channels, "seen": columns}, above_nonsense=above)

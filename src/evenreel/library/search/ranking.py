@@ -1,18 +1,16 @@
-"""Fusion of the search channels: whether each clip answers the query, and the order of the clips.
+"""Fusion of the search channels: where each clip stands, and which are weaker matches.
 
 A clip is in one of three states:
 
-- `fits`: its frames answer, or a share of `FITS` of the query's words, rare ones weighing more, is written on the clip,
-  said in it, in its name or in its caption;
-- `may_fit`: its frames may answer, or a share of `ANSWERS` of the words is written there;
-- `nothing`: neither.
+- `fits`: its frames or its sound do better than a share of `FITS` of nonsense queries does on any clip of the library,
+  or a share of `FITS` of the query's words, rare ones weighing more, is written on the clip, said in it, in its name or
+  in its caption;
+- `may_fit`: its frames or its sound do better than a share of `MAY_FIT`, or a share of `ANSWERS` of the words is
+  written there;
+- `nothing`: neither. These are the weaker matches, behind a line that is all that is told of the states.
 
-Whether frames answer is a matter of probability where there is a calibration for the library's model
-(`evenreel.library.calibration`). Where there is none, they answer if they do better than a share of `FITS` of nonsense
-queries does on any clip of the library, and may answer with `MAY_FIT`: a query of nonsense then finds a clip that fits
-in 5.5 % of cases, and one that may fit in 10.4 %, whatever the model and the library
-(`evenreel.library.store.confidence` says why). That is no probability that the clip is right; docs/library.md says how
-often it was on videos whose truth is known.
+A query of nonsense finds a clip before the line in 10.4 % of cases, whatever the model and the library
+(`evenreel.library.store.confidence` says why). That says nothing of how likely a clip is right.
 
 Clips stand by their state, then by their ranks in the channels, which are fused by
 
@@ -28,18 +26,15 @@ square' is not looked for on a blue carpet.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from evenreel.arrays import Column
-from evenreel.library.search.hits import ANSWERS, Channel, State, TextHit
-from evenreel.library.store.confidence import FITS, MAY_FIT
+from evenreel.library.search.hits import ANSWERS, Channel, TextHit
+from evenreel.library.store.confidence import MAY_FIT
 
 RANK_CONSTANT = 60
-
-ORDER: Mapping[State | None, int] = {"fits": 0, "may_fit": 1, "nothing": 2, None: 2}
 
 
 @dataclass
@@ -53,8 +48,6 @@ class RankedClip:
         scores: score of the clip in each channel.
         above_nonsense: share of nonsense queries that its frames beat; None without frames or where it was not
             measured.
-        by_frames: state by its frames alone; None where `above_nonsense` is.
-        probability: how likely its frames show what was asked for; None without a calibration.
         written: share of the query's words, rare ones weighing more, that is on screen, said, in the clip's name or
             caption.
         heard: share of the query's words, rare ones weighing more, that is said.
@@ -70,8 +63,6 @@ class RankedClip:
     weights: dict[str, float] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
     above_nonsense: float | None = None
-    by_frames: State | None = None
-    probability: float | None = None
     written: float = 0.0
     shown: float = 0.0
     heard: float = 0.0
@@ -81,15 +72,12 @@ class RankedClip:
     parts: dict[str, float] = field(default_factory=dict)
 
     @property
-    def state(self) -> State | None:
-        """State of the clip; None where its frames may answer but no nonsense queries were scored to compare with."""
-        sounds = self.sounds or 0.0
-        if self.by_frames == "fits" or self.written >= FITS or sounds >= FITS:
-            return "fits"
-        if self.by_frames == "may_fit" or self.written >= ANSWERS or sounds >= MAY_FIT:
-            return "may_fit"
-        unknown = "seen" in self.ranks and self.by_frames is None, "sounds" in self.ranks and self.sounds is None
-        return None if any(unknown) else "nothing"
+    def weaker(self) -> bool | None:
+        """Whether it is a weaker match; None where no nonsense queries were scored to compare its frames with."""
+        if self.written >= ANSWERS or max(self.above_nonsense or 0.0, self.sounds or 0.0) >= MAY_FIT:
+            return False
+        measured = {"seen": self.above_nonsense, "sounds": self.sounds}
+        return None if any(name in self.ranks and share is None for name, share in measured.items()) else True
 
     @property
     def found_by(self) -> Channel:
@@ -117,7 +105,7 @@ class RankedClip:
     def answers_by(self, channel: Channel) -> bool:
         """Return whether the clip would be in the answer by its frames, its on-screen text, speech or sound alone."""
         if channel == "seen":
-            return self.by_frames in {"fits", "may_fit"}
+            return (self.above_nonsense or 0.0) >= MAY_FIT
         if channel == "sounds":
             return (self.sounds or 0.0) >= MAY_FIT
         return (self.heard if channel == "said" else self.shown) >= ANSWERS
@@ -135,8 +123,3 @@ def words_weight(coverage: Column) -> Column:
     [0.0, 0.0, 0.5, 1.0]
     """
     return np.maximum(0.0, (coverage - ANSWERS) / (1 - ANSWERS))
-
-
-def best_state(found: Iterable[RankedClip]) -> State | None:
-    """Return the state of the clip that answers best; `nothing` where there is no clip."""
-    return min((clip.state for clip in found), key=lambda state: (ORDER[state], state is not None), default="nothing")

@@ -1,15 +1,14 @@
-"""Search of a library by what is seen, written, said and heard, with the confidence of the answer.
+"""Search of a library by what is seen, written, said and heard, with a line before weaker matches.
 
 Five channels rank clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised words), `said`
 (subtitles, recognised speech), `about` (file names and given captions) and `sounds` (the query's vector against windows
 of sound, where the library has a model of sounds). `evenreel.library.search.asked` says which
-of them a query asks, `evenreel.library.search.ranking` which clips answer and in which order they stand.
+of them a query asks, `evenreel.library.search.ranking` in which order clips stand and which are weaker matches.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,24 +18,21 @@ from typing import TYPE_CHECKING, TypeVar
 
 from evenreel.errors import LibraryError, NotFoundError, OtherModelError, UsageError
 from evenreel.files import FileState
-from evenreel.library.calibration.file import calibration_of, calibration_state
-from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.contents import no_clip
 from evenreel.library.people.store import people_state
 from evenreel.library.personal.file import personal_state
 from evenreel.library.search import filters
 from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths
-from evenreel.library.search.answering import Answering, AnsweringClips, JudgeClips
+from evenreel.library.search.answering import Answering, AnsweringClips
 from evenreel.library.search.by_words import find_by_words
 from evenreel.library.search.channels import AskedChannels, hit_of, left_out
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.gallery import FrameGallery, Opened, Sight, clip_vector, load_gallery, look
 from evenreel.library.search.hits import SearchResult
-from evenreel.library.search.judging import Judge, TextVectors, uncalibrated
 from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.nearest import NEAREST, ExactlyScored
 from evenreel.library.search.query import ParsedQuery, Query, readable, understand, unit
-from evenreel.library.search.ranking import RankedClip, best_state
+from evenreel.library.search.ranking import RankedClip
 from evenreel.library.search.shown_clips import ShownClips
 from evenreel.library.search.sign_tracks import SignReader
 from evenreel.library.search.sounds import SeenAndHeard, SoundModel, ToHear, add_sounds, encoded_for_sounds, heard
@@ -64,7 +60,7 @@ OpenVectors = Callable[[Mapping[str, str]], VectorIndex | None]
 
 
 class Searcher:
-    """Searches one library; keeps what it read of the catalog until that changes, or the calibration does.
+    """Searches one library; keeps what it read of the catalog until that changes.
 
     Args:
         connection: the catalog; it is only read.
@@ -96,8 +92,6 @@ class Searcher:
         self._vectors: VectorIndex | None = None
         self._rows = ClipRows()
         self._gallery: FrameGallery
-        self._calibration: AnswerCalibration | None = None
-        self._spoilt_calibration: str | None = None
 
     def search(self, query: Query) -> SearchResult:
         """Search for the clips that answer a query, best first; equal ones go by path.
@@ -123,14 +117,14 @@ class Searcher:
             EvenreelError: as `search` does.
         """
         if self._at_one_moment(lambda: not self._allowed(None).count):  # no model is loaded for that
-            return SearchResult(queries[0].text or "", (), "nothing", notices=(EMPTY,))
+            return SearchResult(queries[0].text or "", (), notices=(EMPTY,))
         understood = [self._understood(query) for query in queries]
         return self._at_one_moment(lambda: answer([self._fitting(*one) for one in understood], self._shown))
 
     def _understood(self, query: Query) -> tuple[ParsedQuery, tuple[str, ...], ToHear | None]:
         sees = query.asked is not None and query.asked.sees
         encoder = self._encoder() if sees and self._encoder is not None else None
-        parsed, notices = understand(query, encoder, by_words=self._calibration is not None)
+        parsed, notices = understand(query, encoder)
         to_hear, left_out = (None, []) if self._sounds is None else encoded_for_sounds(self._sounds, query)
         return parsed, (*notices, *left_out), to_hear
 
@@ -186,7 +180,7 @@ class Searcher:
         if self._vectors is None or parsed.vector is None:
             if parsed.query.asked is not None and parsed.query.asked.channels == {"seen"}:
                 raise UsageError(NOTHING_SEEN)
-            parsed = replace(parsed, embedding=None, vector=None, words=None)
+            parsed = replace(parsed, embedding=None, vector=None)
         return self._channels(parsed, list(notices), to_hear)
 
     def _clip_vector(self, clip_id: str, time_s: float | None) -> FloatArray:
@@ -211,13 +205,12 @@ class Searcher:
             )
 
     def _version(self) -> tuple[object, ...]:
-        """Changes whenever anyone has changed the catalog, or what lies beside it: the calibration, the people."""
+        """Changes whenever anyone has changed the catalog, or what lies beside it: the people."""
         (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
-        beside = calibration_state(self._folder), people_state(self._folder)
-        return changes, self._connection.total_changes, *beside
+        return changes, self._connection.total_changes, people_state(self._folder)
 
     def _refresh(self) -> None:
-        """Read again what is kept, if anyone has changed the catalog or the calibration."""
+        """Read again what is kept, if anyone has changed the catalog."""
         if (personal := personal_state(self._folder)) != self._personal:
             self._filters.clear()
             self._personal = personal
@@ -240,11 +233,6 @@ class Searcher:
         self._speech = SignReader(self._connection, SAID)
         self._shown = ShownClips(self._connection)
         self._filters.clear()
-        self._calibration, self._spoilt_calibration = None, None
-        try:
-            self._calibration = calibration_of(self._folder, meta.get("weights_hash"))
-        except LibraryError as error:
-            self._spoilt_calibration = str(error)
         self._read_at = now
 
     def _channels(self, parsed: ParsedQuery, notices: list[str], to_hear: ToHear | None) -> AskedChannels:
@@ -260,21 +248,20 @@ class Searcher:
         alone = query.asked is not None and query.asked.channels == {"sounds"}
         written = add_sounds(by_words.clips, sounds, query.enough, models=wanted.models, alone=alone)
         wanted = replace(wanted, also=written.first_ids(nearest))
-        answered, judge, why_not = AnsweringClips(written), None, None
+        answered = AnsweringClips(written)
         if vector is not None and self._vectors is not None:
             sight = Sight(self._opened, vector, look(gallery, self._vectors, vector, allowed, wanted))
             measured = text is not None and query.move is None and gallery.measured
             if not measured:
                 notices.append(_not_measured(query))
-            judge, why_not = self._judge(parsed, sight) if measured else (None, None)
             others = sounds is not None and sounds.opened.gallery.measured
-            answered = Answering(gallery, query.enough, measured, judge, int(others)).answered(written, sight)
+            answered = Answering(gallery, query.enough, measured, int(others)).answered(written, sight)
         opened = self._opened
-        return AskedChannels(opened, parsed, allowed, gallery, by_words, answered, sounds, judge, why_not, notices)
+        return AskedChannels(opened, parsed, allowed, gallery, by_words, answered, sounds, notices)
 
     def _answer(self, asked: AskedChannels) -> SearchResult:
         parsed, notices, allowed, answered = asked.parsed, asked.notices, asked.allowed, asked.answered
-        query, found, judged = parsed.query, answered.found, answered.judged
+        query, found = parsed.query, answered.found
         rows = found.in_order(query.enough, partial(first_paths, self._connection, allowed.where))
         best: Iterator[RankedClip] = map(found.clip, rows)
         if query.reranker is not None and query.asked is not None and not query.asked.sees:
@@ -294,27 +281,12 @@ class Searcher:
             hit_of(clip, about, paths[clip.clip_id], evidence)
             for clip, about in zip(clips, self._shown.of(sound), strict=True)
         )
-        states = answered.beside + found.counted() - Counter(met[clip_id].state or "nothing" for clip_id in spoilt)
         return SearchResult(
             query=readable(query.text or ""),
             hits=hits,
-            state=best_state(clips),
-            fit=states["fits"],
-            may_fit=states["may_fit"],
+            matches=answered.beside + found.counted() - sum(met[clip_id].weaker is False for clip_id in spoilt),
             notices=tuple(notices),
-            probability=None if judged is None else judged.anything,
-            calibration=None if judged is None or self._calibration is None else self._calibration.fitted_on,
-            uncalibrated=asked.why_not,
         )
-
-    def _judge(self, parsed: ParsedQuery, sight: Sight) -> tuple[JudgeClips | None, str | None]:
-        """What tells how likely the nearest clips answer, or why that is not told."""
-        searched = int(sight.ranking.searched.sum())
-        why_not = self._spoilt_calibration or uncalibrated(self._calibration, searched)
-        if why_not or parsed.text is None or parsed.words is None or self._calibration is None or self._vectors is None:
-            return None, why_not
-        judge = Judge(self._calibration, self._gallery, self._vectors)
-        return partial(judge.judge, TextVectors(parsed.text, parsed.words)), None
 
     def _reranked(
         self,
@@ -349,10 +321,10 @@ class Searcher:
 
 def _not_measured(query: Query) -> str:
     if query.text is None:
-        return "Whether a clip fits is measured for texts; results for a picture are ranked only."
+        return "Which matches are weaker is measured for texts; results for a picture are ranked only."
     if query.move is not None:
-        return "Whether a clip fits is measured for words alone; results for words and examples are ranked only."
+        return "Which matches are weaker is measured for words alone; results for words and examples are ranked only."
     return (
-        "Whether a clip fits was not measured in this library yet, or what was measured is damaged; run "
+        "Which matches are weaker was not measured in this library yet, or what was measured is damaged; run "
         "`evenreel index` once more."
     )

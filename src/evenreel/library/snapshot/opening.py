@@ -16,7 +16,6 @@ import numpy as np
 
 from evenreel.errors import LibraryError
 from evenreel.files import make_folder, replacing_folder
-from evenreel.library.calibration.file import FILE as CALIBRATION
 from evenreel.library.snapshot.holding import SnapshotCache, SnapshotMarker, marker_of, note_use
 from evenreel.library.snapshot.manifest import (
     MANIFEST,
@@ -134,8 +133,6 @@ class _Opening:
         for number, (name, part) in enumerate(parts.items()):
             share = stretch_of(progress, 0.5 + 0.5 * number / len(parts), 0.5 + 0.5 * (number + 1) / len(parts))
             self._fill_part(folder, name, part, share)
-        if CALIBRATION in self.manifest.objects:
-            shutil.copyfile(self._path(folder, CALIBRATION), folder / CALIBRATION)
         (folder / MANIFEST).write_bytes(self.manifest.dump())
         shutil.rmtree(folder / FETCHED, ignore_errors=True)
 

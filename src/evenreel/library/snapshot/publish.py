@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-import shutil
 import sqlite3
 import tempfile
 import time
@@ -21,7 +20,6 @@ from evenreel.errors import LibraryError
 from evenreel.features.shards import shard_files
 from evenreel.features.stills import are_whole
 from evenreel.files import TEMPORARY_SUFFIX, make_folder, remove_unfinished, replacing_folder
-from evenreel.library.calibration.file import FILE as CALIBRATION
 from evenreel.library.snapshot.indexes import SearchedGallery, build_indexes
 from evenreel.library.snapshot.manifest import (
     MANIFEST,
@@ -296,8 +294,6 @@ def _made(
         made[name] = _part(source, target, settings, share, on_index or (lambda _: None))
     if settings.stills:
         stills = _stills(library / catalog.STILLS, room / STILLS)
-    if (library / CALIBRATION).exists():
-        shutil.copyfile(library / CALIBRATION, room / CALIBRATION)
     objects = {path.relative_to(room).as_posix(): _object(path) for path in sorted(room.rglob("*")) if path.is_file()}
     progress(1.0)
     return SnapshotManifest(

@@ -6,11 +6,12 @@ against every clip. A query's score on a clip becomes z = (score - mean) / devia
 that clip; and the best z that each nonsense query reaches anywhere in the library is the yardstick for the
 best z of a real one: `above_nonsense` is the share of nonsense that stays below.
 
-The rule `above_nonsense >= FITS` calls a query from the bank's own distribution an answer with probability
-(1 + N - ceil(0.95 N)) / (1 + N), 5.5 % for N = 200: the new query and the N of the bank are exchangeable, so
-every rank of it among them is equally likely (split conformal prediction; Vovk et al. 2005, section 2.2). For
-that, a bank query's own score is left out of the mean and the deviation that it is measured with. With MAY_FIT
-it is 10.4 %. Either is a false alarm rate of nonsense; neither says how likely an answer is to be right.
+The rule `above_nonsense >= MAY_FIT` puts a clip before the line of weaker matches. It does so for a query from
+the bank's own distribution with probability (1 + N - ceil(0.9 N)) / (1 + N), 10.4 % for N = 200: the new query and
+the N of the bank are exchangeable, so every rank of it among them is equally likely (split conformal prediction;
+Vovk et al. 2005, section 2.2). For that, a bank query's own score is left out of the mean and the deviation that it
+is measured with. With FITS, from which a clip stands before all others, it is 5.5 %. Either is
+a false alarm rate of nonsense; neither says how likely an answer is to be right.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from evenreel.types import Encoder, FloatArray
 
 FITS = 0.95
 MAY_FIT = 0.90
-"""Shares of nonsense that a clip has to beat. Below `MAY_FIT` hardly anything was right: see docs/library.md."""
+"""Shares of nonsense that a clip has to beat: to stand before others, and to be no weaker match."""
 
 DEVIATION_FLOOR = 1e-3
 DECIMALS = 9

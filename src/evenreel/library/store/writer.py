@@ -287,7 +287,8 @@ class Store:
     def update_null_scores(self, encoder: Encoder) -> None:
         """Score the bank of nonsense queries, which no video answers, on the library's present clips, and store it.
 
-        Searches compare a query's scores with these to say which clips fit. A library without vectors is left alone.
+        Searches compare a query's scores with these to say which matches are weaker. A library without
+        vectors is left alone.
 
         Args:
             encoder: model of the library, which encodes the bank.

@@ -33,12 +33,11 @@ MOST_LINES = 100
 
 
 def brief_answer(found: SearchAnswer) -> BriefAnswer:
-    """Shorten a result; the clips that answer apart from the nearest others."""
+    """Shorten a result; the clips that answer apart from weaker matches."""
     hits = [_brief_hit(hit) for hit in found.hits]
     return BriefAnswer(
         query=cut(found.query),
-        fit=found.fit,
-        may_fit=found.may_fit,
+        matches=found.matches,
         answers=hits[: found.answering],
         nearest_others=hits[found.answering :],
         notices=found.notices,
@@ -119,7 +118,6 @@ def _brief_hit(hit: FoundClip) -> BriefHit:
         name=hit.name,
         folder=hit.folder,
         duration_s=hit.duration_s,
-        state=hit.state,
         found_by=[channel for channel in hit.scores if channel != "reranked"],
         moments=moments,
         on_screen=_timed(hit.on_screen, MOST_TEXTS),

@@ -8,7 +8,6 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from evenreel.library.contents import Examples
-from evenreel.library.search.hits import State
 from evenreel.server.records import MetadataValue
 from evenreel.speech import SpeechSource
 
@@ -26,7 +25,7 @@ class TimedWords(BaseModel):
 
 
 class BriefMoment(BaseModel):
-    """A stretch of a clip that fits the query; `time_s` is its best moment."""
+    """A stretch of a clip that matches the query; `time_s` is its best moment."""
 
     time_s: float
     start_s: float
@@ -36,15 +35,13 @@ class BriefMoment(BaseModel):
 class BriefHit(BaseModel):
     """One clip of a result.
 
-    `state` says whether it answers (`fits`, `may_fit`, `nothing`); None where that is not measured, as for similar
-    clips. `found_by` names the channels that found it: `seen`, `on_screen`, `said`, `about` (its name or caption).
+    `found_by` names the channels that found it: `seen`, `on_screen`, `said`, `about` (its name or caption).
     """
 
     clip_id: str
     name: str
     folder: str
     duration_s: float | None
-    state: State | None
     found_by: list[str]
     moments: list[BriefMoment]
     on_screen: list[TimedWords]
@@ -53,14 +50,14 @@ class BriefHit(BaseModel):
 
 
 class BriefAnswer(BaseModel):
-    """Clips, best first: `answers` fit the query or may, `nearest_others` do not and are shown for want of better.
+    """Clips, best first: `answers` match the query, `nearest_others` are weaker matches, shown for want of better.
 
-    `fit` and `may_fit` count the clips of the whole library that do. `notices` say what the search left out.
+    `matches` counts the clips of the whole library that are no weaker ones; 0 where that is not measured, as for
+    similar clips, which are all among the answers. `notices` say what the search left out.
     """
 
     query: str
-    fit: int
-    may_fit: int
+    matches: int
     answers: list[BriefHit]
     nearest_others: list[BriefHit]
     notices: list[str]

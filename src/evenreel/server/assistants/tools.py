@@ -24,7 +24,7 @@ READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempot
 INSTRUCTIONS = (
     "A library of videos, searched by what is seen, written on screen and said. Begin with `search`; `open_moment` "
     "shows the picture of a hit at one of its times; name clips and times to the person in minutes and seconds. "
-    "`nearest_others` of an answer do not fit the query: say so where you use them. `stats` lists the columns that "
+    "`nearest_others` of an answer are weaker matches: say so where you use them. `stats` lists the columns that "
     "`where` compares."
 )
 SPOKEN = TypeAdapter(list[Spoken])

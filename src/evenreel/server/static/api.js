@@ -8,14 +8,12 @@
  * @typedef {{text: string, start_s: number, end_s: number, marks: [number, number][]}} Sign
  * @typedef {{phrase: string, kind: string, score: number}} SceneElement
  * @typedef {{clip_id: string, name: string, folder: string, duration_s: number | null, source: string | null,
- *   score: number, state: "fits" | "may_fit" | "nothing" | null, above_nonsense: number | null,
- *   probability: number | null, written: number,
+ *   score: number, weaker: boolean | null, above_nonsense: number | null, written: number,
  *   scores: Record<string, number>, moments: Moment[], on_screen: Sign[], said: Sign[], sounds: number | null,
  *   elements: SceneElement[], parts: Record<string, number>, none_read: boolean, metadata: Record<string, any>,
  *   other_files: string[], folded: FoldedClip[], still: string}} FoundClip
- * @typedef {{query: string, state: "fits" | "may_fit" | "nothing" | null, fit: number, may_fit: number,
- *   answering: number, probability: number | null, calibration: string | null, uncalibrated: string | null,
- *   notices: string[], hits: FoundClip[], favours: object, took_ms: number}} SearchAnswer
+ * @typedef {{query: string, matches: number, answering: number, notices: string[], hits: FoundClip[],
+ *   favours: object, took_ms: number}} SearchAnswer
  * @typedef {{clip_id: string, name: string, files: {name: string, folder: string, state: string}[],
  *   duration_s: number | null, container: string, codec: string, width: number, height: number, fps: number | null,
  *   moments: number, signs: Sign[], shots: [number, number][], elements: SceneElement[], notes: string[],

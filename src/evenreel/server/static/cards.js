@@ -3,21 +3,13 @@
 import { cardActions } from "./card_actions.js";
 import { breakable, element, icon, marked, still } from "./dom.js";
 import { addFolded } from "./folded.js";
-import { clock, length, percent } from "./format.js";
+import { clock, length } from "./format.js";
 import { playOnHover } from "./hover.js";
-import { WRITTEN } from "./reasons.js";
 import { stretchOf } from "./segments.js";
 import { selectionBox } from "./selection.js";
 
-const STATES = {
-  fits: ["fits", "Fits", "Above 95 of 100 searches for nonsense by what is seen or heard, or your words are there."],
-  may_fit: ["may", "May fit", "Above 90 of 100 searches for nonsense by what is seen or heard, or half of your words are."],
-};
-const LIKELY = "How likely what is seen here is what you asked for, as it was measured where the truth is known.";
 const CHANNELS = {
   seen: "What is seen",
-  above_nonsense: "Above nonsense",
-  probability: "How likely",
   written: "Your words found",
   on_screen: "Words on screen",
   said: "What is said",
@@ -128,23 +120,14 @@ function link(hit, time, actions) {
 }
 
 function facts(hit) {
-  return element(
-    "p",
-    { class: "facts" },
-    STATES[hit.state] ? stated(hit) : null,
+  const told = [
     hit.source ? element("span", { class: "badge" }, hit.source) : null,
     hit.segment.of > 1 ? element("span", {}, `part ${hit.segment.number} of ${hit.segment.of} found`) : null,
     hit.other_files.length
       ? element("span", { title: hit.other_files.join("\n") }, `+${hit.other_files.length} same`)
       : null,
-  );
-}
-
-/** Whether a clip fits, and how likely that is where it was measured and no words speak for it. */
-function stated({ state, probability, written, sounds }) {
-  const [kind, name, rank] = STATES[state];
-  if (probability === null || written >= WRITTEN || sounds !== null) return element("span", { class: `state ${kind}`, title: rank }, name);
-  return element("span", { class: `state ${kind}`, title: LIKELY }, `${name}, ${percent(probability)}`);
+  ].filter(Boolean);
+  return told.length ? element("p", { class: "facts" }, told) : null;
 }
 
 /** What a matcher's score is the mean of, a bar each; a similarity below 0 has an empty one. */
@@ -193,8 +176,8 @@ function elements(found, actions) {
 }
 
 function scores(hit) {
-  const { scores: channels, above_nonsense, probability, written } = hit;
-  const measured = { ...channels, above_nonsense, probability, written: written || null };
+  const { scores: channels, written } = hit;
+  const measured = { ...channels, written: written || null };
   const rows = Object.entries(measured)
     .filter(([, score]) => score !== null)
     .map(([channel, score]) => [CHANNELS[channel] ?? channel, score]);

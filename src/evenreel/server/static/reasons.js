@@ -3,7 +3,7 @@
 import { marked } from "./dom.js";
 import { clock } from "./format.js";
 
-export const WRITTEN = 0.5; // share of the words from which a clip may fit by them
+export const WRITTEN = 0.5; // share of the words from which a clip is found by them
 const LEAD = 24; // letters that may stand before the first mark
 const MOST_SIGNS = 3;
 const COMMON = new Set(["the", "and", "for", "with", "that", "this", "from", "are", "was", "said", "seen"]);
@@ -24,14 +24,14 @@ const COMMON = new Set(["the", "and", "for", "with", "that", "this", "from", "ar
 export function reason(hit, query) {
   if (hit.steps?.length) {
     const [first, second] = hit.steps.map((step) => clock(step.time_s));
-    return [hit.state === "nothing" ? "nearest: " : "", `at ${first}, then at ${second}`].filter(Boolean);
+    return [hit.weaker ? "nearest: " : "", `at ${first}, then at ${second}`].filter(Boolean);
   }
   const bySight = Object.hasOwn(hit.scores, "seen");
   if (hit.written >= WRITTEN || !bySight) {
     const words = written(hit, query);
     if (words) return words;
   }
-  if (hit.state === "nothing") return ["nearest in looks"];
+  if (hit.weaker) return ["nearest in looks"];
   if (hit.sounds !== null && hit.sounds > (hit.above_nonsense ?? 0)) return ["sounds like it", ...at(hit.moments[0])];
   const shown = hit.elements.filter(({ phrase }) => marksOf(phrase, query).length).map(({ phrase }) => phrase);
   if (shown.length) return [`shows ${shown.slice(0, MOST_SIGNS).join(", ")}`, ...at(hit.moments[0])];

@@ -1,5 +1,5 @@
 // The results of a search, in each of its states: loading, waiting for the model, found, nothing
-// that fits, nothing at all, and failed. What answers stands in the open, the nearest others are folded away.
+// that fits, nothing at all, and failed. Matches stand in the open, the weaker ones are folded away.
 
 import { ApiError, patiently, pause, search, searchImage, similar } from "./api.js";
 import { FIRST_CLIPS, searchKey } from "./address.js";
@@ -7,10 +7,10 @@ import { card, skeletons } from "./cards.js";
 import { compose } from "./conditions.js";
 import { announce, byId, element, fill } from "./dom.js";
 import { favoursPanel } from "./favours.js";
-import { count, number, percent } from "./format.js";
+import { count, number } from "./format.js";
 import { named } from "./marks.js";
 import { pictureOf } from "./pictures.js";
-import { WRITTEN, reason } from "./reasons.js";
+import { reason } from "./reasons.js";
 import { segmentsOf } from "./segments.js";
 
 const MOST_CLIPS = 200;
@@ -95,7 +95,7 @@ export class Results {
     try {
       const ask = () => this.#ask(place, request.signal);
       const answer = await patiently(ask, (error) => this.#showWaiting(error), request.signal);
-      if (this.typing && !answers(answer)) await pause(TYPING_ENDS_S, request.signal); // half a word fits nothing
+      if (this.typing && !answer.answering) await pause(TYPING_ENDS_S, request.signal); // half a word fits nothing
       if (request.signal.aborted) return;
       this.wishes.refusedFilter(null);
       this.#showAnswer(place, answer);
@@ -190,14 +190,14 @@ export class Results {
     return hits.flatMap(segmentsOf).map((segment) => card(segment, this.wishes.cards, reason(segment, this.place.q)));
   }
 
-  /** What answers, then the nearest others folded away; they stay open where they grow. */
+  /** The matches, then the weaker ones folded away; they stay open where they grow. */
   #groups(place, answer, grows) {
     const left = answer.hits.length - answer.answering;
     const wasOpen = grows && this.root.querySelector("details.others")?.open;
     const others = element(
       "details",
       { class: "others", open: wasOpen || false },
-      element("summary", {}, othersTold(answer)),
+      element("summary", {}, count(left, "weaker match", "weaker matches")),
       this.others,
       left ? this.#more(place, answer) : null,
     );
@@ -211,11 +211,11 @@ export class Results {
 
   /** Whether an answer is the one before with more clips at its end, whose cards can stay. */
   #continues(answer) {
-    const { query, state, hits } = this.answer;
+    const { query, matches, hits } = this.answer;
     const sameStart = hits.every((hit, place) => answer.hits[place]?.clip_id === hit.clip_id);
     return (
       query === answer.query &&
-      state === answer.state &&
+      matches === answer.matches &&
       hits.length < answer.hits.length &&
       sameStart &&
       (this.list.isConnected || this.others.isConnected)
@@ -233,7 +233,7 @@ export class Results {
     }
     const found = `${told(answer)} ${asked(this.place)}`;
     announce(found);
-    return element("header", {}, heading(found), took(answer), likely(answer), notices(answer));
+    return element("header", {}, heading(found), took(answer), calm(answer), notices(answer));
   }
 
   #more(place, answer) {
@@ -247,24 +247,11 @@ export class Results {
   }
 }
 
-/** Whether an answer holds a clip that answers. */
-const answers = ({ state, hits }) => hits.length > 0 && state !== "nothing";
-
-/** How many clips answer: 1 clip fits, 3 may fit; how many there are where that is not measured. */
-function told({ state, fit, may_fit: mayFit, hits }) {
-  if (state === null) return count(hits.length, "clip");
-  if (state === "nothing") return "Nothing fits";
-  const parts = fit ? [`${count(fit, "clip")} ${fit === 1 ? "fits" : "fit"}`] : [];
-  if (mayFit) parts.push(`${fit ? number(mayFit) : count(mayFit, "clip")} may fit`);
-  return parts.join(", ");
-}
-
-/** What is behind the answer: 9 nearest others, 3 of which may fit. */
-function othersTold({ hits, answering }) {
-  const others = hits.slice(answering);
-  const mayFit = others.filter(({ state }) => state === "may_fit").length;
-  const left = count(others.length, answering ? "nearest other" : "nearest clip");
-  return mayFit ? `${left}, ${number(mayFit)} of which may fit` : left;
+/** How many clips match; how many there are where it is not measured which are weaker. */
+function told({ matches, answering, hits }) {
+  if (!answering) return "Nothing fits";
+  if (!matches) return count(hits.length, "clip");
+  return `${count(matches, "clip")} ${matches === 1 ? "matches" : "match"}`;
 }
 
 function asked({ picture, like, q, then }) {
@@ -280,17 +267,9 @@ const heading = (...children) => element("h2", { id: "summary", tabindex: "-1" }
 const took = ({ took_ms: ms }) =>
   element("p", { class: "took" }, ms < 1000 ? `${number(Math.max(1, ms))} ms` : `${number(ms / 1000, 1)} s`);
 
-/**
- * How likely anything answers, where that is measured; what it is a rank of where it is not. Of a clip that is there for
- * its words nothing is said: what is seen does not tell.
- */
-function likely({ state, probability, uncalibrated, answering, hits }) {
-  if (answering && hits[0].written >= WRITTEN) return null;
-  const calm = (...words) => element("p", { class: "calm" }, ...words);
-  if (probability !== null) return calm(`${percent(probability)} likely that something here shows it, by what is seen.`);
-  if (state === "nothing") return calm("No clip answers this better than a search for nonsense would.");
-  return uncalibrated ? calm(uncalibrated) : null;
-}
+/** What 'nothing fits' means. */
+const calm = ({ answering }) =>
+  answering ? null : element("p", { class: "calm" }, "No clip answers this better than a search for nonsense would.");
 
 const notices = ({ notices: sentences }) =>
   sentences.length
