@@ -175,7 +175,7 @@ def test_a_full_disk_at_a_worker_ends_the_run_and_what_was_stored_stays(
     write = Arrivals._write
 
     def full(self: Arrivals, name: str, payload: bytes) -> None:
-        if name.startswith("0/") and any(library.glob("shards/*/*")):
+        if name.startswith("shards/") and any(library.glob("shards/*/*")):
             raise OSError(errno.ENOSPC, "No space left on device")
         write(self, name, payload)
 
@@ -235,15 +235,15 @@ def test_copies_of_a_file_that_fails_are_read_once(
 ) -> None:
     shutil.copy(videos / "clip_00.mp4", videos / "copy_2.mp4")
     all_read_first(monkeypatch)
-    shards, read = ClipWorker._shards, list[str]()
+    shard, read = ClipWorker._shard, list[str]()
 
     def first_fails(self: ClipWorker, seat: object, source: ClipSource, wanted: object) -> object:
         read.append(Path(source.path).name)
         if source.path.endswith("clip_00.mp4"):
             raise MediaError("timeout", "it took too long")
-        return shards(self, seat, source, wanted)  # type: ignore[arg-type]
+        return shard(self, seat, source, wanted)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ClipWorker, "_shards", first_fails)
+    monkeypatch.setattr(ClipWorker, "_shard", first_fails)
     report = spread_out(videos, library, machines)
     assert len([name for name in read if name.startswith("copy")]) == 1
     assert report.indexed == 2 and report.recognised == 1 and not verify(library)

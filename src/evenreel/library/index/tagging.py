@@ -17,7 +17,7 @@ from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.store import catalog
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.kept import copied
-from evenreel.library.store.model_folders import other_model
+from evenreel.library.store.model_folders import clear_unnamed, other_model
 from evenreel.library.store.schema import lay_down
 from evenreel.library.store.writer import Store, closing_error, open_vectors
 from evenreel.progress import Progress
@@ -118,6 +118,7 @@ def _writing(library: Path) -> Iterator[Store]:
         try:
             with copied(library, connection):
                 finish_exchange(library, catalog.get_meta(connection))
+                clear_unnamed(library, catalog.get_meta(connection))
                 yield Store(library, connection, {})
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
