@@ -30,9 +30,9 @@ def names_in(path: Path) -> set[str]:
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
 
-def test_every_hazard_has_a_row() -> None:
-    numbers = [number for number in rows() if number.isdigit()]
-    assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
+def test_hazards_stand_in_order() -> None:
+    numbers = [int(number) for number in rows() if number.isdigit()]
+    assert numbers == sorted(set(numbers))
 
 
 def test_the_readme_says_how_many_hazards_there_are() -> None:
