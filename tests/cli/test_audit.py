@@ -306,11 +306,7 @@ WRONG = [
     ("source --scores fair.npz", UsageError, "--scores goes with --corpus; give both"),
     ("source --library lib", UsageError, "--library goes with --queries; give both"),
     ("source --library lib --queries q.txt --corpus corpus", UsageError, "leave them out"),
-    (
-        "source --scores fair.npz --corpus corpus --queries q.txt",
-        UsageError,
-        "--queries goes with --library",
-    ),
+    ("source --scores fair.npz --corpus corpus --queries q.txt", UsageError, "goes with --library; leave it out"),
     ("source --library lib --queries none.txt", UsageError, "none.txt cannot be read (no such file"),
     ("source --library lib --queries empty.txt", UsageError, "empty.txt holds no sentence"),
     ("source --library lib --queries latin.txt", UsageError, "latin.txt is no UTF-8 text (byte 3)"),

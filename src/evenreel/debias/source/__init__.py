@@ -1,1 +1,1 @@
-"""Corrections of a preference for generated clips: in training (`contrast`), in search (`direction`), and p-vectors."""
+"""Corrections of a preference for generated clips: in training (`contrast`), of scores (`level`), and p-vectors."""
