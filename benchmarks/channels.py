@@ -144,7 +144,7 @@ def by_words(found: RankedClips, *, read: bool = False) -> Column:
 
 def beaten(found: RankedClips) -> Column:
     """Compute the evidence of frames by nonsense: 0 where half of it is beaten or less, 1 where all is, (N,)."""
-    above = np.zeros(len(found)) if found.frames is None else np.nan_to_num(found.frames.above_nonsense)
+    above = np.zeros(len(found)) if found.above_nonsense is None else np.nan_to_num(found.above_nonsense)
     return np.maximum(0.0, 2 * above - 1)
 
 
