@@ -18,8 +18,9 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from evenreel.corpus import Imported
 
-settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
-settings.load_profile("untimed")
+# No deadline: a busy machine is no failure. Where an example is dear, a test sets a small number of its own.
+settings.register_profile("quick", deadline=None, max_examples=20, print_blob=True)
+settings.register_profile("full", deadline=None, max_examples=200, print_blob=True)
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
@@ -50,7 +51,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One process counts the times; with several that test, it is the one that they report to."""
+    """Choose how many examples; one process counts the times: of several that test, that which they report to."""
+    settings.load_profile("full" if config.getoption("all") else "quick")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(TimesOfFiles(config), "times of files")
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -81,7 +81,6 @@ def adjusting_by_loops(one: Drawn, count: int, sharpness: float) -> float:
     return total / len(rows)
 
 
-@settings(max_examples=25)
 @given(size=st.integers(1, 8), seed=st.integers(0, 999), count=st.integers(1, 9), sharpness=st.sampled_from([0, 3.0]))
 def test_neighbour_adjusting_against_loops(size: int, seed: int, count: int, sharpness: float) -> None:
     one = drawn(size, seed)
@@ -89,7 +88,6 @@ def test_neighbour_adjusting_against_loops(size: int, seed: int, count: int, sha
     assert found.item() == pytest.approx(adjusting_by_loops(one, count, sharpness), rel=1e-3, abs=1e-5)
 
 
-@settings(max_examples=25)
 @given(size=st.integers(1, 8), seed=st.integers(0, 999), scale=st.sampled_from([1.0, 20.0]))
 def test_centrality_weighting_against_loops(size: int, seed: int, scale: float) -> None:
     one = drawn(size, seed)
@@ -108,7 +106,6 @@ def test_weights_of_one_are_info_nce() -> None:
     assert (0.5 * (forth + back)).item() == pytest.approx(info_nce(one.scores, same, 5.0).item(), rel=1e-6)
 
 
-@settings(max_examples=25)
 @given(size=st.integers(1, 6), others=st.integers(1, 5), seed=st.integers(0, 99))
 def test_centrality_is_the_mean_cosine(size: int, others: int, seed: int) -> None:
     make = torch.Generator().manual_seed(seed)
@@ -128,7 +125,6 @@ def plan_by_loops(scores: Rows, temperature: float, iterations: int) -> Rows:
     return plan
 
 
-@settings(max_examples=25)
 @given(size=st.integers(1, 6), seed=st.integers(0, 999), temperature=st.sampled_from([0.1, 1.0]))
 def test_the_plan_and_its_loss_against_loops(size: int, seed: int, temperature: float) -> None:
     one = drawn(size, seed)
@@ -144,7 +140,6 @@ def test_the_plan_and_its_loss_against_loops(size: int, seed: int, temperature: 
     assert found.item() == pytest.approx(total / size, rel=1e-3, abs=1e-4)
 
 
-@settings(max_examples=25)
 @given(size=st.integers(1, 8), seed=st.integers(0, 999))
 def test_the_plan_has_equal_shares(size: int, seed: int) -> None:
     plan = transport_plan(drawn(size, seed).scores, 0.5, 200)
@@ -152,7 +147,6 @@ def test_the_plan_has_equal_shares(size: int, seed: int) -> None:
     assert plan.sum(dim=1).tolist() == pytest.approx([1.0] * size, abs=1e-3)
 
 
-@settings(max_examples=25)
 @given(size=st.integers(1, 7), seed=st.integers(0, 999))
 def test_level_divergence_against_loops(size: int, seed: int) -> None:
     one = drawn(size, seed)
@@ -178,7 +172,6 @@ def every_term(one: Drawn) -> dict[str, Tensor]:
     }
 
 
-@settings(max_examples=25)
 @given(size=st.integers(2, 9), seed=st.integers(0, 999))
 def test_the_order_of_pairs_changes_nothing(size: int, seed: int) -> None:
     one = drawn(size, seed)

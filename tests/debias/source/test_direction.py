@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -23,7 +23,6 @@ def directions(compared: tuple[Contrast, ...], means: FloatArray) -> FloatArray:
     return np.stack([contrast.weights @ means for contrast in compared])
 
 
-@settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**16), generators=st.integers(1, 4), paired=st.booleans(), dimension=st.sampled_from([3, 16])
 )
