@@ -12,6 +12,8 @@ from tests.server.browser.visits import Look, Visits, serving_here, settled, sho
 from tests.server.conftest import Served
 from tests.server.two_sources import PAIRS, QUERY, two_sources
 
+pytestmark = pytest.mark.slow
+
 ASKED = f"/?q={QUERY.replace(' ', '+')}"
 
 
