@@ -5,13 +5,20 @@ SHELL := /bin/bash
 # One more than there are cores: some tests wait for servers and disks.
 TESTERS = $(shell $(BIN)/python -c "import os; print(min(8, 1 + (os.cpu_count() or 1)))")
 
-.PHONY: demo test lint format docs openapi client clean
+# Bytecode is kept, also where the environment says not to: each of several processes imports all tests.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder
+
+.PHONY: demo test test-all lint format docs openapi client clean
 
 demo: .venv/runnable
 	$(BIN)/evenreel demo
 
 test: .venv/installed .venv/generator
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder
+	$(PYTEST)
+
+# With the slow ones, and ten times the examples of each property.
+test-all: .venv/installed .venv/generator
+	$(PYTEST) --all
 
 lint: .venv/installed
 	$(BIN)/ruff check .

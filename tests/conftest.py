@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import socket
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,54 +18,81 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from evenreel.corpus import Imported
 
-settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
-settings.load_profile("untimed")
+# No deadline: a busy machine is no failure. Where an example is dear, a test sets a small number of its own.
+settings.register_profile("quick", deadline=None, max_examples=20, print_blob=True)
+settings.register_profile("full", deadline=None, max_examples=200, print_blob=True)
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SHARED_DATA = Path(os.environ.get("EVENREEL_DATA", REPOSITORY.parent / "shared" / "data"))
+SHOWN_FILES = 40
 LOOPBACK = {"127.0.0.1", "::1", "localhost", ""}
 
 LONGEST = (
     "notebooks/test_notebooks.py",
-    "library/index/test_kill.py",
     "test_tutorials.py",
+    "library/index/test_kill.py",
     "library/index/test_index.py",
     "server/browser/test_states.py",
-    "server/browser/test_answers.py",
-    "server/browser/test_saved.py",
     "library/index/test_integrity.py",
     "encoders/test_encoder.py",
-    "library/machines/test_ray.py",
-    "library/index/test_hearing.py",
     "cli/test_library_commands.py",
-    "planted/test_admission_benchmark.py",
-    "speech/test_whisper.py",
-    "library/test_sounds.py",
     "server/adding/test_adding.py",
     "library/watching/test_watcher.py",
-    "library/snapshot/test_publish.py",
     "cli/test_imports.py",
-    "server/browser/test_real_clips.py",
-    "library/index/test_lost_shards.py",
-    "test_provenance.py",
     "cli/test_without_extras.py",
     "cli/test_serve.py",
-    "recipes/test_video2gif.py",
     "papers/engine/test_towers.py",
-    "library/search/test_rerank_signs.py",
-    "training/test_devices.py",
 )
 """Files that take the longest, in that order."""
 
 _connect = socket.socket.connect
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run what takes longest first, so that no process is left alone with it at the end."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--all` runs what is marked slow too, with ten times the examples of properties."""
+    parser.addoption("--all", action="store_true", help="run slow tests too, and 200 examples of each property for 20")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples; one process counts the times: of several that test, that which they report to."""
+    settings.load_profile("full" if config.getoption("all") else "quick")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(TimesOfFiles(config), "times of files")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is slow, and begin with what takes longest, so that no process is left alone with it."""
+    if not config.getoption("all"):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
     places = {REPOSITORY / "tests" / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+class TimesOfFiles:
+    """How long each file took, told at the end: the longest on the terminal, all in `build/test_times.txt`."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._kept = config.rootpath / "build" / "test_times.txt"
+        self._seconds: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid.partition("::")[0]] += report.duration
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        longest = sorted(self._seconds.items(), key=lambda one: -one[1])
+        lines = [f"{seconds:8.1f} s  {name}" for name, seconds in longest]
+        lines.append(f"{sum(self._seconds.values()):8.1f} s  {len(longest)} files")
+        if len(longest) > SHOWN_FILES:
+            self._kept.parent.mkdir(exist_ok=True)
+            self._kept.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            lines[SHOWN_FILES:-1] = [f"           and {len(longest) - SHOWN_FILES} more, in {self._kept}"]
+        if longest:
+            terminalreporter.section("the files that took longest")
+            terminalreporter.write_line("\n".join(lines))
 
 
 def _loopback_only(self: socket.socket, address: object) -> None:

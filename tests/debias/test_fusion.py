@@ -113,7 +113,6 @@ def slow_loss(logits: NDArray[np.float64], same: NDArray[np.bool_]) -> float:
 
 
 @given(seed=st.integers(0, 999), size=st.tuples(st.integers(1, 5), st.integers(1, 5)))
-@settings(max_examples=30)
 def test_the_loss_is_that_of_pairs_one_by_one(seed: int, size: tuple[int, int]) -> None:
     rng = np.random.default_rng(seed)
     logits, same = 3 * rng.normal(size=size), rng.random(size) < 0.4

@@ -35,7 +35,7 @@ def test_clips_that_are_alike_weigh_alike() -> None:
     assert found.mean() == pytest.approx(1) and np.abs(found - 1).max() < 0.3
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(st.floats(0.1, 10), min_size=4, max_size=4),
     st.lists(st.floats(-5, 5), min_size=4, max_size=4),

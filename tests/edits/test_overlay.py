@@ -125,7 +125,7 @@ def test_words_mislead_whatever_else_the_clips_share(seed: int) -> None:
 
 
 @given(count=st.integers(2, 12), seed=st.integers(0, 50))
-@limits(max_examples=25)
+@limits(max_examples=20)
 def test_every_clip_lends_about_as_often_and_never_to_itself(count: int, seed: int) -> None:
     corpus = corpus_of({f"c{number}": f"thing{number}" for number in range(count)})
     lent = distractor_words(corpus, None, seed)
@@ -146,7 +146,7 @@ def test_long_words_are_cut_between_two_of_them() -> None:
 
 
 @given(text=st.text(max_size=60))
-@limits(max_examples=60)
+@limits(max_examples=20)
 def test_what_can_be_written_stays_as_it_is(text: str) -> None:
     once = drawable(text)
     assert drawable(once) == once == " ".join(once.split())

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.encoders import load_encoder
@@ -89,7 +89,6 @@ def both(folder: Path) -> tuple[TowerEncoder, TowerEncoder]:
 
 
 @given(texts=captions)
-@settings(max_examples=40)
 def test_captions_have_the_features_of_transformers_bit_for_bit(
     both: tuple[TowerEncoder, TowerEncoder], texts: list[str]
 ) -> None:

@@ -76,7 +76,7 @@ def test_pictures_have_the_vectors_of_torch(onnx: OnnxEncoder, torch_way: TowerE
 
 
 @given(texts=st.lists(st.one_of(st.sampled_from(CAPTIONS), st.text(max_size=40)), max_size=5))
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_captions_have_the_vectors_of_torch(onnx: OnnxEncoder, torch_way: TowerEncoder, texts: list[str]) -> None:
     ours, theirs = onnx.encode_text(texts), torch_way.encode_text(texts)
     assert np.array_equal(ours.word_mask, theirs.word_mask)

@@ -11,7 +11,7 @@ import numpy as np
 import PIL
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from transformers import CLIPImageProcessorPil, SiglipImageProcessorPil
@@ -101,7 +101,6 @@ def first_frame(path: Path) -> Pixels | None:
     return np.ascontiguousarray(picture.transpose(2, 0, 1))
 
 
-@settings(max_examples=60)
 @given(
     source=st.integers(1, 400),
     target=st.integers(1, 400),
@@ -141,7 +140,6 @@ def test_a_frame_of_extreme_shape_takes_no_memory_for_what_is_cut_away() -> None
     assert prepared.shape == (1, 3, 224, 224)
 
 
-@settings(max_examples=60)
 @given(
     height=st.integers(1, 3000), width=st.integers(1, 3000), side=st.sampled_from([8, 14, 16]), most=st.integers(1, 400)
 )

@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -252,7 +252,6 @@ def test_relevance_of_any_kind_gives_the_same_figures() -> None:
         evaluate(VALUES, CORPUS, FEW, relevance=by_ids.iloc[1:])
 
 
-@settings(max_examples=25, deadline=None)
 @given(arrays(np.float64, st.tuples(st.shared(st.integers(2, 6), key="n"), st.shared(st.integers(2, 6), key="n")),
               elements=st.floats(-4, 4, width=16)))  # fmt: skip
 def test_the_diagonal_is_the_corpus_in_which_each_row_is_of_its_column(values: np.ndarray) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -80,7 +80,6 @@ def test_the_first_batch_stays_and_a_hub_sinks_in_the_next() -> None:
 
 
 @given(st.integers(0, 50), st.integers(1, 5), st.integers(1, 4), st.integers(1, 30))
-@settings(max_examples=40, deadline=None)
 def test_later_queries_change_no_earlier_answer(seed: int, batch: int, remembered: int, batches: int) -> None:
     values, own = cosines(seed, 40, 6), HubMemory(batch, remembered)
     before = min(batch * batches, 40)
@@ -89,7 +88,6 @@ def test_later_queries_change_no_earlier_answer(seed: int, batch: int, remembere
 
 
 @given(st.integers(0, 50), st.integers(1, 5), st.integers(1, 4))
-@settings(max_examples=20, deadline=None)
 def test_what_left_the_memory_is_forgotten(seed: int, batch: int, remembered: int) -> None:
     values, own = cosines(seed, 40, 6), HubMemory(batch, remembered)
     gone = 40 - batch * (remembered + 1) - 40 % batch

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t
 
@@ -41,7 +41,6 @@ def slow(scores: Sequence[float], degrees: Sequence[float], names: Sequence[str]
 
 
 @given(tables)
-@settings(max_examples=30)
 def test_captions_look_for_videos(values: np.ndarray) -> None:
     done = evaluate(scores_of(values), corpus_of(CLIPS, 4), PLAIN).directions["t2v"]
     assert (done.gallery_size, done.groups.tolist()) == (4, [0, 1, 0, 2, 2, 0])
@@ -51,7 +50,6 @@ def test_captions_look_for_videos(values: np.ndarray) -> None:
 
 
 @given(tables)
-@settings(max_examples=30)
 def test_a_video_s_captions_can_be_averaged_first(values: np.ndarray) -> None:
     single = evaluate(scores_of(values), corpus_of(CLIPS, 4), PLAIN).directions["t2v"]
     done = evaluate(scores_of(values), corpus_of(CLIPS, 4), replace(PLAIN, t2v_protocol="video-mean")).directions["t2v"]
@@ -62,7 +60,6 @@ def test_a_video_s_captions_can_be_averaged_first(values: np.ndarray) -> None:
 
 
 @given(tables)
-@settings(max_examples=30)
 def test_the_best_placed_own_caption_counts(values: np.ndarray) -> None:
     done = evaluate(scores_of(values), corpus_of(CLIPS, 4), FIRST).directions["v2t"]
     assert (done.gallery_size, done.without_relevant) == (6, ("v3",))
@@ -73,7 +70,6 @@ def test_the_best_placed_own_caption_counts(values: np.ndarray) -> None:
 
 
 @given(tables)
-@settings(max_examples=30)
 def test_a_video_among_videos_by_their_best_captions(values: np.ndarray) -> None:
     asked = replace(PLAIN, v2t_protocol="caption-group")
     done = evaluate(scores_of(values), corpus_of(CLIPS, 4), asked).directions["v2t"]
@@ -85,7 +81,6 @@ def test_a_video_among_videos_by_their_best_captions(values: np.ndarray) -> None
 
 
 @given(tables, st.sampled_from(["expected", "optimistic", "pessimistic"]))
-@settings(max_examples=40)
 def test_each_own_caption_alone_among_the_others(values: np.ndarray, ties: Any) -> None:
     asked = replace(FIRST, v2t_protocol="every-caption", ties=ties)
     done = evaluate(scores_of(values), corpus_of(CLIPS, 4), asked).directions["v2t"]

@@ -10,7 +10,7 @@ import ir_measures
 import numpy as np
 import pytest
 import pytrec_eval
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -44,7 +44,6 @@ queries = st.lists(st.tuples(few_scores, st.sampled_from(DEGREES)), min_size=1, 
 
 
 @given(queries)
-@settings(max_examples=150)
 def test_expected_ties_are_the_mean_over_every_order(query: list[tuple[float, float]]) -> None:
     scores, degrees = [score for score, _ in query], [degree for _, degree in query]
     columns = one_query(scores, degrees)
@@ -53,7 +52,6 @@ def test_expected_ties_are_the_mean_over_every_order(query: list[tuple[float, fl
 
 
 @given(queries)
-@settings(max_examples=60)
 def test_optimistic_and_pessimistic_ties_are_the_ends(query: list[tuple[float, float]]) -> None:
     scores, degrees = [score for score, _ in query], [degree for _, degree in query]
     for ties, sign in (("optimistic", 1), ("pessimistic", -1)):
@@ -63,7 +61,6 @@ def test_optimistic_and_pessimistic_ties_are_the_ends(query: list[tuple[float, f
 
 
 @given(queries)
-@settings(max_examples=40)
 def test_the_expected_value_lies_between_the_ends(query: list[tuple[float, float]]) -> None:
     scores, degrees = [score for score, _ in query], [degree for _, degree in query]
     first, mean, last = (one_query(scores, degrees, ties) for ties in ("optimistic", "expected", "pessimistic"))
@@ -113,7 +110,6 @@ def test_the_chance_of_a_hit_by_drawing(relevant: int, k: int) -> None:
 
 
 @given(hnp.arrays(np.float64, (5, 12), elements=st.integers(0, 1000), unique=True), st.integers(0, 2**60 - 1))
-@settings(max_examples=40)
 def test_trec_eval_has_the_same_figures(values: np.ndarray, bits: int) -> None:
     """Without ties, and with grades 0, 1, 2 as degrees 0, 1/2, 1: gain is linear there too."""
     grades = np.random.default_rng(bits).choice([0, 0, 0, 1, 2], (5, 12))

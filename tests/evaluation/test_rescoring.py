@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -166,7 +166,6 @@ def applied(word: str, s: Scores, direction: Any = "t2v", bank: Matrix | None = 
 
 
 @given(st.integers(0, 100), st.integers(0, 4), st.floats(-2, 2))
-@settings(max_examples=30)
 def test_what_a_video_adds_to_every_caption_is_taken_out(seed: int, video: int, constant: float) -> None:
     s = random_scores(seed)
     shifted = s.values.copy()

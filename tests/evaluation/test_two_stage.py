@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -46,7 +46,6 @@ def order(cheap: Sequence[float], dear: Sequence[float], depth: int) -> list[int
     return sorted(first, key=lambda video: -dear[video]) + rest
 
 
-@settings(max_examples=60)
 @given(st.integers(1, 5), st.integers(1, 8), st.integers(1, 9), st.integers(0, 2**20))
 def test_without_ties_it_is_the_search_that_is_spelt_out(captions: int, videos: int, depth: int, seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -56,7 +55,6 @@ def test_without_ties_it_is_the_search_that_is_spelt_out(captions: int, videos: 
         assert np.argsort(-found[row]).tolist() == order(cheap[row].tolist(), dear[row].tolist(), depth)
 
 
-@settings(max_examples=60)
 @given(st.data(), st.integers(1, 4), st.integers(1, 6), st.integers(1, 7), st.integers(0, 5))
 def test_a_shortlist_holds_the_best_and_no_more_than_its_depth(
     data: st.DataObject, captions: int, videos: int, depth: int, seed: int
@@ -80,7 +78,6 @@ def test_of_those_that_tie_at_the_end_each_is_drawn_as_often() -> None:
     assert set(drawn[:, 1].tolist()) == {1, 2, 3}
 
 
-@settings(max_examples=40)
 @given(st.data(), st.integers(1, 6), st.integers(1, 6))
 def test_with_all_videos_it_is_evaluated_as_the_dear_score(data: st.DataObject, captions: int, videos: int) -> None:
     rows = st.lists(st.lists(VALUES, min_size=videos, max_size=videos), min_size=captions, max_size=captions)
@@ -95,7 +92,6 @@ def test_with_all_videos_it_is_evaluated_as_the_dear_score(data: st.DataObject, 
         }
 
 
-@settings(max_examples=40)
 @given(st.integers(1, 5), st.integers(2, 6), st.integers(0, 2**20))
 def test_an_answer_outside_the_shortlist_is_not_found_before_it_ends(captions: int, videos: int, seed: int) -> None:
     random = np.random.default_rng(seed)

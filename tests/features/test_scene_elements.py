@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given as for_all
-from hypothesis import settings, strategies
+from hypothesis import strategies
 from numpy.typing import NDArray
 
 from evenreel.errors import FeaturesError, UsageError
@@ -59,7 +59,6 @@ def slow_top(frames: NDArray[Any], mask: NDArray[np.bool_], phrases: NDArray[Any
     return found
 
 
-@settings(max_examples=30, deadline=None)
 @for_all(strategies.integers(0, 10_000), strategies.integers(1, 7), strategies.integers(1, 200))
 def test_the_nearest_are_those_of_slow_loops(seed: int, count: int, at_once: int) -> None:
     """Also in blocks of any size; padding holds numbers that must not matter."""

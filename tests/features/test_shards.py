@@ -94,7 +94,7 @@ def assert_same(left: Shard, right: Shard) -> None:
             assert one == other
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(shard=any_shard())
 def test_a_shard_comes_back_as_it_went_in(shard: Shard, tmp_path: Path) -> None:
     digest = write_shard(tmp_path, shard)

@@ -180,7 +180,7 @@ def test_each_window_misreads_a_word_for_itself() -> None:
     assert [one.text for one in windows] == [sentence(text) for text in read]
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(shares, shares, seeds, st.integers(1, 5))
 def test_in_each_window_what_a_low_rate_misreads_a_higher_one_misreads_alike(
     one: float, other: float, seed: int, windows: int
@@ -195,7 +195,7 @@ def test_in_each_window_what_a_low_rate_misreads_a_higher_one_misreads_alike(
         assert all(few in ("S", more) for few, more in zip(*pairs, strict=True))
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.lists(st.tuples(st.floats(0, 5.9), st.floats(0, 5.9)).map(sorted), min_size=1, max_size=4),
     st.integers(1, 9), shares, seeds, st.sampled_from(["corpus", "ocr"]),
@@ -377,7 +377,7 @@ def test_windows_without_text_can_say_so(place: Place) -> None:
 
 
 @given(shares, shares, seeds)
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_windows_are_left_out_whole_and_nested(place: Place, one: float, other: float, seed: int) -> None:
     low, high = sorted((one, other))
     few, more = (changed(place, WordChanges(ratio, "window", seed=seed), nobody) for ratio in (low, high))

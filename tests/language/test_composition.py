@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
@@ -137,7 +137,6 @@ WORDS = sorted({*attribute_values(), *(word for relation, *_ in opposites() for 
 SOME = st.lists(st.sampled_from([*WORDS, "a", "the", "dog", "cat", "man", "chases", "is", "runs", ",", "’s", "İ", "x"]))
 
 
-@settings(max_examples=60, deadline=None)
 @given(SOME.map(" ".join), st.integers(0, 3))
 def test_any_words_stay_or_change_as_the_edit_says(text: str, seed: int) -> None:
     for edit in SWAPS:
@@ -153,7 +152,6 @@ def test_any_words_stay_or_change_as_the_edit_says(text: str, seed: int) -> None
             assert (lost - gained).total() == (gained - lost).total() <= 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_is_edited_or_stays(text: str) -> None:
     for edit in EDITS:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given as for_all
-from hypothesis import settings, strategies
+from hypothesis import strategies
 
 from evenreel.errors import UsageError
 from evenreel.language.pattern import PatternTagger
@@ -67,7 +67,6 @@ def test_a_caption_counts_once_and_the_most_frequent_come_first() -> None:
     assert (found.captions, found.source) == (4, f"captions, read by {PatternTagger().name}")
 
 
-@settings(max_examples=30, deadline=None)
 @for_all(
     strategies.lists(strategies.lists(strategies.sampled_from("abcdef"), max_size=5), max_size=12),
     strategies.integers(1, 4),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel import open_library
@@ -23,7 +23,6 @@ ROWS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
 @given(rows=ROWS, limit=st.integers(1, 5))
 def test_pages_are_the_clips_in_order_each_once(rows: list[tuple[int, str | None, int]], limit: int) -> None:
     """Rows are files: of which clip, on which day that was recorded, and how many days after 1970 they changed."""

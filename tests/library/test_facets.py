@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import evenreel
@@ -193,7 +193,6 @@ words = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x
 values: st.SearchStrategy[object] = st.none() | words | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(0, 1)
 
 
-@settings(max_examples=150, deadline=None)
 @example([{"pair_id": ""}])
 @given(st.lists(st.dictionaries(names, values, max_size=5), min_size=1, max_size=5))
 def test_every_facet_is_one_that_a_filter_takes_and_finds_the_clips_of(rows: Rows) -> None:

@@ -215,7 +215,7 @@ def test_one_source_is_nothing_to_compare() -> None:
     assert favours(population("aaaa"), ids([0, 1])).groups == ()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data(), sources=st.text("abcde", min_size=1, max_size=40))
 def test_counts_agree_whatever_is_shown(data: st.DataObject, sources: str) -> None:
     count = len(sources)
@@ -291,7 +291,7 @@ def test_clips_are_read_as_a_search_would_find_them(tmp_path: Path) -> None:
     assert list(read(made.connection, Filter("clips.duration_s < ?", (1.5,))).clip_ids) == ["a"]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20)
 @given(
     files=st.lists(
         st.tuples(

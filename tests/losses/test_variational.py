@@ -7,7 +7,7 @@ from statistics import pvariance
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.distributions import Normal, kl_divergence
@@ -34,7 +34,6 @@ def by_loops(costs: list[list[float]], reduction: Reduction) -> float:
 
 
 @given(counts=lengths, seed=st.integers(0, 999), reduction=reductions, free=st.sampled_from([0.0, 3.0]))
-@settings(max_examples=40)
 def test_divergence_against_the_library_of_distributions(
     counts: list[int], seed: int, reduction: Reduction, free: float
 ) -> None:
@@ -59,7 +58,6 @@ def test_what_is_free_has_no_slope() -> None:
 
 
 @given(counts=lengths, seed=st.integers(0, 99), least=st.sampled_from([0.01, 1.0]))
-@settings(max_examples=20)
 def test_active_numbers_against_a_loop(counts: list[int], seed: int, least: float) -> None:
     mask = real(counts)
     mu = random(*mask.shape, 6, seed=seed) * torch.linspace(0, 2, 6)
@@ -80,7 +78,6 @@ def slow_nll(states: Tensor, words: Tensor, targets: Tensor, counts: list[int]) 
 
 
 @given(counts=lengths, seed=st.integers(0, 999), reduction=reductions)
-@settings(max_examples=25)
 def test_likelihood_against_loops(counts: list[int], seed: int, reduction: Reduction) -> None:
     mask = real(counts)
     states, words = random(*mask.shape, 5, seed=seed), random(7, 5, seed=seed + 1)
@@ -105,7 +102,6 @@ def test_chunks_give_the_value_and_the_slopes_of_the_whole(monkeypatch: pytest.M
 
 
 @given(counts=lengths, seed=st.integers(0, 999))
-@settings(max_examples=40)
 def test_overlap_against_a_loop_over_words(counts: list[int], seed: int) -> None:
     mask = real(counts)
     content, bias = (random(*mask.shape, 5, seed=seed + one) for one in (0, 1))

@@ -184,7 +184,7 @@ def test_frames_may_be_asked_for_again(films: Path) -> None:
         assert [number_in(frame.pixels) for frame in video.frames(parse_rule("4 midpoints"))] == first
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_timestamps_any_period(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     gaps = data.draw(st.lists(st.sampled_from([1, 20, 33, 40, 1000, 5000]), min_size=1, max_size=40), label="gaps")

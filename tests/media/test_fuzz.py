@@ -56,7 +56,7 @@ def survive(path: Path, data: bytes, rule: str) -> None:
 
 
 RULES = st.sampled_from(["every 0.04 s", "every 1 s", "5 midpoints", "x_pool 4", "clip4clip"])
-FUZZ = settings(max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=20, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @FUZZ

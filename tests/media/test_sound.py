@@ -297,7 +297,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     }
 
 
-@settings(max_examples=120, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(SEEDS)), st.floats(0.2, 2), st.integers(0, 2**32 - 1), st.integers(0, 60))
 def test_whatever_the_bytes_are_there_are_blocks_or_one_error(
     seeds: dict[str, bytes], tmp_path: Path, name: str, share: float, seed: int, flips: int

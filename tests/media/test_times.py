@@ -212,7 +212,7 @@ def test_what_is_wanted_costs_no_look_at_the_end_where_it_does_not_hang_on_it(
         assert [frame.time_s for frame in video.frames(GivenTimes((3.0, 4.0)))] == [3.0, 4.0]
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(bits=st.binary(min_size=8, max_size=8))
 def test_any_bits_in_the_place_of_the_length(honest: dict[str, Path], tmp_path: Path, bits: bytes) -> None:
     data = honest["mkv"].read_bytes()

@@ -28,7 +28,10 @@ def kind(output: Any) -> str:
     return next((name for name in (FIGURE, *PICTURES) if name in output.data), "value")
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.stem, marks=[] if path.stem == "audit" else pytest.mark.slow) for path in PATHS],
+)
 @pytest.mark.timeout(900)
 def test_a_notebook_runs_and_gives_what_is_stored(path: Path, tmp_path: Path) -> None:
     found = run(path, tmp_path)

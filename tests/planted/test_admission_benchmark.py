@@ -39,6 +39,8 @@ from evenreel.planted import BIASES, BiasName, PlantedClip, PlantSettings, admis
 from evenreel.planted import admission as packaged
 from evenreel.planted.harder import Harder
 
+pytestmark = pytest.mark.slow
+
 CHANGES = (HALF, TWICE, NO_ADAPTER)
 FREE_ROWS = {BASELINE: ORACLE, AGAIN: AGAIN} | {change: variant(ORACLE, change) for change in CHANGES}
 """Rows where nothing is planted, and what the rules call them."""

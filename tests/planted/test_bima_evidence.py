@@ -12,6 +12,8 @@ from benchmarks.evidence.rows import BASELINE, Place, Size
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from tests.planted.worlds.tables import made_up_table
 
+pytestmark = pytest.mark.slow
+
 PLACE = Place(3, 0.9, Size(300, 60, 2), Path())
 TABLE = made_up_table()
 

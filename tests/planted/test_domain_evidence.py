@@ -22,6 +22,8 @@ from evenreel.adaptation.stream import QueryStream
 from evenreel.matchers.registry import build_matcher
 from evenreel.types import TextFeatures, VideoFeatures
 
+pytestmark = pytest.mark.slow
+
 
 def stream() -> QueryStream:
     rng = np.random.default_rng(0)

@@ -15,6 +15,8 @@ from evenreel.planted.worlds.lengths import LENGTH_WORLD
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from tests.planted.worlds.tables import made_up_table
 
+pytestmark = pytest.mark.slow
+
 PLACE = Place(0, 0.9, Size(clips=2_200, test_clips=40, steps=2), Path())
 
 

@@ -30,6 +30,8 @@ from evenreel.planted.worlds.signs import draw_signs_world, with_named_words
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from tests.planted.worlds.tables import made_up_table
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def drawn() -> Drawn:

@@ -26,6 +26,8 @@ from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.types import Scores
 from tests.planted.worlds.tables import made_up_table
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def parts() -> MirroredParts:

@@ -32,7 +32,7 @@ def encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return load_encoder(str(tiny_clip(tmp_path_factory.mktemp("clip"))), device="cpu")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.lists(CAPTIONS, min_size=1, max_size=7), min_size=1, max_size=8))
 def test_captions_of_any_lengths_are_the_same_together_as_alone(encoder: Encoder, asked: list[list[str]]) -> None:
     batched = BatchedEncoder(encoder)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -35,7 +35,6 @@ def side(sizes: list[int], seen: list[int]) -> TableSide:
     st.lists(st.integers(1, 9), min_size=1, max_size=12),
     st.integers(9, 40),
 )
-@settings(max_examples=40)
 def test_every_pair_is_scored_in_its_place(captions: list[int], videos: list[int], limit: int) -> None:
     seen: list[int] = []
     with pytest.MonkeyPatch.context() as patch:

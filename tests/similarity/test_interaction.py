@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
@@ -39,7 +39,6 @@ def slow(words: TokenVectors, frames: TokenVectors) -> Tensor:
 
 
 @given(word_mask=masks, frame_mask=masks, seed=st.integers(0, 1000))
-@settings(max_examples=25)
 def test_as_the_formula_says_wherever_the_padding_is(
     word_mask: list[list[bool]], frame_mask: list[list[bool]], seed: int
 ) -> None:

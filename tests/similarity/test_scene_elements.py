@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
@@ -39,7 +39,6 @@ def slow_nearest(seen: Tensor, phrases: Tensor, count: int) -> list[int]:
     kappa=st.integers(1, 7),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=40)
 def test_the_nearest_phrases_in_order(videos: int, entities: int, activities: int, kappa: int, seed: int) -> None:
     seen = 3 * unit(videos, 5, seed=seed)
     phrases = unit(entities, 5, seed=seed + 1), unit(activities, 5, seed=seed + 2)

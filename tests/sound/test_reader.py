@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import MediaError
@@ -30,7 +30,6 @@ def by_hand(stretches: list[tuple[float, list[float]]]) -> Iterator[tuple[float,
                 break
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(1, 60), st.integers(1, 30)), min_size=1, max_size=3),
     st.lists(st.integers(1, 17), min_size=1, max_size=6),

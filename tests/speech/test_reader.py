@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import MediaError, UsageError
@@ -55,7 +55,6 @@ def reader_with(model: BurstModel, monkeypatch: pytest.MonkeyPatch) -> SpeechRea
     return SpeechReader(model)
 
 
-@settings(max_examples=40)
 @given(st.lists(st.floats(0.3, 9.0), min_size=1, max_size=9), st.sampled_from([0.0, 5.0, 30.0]))
 def test_every_word_comes_at_its_own_time_however_it_is_cut_and_joined(gaps: list[float], stretch_s: float) -> None:
     times = [round(float(time), 2) for time in np.cumsum(gaps)]

@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import MediaError
@@ -152,7 +152,6 @@ def test_what_is_no_subtitles_is_refused_in_a_sentence() -> None:
         assert raised.value.reason == reason
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(FORMATS),
     st.one_of(
@@ -182,7 +181,6 @@ def test_whatever_is_read_is_sound_or_refused(suffix: str, data: bytes) -> None:
         assert (one.source, one.language) == ("sidecar", "en")
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(FORMATS),
     st.lists(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import srt
 import webvtt
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.speech import Utterance, parse_subtitles
@@ -44,7 +44,6 @@ def test_text_names_a_speaker_once_for_what_is_said_in_a_row() -> None:
     assert as_text([]) == ""
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 9_999), st.text(max_size=30)), min_size=1, max_size=6))
 def test_what_is_written_is_read_again(spoken: list[tuple[int, int, str]]) -> None:
     kept = {(start, start + length, "x " + " ".join(words.split())) for start, length, words in spoken}

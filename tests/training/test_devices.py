@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 import torch
 import yaml
 from torch import Tensor
@@ -40,6 +41,7 @@ RECIPE: dict[str, Any] = {
 """Nothing is random beside the order, and which pairs count in `debias`."""
 
 
+@pytest.mark.slow
 def test_two_processes_end_with_the_weights_of_one(tmp_path: Path, corpus_folder: Path, clip_folder: Path) -> None:
     """Towers get their gradients back through the gathering, matchers have theirs on both; every clip is read once.
 

@@ -24,7 +24,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("accumulate", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_killed_and_resumed_runs_end_equal(tmp_path: Path, accumulate: int) -> None:
     settings = {**SETTINGS, "loop": {"epochs": 3 * accumulate, "accumulate": accumulate}}
     broken, unbroken = tmp_path / "broken", tmp_path / "unbroken"

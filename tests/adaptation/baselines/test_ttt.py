@@ -49,7 +49,7 @@ def own_statistics() -> Any:
 
 
 @given(rows=st.integers(1, 6), seed=st.integers(0, 999), temperature=st.sampled_from([0.1, 0.5, 2.0]))
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_contrastive_loss_against_loops(rows: int, seed: int, temperature: float) -> None:
     first, second = unit(rows, seed), unit(rows, seed + 1)
     views = [*first.tolist(), *second.tolist()]
@@ -65,7 +65,7 @@ def test_contrastive_loss_against_loops(rows: int, seed: int, temperature: float
 
 
 @given(sizes=st.lists(st.integers(0, 4), min_size=1, max_size=5), seed=st.integers(0, 999))
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_moments_do_not_depend_on_batches(sizes: list[int], seed: int) -> None:
     vectors = unit(sum(sizes) + 2, seed)
     found = moments(iter(vectors.split([2, *sizes])))

@@ -6,7 +6,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
@@ -154,7 +154,6 @@ def test_mutual_matches_are_each_others_best(scores: Table) -> None:
         assert not first_in_both or found[query] == video
 
 
-@settings(max_examples=50)
 @given(TIED.filter(lambda scores: scores.size <= 12), st.sampled_from([None, 1, 2, 9]))
 def test_an_assignment_is_the_best_of_all_there_are(scores: Table, capacity: int | None) -> None:
     """As many pairs as can match, and the largest sum among these, over every choice of videos."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.audits.composition.choices import Choices, Flatness, measured_choices
@@ -52,7 +52,6 @@ def test_choices_are_those_of_a_slow_loop(edit: Callable[[Table], Table]) -> Non
         np.testing.assert_allclose(getattr(found, name), values, atol=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.floats(-50, 50), st.floats(0.1, 1.0), st.floats(0.1, 1.0), st.integers(0, 9))
 def test_what_all_clips_prefer_and_hubs_change_no_choice(liked: float, flatter: float, hubs: float, seed: int) -> None:
     """A caption that all clips like better, scores nearer together, or clips liked by all are no reading."""

@@ -153,7 +153,7 @@ def test_scores_that_are_all_equal_move_nothing() -> None:
     assert found.unknown == 0
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=20)
 @given(st.integers(0, 10_000), st.floats(0.1, 10), st.floats(-5, 5))
 def test_scale_and_offset_of_a_caption_do_not_matter(seed: int, scale: float, offset: float) -> None:
     random = np.random.default_rng(seed)

@@ -70,7 +70,7 @@ def test_three_queries_by_hand() -> None:
     assert found.hubs.tolist() == []  # 2 is less than 0.75 + 2 x 0.75
 
 
-@limits(max_examples=30)
+@limits(max_examples=20)
 @given(st.integers(0, 10**6), st.sampled_from([8, 2**26]))
 def test_counts_are_those_of_loops(seed: int, band_bytes: int) -> None:
     """Equal scores, clips that are not retrieved, captions of one clip, of no clip and of a clip that is not ranked."""

@@ -7,7 +7,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.audits.length.data import LengthData
@@ -41,7 +41,6 @@ def test_shares_of_the_first_are_those_of_all_orders(row: list[float], depth: in
     np.testing.assert_allclose(found, counts / len(orders))
 
 
-@settings(max_examples=20)
 @given(st.integers(0, 10**6))
 def test_without_classes_the_first_clips_are_held_against_all_others(seed: int) -> None:
     """Ties, clips that are not retrieved and unknown lengths, against loops; nobody knows what answers."""

@@ -146,7 +146,6 @@ LEVELS = st.lists(st.integers(-50, 50), min_size=8, max_size=8)
 
 
 @given(LEVELS, LEVELS, st.sampled_from([both(4), both(4)[:4]]), st.integers(0, 5))
-@examples(max_examples=25)
 def test_what_all_captions_or_all_clips_have_changes_nothing(
     of_captions: list[int], of_clips: list[int], told: list[str], seed: int
 ) -> None:

@@ -66,7 +66,6 @@ def without(row: Sequence[float], place: int) -> list[float]:
     return [*row[:place], *row[place + 1 :]]
 
 
-@settings(max_examples=30)
 @given(cases())
 def test_figures_are_those_of_slow_loops(case: Case) -> None:
     corpus, values, clip_of = case
@@ -91,7 +90,6 @@ def test_figures_are_those_of_slow_loops(case: Case) -> None:
     assert found.figures["real"]["R@1"].low is None
 
 
-@settings(max_examples=30)
 @given(cases())
 def test_a_clip_looks_for_the_best_placed_of_its_captions(case: Case) -> None:
     """Over every order of equals, which is what an expected place is the mean of."""
@@ -119,7 +117,6 @@ def first_places(column: np.ndarray, clip_of: Sequence[int], clip: int) -> list[
     return [(above + 1 + order.index(True), best > -math.inf) for order in orders]
 
 
-@settings(max_examples=30)
 @given(cases())
 def test_what_holds_in_every_row_of_the_papers_tables(case: Case) -> None:
     corpus, values, _ = case
@@ -244,7 +241,7 @@ def test_in_a_random_order_one_of_a_pair_is_put_first() -> None:
     assert found["normalized"]["R@1"].value == -found["location"]["R@1"].value
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(cases(), st.sampled_from(["expected", "random"]))
 def test_samples_are_scores_with_the_clips_of_some_pairs_exchanged(case: Case, location: str) -> None:
     """Columns of the scores are exchanged by hand and measured as any others, equal scores and unranked ones too."""

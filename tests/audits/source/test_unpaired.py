@@ -78,7 +78,6 @@ def slow_share(values: np.ndarray, made: Iterable[str]) -> float:
     return 100 * float(np.mean(shares))
 
 
-@settings(max_examples=40)
 @given(values=tables())
 def test_shares_are_those_of_slow_loops(corpus: Corpus, values: np.ndarray) -> None:
     found = measured(values, corpus).preferences
@@ -91,7 +90,6 @@ def test_shares_are_those_of_slow_loops(corpus: Corpus, values: np.ndarray) -> N
         assert low is not None and high is not None and 0 <= low <= found[name].share.value <= high <= 100
 
 
-@settings(max_examples=40)
 @given(values=tables())
 def test_exposure_is_the_mean_over_orders(corpus: Corpus, values: np.ndarray) -> None:
     """The chance of each generated clip to be among the first k, summed, of those that are shown."""

@@ -274,7 +274,7 @@ def test_a_broken_role_graph(tmp_path: Path) -> None:
     assert "The role graph of 'a' has 1 parts; it must have nodes and edges" in one_error("hgr", write(tmp_path, files))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.lists(st.text("a,\"\n\u2028 'é", max_size=5), min_size=2, max_size=2), max_size=4))
 def test_tables_are_read_as_polars_writes_them(rows: list[list[str]], tmp_path: Path) -> None:
     frame = pl.DataFrame(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
@@ -182,7 +182,6 @@ def mean(of: Counterparts | PairBatch) -> Tensor:
     return F.normalize(of.video.frames.sum(1), dim=-1)
 
 
-@settings(max_examples=20)
 @given(share=st.sampled_from([0.2, 0.5, 0.7]), seed=st.integers(0, 99))
 def test_a_share_of_the_batch_takes_part(share: float, seed: int) -> None:
     debiased = Debiased(small("mean_pool"), SourceDebias(share=share))

@@ -72,7 +72,7 @@ def test_fog_brightens_what_is_dark_and_leaves_less_contrast() -> None:
 
 
 @given(st.integers(1, 400), st.sampled_from(STRENGTHS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20)
 def test_the_share_of_inserted_frames_is_that_of_the_strength(count: int, strength: int) -> None:
     added = inserted(count, strength)
     assert added == 1 or abs(added - count * strength / (10 - strength)) <= 0.5 + 1e-9

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.library.asking.order import TimedEvidence, best_pair, highest_in_order
@@ -30,7 +30,6 @@ def slowly(first: Moments, second: Moments, within_s: float) -> tuple[int, float
     return None if not pairs else (min(pairs)[0], -min(pairs)[1])
 
 
-@settings(max_examples=200)
 @given(MOMENTS, MOMENTS, st.sampled_from([0.5, 1.0, 3.0, 100.0]))
 def test_the_pair_is_the_one_of_a_slow_loop(first: Moments, second: Moments, within_s: float) -> None:
     found = best_pair(evidence(first), evidence(second), within_s)

@@ -26,10 +26,12 @@ def killed(*arguments: str) -> str:
     return done.stdout
 
 
-def test_killing_the_indexer_at_twenty_random_points_changes_nothing() -> None:
-    assert int(killed("--rounds", "20").split()[0]) >= 20
+@pytest.mark.parametrize("rounds", [5, pytest.param(20, marks=pytest.mark.slow)])
+def test_killing_the_indexer_at_random_points_changes_nothing(rounds: int) -> None:
+    assert int(killed("--rounds", str(rounds)).split()[0]) >= rounds
 
 
+@pytest.mark.slow
 def test_killing_it_at_every_step_changes_nothing_though_the_folder_changes_again() -> None:
     """Files are edited, renamed, copied and added; it is killed; all is as it was before, and it goes on."""
     story, _, counted = killed("--steps", "--story", "edited and back").partition(": ")
@@ -37,6 +39,7 @@ def test_killing_it_at_every_step_changes_nothing_though_the_folder_changes_agai
     assert int(counted.split()[0]) >= 15
 
 
+@pytest.mark.slow
 def test_killing_it_at_every_step_while_the_model_is_exchanged_changes_nothing() -> None:
     story, _, counted = killed("--steps", "--clips", "1", "--story", "model exchanged").partition(": ")
     assert story == "model exchanged"

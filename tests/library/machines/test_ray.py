@@ -29,6 +29,8 @@ from tests.library.machines.here import SETTINGS
 from tests.library.state import state
 from tests.library.videos import write_folder
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 

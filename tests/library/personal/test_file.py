@@ -43,7 +43,7 @@ def plain(records: PersonalRecords) -> tuple[list[PersonalMark], list[SavedSearc
 
 
 @given(marks=st.lists(MARKS, max_size=6), searches=st.lists(SEARCHES, max_size=3), data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20)
 def test_damage_anywhere_in_one_of_the_files_loses_nothing(
     tmp_path_factory: pytest.TempPathFactory,
     marks: list[PersonalMark],

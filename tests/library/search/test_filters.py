@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
@@ -346,7 +346,6 @@ def test_no_filter_lets_every_row_through() -> None:
     assert chosen(Filter()) == [0, 1, 2, 3]
 
 
-@settings(max_examples=300)
 @given(st.text(max_size=60) | st.text("'\"()=<>-;/*?%., abyearsource01\x00", max_size=60))
 def test_any_text_is_a_filter_or_a_sentence(text: str) -> None:
     try:
@@ -443,7 +442,6 @@ expressions = st.recursive(
 )
 
 
-@settings(max_examples=200)
 @given(expressions)
 def test_sqlite_agrees_with_a_slow_evaluation(expression: tuple[str, Any]) -> None:
     text, evaluate = expression

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -54,7 +54,6 @@ def slow(one: ClipStretch, other: ClipStretch) -> float:
 
 
 @given(data=st.data(), first=LENGTHS, second=LENGTHS)
-@settings(max_examples=80, deadline=None)
 def test_the_distance_is_that_of_its_definition(data: st.DataObject, first: int, second: int) -> None:
     one, other = clips(data, first), clips(data, second)
     assert distance(one, other) == pytest.approx(slow(one, other), abs=1e-5)
@@ -64,7 +63,6 @@ def test_the_distance_is_that_of_its_definition(data: st.DataObject, first: int,
 
 
 @given(data=st.data(), length=st.integers(2, 9))
-@settings(max_examples=40, deadline=None)
 def test_a_part_of_a_clip_is_no_distance_away(data: st.DataObject, length: int) -> None:
     whole = clips(data, length)
     start = data.draw(st.integers(0, length - 1))
@@ -190,7 +188,6 @@ def test_a_library_without_pictures_or_with_one_clip_folds_nothing(tmp_path: Pat
 
 
 @given(found=st.integers(0, 40), k=st.integers(1, 12), alike=st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
 def test_so_many_different_clips_as_asked_for_where_there_are(found: int, k: int, alike: int) -> None:
     """Every `alike` hits in order are takes of the first of them."""
     asked = []

@@ -7,7 +7,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from evenreel.language.folding import fold, words
@@ -105,7 +105,6 @@ def test_offsets_count_code_points_of_the_text_as_it_is(text: str, word: str) ->
         assert fold(first).startswith(fold(word))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     signs=st.lists(
         st.lists(

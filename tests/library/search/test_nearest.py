@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.arrays import Indices
@@ -54,7 +54,6 @@ def state(z: float, null_best: list[float]) -> str:
     return "fits" if share >= FITS else "may_fit" if share >= MAY_FIT else "nothing"
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     clips=st.integers(1, 80),
     kept=st.floats(0.05, 1),

@@ -106,7 +106,7 @@ def library_of(said: Said) -> sqlite3.Connection:
 LINES = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join), max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(LINES, min_size=1, max_size=5), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))
 def test_the_share_that_is_said_is_that_of_plain_counting(said: Said, asked: list[str]) -> None:
     query = " ".join(asked)
@@ -132,7 +132,7 @@ def test_the_share_that_is_said_is_that_of_plain_counting(said: Said, asked: lis
             assert all(hit.text in own and set(hit.matched) <= set(words(hit.text)) for hit in match.hits)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(LINES, min_size=1, max_size=4), st.data())
 def test_the_index_of_what_is_said_is_kept_as_it_would_be_built(said: Said, data: st.DataObject) -> None:
     with closing(library_of(said)) as connection:

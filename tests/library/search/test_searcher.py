@@ -192,7 +192,7 @@ def test_a_given_caption_answers(library: Library) -> None:
 vocabulary = ["japan", "hyundai", "exit", "news", "storm"]
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     signs=st.lists(
         st.lists(st.sampled_from([*vocabulary, "hyundri", "japan netherlands"]), max_size=3),
@@ -220,7 +220,7 @@ def test_exact_words_on_screen_are_never_below_weak_frames(
     assert not (missing and any(weak)), "a weak hit has taken the place of an exact one"
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(st.lists(st.sampled_from(["", "exit", "exit news", "storm"]), min_size=6, max_size=6), st.integers(1, 6))
 def test_a_smaller_k_gives_the_beginning_of_a_larger(
     tmp_path_factory: pytest.TempPathFactory, signs: list[str], k: int

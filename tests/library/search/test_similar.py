@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -217,7 +217,6 @@ def test_bytes_are_refused_as_files_are(picture: bytes, sentence: str, tmp_path:
         assert str(caught.value) == sentence.replace("The picture", name)
 
 
-@settings(max_examples=200)
 @given(
     form=st.sampled_from(["PNG", "JPEG", "WEBP", "GIF", "BMP"]),
     changes=st.lists(st.tuples(st.integers(0, 500), st.integers(0, 255)), max_size=6),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
@@ -224,7 +224,6 @@ def test_a_sign_with_one_word_of_two_matches_that_word_alone(tmp_path: Path) -> 
     assert [(sign.matched, sign.found) for sign in hit.on_screen] == [(("basketball",), ("basketball",))]
 
 
-@settings(max_examples=60)
 @given(st.lists(st.text("ab1", min_size=1, max_size=18), min_size=2, max_size=3), st.data())
 def test_what_stands_for_a_run_has_each_of_its_words(run: list[str], data: st.DataObject) -> None:
     """Derived another way: some cut of the spelling gives every word of the run with its own allowed errors."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -40,7 +40,6 @@ def slow(vectors: FloatArray, k: int) -> list[int]:
     ),
     k=st.integers(1, 14),
 )
-@settings(max_examples=150, deadline=None)
 def test_the_traversal_is_that_of_its_definition(rows: np.ndarray, k: int) -> None:
     vectors = rows.astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

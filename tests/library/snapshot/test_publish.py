@@ -84,6 +84,7 @@ def test_the_current_and_the_last_one_before_are_kept_and_older_ones_go(home: Pa
     assert fourth.dropped == ()
 
 
+@pytest.mark.slow
 def test_a_second_publisher_is_refused_and_takes_back_what_it_sent(
     home: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_later_format_is_refused(home: Path, tmp_path: Path) -> None:
         publish_library(home, place, QUICK)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "what"),
     [
@@ -171,6 +173,7 @@ def test_places_that_are_none_are_refused_in_one_sentence(home: Path, bucket: st
         assert "word" not in str(told.value)
 
 
+@pytest.mark.slow
 def test_an_address_that_nobody_answers_at_is_told_soon_and_names_no_key(
     home: Path, bucket: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -183,6 +186,7 @@ def test_an_address_that_nobody_answers_at_is_told_soon_and_names_no_key(
     assert SECRET not in str(told.value) + caplog.text
 
 
+@pytest.mark.slow
 def test_a_bucket_without_rights_is_told_in_words_of_our_own(
     home: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,6 +245,7 @@ def test_a_full_disk_while_opening_leaves_nothing_half_made(
     assert local_folder(tmp_path / "published", cache).is_dir()
 
 
+@pytest.mark.slow
 def test_commands_that_write_refuse_a_snapshot(home: Path, tmp_path: Path, bucket: str) -> None:
     publish_library(home, tmp_path / "published", QUICK)
     read = local_folder(tmp_path / "published", SnapshotCache(tmp_path / "cache"))
@@ -269,6 +274,7 @@ def test_an_index_that_finds_too_little_is_refused_and_taken_off(
     assert all(one.recall == 1.0 for one in report.indexes[""] if one.column != "vector")
 
 
+@pytest.mark.slow
 def test_stills_are_fetched_when_they_are_wanted(home: Path, tmp_path: Path, bucket: str) -> None:
     publish_library(home, f"{bucket}/stills", QUICK)
     followed = FollowedLibrary(Path(f"{bucket}/stills"), SnapshotCache(tmp_path / "cache"), every_s=3600)
@@ -299,6 +305,7 @@ def test_the_cache_drops_what_nobody_reads(home: Path, tmp_path: Path, monkeypat
     assert cache.drop_unused() == [folders[0].name]
 
 
+@pytest.mark.slow
 def test_a_snapshot_stays_whose_pointer_was_put_though_the_answer_was_lost(
     home: Path, tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,6 +337,7 @@ def test_what_cannot_be_deleted_is_no_failure_of_publishing(
     assert (place / "snapshots" / old[0]).is_dir()
 
 
+@pytest.mark.slow
 def test_a_folder_object_of_a_bucket_is_nothing_strange(home: Path, bucket: str) -> None:
     place = snapshot_place(f"{bucket}/marked")
     place.files.call_s3("put_object", Bucket="films", Key="marked/", Body=b"")

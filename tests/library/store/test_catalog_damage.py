@@ -276,7 +276,7 @@ STATEMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(st.tuples(STATEMENTS, st.integers(0, 3), st.integers(0, 3)), max_size=25))
 def test_seals_follow_whatever_is_written(statements: list[tuple[str, int, int]]) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import LibraryError
@@ -45,7 +45,6 @@ def exact(store: ExactVectors, rows: int) -> FloatArray:
     return store.best_per_clip(unit(3, 9), np.arange(rows), np.ones(rows, np.int64))
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     counts=st.lists(st.integers(1, 30), min_size=1, max_size=12),
     dimension=st.sampled_from([1, 3, 8, 24, 100, 512]),

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
@@ -69,7 +69,6 @@ def test_fold_drops_case_width_and_accents(text: str, expected: str) -> None:
     assert fold(text) == expected
 
 
-@settings(max_examples=300)
 @given(st.text())
 def test_folding_twice_is_folding_once(text: str) -> None:
     assert words(" ".join(words(text))) == words(text)
@@ -116,7 +115,6 @@ signs = st.lists(st.lists(st.text("abJÀß新 -", max_size=6), min_size=1, max_s
 steps = st.lists(st.tuples(st.integers(0, 3), st.none() | signs), max_size=12)
 
 
-@settings(max_examples=60)
 @given(steps)
 def test_incremental_indexes_equal_a_rebuild(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, list[list[str]] | None]]
@@ -216,7 +214,6 @@ def test_two_characters_are_a_word_in_scripts_without_spaces(library: Library) -
     assert found_ids(library, "新闻") == ["c"]
 
 
-@settings(max_examples=100)
 @given(st.lists(st.text("abc", min_size=1, max_size=14), max_size=25), st.text("abc", min_size=1, max_size=14))
 def test_trigrams_find_every_word_that_a_slow_loop_finds(vocabulary: list[str], word: str) -> None:
     connection = empty_catalog()
@@ -391,7 +388,6 @@ def test_query_syntax_is_harmless(library: Library, query: str) -> None:
     assert [hit.clip_id for hit in about_hits(library.connection, query, {"c"})] == expected
 
 
-@settings(max_examples=150)
 @given(st.text())
 def test_any_query_is_harmless(query: str) -> None:
     connection = empty_catalog()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import LibraryError
@@ -41,7 +41,6 @@ def store(tmp_path: Path) -> ExactVectors:
     return ExactVectors(tmp_path / "vectors.0.f16", D)
 
 
-@settings(max_examples=60)
 @given(
     counts=st.lists(st.integers(1, 30), min_size=1, max_size=12),
     tile_rows=st.integers(1, 12),

@@ -34,7 +34,7 @@ def slow_agreement(vectors: Array, groups: list[str], neighbours: int) -> float:
 
 
 @given(labels, st.integers(0, 100), st.integers(1, 4))
-@hypothesis_settings(max_examples=30)
+@hypothesis_settings(max_examples=20)
 def test_agreement_is_counted_neighbour_by_neighbour(groups: list[str], seed: int, neighbours: int) -> None:
     vectors = np.random.default_rng(seed).normal(size=(len(groups), 3))
     found = separation(vectors, groups, neighbours)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.audits.pairs import pair_scores
@@ -50,7 +50,6 @@ def spelt_out(values: np.ndarray, mirrors: np.ndarray) -> tuple[float, dict[bool
     return first, hits
 
 
-@settings(max_examples=30)
 @given(st.integers(1, 5), st.integers(0, 2**20), st.sampled_from([0.0, 0.3, 0.5, 1.0]))
 def test_counts_are_those_of_a_search(pairs: int, seed: int, share: float) -> None:
     random = np.random.default_rng(seed)
@@ -66,7 +65,6 @@ def test_counts_are_those_of_a_search(pairs: int, seed: int, share: float) -> No
     assert counted.captions[:, 0].tolist() == [2 * int((~mirrors).sum()), 2 * int(mirrors.sum())]
 
 
-@settings(max_examples=20)
 @given(st.integers(0, 40), st.integers(0, 1000))
 def test_what_is_replaced_stays_replaced(pairs: int, seed: int) -> None:
     drawn = [draw_replaced(pairs, share, seed) for share in SHARES]

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import NotFoundError, UsageError
@@ -69,7 +69,6 @@ def test_hazard_153_a_link_that_leads_out_is_left_out_and_refused(home: Path) ->
     assert folders.find("trips") == home / "Videos" / "Trips"
 
 
-@settings(max_examples=200, deadline=None)
 @given(parts=st.lists(NAMES, max_size=6))
 def test_whatever_is_asked_for_is_below_the_home_folder_and_not_hidden(
     parts: list[str], tmp_path_factory: pytest.TempPathFactory

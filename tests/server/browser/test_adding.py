@@ -12,6 +12,8 @@ from playwright.sync_api import Locator, Page, Route, expect
 from evenreel.server.adding.records import FolderListing, Indexing
 from tests.server.browser.visits import Visits
 
+pytestmark = pytest.mark.slow
+
 BUSY = "Videos are being added already; wait until that is done, or stop it first."
 
 

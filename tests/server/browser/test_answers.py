@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from urllib.parse import quote_plus
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.cli.test_serve import TOKEN
 from tests.server.browser.test_states import FAVOURED, STAR, favouring, overflow, violations
 from tests.server.browser.visits import Look, Visits, names, search, settled, unfold
+
+pytestmark = pytest.mark.slow
 
 LONG = "2024-07-13_family-trip_to_the-harbour_of_Hamburg_second_camera_uncut_version.mp4"
 LINES = """link => {

@@ -8,6 +8,8 @@ from playwright.sync_api import expect
 from tests.server.browser.test_states import overflow, violations
 from tests.server.browser.visits import Look, Visits, names, search, settled
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def site(rendered_site: str) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pytest
 from PIL import Image
 from playwright.sync_api import Page, Route, expect
 
 from tests.server.browser.test_states import STAR, WIDTHS, in_light_and_dark, overflow, violations
 from tests.server.browser.visits import Look, Visits, names, settled, show_filters, unfold
+
+pytestmark = pytest.mark.slow
 
 FOCUS = "() => document.activeElement.closest('.card')?.querySelector('h3').textContent ?? document.activeElement.id"
 SELECTED = "() => import('/static/selection.js').then(({selected}) => selected())"

@@ -15,6 +15,8 @@ from tests.server.browser.visits import Look, Visits, names, serving_here, settl
 from tests.server.conftest import Served
 from tests.server.test_elements import PLACES, THINGS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def site(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from evenreel.library.browsing import browse
@@ -12,6 +13,8 @@ from tests.cli.test_serve import get
 from tests.library.fakes import empty_catalog
 from tests.server.browser.test_states import WIDTHS, in_light_and_dark, overflow
 from tests.server.browser.visits import Look, Visits, names, settled, show_advanced, show_filters
+
+pytestmark = pytest.mark.slow
 
 FOLDERS = ("", "a_b", "a_b/c", "aXb", "aXb/c", "a_b c", "a_b0", "a_b.d/e", "A_b/c", "it's/100%", "it's/100%/x")
 COMPOSED = """(conditions) => import('/static/conditions.js').then(({compose}) => compose(conditions, ''))"""

@@ -8,6 +8,8 @@ from playwright.sync_api import Page, Route, expect
 from tests.server.browser.test_states import STAR, WIDTHS, in_light_and_dark, overflow
 from tests.server.browser.visits import Look, Visits, first_frame, settled
 
+pytestmark = pytest.mark.slow
+
 TIME = "() => document.querySelector('#video').currentTime"
 RATE = "() => document.querySelector('#video').playbackRate"
 FPS = """async () => {

@@ -59,6 +59,7 @@ def shows(page: Page, video: Path, time_s: float) -> None:
     assert min(elsewhere) > 2 * min(distances)
 
 
+@pytest.mark.slow
 def test_words_on_screen_find_the_match_and_are_marked(real: Visits) -> None:
     page = real.open()
     assert page.evaluate("() => document.activeElement.id") == "query"
@@ -82,6 +83,7 @@ def test_a_card_plays_from_its_moment(real: Visits, real_library: Path, words: s
     expect(page.locator("#play")).to_have_attribute("aria-label", "Pause")
 
 
+@pytest.mark.slow
 def test_marks_of_the_timeline_go_to_their_moments(real: Visits, real_library: Path) -> None:
     page = real.open()
     open_first(page, SEVERAL)
@@ -101,6 +103,7 @@ def test_marks_of_the_timeline_go_to_their_moments(real: Visits, real_library: P
     shows(page, real_library.parent / "clips" / MATCH, 4.0)
 
 
+@pytest.mark.slow
 def test_where_a_moment_may_start_and_end_is_drawn_around_it(real: Visits) -> None:
     page = real.open()
     open_first(page, "in the city")
@@ -112,6 +115,7 @@ def test_where_a_moment_may_start_and_end_is_drawn_around_it(real: Visits) -> No
         assert paler["x"] + paler["width"] >= mark["x"] + mark["width"] - 1
 
 
+@pytest.mark.slow
 def test_what_the_browser_cannot_play_is_shown_as_a_preview(real: Visits, real_library: Path) -> None:
     page = real.open()
     search(page, "a woman is putting on eye makeup")
@@ -123,6 +127,7 @@ def test_what_the_browser_cannot_play_is_shown_as_a_preview(real: Visits, real_l
     )
 
 
+@pytest.mark.slow
 def test_where_no_preview_can_be_made_the_still_is_shown(real: Visits) -> None:
     real.expected.append("status of 404")
     page = real.open()
@@ -135,6 +140,7 @@ def test_where_no_preview_can_be_made_the_still_is_shown(real: Visits) -> None:
     expect(page.locator("#play")).to_be_disabled()
 
 
+@pytest.mark.slow
 def test_a_filter_is_in_the_address_until_its_chip_removes_it(real: Visits) -> None:
     page = real.open()
     search(page, "a toy ship")
@@ -150,6 +156,7 @@ def test_a_filter_is_in_the_address_until_its_chip_removes_it(real: Visits) -> N
     expect(page.locator("#filters").get_by_label("cogvideox")).not_to_be_checked()
 
 
+@pytest.mark.slow
 def test_the_address_alone_brings_everything_back(real: Visits) -> None:
     page = real.open()
     search(page, SEVERAL)
@@ -175,6 +182,7 @@ def test_the_address_alone_brings_everything_back(real: Visits) -> None:
     expect(other.locator("#chips button")).to_have_text("source: camera")
 
 
+@pytest.mark.slow
 def test_back_closes_the_player_and_forward_opens_it(real: Visits) -> None:
     page = real.open()
     open_first(page, "japan netherlands")
@@ -187,6 +195,7 @@ def test_back_closes_the_player_and_forward_opens_it(real: Visits) -> None:
     expect(page.locator("#player-title")).to_have_text(MATCH)
 
 
+@pytest.mark.slow
 def test_more_like_this(real: Visits) -> None:
     page = real.open()
     search(page, "a metro train")
@@ -210,6 +219,7 @@ def frame_of(video: Path, time_s: float) -> bytes:
     return made.getvalue()
 
 
+@pytest.mark.slow
 def test_a_chosen_picture_is_searched_for(real: Visits, real_library: Path, tmp_path: Path) -> None:
     chosen = tmp_path / "kitten.jpg"
     chosen.write_bytes(frame_of(real_library.parent / "clips" / "kitten_on_grass.mp4", 3.0))
@@ -222,6 +232,7 @@ def test_a_chosen_picture_is_searched_for(real: Visits, real_library: Path, tmp_
     assert page.locator("#query-picture img").evaluate("image => image.naturalWidth") > 0
 
 
+@pytest.mark.slow
 def test_a_dropped_picture_is_searched_for(real: Visits, real_library: Path) -> None:
     picture = frame_of(real_library.parent / "clips" / "cogvideox_1.mp4", 2.0)
     page = real.open()
@@ -244,6 +255,7 @@ def test_a_dropped_picture_is_searched_for(real: Visits, real_library: Path) -> 
     expect(page.locator("#query-picture")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_clip_that_stands_on_its_side_is_shown_upright(real: Visits) -> None:
     page = real.open("/library?text=video_90")
     still = page.locator(".file .still img")
@@ -256,6 +268,7 @@ def test_a_clip_that_stands_on_its_side_is_shown_upright(real: Visits) -> None:
     assert np.isclose(width / height, video_width / video_height, rtol=0.05)
 
 
+@pytest.mark.slow
 def test_the_library_says_what_was_set_aside_and_why(real: Visits) -> None:
     page = real.open()
     page.get_by_role("link", name="Library").click()
@@ -290,6 +303,7 @@ def test_keyboard_alone_from_the_query_to_the_clip_and_back(real: Visits) -> Non
     page.wait_for_url("**/?q=a+metro+train")
 
 
+@pytest.mark.slow
 def test_less_motion_and_small_screens_play_too(real: Visits) -> None:
     page = real.open(look=Look(size=(390, 844), still=True))
     open_first(page, "japan netherlands")

@@ -16,6 +16,8 @@ from tests.server.browser.visits import Look, Visits, serving_here, settled, unf
 from tests.server.conftest import Served
 from tests.server.reranked import save_tcd
 
+pytestmark = pytest.mark.slow
+
 ASKED = "/?q=a+red+star"
 
 

@@ -17,6 +17,8 @@ from tests.server.browser.test_states import WIDTHS, overflow, violations
 from tests.server.browser.visits import Look, Visits, names, serving_here, settled
 from tests.server.conftest import Served
 
+pytestmark = pytest.mark.slow
+
 SAID = (
     "WEBVTT\n\n00:00.200 --> 00:00.900\n<v Ann>We leave the old quayside at noon.\n\n"
     "00:01.000 --> 00:01.900\nThe ferry waits for nobody.\n\n"

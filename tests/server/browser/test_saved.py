@@ -15,6 +15,8 @@ from tests.server.browser.visits import Visits, serving_here
 from tests.server.conftest import Served
 from tests.server.own_library import QUIET, make_own
 
+pytestmark = pytest.mark.slow
+
 STAR = "/?q=a+red+star+on+a+beach"
 
 

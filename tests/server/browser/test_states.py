@@ -105,9 +105,11 @@ def library(visits: Visits, look: Look) -> Page:
     return page
 
 
-STATES: tuple[Callable[[Visits, Look], Page], ...] = (
-    start, found, nothing_fits, others_shown, failed, loading, player, library,
-)  # fmt: skip
+QUICK: tuple[Callable[[Visits, Look], Page], ...] = (start, found, player)
+SLOW: tuple[Callable[[Visits, Look], Page], ...] = (nothing_fits, others_shown, failed, loading, library)
+STATES = [pytest.param(state, id=state.__name__) for state in QUICK] + [
+    pytest.param(state, id=state.__name__, marks=pytest.mark.slow) for state in SLOW
+]
 
 
 def violations(page: Page) -> list[str]:
@@ -161,7 +163,7 @@ def overflow(page: Page, width: int) -> list[str]:
     )
 
 
-@pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
+@pytest.mark.parametrize("state", STATES)
 def test_a_state_can_be_read_by_everyone(rendered_visits: Visits, state: Callable[[Visits, Look], Page]) -> None:
     page = state(rendered_visits, Look(still=True))
     assert at_every_width(page) == []
@@ -187,6 +189,7 @@ def test_the_page_begins_with_the_search_box_and_examples(rendered_visits: Visit
     assert page.locator("mark").all_inner_texts() == ["HARBOUR"] * 4
 
 
+@pytest.mark.slow
 def test_words_that_were_typed_before_the_script_ran_stay(rendered_visits: Visits) -> None:
     page = rendered_visits.blank()
     held: list[Route] = []
@@ -201,6 +204,7 @@ def test_words_that_were_typed_before_the_script_ran_stay(rendered_visits: Visit
     assert len(names(page)) == 4
 
 
+@pytest.mark.slow
 def test_nothing_moves_while_pictures_arrive(rendered_visits: Visits) -> None:
     page = rendered_visits.open(STAR)
     settled(page)
@@ -217,6 +221,7 @@ def test_a_name_is_text(rendered_visits: Visits) -> None:
     assert page.locator(".card h3 b").count() == 0
 
 
+@pytest.mark.slow
 def test_while_an_answer_is_awaited(rendered_visits: Visits) -> None:
     page = rendered_visits.open()
     held: list[Route] = []
@@ -232,6 +237,7 @@ def test_while_an_answer_is_awaited(rendered_visits: Visits) -> None:
     expect(page.locator(".skeleton")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_while_the_model_is_loaded_it_is_tried_again(rendered_visits: Visits) -> None:
     rendered_visits.expected.append("status of 503")
     page = rendered_visits.blank()
@@ -265,6 +271,7 @@ def test_a_server_that_is_gone_can_be_tried_again(rendered_visits: Visits) -> No
     assert names(page)[0] == "star.mp4"
 
 
+@pytest.mark.slow
 def test_a_wrong_filter_is_explained_by_its_field(rendered_visits: Visits) -> None:
     rendered_visits.expected.append("status of 400")
     page = rendered_visits.open(STAR)
@@ -280,12 +287,14 @@ def test_a_wrong_filter_is_explained_by_its_field(rendered_visits: Visits) -> No
     expect(page.locator("#where-error")).to_be_empty()
 
 
+@pytest.mark.slow
 def test_no_clip_passes_the_filter(rendered_visits: Visits) -> None:
     page = rendered_visits.open(f"{STAR}&where=duration_s%20%3E%20600")
     settled(page)
     expect(page.locator("#results")).to_contain_text("Nothing passes the filters.")
 
 
+@pytest.mark.slow
 def test_weaker_matches_are_folded_away(rendered_visits: Visits) -> None:
     page = nothing_fits(rendered_visits, Look())
     expect(page.locator(".calm").first).to_contain_text("No clip answers this better than a search for nonsense would.")
@@ -296,6 +305,7 @@ def test_weaker_matches_are_folded_away(rendered_visits: Visits) -> None:
     expect(page.locator(".card").first).to_be_visible()
 
 
+@pytest.mark.slow
 def test_matches_are_told_from_weaker_ones(rendered_visits: Visits) -> None:
     page = rendered_visits.open(STAR)
     settled(page)
@@ -311,6 +321,7 @@ def test_matches_are_told_from_weaker_ones(rendered_visits: Visits) -> None:
     expect(first.locator(".scores")).not_to_contain_text("nonsense")
 
 
+@pytest.mark.slow
 def test_a_result_is_compared_with_the_library(rendered_visits: Visits) -> None:
     page = favouring(rendered_visits, Look())
     panel = page.locator(".favours")
@@ -320,6 +331,7 @@ def test_a_result_is_compared_with_the_library(rendered_visits: Visits) -> None:
     expect(panel.locator(".bars dt").first).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_file_that_has_gone_is_one_sentence(rendered_visits: Visits, served: Served) -> None:
     rendered_visits.expected.append("status of 404")
     page = rendered_visits.open("/?q=a+green+cross+in+a+city")
@@ -333,6 +345,7 @@ def test_a_file_that_has_gone_is_one_sentence(rendered_visits: Visits, served: S
         (served.videos / "cross.gone").rename(gone)
 
 
+@pytest.mark.slow
 def test_an_address_of_no_clip_is_one_sentence(rendered_visits: Visits) -> None:
     rendered_visits.expected.extend(["status of 404", "status of 422"])
     page = rendered_visits.open(f"/?clip={'0' * 32}")
@@ -341,6 +354,7 @@ def test_an_address_of_no_clip_is_one_sentence(rendered_visits: Visits) -> None:
     expect(page.locator("#player-note")).not_to_be_empty()
 
 
+@pytest.mark.slow
 def test_what_was_set_aside_is_tried_again(rendered_visits: Visits) -> None:
     page = rendered_visits.open("/library?state=set_aside")
     expect(page.locator(".file h2")).to_have_text(["broken.mp4"])
@@ -374,6 +388,7 @@ def test_a_visitor_without_the_token_is_asked_for_it(token_visits: Visits) -> No
     assert names(page)
 
 
+@pytest.mark.slow
 def test_the_token_in_the_address_lets_in_and_leaves_the_address(token_visits: Visits) -> None:
     page = token_visits.open(f"/?q=harbour&token={quote_plus(TOKEN)}")
     settled(page)
@@ -381,6 +396,7 @@ def test_the_token_in_the_address_lets_in_and_leaves_the_address(token_visits: V
     assert names(page)
 
 
+@pytest.mark.slow
 def test_words_are_found_while_they_are_typed_and_no_longer_on_enter(rendered_visits: Visits) -> None:
     page = rendered_visits.open("/")
     expect(page.locator("#home-examples li").first).to_be_visible()

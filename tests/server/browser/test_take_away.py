@@ -13,6 +13,8 @@ from playwright.sync_api import Locator, Page, expect
 from tests.server.browser.test_states import violations
 from tests.server.browser.visits import Look, Visits, settled
 
+pytestmark = pytest.mark.slow
+
 WIDTHS = (390, 1024, 1680)
 
 

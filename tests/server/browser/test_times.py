@@ -19,6 +19,8 @@ from tests.media.test_frames import shifted
 from tests.media_files import Film, gop, remux, steady, write_film
 from tests.server.browser.visits import Visits
 
+pytestmark = pytest.mark.slow
+
 FPS = 25
 PREVIEW = "A small silent preview, because this browser cannot show the original."
 NUMBER = """() => {

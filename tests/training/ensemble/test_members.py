@@ -64,7 +64,7 @@ def by_hand(folder: Path, kept: np.ndarray[Any, np.dtype[np.bool_]], **changes: 
     return train(small_recipe(**changes), material, folder, RunHooks(recall_at_1))
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     st.lists(st.integers(1, 9), min_size=4, max_size=40),
     st.sampled_from(
@@ -101,7 +101,7 @@ def test_without_a_fraction_clips_are_divided_at_their_mean(longest_first: bool)
     assert np.array_equal(numbers == int(longest_first), SHORT)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(st.integers(2, 4), st.sampled_from([None, 0.25, 0.7]), st.integers(0, 9))
 def test_random_strata_are_as_large_as_those_by_length(count: int, fraction: float | None, seed: int) -> None:
     pairs, known = small_examples().pairs, ClipLengths(FRAMES, "frames")
@@ -139,7 +139,7 @@ def test_clips_without_a_caption_are_in_no_stratum() -> None:
     assert np.array_equal(numbers, np.where(np.arange(CLIPS) % 2, -1, FRAMES >= 42))
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(st.integers(1, 1000), st.lists(st.integers(1, 50), min_size=1, max_size=6))
 def test_steps_are_dealt_by_size(steps: int, counts: list[int]) -> None:
     dealt = shares(steps, counts)
