@@ -23,6 +23,7 @@ MAY_DIFFER = (
     (re.compile(r'(?<="digest": ")[0-9a-f]{12}(?=")|(?<=class="words">)[0-9a-f]{12}(?=</td>)'), "<digest>"),
     (re.compile(r'("(?:seconds|\w+_seconds|\w+_per_s|took_ms)": ?)[-\d.e]+'), r"\1<time>"),
     (re.compile(r'("(?:made|looked)": ?)"[^"]*"'), r"\1<date>"),
+    (re.compile(r"\b(?:looked at|new since) [\dT:+-]+"), "<date>"),
     (re.compile(r" in [\d.,]+ (?:s|ms|min)\b"), " in <time>"),
     (re.compile(r"[\d.,]+ (?:frames|clips|captions|it)/s"), "<speed>"),
 )
