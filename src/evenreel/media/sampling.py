@@ -223,7 +223,7 @@ def parse_rule(text: str) -> SamplingRule:
         return Clip4Clip(count) if found[1] == "clip4clip" else IntervalFrames(found[1], count)
     raise UsageError(
         f"{text!r} is not a sampling rule; write for example '8 midpoints', 'every 1 s', 'clip4clip 12', "
-        f"'x_pool 12' or 'frozen 4'"
+        f"'x_pool 12' or 'frozen 4'."
     )
 
 
@@ -236,5 +236,5 @@ def _checked_count(digits: str, text: str) -> int:
 
 def _checked_period(period_s: float, text: str) -> float:
     if not SHORTEST_PERIOD_S <= period_s <= 86_400:
-        raise UsageError(f"{text!r} has a period out of range; give {SHORTEST_PERIOD_S} to 86400 s")
+        raise UsageError(f"{text!r} has a period out of range; give {SHORTEST_PERIOD_S} to 86400 s.")
     return period_s

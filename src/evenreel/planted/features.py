@@ -147,7 +147,7 @@ def on_screen_features(
 
 def _check_some(clips: Sequence[PlantedClip]) -> None:
     if not clips:
-        raise UsageError("there are no clips to compute features of; give at least one")
+        raise UsageError("There are no clips to compute features of; give at least one.")
 
 
 def _mask(lengths: Sequence[int]) -> NDArray[np.bool_]:

@@ -68,7 +68,7 @@ def check_harder(bias: str, harder: Harder) -> None:
     """
     for name in harder.changed:
         if BIAS_OF[name] != bias:
-            raise UsageError(f"{name} is a setting of the bias {BIAS_OF[name]!r}, not of {bias!r}; leave it out")
+            raise UsageError(f"{name} is a setting of the bias {BIAS_OF[name]!r}, not of {bias!r}; leave it out.")
 
 
 def harder_texts(harder: Harder) -> Iterator[str]:

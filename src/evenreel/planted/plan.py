@@ -130,10 +130,10 @@ def _check(bias: str, strength: float, clips: int, seed: int) -> None:
         raise UsageError(f"the strength of a bias is between 0 (nothing planted) and 1; it was {strength}")
     if clips > MOST_CLIPS:
         raise UsageError(
-            f"{brief(clips)} clips are asked for; a planted corpus has at most {MOST_CLIPS:,}, so ask for fewer"
+            f"{brief(clips)} clips are asked for; a planted corpus has at most {MOST_CLIPS:,}, so ask for fewer."
         )
     if seed < 0:
-        raise UsageError(f"a seed is 0 or more; it was {seed}")
+        raise UsageError(f"A seed is 0 or more; it was {seed}.")
 
 
 def _check_mirrors(bias: str, strength: float, settings: PlantSettings) -> None:
@@ -154,7 +154,7 @@ def _check_splits(asked: int, planned: Sequence[PlantedClip]) -> None:
     if not (train and val and test):
         raise UsageError(
             f"{asked} clips would leave {train} to train, {val} to validate and {test} to test; "
-            "a planted corpus needs some of each, so ask for more clips"
+            "a planted corpus needs some of each, so ask for more clips."
         )
 
 

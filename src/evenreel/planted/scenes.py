@@ -134,7 +134,7 @@ class Scene:
             UsageError: a name that the vocabulary does not have, or a size or length that no clip can have.
         """
         if not self.entities:
-            raise UsageError("a scene needs at least one entity, its subject; give `entities` one")
+            raise UsageError("A scene needs at least one entity, its subject; give `entities` one.")
         for entity in self.entities:
             _check_name("shape", entity.shape, shapes())
             _check_name("colour", entity.colour, tuple(colours()))
@@ -143,11 +143,11 @@ class Scene:
         _check_name("background", self.background, tuple(backgrounds()))
         if self.width < 16 or self.height < 16 or self.width % 2 or self.height % 2:
             raise UsageError(
-                f"a picture of {self.width}x{self.height} pixels cannot be written as 4:2:0 video; "
-                "use even sides of at least 16"
+                f"A picture of {self.width}x{self.height} pixels cannot be written as 4:2:0 video; "
+                "use even sides of at least 16."
             )
         if self.frame_count < 1:
-            raise UsageError(f"a clip of {self.duration_s} s at {self.fps} pictures a second has no picture")
+            raise UsageError(f"A clip of {self.duration_s} s at {self.fps} pictures a second has no picture; make it longer.")
 
     @property
     def subject(self) -> Entity:

@@ -171,7 +171,7 @@ def _check_signs(settings: PlantSettings, most: int) -> None:
     if settings.signs > shortest_s * fps:
         raise UsageError(
             f"{settings.signs} signs cannot be shown one after the other in a clip of {shortest_s:g} s at {fps} "
-            "pictures a second; ask for longer clips or fewer signs"
+            "pictures a second; ask for longer clips or fewer signs."
         )
 
 
@@ -183,8 +183,8 @@ def _check_lengths(short_s: tuple[float, float], long_s: tuple[float, float]) ->
             )
     if long_s[0] <= short_s[1]:
         raise UsageError(
-            f"short clips of up to {short_s[1]:g} s and long ones from {long_s[0]:g} s cannot be told apart; "
-            "let the long ones begin above the short ones"
+            f"Short clips of up to {short_s[1]:g} s and long ones from {long_s[0]:g} s cannot be told apart; "
+            "let the long ones begin above the short ones."
         )
 
 
