@@ -186,9 +186,9 @@ def render(clip: Clip, folder: Path) -> None:
         zip(clip.looks, signs, clip.texts["said"], strict=True)
     ):
         boards = (SignBoard(sign.upper(), height=min(0.14, 1.9 / len(sign))),) if sign else ()  # as wide as the picture
-        size = {"width": 320, "height": 240} if "on_screen" in clip.texts else {"width": 160, "height": 120}
+        wide, high = (320, 240) if "on_screen" in clip.texts else (160, 120)
         entity, seed = Entity(shape, colour, "large"), int(clip.key) + number
-        shots.append(Scene((entity,), "sways", place, boards, duration_s=length_s, fps=2, seed=seed, **size))
+        shots.append(Scene((entity,), "sways", place, boards, 0, 0.0, length_s, 2, wide, high, seed))
         lines.append(f"{number + 1}\n{clock(number * length_s)} --> {clock((number + 1) * length_s)}\n{said}\n")
     write_clip(name, chain.from_iterable(map(draw_clip, shots)), fps=2)
     name.with_suffix(".srt").write_text("\n".join(lines), encoding="utf-8")
@@ -309,8 +309,8 @@ def word_questions(
         for word in chance.sample(some := [word for word in words if len(word) >= 9], min(most, len(some))):
             twice = misspelt(misspelt(word, chance, 6), chance, 1, 5)
             yield Question(f"{source}: misspelt twice", twice, written(word))
-    for kind, pairs in SPECIAL.items():
-        for text, typed in parted(pairs):
+    for kind, special in SPECIAL.items():
+        for text, typed in parted(special):
             yield Question(kind, typed, written(text.lower()))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from benchmarks.search_set import compare
 
-BEFORE = {
+BEFORE: dict[str, Any] = {
     "60 said: right": {"figures": {"questions": 4, "MRR": 0.75, "R@1": 0.5, "R@10": 1.0}, "answers": {"ba": "1, 2"}},
     "60 seen": {"figures": {"questions": 4, "MRR": 0.75, "R@1": 0.5, "R@10": 1.0}, "answers": {"a": "1, 2"}},
     "60 moments: said": {"figures": {"questions": 2, "lands": 1.0, "off_s": 0.5}, "answers": {"do": "3"}},
