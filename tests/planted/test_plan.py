@@ -227,7 +227,7 @@ def test_no_two_annotators_share_a_habit_and_every_sentence_fits_into_it() -> No
         (("visual", 0.5, 3), "ask for more clips"),
         (("visual", 0.5, -5), "ask for more clips"),
         (("scene_text", 0.5, 30), "would leave 16 to train, 0 to validate and 8 to test"),
-        (("visual", 0.5, 100, -1), "a seed is 0 or more; it was -1"),
+        (("visual", 0.5, 100, -1), "A seed is 0 or more; it was -1."),
     ],
 )
 def test_what_cannot_be_planned_is_refused_in_a_sentence(call: tuple[object, ...], sentence: str) -> None:
