@@ -30,13 +30,13 @@ def literal(node: ast.AST) -> str | None:
 @cache
 def sentences() -> dict[str, str]:
     """Sentences by where they are made."""
-    found = {}
-    for path in source_files():
-        for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLASSES and node.args:
-                if (text := literal(node.args[0])) is not None:
-                    found[f"{name_of(path)}:{node.lineno}"] = text
-    return found
+    calls = ((path, node) for path in source_files() for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
+    found = {
+        f"{name_of(path)}:{node.lineno}": literal(node.args[0])
+        for path, node in calls
+        if isinstance(node.func, ast.Name) and node.func.id in CLASSES and node.args
+    }
+    return {place: text for place, text in found.items() if text is not None}
 
 
 def test_each_is_a_sentence_or_goes_on_behind_a_name_and_names_what_is_wrong() -> None:

@@ -147,7 +147,9 @@ class Scene:
                 "use even sides of at least 16."
             )
         if self.frame_count < 1:
-            raise UsageError(f"A clip of {self.duration_s} s at {self.fps} pictures a second has no picture; make it longer.")
+            raise UsageError(
+                f"A clip of {self.duration_s} s at {self.fps} pictures a second has no picture; make it longer."
+            )
 
     @property
     def subject(self) -> Entity:

@@ -23,6 +23,7 @@ from evenreel.library.store.catalog import open_for_writing, set_meta, transacti
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.kept import FILE
 from evenreel.library.store.writer import insert_clip
+from tests import prebuilt
 from tests.features.test_shards import make_shard
 from tests.library.damage import change, library, videos, write
 from tests.library.state import state
@@ -39,7 +40,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     videos = place / "videos"
     write_folder(videos, 3)
     (videos / "metadata.csv").write_text("path,caption\nclip_00.mp4,a red tram\n")
-    index_folders([videos], place / "library", SETTINGS)
+    prebuilt.library(videos, place / "library", SETTINGS)
     return videos, place / "library"
 
 
