@@ -27,13 +27,6 @@ def visitor(served: Served, tmp_path: Path) -> Iterator[TestClient]:
         yield visitor
 
 
-def no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(*_: object) -> bytes:
-        raise AssertionError("a still was decoded")
-
-    monkeypatch.setattr(Pictures, "still", refuse)
-
-
 def size(content: bytes) -> tuple[int, int]:
     with Image.open(io.BytesIO(content)) as image:
         assert image.format == "JPEG"
@@ -41,7 +34,7 @@ def size(content: bytes) -> tuple[int, int]:
 
 
 def test_the_pictures_of_a_page_are_there_already(visitor: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    no_decoding(monkeypatch)
+    monkeypatch.setattr(Pictures, "still", lambda *_: pytest.fail("a still was decoded"))
     hits = visitor.get("/api/v1/search", params={"q": "harbour"}).json()["hits"]
     files = visitor.get("/api/v1/files", params={"state": "indexed"}).json()["files"]
     assert len(hits) == len(files) == 4

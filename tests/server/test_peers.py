@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from evenreel.library import open_library
 from evenreel.server import ServeSettings, retry
 from evenreel.server.login import WRONG_TOKEN_DELAY_S, Login
 from evenreel.server.peers import Peers
@@ -18,6 +17,7 @@ from evenreel.server.records import Retry
 from evenreel.server.retry import BROKEN_OFF, IDLE, RUN, TOLD, Retrier
 from tests.library.fakes import on_disk
 from tests.server.conftest import PATIENCE_S, wait_until
+from tests.server.test_retry import start
 
 REPORT = json.dumps({"indexed": 2, "recognised": 0, "set_aside": []})
 
@@ -28,11 +28,6 @@ def library(tmp_path: Path) -> Path:
     made.connection.execute("INSERT INTO roots VALUES (?)", (str(tmp_path),))
     made.connection.close()
     return tmp_path / "library"
-
-
-def start(retrier: Retrier, library: Path) -> Retry:
-    with open_library(library, vision=False) as opened:
-        return retrier.start(opened)
 
 
 def test_a_run_is_told_by_each_process_and_is_only_one(
