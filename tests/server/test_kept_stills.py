@@ -46,13 +46,6 @@ def test_the_pictures_of_a_page_are_there_already(visitor: TestClient, monkeypat
         assert "immutable" in answer.headers["cache-control"]
 
 
-def test_a_clip_found_by_its_name_alone_has_a_picture_of_its_middle(visitor: TestClient) -> None:
-    (hit,) = visitor.get("/api/v1/search", params={"q": "star"}).json()["hits"]
-    assert hit["moments"] == []
-    assert hit["still"].endswith("/still?t=1.500")
-    assert visitor.get(hit["still"]).status_code == 200
-
-
 def test_it_is_the_picture_that_would_be_decoded(visitor: TestClient, served: Served, tmp_path: Path) -> None:
     (hit,) = visitor.get("/api/v1/search", params={"q": "heart"}).json()["hits"]
     kept = visitor.get(f"/api/v1/clips/{hit['clip_id']}/still", params={"t": 2.0})

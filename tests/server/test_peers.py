@@ -58,11 +58,11 @@ def test_a_run_is_told_by_each_process_and_is_only_one(
 def test_a_run_whose_process_was_killed_is_said_to_be_broken_off(library: Path, tmp_path: Path) -> None:
     running = Retry(state="running", sentence="The folders are looked through again.")
     (tmp_path / TOLD).write_text(running.model_dump_json())
-    holds = (
-        "import sys, time, pathlib\nfrom evenreel.server.peers import Peers\n"
-        f"with Peers(pathlib.Path({str(tmp_path)!r})).only_one({RUN!r}) as alone:\n"
-        "    print(alone, flush=True)\n    time.sleep(1000)"
-    )
+    holds = f"""import time, pathlib
+from evenreel.server.peers import Peers
+with Peers(pathlib.Path({str(tmp_path)!r})).only_one({RUN!r}) as alone:
+    print(alone, flush=True)
+    time.sleep(1000)"""
     process = subprocess.Popen([sys.executable, "-c", holds], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     with process:

@@ -89,9 +89,7 @@ def test_the_folder_is_opened_where_the_server_was_started_for_it(visits: Visits
     page.route("**/api/v1/clips/*/folder", folder)
     page.goto(visits.address + STAR)
     opened(page)
-    expect(page.locator("#player-file code")).to_have_text(
-        "/home/ann/videos/a very long folder of many words/beach/star.mp4"
-    )
+    expect(page.locator("#player-file code")).to_contain_text("words/beach/star.mp4")
     assert_for_everyone(page)
     page.get_by_role("button", name="Open folder").click()
     expect(page.locator("#player-file")).to_contain_text("Opened")
