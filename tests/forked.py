@@ -40,7 +40,7 @@ class ForkedWorker:
         messages.close()
         assert self._process.pid is not None
         self.pid = self._process.pid
-        self.stdin, self.stdout = _file(stdin, "wb"), _file(stdout, "rb")
+        self.stdin, self.stdout = opened(stdin, "wb"), opened(stdout, "rb")
 
     def kill(self) -> None:
         if self.poll() is None:
@@ -58,7 +58,8 @@ class ForkedWorker:
         return code
 
 
-def _file(end: Connection, mode: str) -> Any:
+def opened(end: Connection, mode: str) -> Any:
+    """A file of one end of a pipe."""
     with end:
         return os.fdopen(os.dup(end.fileno()), mode)
 

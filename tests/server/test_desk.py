@@ -87,9 +87,7 @@ def test_an_answer_is_kept_until_the_library_changes(place: Path) -> None:
 
 
 def test_without_vision_nobody_waits_for_a_model(served: Served) -> None:
-    with TestClient(
-        make_app(served.library, replace(served.settings, vision=False)), base_url="http://127.0.0.1"
-    ) as one:
+    with TestClient(make_app(served.library, replace(served.settings, vision=False)), base_url=HOST) as one:
         answer = one.get("/api/v1/search", params={"q": "harbour"})
         assert (answer.status_code, answer.json()["notices"]) == (200, [])
 
@@ -159,21 +157,6 @@ def test_a_catalog_that_another_takes_the_place_of(place: Path, tmp_path: Path) 
         assert asyncio.run(desk.query(clips)) == b"3"
 
 
-def test_a_model_that_comes_later_is_loaded(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = WordsEncoder()
-    monkeypatch.setattr("evenreel.server.desk.load_pictures", lambda *_, **__: encoder)
-    with open_desk(place, replace(WORDS_ONLY, vision=True)) as desk:
-        wait_until(lambda: desk.model == "none")
-        with pytest.raises(EncoderError):
-            desk.need_vision()
-        connection = catalogs.open_for_writing(place)
-        catalogs.set_meta(connection, {"model": "words", "encoder_id": "words", "weights_hash": encoder.weights_hash})
-        connection.close()
-        # A request looks whether there is a model now, but for one that comes while another look is being had.
-        wait_until(lambda: bool(asyncio.run(desk.query(clips))) and desk.model == "ready")
-        desk.need_vision()
-
-
 def test_a_catalog_that_cannot_be_read_for_a_moment_takes_no_model_away(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,18 +180,24 @@ def test_a_catalog_that_cannot_be_read_for_a_moment_takes_no_model_away(
         assert (desk.model, desk.notices()) == ("ready", ())
 
 
-def test_the_model_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def pictured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A library of two videos, whose model is a stub."""
+    monkeypatch.setattr("evenreel.encoders.load_encoder", load)
+    write_folder(tmp_path / "videos", 2)
+    index_folders([tmp_path / "videos"], tmp_path / "library", SETTINGS)
+    return tmp_path / "library"
+
+
+def test_the_model_is_loaded_once(pictured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
 
     def counted(name: str, **_: object) -> Encoder:
         loaded.append(name)
         return load(name)
 
-    monkeypatch.setattr("evenreel.encoders.load_encoder", load)
-    write_folder(tmp_path / "videos", 2)
-    index_folders([tmp_path / "videos"], tmp_path / "library", SETTINGS)
     monkeypatch.setattr("evenreel.encoders.load_encoder", counted)
-    with open_desk(tmp_path / "library", replace(WORDS_ONLY, vision=True)) as desk:
+    with open_desk(pictured, replace(WORDS_ONLY, vision=True)) as desk:
         wait_until(lambda: desk.model == "ready")
         assert asyncio.run(desk.query(lambda library: len(library.search("red").hits)))
     assert loaded == ["org/pixels@1"]
@@ -230,13 +219,10 @@ def heard(desk: Desk) -> tuple[str, ...]:
 
 
 def test_a_model_of_sounds_is_taken_up_and_let_go_while_searches_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pictured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is loaded beside the searches, which go on without it."""
-    monkeypatch.setattr("evenreel.encoders.load_encoder", load)
-    write_folder(tmp_path / "videos", 2)
-    library = tmp_path / "library"
-    index_folders([tmp_path / "videos"], library, SETTINGS)
+    library = pictured
     gate, threads = threading.Event(), list[str]()
 
     def slow(name: str, device: str) -> Encoder:
@@ -261,12 +247,9 @@ def test_a_model_of_sounds_is_taken_up_and_let_go_while_searches_go_on(
 
 
 def test_a_model_of_sounds_that_cannot_be_loaded_is_not_tried_at_every_change_of_the_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pictured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library, tried = tmp_path / "library", list[str]()
-    monkeypatch.setattr("evenreel.encoders.load_encoder", load)
-    write_folder(tmp_path / "videos", 2)
-    index_folders([tmp_path / "videos"], library, SETTINGS)
+    library, tried = pictured, list[str]()
     with_sounds(tmp_path / "videos", library)
 
     def refuse(name: str, device: str) -> Encoder:

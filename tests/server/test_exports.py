@@ -9,7 +9,6 @@ import os
 import sys
 import urllib.parse
 import zipfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -35,21 +34,14 @@ NOBODY = "0" * 32
 
 
 @pytest.fixture(scope="module")
-def visitor(served: Served) -> Iterator[TestClient]:
-    """A visitor of the served library, whose model need not be loaded."""
-    with TestClient(make_app(served.library, served.settings), base_url="http://127.0.0.1:8765") as visitor:
-        yield visitor
-
-
-@pytest.fixture(scope="module")
-def ids(visitor: TestClient) -> dict[str, str]:
-    files = visitor.get("/api/v1/files", params={"state": "indexed"}).json()["files"]
+def ids(client: TestClient) -> dict[str, str]:
+    files = client.get("/api/v1/files", params={"state": "indexed"}).json()["files"]
     return {file["name"]: file["clip_id"] for file in files}
 
 
-def ask(visitor: TestClient, form: str, *stretches: tuple[str, float, float | None], **more: Any) -> httpx2.Response:
+def ask(client: TestClient, form: str, *stretches: tuple[str, float, float | None], **more: Any) -> httpx2.Response:
     named = [{"clip_id": clip_id, "start_s": start_s, "end_s": end_s} for clip_id, start_s, end_s in stretches]
-    return visitor.post("/api/v1/export", json={"form": form, "stretches": named, **more})
+    return client.post("/api/v1/export", json={"form": form, "stretches": named, **more})
 
 
 def notes_of(answer: httpx2.Response) -> list[str]:
@@ -62,8 +54,8 @@ def length_s(content: bytes) -> float:
         return float(sum(1 for _ in container.decode(video=0)) / container.streams.video[0].average_rate)
 
 
-def test_a_cut_is_sent_to_be_saved(visitor: TestClient, ids: dict[str, str]) -> None:
-    answer = ask(visitor, "clip", (ids["star.mp4"], 1.0, 2.0), exact=True)
+def test_a_cut_is_sent_to_be_saved(client: TestClient, ids: dict[str, str]) -> None:
+    answer = ask(client, "clip", (ids["star.mp4"], 1.0, 2.0), exact=True)
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "video/mp4"
     assert answer.headers["content-disposition"] == (
@@ -71,14 +63,14 @@ def test_a_cut_is_sent_to_be_saved(visitor: TestClient, ids: dict[str, str]) -> 
     )
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert length_s(answer.content) == pytest.approx(1.0)
-    whole = ask(visitor, "clip", (ids["star.mp4"], 0.0, None))
+    whole = ask(client, "clip", (ids["star.mp4"], 0.0, None))
     assert length_s(whole.content) == pytest.approx(3.0)
 
 
-def test_several_files_come_as_one_and_what_is_left_out_is_told(visitor: TestClient, ids: dict[str, str]) -> None:
+def test_several_files_come_as_one_and_what_is_left_out_is_told(client: TestClient, ids: dict[str, str]) -> None:
     wanted = [(ids["star.mp4"], 1.0, 2.0), (ids["circle <b>.mp4"], 2.0, 3.0), (NOBODY, 0.0, 1.0)]
     wanted += [(ids["star.mp4"], 50.0, 60.0), (ids["star.mp4"], 1.0, 1.0)]
-    answer = ask(visitor, "clip", *wanted, title="a/b ☃")
+    answer = ask(client, "clip", *wanted, title="a/b ☃")
     assert answer.headers["content-type"] == "application/zip"
     assert urllib.parse.quote("a_b ☃.zip") in answer.headers["content-disposition"]
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
@@ -90,29 +82,29 @@ def test_several_files_come_as_one_and_what_is_left_out_is_told(visitor: TestCli
         assert any(sentence in one for one in notes_of(answer))
 
 
-def test_lists_name_files_from_the_indexed_folder_on(visitor: TestClient, ids: dict[str, str], served: Served) -> None:
+def test_lists_name_files_from_the_indexed_folder_on(client: TestClient, ids: dict[str, str], served: Served) -> None:
     stretches = ((ids["star.mp4"], 1.0, 2.0), (ids["heart.mp4"], 0.5, 2.5))
     for form in ("edl", "fcpxml", "otio", "csv", "json"):
-        answer = ask(visitor, form, *stretches, title="trams")
+        answer = ask(client, form, *stretches, title="trams")
         assert answer.status_code == 200, answer.text
         assert answer.headers["content-disposition"] == f'attachment; filename="trams.{form}"'
         assert str(served.videos.parent) not in answer.text
         assert "star.mp4" in answer.text
-    clips = otio.adapters.read_from_string(ask(visitor, "otio", *stretches).text, "otio_json").video_tracks()[0]
+    clips = otio.adapters.read_from_string(ask(client, "otio", *stretches).text, "otio_json").video_tracks()[0]
     fps = clips[0].source_range.duration.rate
     assert [clip.source_range.duration.value / fps for clip in clips] == [1.0, 2.0]
 
 
-def test_a_sheet_shows_the_stills(visitor: TestClient, ids: dict[str, str]) -> None:
-    answer = ask(visitor, "sheet", *((clip_id, 1.0, 2.0) for clip_id in ids.values()))
+def test_a_sheet_shows_the_stills(client: TestClient, ids: dict[str, str]) -> None:
+    answer = ask(client, "sheet", *((clip_id, 1.0, 2.0) for clip_id in ids.values()))
     picture = Image.open(io.BytesIO(answer.content))
     assert picture.size == (1360, 296)
     assert len(picture.resize((64, 64)).getcolors(4096) or ()) > 50, "more than paper and ink"
 
 
-def test_nothing_of_what_was_made_stays(visitor: TestClient, ids: dict[str, str], served: Served) -> None:
+def test_nothing_of_what_was_made_stays(client: TestClient, ids: dict[str, str], served: Served) -> None:
     for form in ("clip", "csv", "srt"):
-        ask(visitor, form, (ids["star.mp4"], 1.0, 2.0))
+        ask(client, form, (ids["star.mp4"], 1.0, 2.0))
     assert list(served.settings.cache.glob("export-*")) == []
 
 
@@ -141,43 +133,39 @@ def test_what_is_being_made_is_no_part_of_the_cache_that_is_trimmed(tmp_path: Pa
     ],
 )
 def test_what_is_wrong_is_refused_in_a_sentence(
-    visitor: TestClient, ids: dict[str, str], wanted: dict[str, Any], status: int, sentence: str
+    client: TestClient, ids: dict[str, str], wanted: dict[str, Any], status: int, sentence: str
 ) -> None:
     usual = {"form": "clip", "stretches": [{"clip_id": ids["star.mp4"], "start_s": 0, "end_s": 1}]}
-    answer = visitor.post("/api/v1/export", json=usual | wanted)
+    answer = client.post("/api/v1/export", json=usual | wanted)
     assert (answer.status_code, sentence in answer.json()["detail"]) == (status, True), answer.text
 
 
-def test_a_stretch_outside_of_its_clip_is_one_sentence(visitor: TestClient, ids: dict[str, str]) -> None:
-    answer = ask(visitor, "clip", (ids["star.mp4"], 100.0, 101.0))
-    assert (answer.status_code, answer.json()["detail"]) == (
-        404, "star.mp4: the stretch from 100 to 101 s is outside of the clip, which is 3.00 s long.",
-    )  # fmt: skip
+def test_a_stretch_outside_of_its_clip_is_one_sentence(client: TestClient, ids: dict[str, str]) -> None:
+    answer = ask(client, "clip", (ids["star.mp4"], 100.0, 101.0))
+    assert (answer.status_code, "from 100 to 101 s is outside of the clip" in answer.json()["detail"]) == (404, True)
 
 
 def test_more_than_the_limits_is_refused(
-    visitor: TestClient, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    client: TestClient, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = [(ids["star.mp4"], 0.0, 3.0)] * 4
     monkeypatch.setattr(exports, "MOST_COPIED_S", 10.0)
-    answer = ask(visitor, "clip", *wanted)
-    assert (answer.status_code, answer.json()["detail"]) == (
-        400, "The stretches are 12 s long; at most 10 s are cut at a time.",
-    )  # fmt: skip
-    assert ask(visitor, "csv", *wanted).status_code == 200
+    answer = ask(client, "clip", *wanted)
+    assert (answer.status_code, "12 s long; at most 10 s are cut" in answer.json()["detail"]) == (400, True)
+    assert ask(client, "csv", *wanted).status_code == 200
     monkeypatch.setattr(exports, "MOST_COPIED_S", 3_600.0)
     monkeypatch.setattr(exports, "MOST_BYTES", 10)
-    assert "are cut at a time" in ask(visitor, "clip", *wanted).json()["detail"]
+    assert "are cut at a time" in ask(client, "clip", *wanted).json()["detail"]
     body = b'{"form": "csv", "stretches": [' + b" " * exports.LARGEST_BODY + b"]}"
-    large = visitor.post("/api/v1/export", content=body, headers={"content-type": "application/json"})
-    assert (large.status_code, large.json()["detail"]) == (413, "The request is too large; at most 256 KiB are read.")
+    large = client.post("/api/v1/export", content=body, headers={"content-type": "application/json"})
+    assert (large.status_code, "at most 256 KiB" in large.json()["detail"]) == (413, True)
 
 
 def test_too_many_at_a_time_are_told_to_come_back(
-    visitor: TestClient, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    client: TestClient, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exports, "WAITING", 0)
-    answer = ask(visitor, "csv", (ids["star.mp4"], 0.0, 1.0))
+    answer = ask(client, "csv", (ids["star.mp4"], 0.0, 1.0))
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
 
 
@@ -240,34 +228,31 @@ def test_a_visitor_who_takes_nothing_of_a_file_is_hung_up_on(tmp_path: Path) -> 
 
 
 def test_files_under_way_are_counted_until_they_have_been_sent(
-    visitor: TestClient, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    client: TestClient, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(3):
         monkeypatch.setattr(exports, "SENDING", 1)
-        assert ask(visitor, "csv", (ids["star.mp4"], 0.0, 1.0)).status_code == 200
+        assert ask(client, "csv", (ids["star.mp4"], 0.0, 1.0)).status_code == 200
     monkeypatch.setattr(exports, "SENDING", 0)
-    answer = ask(visitor, "csv", (ids["star.mp4"], 0.0, 1.0))
-    assert (answer.status_code, answer.json()["detail"]) == (
-        503, "Others are being sent at the moment; try again in a moment.",
-    )  # fmt: skip
+    answer = ask(client, "csv", (ids["star.mp4"], 0.0, 1.0))
+    assert (answer.status_code, "Others are being sent" in answer.json()["detail"]) == (503, True)
 
 
-def test_another_site_and_a_visitor_without_the_token_take_nothing_away(visitor: TestClient, served: Served) -> None:
+def test_another_site_and_a_visitor_without_the_token_take_nothing_away(client: TestClient, served: Served) -> None:
     wanted = {"form": "csv", "stretches": [{"clip_id": NOBODY}]}
-    assert visitor.post("/api/v1/export", json=wanted, headers={"origin": "http://evil.example"}).status_code == 403
+    assert client.post("/api/v1/export", json=wanted, headers={"origin": "http://evil.example"}).status_code == 403
     app = make_app(served.library, replace(served.settings, token="a-long-token"))
     with TestClient(app, base_url="http://127.0.0.1:8765") as stranger:
         assert stranger.post("/api/v1/export", json=wanted).status_code == 401
 
 
 def test_without_the_extra_its_line_is_said(
-    visitor: TestClient, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    client: TestClient, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentimelineio", None)
-    answer = ask(visitor, "otio", (ids["star.mp4"], 0.0, 1.0))
-    needs = "A list for editors in this form needs opentimelineio, which is not installed"
-    assert (answer.status_code, answer.json()["detail"]) == (400, f"{needs}: pip install 'evenreel[editing]'.")
-    assert ask(visitor, "fcpxml", (ids["star.mp4"], 0.0, 1.0)).status_code == 200
+    answer = ask(client, "otio", (ids["star.mp4"], 0.0, 1.0))
+    assert (answer.status_code, "pip install 'evenreel[editing]'" in answer.json()["detail"]) == (400, True)
+    assert ask(client, "fcpxml", (ids["star.mp4"], 0.0, 1.0)).status_code == 200
 
 
 def test_a_cache_that_cannot_be_written_is_one_sentence(served: Served, tmp_path: Path, ids: dict[str, str]) -> None:

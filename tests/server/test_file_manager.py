@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from evenreel.errors import UsageError
 from evenreel.server import ServeSettings, file_manager, make_app
-from evenreel.server.nearby import is_near
 from tests.server.conftest import Served
 
 HERE, ELSEWHERE = ("127.0.0.1", 50_000), ("192.0.2.7", 50_000)
@@ -112,8 +110,7 @@ def test_a_file_that_has_gone_is_a_sentence(here: TestClient, served: Served, st
         answer = here.post(address)
     finally:
         (served.videos / "heart.gone").rename(gone)
-    assert answer.status_code == 404
-    assert answer.json() == {"detail": "The file is not there any more; is its disk connected?"}
+    assert (answer.status_code, "is not there any more" in answer.json()["detail"]) == (404, True)
     assert started == []
 
 
@@ -126,8 +123,7 @@ def test_a_machine_without_a_file_manager_says_so(
     monkeypatch.setattr(file_manager.sys, "platform", "linux")
     monkeypatch.setattr(file_manager.shutil, "which", lambda _: None if trouble == "missing" else str(program))
     answer = here.post(folder_of(here, "star"))
-    assert answer.status_code == 400
-    assert "copy the path instead" in answer.json()["detail"]
+    assert (answer.status_code, "copy the path instead" in answer.json()["detail"]) == (400, True)
 
 
 def test_a_server_for_others_opens_no_folders() -> None:
@@ -136,13 +132,6 @@ def test_a_server_for_others_opens_no_folders() -> None:
     for far in ({"allowed_hosts": ("films.example",)}, {"trusted_proxies": ("127.0.0.1",)}):
         with pytest.raises(UsageError, match="Through a proxy others reach the server.*--open-folders"):
             ServeSettings(open_folders=True, **far)
-
-
-@pytest.mark.parametrize("far", [{"allowed_hosts": ("films.example",)}, {"trusted_proxies": ("127.0.0.1",)}])
-def test_nobody_is_near_where_a_proxy_may_hand_on_without_telling(far: dict[str, Any]) -> None:
-    request = Request({"type": "http", "headers": [], "client": HERE})
-    assert is_near(request, ServeSettings())
-    assert not is_near(request, ServeSettings(**far))
 
 
 def test_no_name_becomes_an_option_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:

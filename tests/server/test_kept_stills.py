@@ -27,13 +27,6 @@ def visitor(served: Served, tmp_path: Path) -> Iterator[TestClient]:
         yield visitor
 
 
-def no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(*_: object) -> bytes:
-        raise AssertionError("a still was decoded")
-
-    monkeypatch.setattr(Pictures, "still", refuse)
-
-
 def size(content: bytes) -> tuple[int, int]:
     with Image.open(io.BytesIO(content)) as image:
         assert image.format == "JPEG"
@@ -41,7 +34,7 @@ def size(content: bytes) -> tuple[int, int]:
 
 
 def test_the_pictures_of_a_page_are_there_already(visitor: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    no_decoding(monkeypatch)
+    monkeypatch.setattr(Pictures, "still", lambda *_: pytest.fail("a still was decoded"))
     hits = visitor.get("/api/v1/search", params={"q": "harbour"}).json()["hits"]
     files = visitor.get("/api/v1/files", params={"state": "indexed"}).json()["files"]
     assert len(hits) == len(files) == 4
@@ -51,13 +44,6 @@ def test_the_pictures_of_a_page_are_there_already(visitor: TestClient, monkeypat
         assert (answer.status_code, answer.headers["content-type"]) == (200, "image/jpeg")
         assert max(size(answer.content)) <= 320
         assert "immutable" in answer.headers["cache-control"]
-
-
-def test_a_clip_found_by_its_name_alone_has_a_picture_of_its_middle(visitor: TestClient) -> None:
-    (hit,) = visitor.get("/api/v1/search", params={"q": "star"}).json()["hits"]
-    assert hit["moments"] == []
-    assert hit["still"].endswith("/still?t=1.500")
-    assert visitor.get(hit["still"]).status_code == 200
 
 
 def test_it_is_the_picture_that_would_be_decoded(visitor: TestClient, served: Served, tmp_path: Path) -> None:

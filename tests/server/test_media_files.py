@@ -52,11 +52,8 @@ def content(root: Path, path: str | Path) -> bytes:
         return file.read()
 
 
-def test_a_regular_file_below_is_opened(root: Path) -> None:
+def test_a_regular_file_below_is_opened_whatever_its_name(root: Path) -> None:
     assert content(root, root / "trams" / "a.mp4") == b"inside"
-
-
-def test_a_name_that_is_not_utf8(root: Path) -> None:
     path = os.fsdecode(os.path.join(os.fsencode(root), b"b\xff.mp4"))
     Path(path).write_bytes(b"odd")
     assert content(root, path) == b"odd"
@@ -66,6 +63,7 @@ def test_a_name_that_is_not_utf8(root: Path) -> None:
 def test_anything_else_is_not(root: Path, path: str) -> None:
     with pytest.raises((OSError, ValueError)):
         open_beneath(str(root), os.path.join(root, path))
+    assert open_below(root.parent) == 0
 
 
 def test_no_link_is_followed(root: Path) -> None:
@@ -84,13 +82,6 @@ def test_pipes_and_sockets_do_not_hold_us_up(root: Path, monkeypatch: pytest.Mon
     for name in ("pipe.mp4", "socket.mp4"):
         with pytest.raises(OSError):
             open_beneath(str(root), str(root / name))
-
-
-def test_nothing_is_left_open(root: Path) -> None:
-    for path in ("trams", "none.mp4", "trams/none.mp4", "../secret"):
-        with pytest.raises(OSError):
-            open_beneath(str(root), str(root / path))
-    assert open_below(root.parent) == 0
 
 
 def test_what_a_browser_is_asked_about() -> None:
@@ -164,25 +155,22 @@ def test_sending_leaves_nothing_open(root: Path, asked: str) -> None:
     [
         ("bytes=1-3", 206, b"nsi"),
         ("Bytes=-2", 206, b"de"),
-        ("lines=0-1", 200, b"inside"),
-        ("lines=9-", 200, b"inside"),
-        ("nonsense", 200, b"inside"),
+        *((other, 200, b"inside") for other in ("lines=0-1", "lines=9-", "nonsense")),
+        ("bytes=6-", 416, None),
+        ("bytes=3-1", 400, None),
+        ("bytes=x-y", 400, None),
     ],
 )
 def test_ranges_in_bytes_are_sent_and_other_units_ignored(
-    visitor: TestClient, asked: str, status: int, sent: bytes
+    visitor: TestClient, asked: str, status: int, sent: bytes | None
 ) -> None:
     answer = visitor.get("/", headers={"range": asked})
-    assert (answer.status_code, answer.content) == (status, sent)
-
-
-@pytest.mark.parametrize(("asked", "status"), [("bytes=6-", 416), ("bytes=3-1", 400), ("bytes=x-y", 400)])
-def test_ranges_that_cannot_be_sent_are_one_sentence(visitor: TestClient, asked: str, status: int) -> None:
-    refused = visitor.get("/", headers={"range": asked})
-    assert refused.status_code == status
-    assert list(refused.json()) == ["detail"]
-    assert refused.json()["detail"].endswith(".")
-    assert refused.headers.get("content-range") == ("bytes */6" if status == 416 else None)
+    assert answer.status_code == status
+    if sent is None:
+        assert list(answer.json()) == ["detail"] and answer.json()["detail"].endswith(".")
+        assert answer.headers.get("content-range") == ("bytes */6" if status == 416 else None)
+    else:
+        assert answer.content == sent
 
 
 @pytest.mark.parametrize("change", [lambda path: path.write_bytes(b"B" * 1_000), lambda path: os.truncate(path, 300)])

@@ -20,9 +20,10 @@ def test_the_file_is_what_the_server_says_of_itself() -> None:
     assert FILE.read_text("utf-8") == document(), "run make openapi"
 
 
-def test_every_address_has_a_name_of_its_own_for_generated_clients() -> None:
-    paths = json.loads(FILE.read_text("utf-8"))["paths"]
-    names = Counter(method["operationId"] for path in paths.values() for method in path.values())
+def test_every_address_is_told_and_has_a_name_of_its_own_for_generated_clients() -> None:
+    methods = [method for path in json.loads(FILE.read_text("utf-8"))["paths"].values() for method in path.values()]
+    assert all(method["summary"] for method in methods)
+    names = Counter(method["operationId"] for method in methods)
     assert set(names.values()) == {1}
     assert {"search", "clip", "browse", "transcripts"} <= set(names)
 

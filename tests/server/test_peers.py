@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from evenreel.library import open_library
 from evenreel.server import ServeSettings, retry
 from evenreel.server.login import WRONG_TOKEN_DELAY_S, Login
 from evenreel.server.peers import Peers
@@ -18,6 +17,7 @@ from evenreel.server.records import Retry
 from evenreel.server.retry import BROKEN_OFF, IDLE, RUN, TOLD, Retrier
 from tests.library.fakes import on_disk
 from tests.server.conftest import PATIENCE_S, wait_until
+from tests.server.test_retry import start
 
 REPORT = json.dumps({"indexed": 2, "recognised": 0, "set_aside": []})
 
@@ -28,11 +28,6 @@ def library(tmp_path: Path) -> Path:
     made.connection.execute("INSERT INTO roots VALUES (?)", (str(tmp_path),))
     made.connection.close()
     return tmp_path / "library"
-
-
-def start(retrier: Retrier, library: Path) -> Retry:
-    with open_library(library, vision=False) as opened:
-        return retrier.start(opened)
 
 
 def test_a_run_is_told_by_each_process_and_is_only_one(
@@ -63,11 +58,11 @@ def test_a_run_is_told_by_each_process_and_is_only_one(
 def test_a_run_whose_process_was_killed_is_said_to_be_broken_off(library: Path, tmp_path: Path) -> None:
     running = Retry(state="running", sentence="The folders are looked through again.")
     (tmp_path / TOLD).write_text(running.model_dump_json())
-    holds = (
-        "import sys, time, pathlib\nfrom evenreel.server.peers import Peers\n"
-        f"with Peers(pathlib.Path({str(tmp_path)!r})).only_one({RUN!r}) as alone:\n"
-        "    print(alone, flush=True)\n    time.sleep(1000)"
-    )
+    holds = f"""import time, pathlib
+from evenreel.server.peers import Peers
+with Peers(pathlib.Path({str(tmp_path)!r})).only_one({RUN!r}) as alone:
+    print(alone, flush=True)
+    time.sleep(1000)"""
     process = subprocess.Popen([sys.executable, "-c", holds], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     with process:

@@ -65,9 +65,7 @@ def test_a_replaced_file_is_not_sent_under_the_old_id(place: Served) -> None:
         for path in (media, still, preview):
             refused = visitor.get(path, headers={"if-range": tag, "range": "bytes=0-9"})
             assert (refused.status_code, "immutable" in refused.headers["cache-control"]) == (404, False)
-            assert refused.json()["detail"] == (
-                "The file has changed since it was indexed. `evenreel index` looks again."
-            )
+            assert "has changed since it was indexed" in refused.json()["detail"]
         assert not list(place.settings.cache.rglob("*.jpg"))
 
 
@@ -81,8 +79,7 @@ def test_a_touched_file_is_sent_with_the_tag_of_its_content(place: Served) -> No
         assert (after.status_code, after.content) == (200, before.content)
         assert before.headers["etag"] == after.headers["etag"] == f'"{media.split("/")[4]}"'
         assert visitor.get(still).status_code == 200
-        other = visitor.head(address(visitor, "heart")).headers["etag"]
-        assert other != after.headers["etag"]
+        assert visitor.head(address(visitor, "heart")).headers["etag"] != after.headers["etag"]
 
 
 def test_who_waits_too_long_for_a_comparison_is_told_to_come_back(

@@ -13,10 +13,9 @@ from starlette.testclient import TestClient
 from uvicorn import Server
 
 from evenreel.checkpoint import Pretrained, load_matcher
-from evenreel.errors import UsageError
 from evenreel.library import Library, open_library
 from evenreel.library.search.hits import SearchResult
-from evenreel.server import ServeSettings, make_app
+from evenreel.server import make_app
 from tests.in_process import run_here
 from tests.server.conftest import Served, wait_for_model
 from tests.server.reranked import save_tcd
@@ -84,9 +83,8 @@ def test_it_can_be_left_out(reranking: TestClient, client: TestClient) -> None:
     assert [hit["scores"] for hit in plain["hits"]] == [hit["scores"] for hit in asked["hits"]]
     assert all(hit["parts"] == {} and "reranked" not in hit["scores"] for hit in plain["hits"])
     again = ask(reranking, q=QUERY)
-    assert (
-        sum("reranked" in hit["scores"] for hit in again["hits"]) == 4
-    )  # as many as are shown, though 3 were asked for
+    # As many as are shown, though 3 were asked for.
+    assert sum("reranked" in hit["scores"] for hit in again["hits"]) == 4
 
 
 def test_clips_like_a_clip_are_not_re_ranked(reranking: TestClient) -> None:
@@ -106,21 +104,12 @@ def test_a_matcher_of_another_model_leaves_the_library_s_order(
         assert [hit["clip_id"] for hit in answer["hits"]] == [hit["clip_id"] for hit in ask(client, q=QUERY)["hits"]]
 
 
-def refused(served: Served, *options: str) -> tuple[int, str]:
-    done = run_here("serve", "--library", served.library, "--port", "0", *options, environment={})
-    return done.returncode, done.stderr
-
-
 def test_the_command_says_at_once_what_cannot_be(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Server, "run", lambda *_, **__: pytest.fail("it serves"))
     foreign = save_tcd(tmp_path / "foreign", weights_hash="00" * 32)
-    code, said = refused(served, "--rerank", str(foreign))
-    assert (code, "index the videos with --model" in said) == (1, True)
-    code, said = refused(served, "--rerank", str(tmp_path / "nowhere"))
-    assert (code, "nowhere" in said) == (1, True)
-    with pytest.raises(UsageError, match="leave out --rerank or --no-vision"):
-        ServeSettings(rerank="matcher", vision=False)
-    with pytest.raises(UsageError, match="clips to re-rank is 0"):
-        ServeSettings(rerank="matcher", rerank_depth=0)
+    for matcher, sentence in ((foreign, "index the videos with --model"), (tmp_path / "nowhere", "nowhere")):
+        options = ("--library", served.library, "--port", "0", "--rerank", matcher)
+        done = run_here("serve", *options, environment={})
+        assert (done.returncode, sentence in done.stderr) == (1, True)

@@ -138,30 +138,14 @@ def test_a_worker_that_leaves_gets_no_more_visitors(tmp_path: Path, monkeypatch:
 
 def test_a_task_is_read_as_it_was_written() -> None:
     strange = Path(os.fsdecode(b"/videos/\xff name"))
-    settings = ServeSettings(
-        host="::1",
-        port=0,
-        token="a secret word",
-        allowed_hosts=("films.example", "other.example"),
-        trusted_proxies=("10.0.0.0/8",),
-        vision=True,
-        device="cpu",
-        rerank="some/matcher",
-        rerank_depth=7,
-        workers=5,
-        searchers=9,
-        waiting=11,
-        painters=3,
-        max_upload_bytes=12,
-        upload_timeout_s=1.5,
-        idle_s=2.5,
-        connections=13,
-        cache=strange / "cache",
-        cache_bytes=14,
-        snapshot_cache=strange / "snapshots",
-        limits=MediaLimits(max_side_px=1),
-        image_limits=MediaLimits(max_frames=2),
-    )
+    others: dict[str, Any] = {
+        **{"host": "::1", "port": 0, "token": "a secret word", "device": "cpu", "rerank": "some/matcher"},
+        **{"allowed_hosts": ("films.example", "other.example"), "trusted_proxies": ("10.0.0.0/8",)},
+        **{"rerank_depth": 7, "workers": 5, "searchers": 9, "waiting": 11, "painters": 3, "max_upload_bytes": 12},
+        **{"upload_timeout_s": 1.5, "idle_s": 2.5, "connections": 13, "cache": strange / "cache", "cache_bytes": 14},
+        **{"snapshot_cache": strange / "snapshots", "limits": MediaLimits(max_side_px=1)},
+    }
+    settings = ServeSettings(image_limits=MediaLimits(max_frames=2), **others)
     unlike = {one.name for one in fields(settings) if getattr(settings, one.name) == getattr(ServeSettings(), one.name)}
     # Any other is told apart from its default, a new one too; folders are opened for no other host.
     assert unlike == {"vision", "open_folders"}

@@ -72,9 +72,7 @@ def test_good_pictures_are_answered_beside_some_that_never_end(
             assert send(visitor, star())[0] == 200
             assert visitor.get("/api/v1/search", params={"q": "a star"}).status_code == 200
     assert [status for status, _ in answers] == [400] * (uploads.DECODING + 1)
-    assert {sentence for _, sentence in answers} == {
-        "The picture cannot be read: the decoder made no progress for 0.5 s, the limit, and was stopped."
-    }
+    assert all("no progress for 0.5 s" in sentence for _, sentence in answers)
 
 
 def test_so_many_wait_and_no_more(served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,9 +113,6 @@ def test_the_server_ends_while_a_picture_is_decoded(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("length", ["9" * 5_000, "21000000"])
-def test_a_length_that_is_too_large_is_refused_before_anything_is_read(
-    served: Served, monkeypatch: pytest.MonkeyPatch, length: str
-) -> None:
-    with visiting(served, monkeypatch, 0.5) as visitor:
-        refused = visitor.post(ADDRESS, content=b"x", headers={"content-type": "image/png", "content-length": length})
-        assert refused.status_code == 413
+def test_a_length_that_is_too_large_is_refused_before_anything_is_read(client: TestClient, length: str) -> None:
+    refused = client.post(ADDRESS, content=b"x", headers={"content-type": "image/png", "content-length": length})
+    assert refused.status_code == 413

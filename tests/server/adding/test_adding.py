@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +58,10 @@ def clips(visitor: TestClient) -> int:
     return held
 
 
-def test_results_appear_while_it_goes_on_and_it_can_be_paused(here: TestClient, new_home: NewHome) -> None:
+def test_results_appear_while_it_goes_on_and_it_can_be_paused(
+    here: TestClient, new_home: NewHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adder, "subprocess", subprocess)  # here the run is the command that a server begins
     assert [choice["name"] for choice in state(here)["models"]] == ["default", "fast", "words", "builtin"]
     begun = order(here, **ADD)
     assert (begun["state"], begun["folders"]) == ("running", ["Videos"])
@@ -71,8 +75,7 @@ def test_results_appear_while_it_goes_on_and_it_can_be_paused(here: TestClient, 
     assert order(here, 400, **ADD)["detail"].startswith("Videos are being added already")
     assert order(here, action="pause")["state"] == "pausing"
     assert ended(here)["state"] == "paused"
-    kept = clips(here)
-    assert 1 <= kept < 3
+    assert 1 <= (kept := clips(here)) < 3
     with library_lock(new_home.library):  # free for others meanwhile
         pass
 
@@ -87,21 +90,24 @@ def test_results_appear_while_it_goes_on_and_it_can_be_paused(here: TestClient, 
     assert state(here)["models"] == []
 
 
+def begun(visitor: TestClient) -> None:
+    """A run that waits at the gate after its first video."""
+    order(visitor, **ADD)
+    until(visitor, lambda told: told["done"] >= 1)
+
+
 def test_a_run_that_is_stopped_is_forgotten_and_keeps_what_it_has(here: TestClient, new_home: NewHome) -> None:
-    order(here, **ADD)
-    until(here, lambda told: told["done"] >= 1)
+    begun(here)
     order(here, action="stop")
     assert ended(here)["state"] == "idle"
     assert not (new_home.library / NOTE).exists()
     assert 1 <= clips(here) < 3
-    assert "Nothing was begun" in order(here, 400, action="resume")["detail"]
     assert order(here, action="pause")["state"] == "idle"
 
 
 def test_a_run_goes_on_after_the_server_has_ended(new_home: NewHome) -> None:
     with new_home.visitor() as visitor:
-        order(visitor, **ADD)
-        until(visitor, lambda told: told["done"] >= 1)
+        begun(visitor)
     with library_lock(new_home.library), open_library(new_home.library, vision=False) as left:  # nobody writes any more
         assert 1 <= left.stats().clips < 3
     new_home.gate.touch()
@@ -113,11 +119,9 @@ def test_a_run_goes_on_after_the_server_has_ended(new_home: NewHome) -> None:
 def test_a_run_ends_with_a_server_that_is_killed(new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kill is that of a process which holds the run's input: only its end of the pipe tells the run."""
     with new_home.visitor() as visitor:
-        order(visitor, **ADD)
-        until(visitor, lambda told: told["done"] >= 1)
-        adding = _adder(visitor)
-        assert adding._run is not None and adding._run.process.stdin is not None
-        adding._run.process.stdin.close()
+        begun(visitor)
+        application: Any = visitor.app
+        application.state.adder._run.process.stdin.close()
         told = ended(visitor)
     assert (told["state"], adder.BROKE) == ("failed", told["sentence"])
     assert json.loads((new_home.library / NOTE).read_text())["state"] == "paused"
@@ -220,7 +224,7 @@ def test_hazard_218_single_files_alone_cannot_be_watched(new_home: NewHome, rend
     index_folders([new_home.home / "Videos" / "Trips" / "star.mp4"], new_home.library, WORDS_ONLY)
     with new_home.visitor() as visitor:
         told = order(visitor, 400, action="watch")
-        assert told["detail"] == "The library holds single files only; add a folder to have it watched."
+        assert "holds single files only" in told["detail"]
         assert state(visitor)["state"] == "idle"
 
 
@@ -235,27 +239,23 @@ def test_words_alone_need_no_model(here: TestClient, new_home: NewHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("folder", "status", "sentence"),
+    ("wanted", "status", "sentence"),
     [
-        ("Pictures", 404, "The folder Pictures is not there any more; choose another."),
-        ("Empty", 400, "There is no video in Empty; choose a folder that holds some."),
-        ("../..", 400, "../.. is no folder that can be added: choose one below your home folder."),
-        ("/etc", 400, "/etc is no folder that can be added: choose one below your home folder."),
-        (".library", 400, ".library is no folder that can be added: choose one below your home folder."),
+        ({"folder": "Pictures"}, 404, "The folder Pictures is not there any more"),
+        ({"folder": "Empty"}, 400, "There is no video in Empty"),
+        *(({"folder": one}, 400, f"{one} is no folder that can be added") for one in ("../..", "/etc", ".library")),
+        ({"folder": "Videos", "model": "odd"}, 400, "There is no choice odd"),
+        ({}, 400, "No folder of the library is there"),  # to look through again
+        ({"action": "jump"}, 422, "action:"),
+        ({"action": "resume"}, 400, "Nothing was begun"),
     ],
 )
 def test_hazard_157_folders_that_cannot_be_added(
-    here: TestClient, new_home: NewHome, folder: str, status: int, sentence: str
+    here: TestClient, new_home: NewHome, wanted: dict[str, str], status: int, sentence: str
 ) -> None:
     (new_home.home / "Empty").mkdir()
-    assert order(here, status, action="start", folder=folder, model="builtin") == {"detail": sentence}
+    assert order(here, status, **{"action": "start", **wanted})["detail"].startswith(sentence)
     assert state(here)["state"] == "idle"
-
-
-def test_hazard_157_there_is_nothing_to_look_through_again(here: TestClient) -> None:
-    assert order(here, 400, action="start")["detail"].startswith("No folder of the library is there")
-    assert order(here, 400, action="start", folder="Videos", model="odd")["detail"].startswith("There is no choice odd")
-    assert order(here, 422, action="jump")["detail"].startswith("action:")
 
 
 def test_hazard_158_a_folder_that_vanishes_before_it_is_read(here: TestClient, new_home: NewHome) -> None:
@@ -278,7 +278,7 @@ def test_hazard_219_the_folders_that_are_there_go_on_without_one_that_is_gone(ne
             order(visitor, action="resume")
         told = ended(visitor)
         assert (told["state"], clips(visitor)) == ("done", 3)
-        assert told["sentence"] == "3 videos taken in. Left out, as not there: gone; connect its disk and add it again."
+        assert "Left out, as not there: gone; connect its disk" in told["sentence"]
 
 
 def test_hazard_159_a_library_that_a_terminal_is_indexing(here: TestClient, new_home: NewHome) -> None:
@@ -310,8 +310,7 @@ def test_hazard_160_a_full_disk(here: TestClient, new_home: NewHome, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(adder, "replacing", full)
         told = order(here, 400, **ADD)
-    why = "no space left on device"
-    assert told["detail"] == f"The library's folder cannot be written ({why}); make room there, or make it writable."
+    assert "cannot be written (no space left on device)" in told["detail"]
     assert state(here)["state"] == "idle"
 
 
@@ -323,15 +322,7 @@ def test_hazard_161_a_note_that_cannot_be_understood(new_home: NewHome, note: st
 
 
 @pytest.mark.parametrize(
-    "code",
-    [
-        "import sys; sys.exit('odd')",
-        "print('{')",
-        "print('[]')",
-        "import os; os.abort()",
-        "print('{\"stage\": 1}')",
-        "print('{\"x\": 1}')",
-    ],
+    "code", ["import os; os.abort()", *(f"print({said!r})" for said in ("{", "[]", '{"stage": 1}', '{"x": 1}'))]
 )
 def test_a_run_that_ends_without_a_word_says_so(new_home: NewHome, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adder, "COMMAND", (sys.executable, "-c", code))
@@ -417,10 +408,3 @@ def _note(home: NewHome, *places: Path, state: str = "running", library: Path | 
     note = home.library / NOTE
     note.write_text(json.dumps({"state": state, "order": json.loads(run.to_json())}))
     return note
-
-
-def _adder(visitor: TestClient) -> Adder:
-    """The adder of a visitor's server."""
-    application: Any = visitor.app
-    found: Adder = application.state.adder
-    return found

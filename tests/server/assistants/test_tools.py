@@ -79,21 +79,15 @@ async def over_http(address: str) -> AsyncIterator[Client]:
 
 def over_pipe(library: Path) -> Client:
     """The command as the page tells assistants to start it."""
-    configured = written()[0]["mcpServers"]["evenreel"]
-    assert configured["command"] == "evenreel"
-    arguments = [
-        "-m",
-        "evenreel",
-        *(str(library) if word == "/home/me/library" else word for word in configured["args"]),
-    ]
+    page = (REPOSITORY / "docs" / "programs.md").read_text("utf-8")
+    blocks = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)]
+    desktop, code, http = (next(iter(block.values()))["evenreel"] for block in blocks)
+    assert ("evenreel", desktop["args"]) == (desktop["command"], code["args"]) and code["command"] == "evenreel"
+    assert http["url"] == f"http://127.0.0.1:{ServeSettings().port}/mcp"
+    words = [str(library) if word == "/home/me/library" else word for word in desktop["args"]]
+    arguments = ["-m", "evenreel", *words]
     command = StdioServerParameters(command=sys.executable, args=arguments, env=environment(library.parent))
     return Client(stdio_client(command))
-
-
-def written() -> list[dict[str, Any]]:
-    """The configurations that the page on assistants shows."""
-    page = (REPOSITORY / "docs" / "programs.md").read_text("utf-8")
-    return [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)]
 
 
 @pytest.fixture(scope="module", params=["pipe", "http"])
@@ -139,12 +133,6 @@ def test_every_tool_reads_and_says_what_it_answers_with(client: tuple[Any, Clien
         assert all("description" in str(about) for about in tool.input_schema["properties"].values())
 
 
-def test_the_configurations_of_the_page_are_of_one_server() -> None:
-    desktop, code, http = (next(iter(one.values()))["evenreel"] for one in written())
-    assert (code["command"], code["args"]) == (desktop["command"], desktop["args"])
-    assert http["url"] == f"http://127.0.0.1:{ServeSettings().port}/mcp"
-
-
 def test_a_search_is_that_of_the_library(call: Call, served: Served) -> None:
     found = answer(call, "search", query="a red star on a beach", k=3)
     with open_library(served.library) as library:
@@ -157,24 +145,7 @@ def test_a_search_is_that_of_the_library(call: Call, served: Served) -> None:
     assert found["answers"][0]["moments"][0] == {"time_s": best.time_s, "start_s": best.start_s, "end_s": best.end_s}
 
 
-def test_words_on_screen_come_with_their_times(call: Call) -> None:
-    found = answer(call, "search", query='"harbour"', k=20)
-    assert len(found["answers"]) == 4
-    (sign,) = found["answers"][0]["on_screen"]
-    assert sign["text"] == "HARBOUR" and sign["start_s"] < sign["end_s"]
-    assert "on_screen" in found["answers"][0]["found_by"]
-
-
-def test_a_filter_of_the_facts_can_be_used(call: Call) -> None:
-    facts = answer(call, "stats")
-    (source,) = [hint for hint in facts["filters"] if hint["column"] == "source"]
-    assert source["values"][0] == "camera"
-    found = answer(call, "search", query="a shape", where=f"source = '{source['values'][0]}'")
-    names = {hit["name"] for hit in found["answers"] + found["nearest_others"]}
-    assert names == {"star.mp4", "heart.mp4"}
-
-
-def test_the_facts_are_those_of_the_library(call: Call, served: Served) -> None:
+def test_the_facts_are_those_of_the_library_and_their_filters_can_be_used(call: Call, served: Served) -> None:
     facts = answer(call, "stats")
     with open_library(served.library) as library:
         stats = library.stats()
@@ -182,6 +153,10 @@ def test_the_facts_are_those_of_the_library(call: Call, served: Served) -> None:
     assert (facts["set_aside"], facts["missing"], facts["vision"]) == (1, 0, True)
     assert facts["hours"] == pytest.approx((3 + 4 + 5 + 6) / 3600, abs=1e-3)
     assert str(served.videos) not in str(facts)
+    (source,) = [hint for hint in facts["filters"] if hint["column"] == "source"]
+    assert source["values"][0] == "camera"
+    found = answer(call, "search", query="a shape", where=f"source = '{source['values'][0]}'")
+    assert {hit["name"] for hit in found["answers"] + found["nearest_others"]} == {"star.mp4", "heart.mp4"}
 
 
 def test_a_similar_clip_is_another_one(call: Call, served: Served) -> None:
@@ -213,16 +188,12 @@ def test_an_opened_moment_shows_the_picture_of_that_time(call: Call, served: Ser
     assert {sign["text"] for sign in done.structured_content["on_screen"]} == {"HARBOUR"}
 
 
-def test_a_time_past_the_end_is_the_end(call: Call) -> None:
-    star = answer(call, "search", query="star", k=1)["answers"][0]
-    opened = answer(call, "open_moment", clip_id=star["clip_id"], time_s=500)
-    assert opened["time_s"] == star["duration_s"]
-    assert opened["no_picture"] is None
-
-
 def test_a_clip_in_which_nobody_speaks(call: Call) -> None:
-    star = answer(call, "search", query="star", k=1)["answers"][0]["clip_id"]
-    assert answer(call, "transcript", clip_id=star) == {"clip_id": star, "sources": [], "goes_on_at_s": None}
+    star = answer(call, "search", query="star", k=1)["answers"][0]
+    told = answer(call, "transcript", clip_id=star["clip_id"])
+    assert told == {"clip_id": star["clip_id"], "sources": [], "goes_on_at_s": None}
+    opened = answer(call, "open_moment", clip_id=star["clip_id"], time_s=500)  # past its end
+    assert (opened["time_s"], opened["no_picture"]) == (star["duration_s"], None)
 
 
 @pytest.mark.parametrize(
@@ -288,26 +259,21 @@ def clip_of(folder: Path) -> str:
         return library.browse().clips[0].clip_id
 
 
-def test_a_long_transcript_comes_in_parts_that_tell_every_line_once(talking: Path) -> None:
-    clip = clip_of(talking)
-    (first,) = in_process(talking / "library", ("transcript", {"clip_id": clip}))
-    assert first.structured_content is not None
-    on = first.structured_content["goes_on_at_s"]
-    (second,) = in_process(talking / "library", ("transcript", {"clip_id": clip, "start_s": on}))
-    assert second.structured_content is not None
-    parts = [[line["text"] for line in one.structured_content["sources"][0]["lines"]] for one in (first, second)]  # type: ignore[index]
-    assert parts[0] + parts[1] == [f"line {n}" for n in range(130)]
-    assert len(parts[0]) == 99  # the two that begin together stay together
-    assert second.structured_content["goes_on_at_s"] is None
-
-
-def test_a_stretch_of_a_transcript(talking: Path) -> None:
-    asked = {"clip_id": clip_of(talking), "start_s": 1.0, "end_s": 1.06}
+def told(talking: Path, **asked: Any) -> tuple[list[str], float | None]:
+    """The lines of a part of a transcript, and where it goes on."""
     (part,) = in_process(talking / "library", ("transcript", asked))
     assert part.structured_content is not None
     (source,) = part.structured_content["sources"]
-    assert source["source"] == "sidecar"
-    assert [line["text"] for line in source["lines"]] == ["line 50", "line 51", "line 52"]
+    return [line["text"] for line in source["lines"]], part.structured_content["goes_on_at_s"]
+
+
+def test_a_long_transcript_comes_in_parts_that_tell_every_line_once(talking: Path) -> None:
+    clip = clip_of(talking)
+    lines, on = told(talking, clip_id=clip)
+    more, end = told(talking, clip_id=clip, start_s=on)
+    assert lines + more == [f"line {n}" for n in range(130)]
+    assert (len(lines), end) == (99, None)  # the two that begin together stay together
+    assert told(talking, clip_id=clip, start_s=1.0, end_s=1.06)[0] == ["line 50", "line 51", "line 52"]
 
 
 def test_the_words_of_a_moment_are_told_though_its_file_is_gone(talking: Path) -> None:

@@ -5,22 +5,16 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.server.browser.test_states import overflow, violations
-from tests.server.browser.visits import Look, Visits, names, search, settled
+from tests.server.browser.test_states import assert_for_everyone, violations
+from tests.server.browser.visits import Look, Visits, ask, names, search, settled
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def site(rendered_site: str) -> str:
-    return rendered_site
 
 
 def test_what_comes_after_has_a_box_of_its_own(visits: Visits) -> None:
     page = visits.open("/")
     expect(page.locator("#open-then")).to_be_hidden()
     search(page, "star")
-    settled(page)
     page.locator("#open-then").click()
     expect(page.locator("#then-field")).to_be_focused()
     page.locator("#then-field").fill("circle")
@@ -37,10 +31,8 @@ def test_what_comes_after_has_a_box_of_its_own(visits: Visits) -> None:
     expect(page.locator("#then")).to_be_hidden()
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_marks_move_what_is_found_and_are_taken_back(visits: Visits, dark: bool) -> None:
-    page = visits.open("/?q=shape", Look(size=(390, 844), dark=dark))
-    settled(page)
+def test_marks_move_what_is_found_and_are_taken_back(visits: Visits) -> None:
+    page = visits.found("/?q=shape", Look(size=(390, 844)))
     before = names(page)
     page.locator(".card .mark[aria-label^='Right']").first.click()
     expect(page.locator("#marks-count")).to_have_text("1 clip right, 0 wrong")
@@ -49,8 +41,7 @@ def test_marks_move_what_is_found_and_are_taken_back(visits: Visits, dark: bool)
     expect(page.locator("#marks-count")).to_have_text("1 clip right, 1 wrong")
     settled(page)
     assert len(names(page)) == len(before) - 1
-    assert violations(page) == []
-    assert overflow(page, 390) == []
+    assert_for_everyone(page, (390,))
     page.locator("#undo-mark").click()
     settled(page)
     assert sorted(names(page)) == sorted(before)
@@ -61,13 +52,12 @@ def test_marks_move_what_is_found_and_are_taken_back(visits: Visits, dark: bool)
 
 
 def test_words_stand_beside_a_clip(visits: Visits) -> None:
-    page = visits.open("/?q=star")
-    settled(page)
+    page = visits.found("/?q=star")
     page.locator(".card").first.get_by_role("button", name="More like this").click()
     page.wait_for_url("**/?like=*")
     settled(page)
-    page.locator("#query").fill("in a forest")
-    page.locator("#query").press("Enter")
+    expect(page.locator("#query-picture img")).to_have_js_property("complete", True)
+    ask(page, "in a forest")
     page.wait_for_url("**q=in+a+forest*like=*")
     expect(page.locator("#summary")).to_contain_text("like this one with “in a forest”")
     assert names(page)[0] == "heart.mp4"

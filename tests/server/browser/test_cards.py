@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
-from tests.server.browser.test_states import STAR, WIDTHS, in_light_and_dark, overflow, violations
-from tests.server.browser.visits import Look, Visits, names, settled, show_filters, unfold
+from tests.server.browser.test_states import STAR, WIDTHS, assert_for_everyone, in_light_and_dark, overflow, violations
+from tests.server.browser.visits import Look, Visits, ask, names, settled, show_filters, unfold
 
 pytestmark = pytest.mark.slow
 
@@ -31,20 +31,10 @@ def sign(text: str, start_s: float) -> dict[str, Any]:
     return {"text": text, "start_s": start_s, "end_s": start_s + 1, "marks": [[0, len(text)]]}
 
 
-def changed(visits: Visits, path: str, look: Look | None = None, **changes: Any) -> Page:
+def changed(visits: Visits, path: str, **changes: Any) -> Page:
     """A page whose first hit is another than the server's."""
-    page = visits.blank(look)
-
-    def change(route: Route) -> None:
-        found = route.fetch().json()
-        found["hits"][0] |= changes
-        route.fulfill(json=found)
-
-    page.route("**/api/v1/search?*", change)
-    page.route("**/still?*", lambda route: route.fulfill(status=200, body=b""))
-    page.goto(visits.address + path)
-    settled(page)
-    return page
+    visits.expected.append("status of 404")  # a still of a moment that is made up
+    return visits.changed(path, lambda found: found["hits"][0].update(changes))
 
 
 def pictured(page: Page, size: tuple[int, int]) -> None:
@@ -55,52 +45,50 @@ def pictured(page: Page, size: tuple[int, int]) -> None:
     page.route("**/still?*", lambda route: route.fulfill(body=made.getvalue(), content_type="image/png"))
 
 
-def test_the_reason_stands_between_the_picture_and_the_name(rendered_visits: Visits) -> None:
-    page = rendered_visits.open("/?q=harbour")
-    settled(page)
+def test_the_reason_stands_between_the_picture_and_the_name(visits: Visits) -> None:
+    page = visits.found("/?q=harbour")
     first = page.locator("#results .card").first
     time = first.locator(".still .time").inner_text().split()[-1]  # of the picture, "Best moment at 0:01"
     expect(first.locator(".reason")).to_have_text(f"says HARBOUR at {time}")
     parts = first.evaluate("(card) => [...card.children].map((one) => one.className || one.tagName)")
     assert [part for part in parts if part in {"still", "reason", "H3"}] == ["still", "reason", "H3"]
-    page.goto(rendered_visits.address + STAR)
-    settled(page)
+    page = visits.found(STAR)
     unfold(page)
     expect(page.locator("#results .card .reason").first).to_contain_text("looks like it at 0:0")
     expect(page.locator(".nearest .card .reason").last).to_have_text("nearest in looks")
 
 
-def test_reasons_of_words_are_told_by_where_they_are(rendered_visits: Visits) -> None:
+def test_reasons_of_words_are_told_by_where_they_are(visits: Visits) -> None:
     given = {"written": 1.0, "scores": {"about": 1.0}, "on_screen": [], "said": [], "moments": []}
     caption = {"caption": "On a long and quiet evening walk a Red STAR falls"}
-    page = changed(rendered_visits, STAR, **given, metadata=caption)
+    page = changed(visits, STAR, **given, metadata=caption)
     reason = page.locator("#results .card .reason").first
     expect(reason).to_have_text("caption: …quiet evening walk a Red STAR falls")
     assert reason.locator("mark").all_inner_texts() == ["Red", "STAR"]
-    page = changed(rendered_visits, STAR, **given, metadata={}, name="stars_2.mp4")
+    page = changed(visits, STAR, **given, metadata={}, name="stars_2.mp4")
     expect(page.locator("#results .card .reason").first).to_have_text("name: stars_2.mp4")
     several = [sign("RED", 4), sign("red", 5), sign("STAR", 6)]
-    page = changed(rendered_visits, STAR, **{**given, "on_screen": several})
+    page = changed(visits, STAR, **{**given, "on_screen": several})
     expect(page.locator("#results .card .reason").first).to_have_text("says RED, STAR at 0:04")
     both = {**given, "on_screen": [sign("RED", 4)], "said": [sign("A red star.", 90)], "moments": [moment(90)]}
-    page = changed(rendered_visits, STAR, **both)
+    page = changed(visits, STAR, **both)
     expect(page.locator("#results .card .reason").first).to_have_text("said: “A red star.” at 1:30")
     heard = {**given, "scores": {"seen": 0.1, "sounds": 0.9}, "written": 0.0, "sounds": 0.99, "above_nonsense": 0.5}
-    page = changed(rendered_visits, STAR, **heard)
+    page = changed(visits, STAR, **heard)
     expect(page.locator("#results .card .reason").first).to_have_text("sounds like it")
     shows = {**heard, "sounds": None, "elements": [{"phrase": "red star", "kind": "entity", "score": 3.0}]}
-    page = changed(rendered_visits, STAR, **shows)
+    page = changed(visits, STAR, **shows)
     expect(page.locator("#results .card .reason").first).to_have_text("shows red star")
 
 
-def test_moments_far_apart_in_a_long_film_are_results_of_their_own(rendered_visits: Visits) -> None:
+def test_moments_far_apart_in_a_long_film_are_results_of_their_own(visits: Visits) -> None:
     film = {
         "duration_s": 3600.0,
         "written": 1.0,
         "moments": [moment(2000.0), moment(30.0), moment(2060.0)],
         "on_screen": [sign("LATE", 2000.0), sign("EARLY", 29.5)],
     }
-    page = changed(rendered_visits, STAR, **film)
+    page = changed(visits, STAR, **film)
     cards = page.locator("#results .groups > .cards .card")
     expect(cards.locator("h3")).to_have_text(["star.mp4", "star.mp4"])
     expect(cards.locator(".reason")).to_have_text(["says LATE at 33:20", "says EARLY at 0:30"])
@@ -113,13 +101,12 @@ def test_moments_far_apart_in_a_long_film_are_results_of_their_own(rendered_visi
     page.keyboard.press("Escape")
     expect(page.locator("#player")).to_be_hidden()
     assert page.evaluate("() => document.activeElement.closest('.card').dataset.time") == "30"
-    page = changed(rendered_visits, STAR, **{**film, "duration_s": 500.0})
+    page = changed(visits, STAR, **{**film, "duration_s": 500.0})
     expect(page.locator("#results .groups > .cards .card")).to_have_count(1)
 
 
-def test_a_card_is_one_stop_and_arrows_lead_from_the_field_to_it_and_on(rendered_visits: Visits) -> None:
-    page = rendered_visits.open("/?q=harbour", Look(size=(1024, 800), still=True))
-    settled(page)
+def test_a_card_is_one_stop_and_arrows_lead_from_the_field_to_it_and_on(visits: Visits) -> None:
+    page = visits.found("/?q=harbour", Look(size=(1024, 800), still=True))
     assert page.evaluate(STOPS) == [1, 1, 1, 1]
     order = names(page)
     page.locator("#query").focus()
@@ -149,23 +136,20 @@ def test_a_card_is_one_stop_and_arrows_lead_from_the_field_to_it_and_on(rendered
     page.wait_for_url("**/?like=*")
 
 
-def test_question_mark_shows_all_keys(rendered_visits: Visits) -> None:
-    page = rendered_visits.open(STAR, Look(still=True))
-    settled(page)
+def test_question_mark_shows_all_keys(visits: Visits) -> None:
+    page = visits.found(STAR, Look(still=True))
     page.locator("#query").press("?")
     expect(page.locator("#help")).to_be_hidden()  # there it is a letter
     page.locator("#results .card h3 a").first.focus()
     page.keyboard.press("?")
     expect(page.locator("#help")).to_contain_text("more like this")
-    assert in_light_and_dark(page) == {"light": [], "dark": []}
-    assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
+    assert_for_everyone(page)
     page.keyboard.press("Escape")
     expect(page.locator("#help")).to_be_hidden()
 
 
-def test_results_are_selected_and_the_bar_counts_them(rendered_visits: Visits) -> None:
-    page = rendered_visits.open("/?q=harbour", Look(still=True))
-    settled(page)
+def test_results_are_selected_and_the_bar_counts_them(visits: Visits) -> None:
+    page = visits.found("/?q=harbour", Look(still=True))
     page.locator("#results .card h3 a").nth(1).focus()
     page.keyboard.press("x")
     page.keyboard.press("ArrowLeft")
@@ -179,16 +163,14 @@ def test_results_are_selected_and_the_bar_counts_them(rendered_visits: Visits) -
     ]
     page.keyboard.press("x")
     expect(page.locator("#selected-count")).to_have_text("1 result selected")
-    page.locator("#query").fill("harbour ")
-    page.locator("#query").press("Enter")
+    ask(page, "harbour ")
     page.get_by_role("button", name="Clear", exact=True).click()
     expect(page.locator("#selection")).to_be_hidden()
     assert page.evaluate(SELECTED) == []
 
 
-def test_the_moment_plays_under_the_pointer_and_stops_behind_it(rendered_visits: Visits) -> None:
-    page = rendered_visits.open(STAR)
-    settled(page)
+def test_the_moment_plays_under_the_pointer_and_stops_behind_it(visits: Visits) -> None:
+    page = visits.found(STAR)
     page.locator("#results .card").first.hover()
     expect(page.locator(".still.plays .moment")).to_have_count(1)
     assert page.locator(".moment").evaluate("(video) => video.muted && !video.paused")
@@ -196,20 +178,19 @@ def test_the_moment_plays_under_the_pointer_and_stops_behind_it(rendered_visits:
     expect(page.locator(".moment")).to_have_count(0)
 
 
-def test_who_asks_for_less_motion_sees_none(rendered_visits: Visits) -> None:
-    page = rendered_visits.open(STAR, Look(still=True))
-    settled(page)
+def test_who_asks_for_less_motion_sees_none(visits: Visits) -> None:
+    page = visits.found(STAR, Look(still=True))
     page.clock.install()
     page.locator("#results .card").first.hover()
     page.clock.run_for(2000)
     assert page.locator(".moment").count() == 0
 
 
-def test_a_portrait_picture_fills_its_box_until_somebody_looks_closer(rendered_visits: Visits) -> None:
-    page = rendered_visits.blank(Look(still=True))
+def test_a_portrait_picture_fills_its_box_until_somebody_looks_closer(visits: Visits) -> None:
+    page = visits.blank(Look(still=True))
     for size, fit in (((90, 160), "cover"), ((160, 90), "contain")):
         pictured(page, size)
-        page.goto(rendered_visits.address + STAR)
+        page.goto(visits.address + STAR)
         settled(page)
         page.mouse.move(0, 0)
         picture = page.locator("#results .card .still img").first
@@ -219,9 +200,8 @@ def test_a_portrait_picture_fills_its_box_until_somebody_looks_closer(rendered_v
         expect(picture).to_have_css("object-fit", "contain")
 
 
-def test_small_cards_are_remembered(rendered_visits: Visits) -> None:
-    page = rendered_visits.open("/?q=harbour", Look(still=True))
-    settled(page)
+def test_small_cards_are_remembered(visits: Visits) -> None:
+    page = visits.found("/?q=harbour", Look(still=True))
     wide = page.locator("#results .card").first.bounding_box()
     page.get_by_role("button", name="Compact").click()
     page.reload()
@@ -229,13 +209,11 @@ def test_small_cards_are_remembered(rendered_visits: Visits) -> None:
     expect(page.get_by_role("button", name="Compact")).to_have_attribute("aria-pressed", "true")
     small = page.locator("#results .card").first.bounding_box()
     assert wide and small and small["height"] < wide["height"] and small["width"] < wide["width"]
-    assert violations(page) == []
-    assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
+    assert_for_everyone(page)
 
 
-def test_filters_are_a_rail_where_there_is_room_and_a_drawer_where_not(rendered_visits: Visits) -> None:
-    page = rendered_visits.open(STAR, Look(size=(1280, 800), still=True))
-    settled(page)
+def test_filters_are_a_rail_where_there_is_room_and_a_drawer_where_not(visits: Visits) -> None:
+    page = visits.found(STAR, Look(size=(1280, 800), still=True))
     rail, card = page.locator("#rail").bounding_box(), page.locator("#results .card").first.bounding_box()
     assert rail and card and rail["x"] + rail["width"] <= card["x"]
     page.get_by_role("button", name="Close the filters").click()

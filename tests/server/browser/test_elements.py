@@ -10,8 +10,8 @@ from playwright.sync_api import expect
 
 from evenreel.language.scene_dictionary import given
 from evenreel.library import tag_library
-from tests.server.browser.test_states import WIDTHS, overflow, violations
-from tests.server.browser.visits import Look, Visits, names, serving_here, settled, show_filters
+from tests.server.browser.test_states import assert_for_everyone
+from tests.server.browser.visits import Look, Visits, names, serving_here, show_filters
 from tests.server.conftest import Served
 from tests.server.test_elements import PLACES, THINGS
 
@@ -29,14 +29,13 @@ def site(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 
 def test_a_click_on_what_a_clip_shows_leaves_those_that_show_it(visits: Visits) -> None:
-    page = visits.open("/?q=a+large+shape", Look(still=True))
-    settled(page)
+    page = visits.found("/?q=a+large+shape", Look(still=True))
     assert len(names(page)) == 4
-    assert violations(page) == []
-    assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
+    assert_for_everyone(page)
     page.get_by_role("list", name="Shows").get_by_role("button", name="red star", exact=True).click()
     remove = page.get_by_role("button", name="Remove the filter scene element: red star")
     expect(page.locator(".card:not(.skeleton)")).to_have_count(1)
+    assert page.evaluate("() => JSON.parse(new URL(location).searchParams.get('f'))") == ["element", "red star"]
     assert names(page) == ["star.mp4"]
     page.reload()
     expect(remove).to_be_visible()
@@ -47,3 +46,4 @@ def test_a_click_on_what_a_clip_shows_leaves_those_that_show_it(visits: Visits) 
     expect(page.get_by_role("checkbox", name="red star")).to_be_checked()
     remove.click()
     expect(page.locator(".card:not(.skeleton)")).to_have_count(4)
+    assert "f=" not in page.url

@@ -11,8 +11,8 @@ from evenreel.library.browsing import browse
 from evenreel.library.search.filters import read_filter
 from tests.cli.test_serve import get
 from tests.library.fakes import empty_catalog
-from tests.server.browser.test_states import WIDTHS, in_light_and_dark, overflow
-from tests.server.browser.visits import Look, Visits, names, settled, show_advanced, show_filters
+from tests.server.browser.test_states import WIDTHS, assert_for_everyone, in_light_and_dark
+from tests.server.browser.visits import Look, Visits, ask, names, settled, show_filters
 
 pytestmark = pytest.mark.slow
 
@@ -26,27 +26,24 @@ def browsed(page: Page) -> list[str]:
     return page.locator("#browsed .card h3").all_text_contents()
 
 
-def test_it_shows_what_there_is_and_examples_that_find_it(rendered_visits: Visits) -> None:
-    page = rendered_visits.open("/", Look(still=True))
+def test_it_shows_what_there_is_and_examples_that_find_it(visits: Visits) -> None:
+    page = visits.open("/", Look(still=True))
     expect(page.locator("#home .totals")).to_contain_text("4 clips, 18 seconds")
     expect(page.locator("#home-recent .card")).to_have_count(4)
     expect(page.locator("#home-searches")).to_be_hidden()
-    port = int(rendered_visits.address.rpartition(":")[2])
+    port = int(visits.address.rpartition(":")[2])
     _, offered = get(port, "/api/v1/examples")
     assert [one["query"] for one in offered]
     expect(page.locator(".hints li")).to_have_count(len(offered) + 1)  # and that a picture can be shown
     for one in offered:
         _, answer = get(port, f"/api/v1/search?q={one['query']}")
         assert answer["answering"]
-    assert in_light_and_dark(page) == {"light": [], "dark": []}
-    assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
+    assert_for_everyone(page)
 
 
-def test_the_last_searches_are_kept_and_forgotten(rendered_visits: Visits) -> None:
-    page = rendered_visits.open("/?q=harbour")
-    settled(page)
-    page.locator("#query").fill("a red star")
-    page.locator("#query").press("Enter")
+def test_the_last_searches_are_kept_and_forgotten(visits: Visits) -> None:
+    page = visits.found("/?q=harbour")
+    ask(page, "a red star")
     expect(page.locator("#summary")).to_contain_text("“a red star”")
     page.locator(".brand").click()
     expect(page.locator("#home-searches .choice")).to_have_text(["a red star", "harbour"])
@@ -61,8 +58,8 @@ def test_the_last_searches_are_kept_and_forgotten(rendered_visits: Visits) -> No
     assert page.evaluate("() => localStorage.getItem('evenreel-searches')") == "[]"
 
 
-def test_what_others_wrote_into_the_browser_s_memory_is_no_search(rendered_visits: Visits) -> None:
-    page = rendered_visits.open("/")
+def test_what_others_wrote_into_the_browser_s_memory_is_no_search(visits: Visits) -> None:
+    page = visits.open("/")
     for kept in ("{", '{"a": 1}', "[1, null, []]", '"harbour"'):
         page.evaluate("(kept) => localStorage.setItem('evenreel-searches', kept)", kept)
         page.reload()
@@ -70,8 +67,8 @@ def test_what_others_wrote_into_the_browser_s_memory_is_no_search(rendered_visit
         expect(page.locator("#home-searches")).to_be_hidden()
 
 
-def test_clips_are_looked_through_by_date_without_a_query(rendered_visits: Visits) -> None:
-    page = rendered_visits.open("/", Look(still=True))
+def test_clips_are_looked_through_by_date_without_a_query(visits: Visits) -> None:
+    page = visits.open("/", Look(still=True))
     month = page.locator("#home-days .choice").first
     expect(month.locator(".amount")).to_have_text("4")
     told = month.locator("span").first.inner_text()
@@ -86,20 +83,19 @@ def test_clips_are_looked_through_by_date_without_a_query(rendered_visits: Visit
     expect(page.locator("#browsed .card")).to_have_count(1)
     assert "browse=path" in page.url
     assert in_light_and_dark(page) == {"light": [], "dark": []}
-    page.locator("#query").fill("a star")
-    page.locator("#query").press("Enter")
+    ask(page, "a star")
     settled(page)
     assert names(page) == ["cross.mp4"]  # the filters hold for the search
 
 
-def test_a_list_grows_by_pages(rendered_visits: Visits) -> None:
-    page = rendered_visits.blank()
+def test_a_list_grows_by_pages(visits: Visits) -> None:
+    page = visits.blank()
 
     def two_at_a_time(route: Route) -> None:
         route.continue_(url=route.request.url.replace("limit=48", "limit=2"))
 
     page.route("**/api/v1/browse?*", two_at_a_time)
-    page.goto(f"{rendered_visits.address}/?browse=path")
+    page.goto(f"{visits.address}/?browse=path")
     assert browsed(page) == ["circle <b>.mp4", "cross.mp4"]
     page.get_by_role("button", name="Show more").click()
     expect(page.locator("#browsed .card")).to_have_count(4)
@@ -108,8 +104,8 @@ def test_a_list_grows_by_pages(rendered_visits: Visits) -> None:
     expect(page.get_by_role("button", name="Show more")).to_have_count(0)
 
 
-def test_the_order_and_the_size_of_cards_are_chosen_beside_each_other(rendered_visits: Visits) -> None:
-    page = rendered_visits.open("/?browse=latest", Look(still=True))
+def test_the_order_and_the_size_of_cards_are_chosen_beside_each_other(visits: Visits) -> None:
+    page = visits.open("/?browse=latest", Look(still=True))
     expect(page.locator("#browsed .card")).to_have_count(4)
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
@@ -119,21 +115,9 @@ def test_the_order_and_the_size_of_cards_are_chosen_beside_each_other(rendered_v
         assert beside, width
 
 
-def test_a_wrong_filter_is_explained_without_a_query_too(rendered_visits: Visits) -> None:
-    rendered_visits.expected.append("status of 400")
-    page = rendered_visits.open("/?browse=latest")
-    show_advanced(page)
-    page.get_by_label("Your own filter").fill("sauce = 'camera'")
-    page.keyboard.press("Enter")
-    expect(page.locator("#where-error")).to_contain_text("sauce")
-    page.get_by_label("Your own filter").fill("source = 'generator_a'")
-    page.keyboard.press("Enter")
-    expect(page.locator("#browsed .card")).to_have_count(1)
-
-
-def test_a_folder_and_a_month_are_filters_of_just_that(rendered_visits: Visits) -> None:
+def test_a_folder_and_a_month_are_filters_of_just_that(visits: Visits) -> None:
     """Against prefixes in Python: `like` would take the _ of a folder's name for any letter."""
-    page = rendered_visits.open("/")
+    page = visits.open("/")
     connection = empty_catalog()
     connection.execute("INSERT INTO roots (path) VALUES ('/v')")
     for number, folder in enumerate(FOLDERS):

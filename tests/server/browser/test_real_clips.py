@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import csv
 import io
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +14,10 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
+from evenreel.config import IndexSettings
+from evenreel.library import index_folders
 from evenreel.media import open_video, parse_rule
+from evenreel.server import ServeSettings
 from tests.server.browser.visits import (
     Look,
     Visits,
@@ -20,14 +26,43 @@ from tests.server.browser.visits import (
     names,
     nearest_time,
     search,
+    serving_here,
     settled,
     show_filters,
 )
 
+REAL = (
+    *("msrvtt_video7500.mp4", "metro_train.mp4", "kitten_on_grass.mp4", "cogvideox_1.mp4"),
+    *("ucf101_eye_makeup.avi", "video_90.mov", "corrupted.mp4"),
+)
 MATCH = "msrvtt_video7500.mp4"
 SEVERAL = "hyundai minute"
 """Words of signs of that clip: one is on screen at 0:15, the other at 0:04 and 0:05."""
 TIME = "() => document.querySelector('#video').currentTime"
+
+
+@pytest.fixture(scope="module")
+def real_library(real_clips: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some of the real clips with their captions and sources, indexed as a person would; one is damaged."""
+    folder = tmp_path_factory.mktemp("real")
+    clips = folder / "clips"
+    clips.mkdir()
+    for name in REAL:
+        shutil.copyfile(real_clips / name, clips / name)
+    with (
+        (real_clips / "manifest.csv").open(newline="", encoding="utf-8") as given,
+        (clips / "metadata.csv").open("w", newline="", encoding="utf-8") as kept,
+    ):
+        header, *rows = csv.reader(given)
+        csv.writer(kept).writerows([header, *(row for row in rows if row[0] in REAL)])
+    index_folders([clips], folder / "library", IndexSettings(model="builtin"))
+    return folder / "library"
+
+
+@pytest.fixture(scope="module")
+def site(real_library: Path) -> Iterator[str]:
+    with serving_here(real_library, ServeSettings(cache=real_library.parent / "cache")) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def open_first(page: Page, words: str) -> float:
@@ -60,8 +95,8 @@ def shows(page: Page, video: Path, time_s: float) -> None:
 
 
 @pytest.mark.slow
-def test_words_on_screen_find_the_match_and_are_marked(real: Visits) -> None:
-    page = real.open()
+def test_words_on_screen_find_the_match_and_are_marked(visits: Visits) -> None:
+    page = visits.open()
     assert page.evaluate("() => document.activeElement.id") == "query"
     search(page, "japan netherlands")
     assert names(page)[0] == MATCH
@@ -75,8 +110,8 @@ def test_words_on_screen_find_the_match_and_are_marked(real: Visits) -> None:
 
 
 @pytest.mark.parametrize(("words", "name"), [("japan netherlands", MATCH), ("a metro train", "metro_train.mp4")])
-def test_a_card_plays_from_its_moment(real: Visits, real_library: Path, words: str, name: str) -> None:
-    page = real.open()
+def test_a_card_plays_from_its_moment(visits: Visits, real_library: Path, words: str, name: str) -> None:
+    page = visits.open()
     moment_s = open_first(page, words)
     shows(page, real_library.parent / "clips" / name, moment_s)
     expect(page.locator("#player-title")).to_have_text(name)
@@ -84,8 +119,8 @@ def test_a_card_plays_from_its_moment(real: Visits, real_library: Path, words: s
 
 
 @pytest.mark.slow
-def test_marks_of_the_timeline_go_to_their_moments(real: Visits, real_library: Path) -> None:
-    page = real.open()
+def test_marks_of_the_timeline_go_to_their_moments(visits: Visits, real_library: Path) -> None:
+    page = visits.open()
     open_first(page, SEVERAL)
     first_frame(page)
     page.keyboard.press("k")
@@ -104,8 +139,8 @@ def test_marks_of_the_timeline_go_to_their_moments(real: Visits, real_library: P
 
 
 @pytest.mark.slow
-def test_where_a_moment_may_start_and_end_is_drawn_around_it(real: Visits) -> None:
-    page = real.open()
+def test_where_a_moment_may_start_and_end_is_drawn_around_it(visits: Visits) -> None:
+    page = visits.open()
     open_first(page, "in the city")
     first_frame(page)
     marks, ranges = page.locator("#moment-marks button").all(), page.locator("#moment-marks .range").all()
@@ -116,8 +151,8 @@ def test_where_a_moment_may_start_and_end_is_drawn_around_it(real: Visits) -> No
 
 
 @pytest.mark.slow
-def test_what_the_browser_cannot_play_is_shown_as_a_preview(real: Visits, real_library: Path) -> None:
-    page = real.open()
+def test_what_the_browser_cannot_play_is_shown_as_a_preview(visits: Visits, real_library: Path) -> None:
+    page = visits.open()
     search(page, "a woman is putting on eye makeup")
     assert names(page)[0] == "ucf101_eye_makeup.avi"
     moment_s = open_at_moment(page)
@@ -128,9 +163,9 @@ def test_what_the_browser_cannot_play_is_shown_as_a_preview(real: Visits, real_l
 
 
 @pytest.mark.slow
-def test_where_no_preview_can_be_made_the_still_is_shown(real: Visits) -> None:
-    real.expected.append("status of 404")
-    page = real.open()
+def test_where_no_preview_can_be_made_the_still_is_shown(visits: Visits) -> None:
+    visits.expected.append("status of 404")
+    page = visits.open()
     page.route("**/preview?*", lambda route: route.fulfill(status=404, json={"detail": "No preview."}))
     search(page, "a woman is putting on eye makeup")
     page.locator(".card h3 a").first.press("Enter")
@@ -141,24 +176,8 @@ def test_where_no_preview_can_be_made_the_still_is_shown(real: Visits) -> None:
 
 
 @pytest.mark.slow
-def test_a_filter_is_in_the_address_until_its_chip_removes_it(real: Visits) -> None:
-    page = real.open()
-    search(page, "a toy ship")
-    everything = names(page)
-    show_filters(page)
-    page.locator("#filters").get_by_label("cogvideox").check()
-    expect(page.locator(".card")).to_have_count(1)
-    assert names(page) == ["cogvideox_1.mp4"]
-    assert page.evaluate("() => JSON.parse(new URL(location).searchParams.get('f'))") == ["source", "cogvideox"]
-    page.get_by_role("button", name="Remove the filter source: cogvideox").click()
-    expect(page.locator(".card")).to_have_count(len(everything))
-    assert "f=" not in page.url
-    expect(page.locator("#filters").get_by_label("cogvideox")).not_to_be_checked()
-
-
-@pytest.mark.slow
-def test_the_address_alone_brings_everything_back(real: Visits) -> None:
-    page = real.open()
+def test_the_address_alone_brings_everything_back(visits: Visits) -> None:
+    page = visits.open()
     search(page, SEVERAL)
     show_filters(page)
     page.locator("#filters").get_by_label("camera").check()
@@ -169,9 +188,9 @@ def test_the_address_alone_brings_everything_back(real: Visits) -> None:
     page.keyboard.press("k")
     page.locator("#moment-marks button").first.click()
     page.wait_for_url("**&t=4")
-    address = page.url.removeprefix(real.address)
+    address = page.url.removeprefix(visits.address)
 
-    other = real.open(address)
+    other = visits.open(address)
     expect(other.locator("#player-title")).to_have_text(MATCH)
     expect(other.locator("#position")).to_have_attribute("aria-valuetext", "0:04 of 0:16")
     expect(other.locator("#moment-marks button")).to_have_count(page.locator("#moment-marks button").count())
@@ -183,8 +202,8 @@ def test_the_address_alone_brings_everything_back(real: Visits) -> None:
 
 
 @pytest.mark.slow
-def test_back_closes_the_player_and_forward_opens_it(real: Visits) -> None:
-    page = real.open()
+def test_back_closes_the_player_and_forward_opens_it(visits: Visits) -> None:
+    page = visits.open()
     open_first(page, "japan netherlands")
     expect(page.locator("#player")).to_be_visible()
     page.go_back()
@@ -193,21 +212,6 @@ def test_back_closes_the_player_and_forward_opens_it(real: Visits) -> None:
     assert page.locator("#video").get_attribute("src") is None
     page.go_forward()
     expect(page.locator("#player-title")).to_have_text(MATCH)
-
-
-@pytest.mark.slow
-def test_more_like_this(real: Visits) -> None:
-    page = real.open()
-    search(page, "a metro train")
-    found = names(page)
-    page.locator(".card").first.get_by_role("button", name="More like this").click()
-    page.wait_for_url("**/?like=*")
-    page.wait_for_function("() => !document.querySelector('#query').value")
-    settled(page)
-    assert sorted(names(page)) == sorted(found[1:])
-    expect(page.locator("#query-picture img")).to_have_js_property("complete", True)
-    page.get_by_role("button", name="Clear the search").click()
-    expect(page.locator("#query-picture")).to_be_hidden()
 
 
 def frame_of(video: Path, time_s: float) -> bytes:
@@ -220,10 +224,10 @@ def frame_of(video: Path, time_s: float) -> bytes:
 
 
 @pytest.mark.slow
-def test_a_chosen_picture_is_searched_for(real: Visits, real_library: Path, tmp_path: Path) -> None:
+def test_a_chosen_picture_is_searched_for(visits: Visits, real_library: Path, tmp_path: Path) -> None:
     chosen = tmp_path / "kitten.jpg"
     chosen.write_bytes(frame_of(real_library.parent / "clips" / "kitten_on_grass.mp4", 3.0))
-    page = real.open()
+    page = visits.open()
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Search by a picture").click()
     chooser.value.set_files(chosen)
@@ -233,9 +237,9 @@ def test_a_chosen_picture_is_searched_for(real: Visits, real_library: Path, tmp_
 
 
 @pytest.mark.slow
-def test_a_dropped_picture_is_searched_for(real: Visits, real_library: Path) -> None:
+def test_a_dropped_picture_is_searched_for(visits: Visits, real_library: Path) -> None:
     picture = frame_of(real_library.parent / "clips" / "cogvideox_1.mp4", 2.0)
-    page = real.open()
+    page = visits.open()
     dropped = page.evaluate_handle(
         """(base64) => {
             const held = new DataTransfer();
@@ -256,8 +260,8 @@ def test_a_dropped_picture_is_searched_for(real: Visits, real_library: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_clip_that_stands_on_its_side_is_shown_upright(real: Visits) -> None:
-    page = real.open("/library?text=video_90")
+def test_a_clip_that_stands_on_its_side_is_shown_upright(visits: Visits) -> None:
+    page = visits.open("/library?text=video_90")
     still = page.locator(".file .still img")
     still.evaluate("image => image.decode()")
     width, height = still.evaluate("image => [image.naturalWidth, image.naturalHeight]")
@@ -269,8 +273,8 @@ def test_a_clip_that_stands_on_its_side_is_shown_upright(real: Visits) -> None:
 
 
 @pytest.mark.slow
-def test_the_library_says_what_was_set_aside_and_why(real: Visits) -> None:
-    page = real.open()
+def test_the_library_says_what_was_set_aside_and_why(visits: Visits) -> None:
+    page = visits.open()
     page.get_by_role("link", name="Library").click()
     expect(page.locator(".file")).to_have_count(7)
     page.locator("label", has_text="Set aside").click()
@@ -280,8 +284,8 @@ def test_the_library_says_what_was_set_aside_and_why(real: Visits) -> None:
     expect(page.get_by_role("button", name="Try again what was set aside")).to_be_enabled()
 
 
-def test_keyboard_alone_from_the_query_to_the_clip_and_back(real: Visits) -> None:
-    page = real.open()
+def test_keyboard_alone_from_the_query_to_the_clip_and_back(visits: Visits) -> None:
+    page = visits.open()
     search(page, SEVERAL)
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
@@ -304,8 +308,8 @@ def test_keyboard_alone_from_the_query_to_the_clip_and_back(real: Visits) -> Non
 
 
 @pytest.mark.slow
-def test_less_motion_and_small_screens_play_too(real: Visits) -> None:
-    page = real.open(look=Look(size=(390, 844), still=True))
+def test_less_motion_and_small_screens_play_too(visits: Visits) -> None:
+    page = visits.open(look=Look(size=(390, 844), still=True))
     open_first(page, "japan netherlands")
     first_frame(page)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 390

@@ -11,7 +11,7 @@ from playwright.sync_api import Page
 
 from evenreel.library.store.catalog import open_for_writing
 from tests.cli.test_serve import get
-from tests.server.browser.test_states import WIDTHS, overflow, violations
+from tests.server.browser.test_states import assert_for_everyone
 from tests.server.browser.visits import Look, Visits, serving_here, settled, unfold
 from tests.server.conftest import Served
 from tests.server.reranked import save_tcd
@@ -52,8 +52,7 @@ def shown(value: float) -> str:
 
 @pytest.mark.parametrize("size", [(1280, 800), (390, 800)])
 def test_each_card_tells_the_parts_and_their_mean(visits: Visits, port: int, size: tuple[int, int]) -> None:
-    page = visits.open(ASKED, Look(size=size, still=True))
-    settled(page)
+    page = visits.found(ASKED, Look(size=size, still=True))
     unfold(page)
     _, answer = get(port, "/api/v1/search?q=a+red+star")
     expected = [
@@ -78,13 +77,11 @@ def test_each_card_tells_the_parts_and_their_mean(visits: Visits, port: int, siz
         assert "its rank is fused with those of the words on screen" in str(row.get_attribute("title"))
         assert row.locator(".unread").count() == hit["none_read"]
     assert {hit["none_read"] for hit in answer["hits"]} == {True, False}
-    assert violations(page) == []
-    assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
+    assert_for_everyone(page)
 
 
 def test_what_is_not_re_ranked_has_none(visits: Visits) -> None:
-    page = visits.open(ASKED, Look(still=True))
-    settled(page)
+    page = visits.found(ASKED, Look(still=True))
     page.get_by_role("button", name="More like this").first.click()
     settled(page)
     page.wait_for_function("() => !document.querySelector('.parts') && document.querySelector('.card')")

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders
 from evenreel.library.index import ingest
-from tests.server.browser.test_states import WIDTHS, overflow, violations
+from tests.server.browser.test_states import assert_for_everyone, violations
 from tests.server.browser.visits import Look, Visits, names, serving_here, settled
 from tests.server.conftest import Served
 
@@ -44,8 +44,7 @@ def site(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 def played(visits: Visits, query: str) -> Page:
     """The page with the first clip of an answer open in the player, standing still."""
-    page = visits.open(f"/?q={query}", Look(still=True))
-    settled(page)
+    page = visits.found(f"/?q={query}", Look(still=True))
     page.locator(".card h3 a").first.press("Enter")
     expect(page.locator("#player .transcript")).to_be_visible()
     page.wait_for_function("() => window.begun?.[0]")
@@ -59,14 +58,12 @@ def now(page: Page) -> str:
 
 
 def test_a_card_says_what_was_said_and_leads_there(visits: Visits) -> None:
-    page = visits.open("/?q=ferry+waiting", Look(still=True))
-    settled(page)
+    page = visits.found("/?q=ferry+waiting", Look(still=True))
     assert names(page)[0] == "heart.mp4"
     said = page.locator(".card .reason").first
     expect(said).to_have_text("said: “The ferry waits for nobody.” at 0:01")
     assert said.locator("mark").all_inner_texts() == ["ferry", "waits"]
-    assert violations(page) == []
-    assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
+    assert_for_everyone(page)
     page.locator(".card h3 a").first.press("Enter")
     expect(page.locator("#caption")).to_have_text("The ferry waits for nobody.")
     expect(page.locator("#said-marks button")).to_have_count(1)
@@ -108,8 +105,7 @@ def test_what_is_said_is_searched_and_changed_to_another_language(visits: Visits
 
 
 def test_a_clip_in_which_nothing_is_said_has_no_place_for_it(visits: Visits) -> None:
-    page = visits.open("/?q=red+star", Look(still=True))
-    settled(page)
+    page = visits.found("/?q=red+star", Look(still=True))
     page.locator(".card h3 a", has_text="star.mp4").first.press("Enter")
     expect(page.locator("#about dl")).to_be_visible()
     expect(page.locator("#player .transcript")).to_have_count(0)

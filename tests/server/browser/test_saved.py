@@ -10,14 +10,12 @@ from playwright.sync_api import Page, expect
 
 from evenreel.library import index_folders, open_library
 from tests.library.videos import write_video
-from tests.server.browser.test_states import in_light_and_dark
+from tests.server.browser.test_states import STAR, in_light_and_dark
 from tests.server.browser.visits import Visits, serving_here
 from tests.server.conftest import Served
 from tests.server.own_library import QUIET, make_own
 
 pytestmark = pytest.mark.slow
-
-STAR = "/?q=a+red+star+on+a+beach"
 
 
 @pytest.fixture(scope="module")

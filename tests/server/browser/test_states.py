@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from urllib.parse import quote_plus
 
 import pytest
 from axe_core_python.base import AXE_SCRIPT  # type: ignore[import-untyped]
 from playwright.sync_api import Page, Route, expect
 
 from tests.cli.test_serve import TOKEN
-from tests.server.browser.visits import (
-    Look,
-    Visits,
-    first_frame,
-    names,
-    search,
-    settled,
-    show_advanced,
-    unfold,
-)
+from tests.server.browser.visits import Look, Visits, first_frame, names, search, settled, show_advanced, unfold
 from tests.server.conftest import Served
 
 WIDTHS = (320, 390, 1024, 1680)
@@ -30,17 +20,7 @@ FAVOURED = "Clips of a camera are shown more often than chance would."
 
 def favouring(visits: Visits, look: Look) -> Page:
     """A result with a sentence on what it favours; four clips are too few for a true one."""
-    page = visits.blank(look)
-
-    def favoured(route: Route) -> None:
-        found = route.fetch().json()
-        found["favours"]["sentences"].append(FAVOURED)
-        route.fulfill(json=found)
-
-    page.route("**/api/v1/search?*", favoured)
-    page.goto(visits.address + STAR)
-    settled(page)
-    return page
+    return visits.changed(STAR, lambda found: found["favours"]["sentences"].append(FAVOURED), look)
 
 
 def start(visits: Visits, look: Look) -> Page:
@@ -58,8 +38,7 @@ def found(visits: Visits, look: Look) -> Page:
 
 
 def nothing_fits(visits: Visits, look: Look) -> Page:
-    page = visits.open("/?q=quarterly+tax+spreadsheet", look)
-    settled(page)
+    page = visits.found("/?q=quarterly+tax+spreadsheet", look)
     expect(page.locator("#summary")).to_have_text("Nothing fits “quarterly tax spreadsheet”")
     return page
 
@@ -89,8 +68,7 @@ def loading(visits: Visits, look: Look) -> Page:
 
 
 def player(visits: Visits, look: Look) -> Page:
-    page = visits.open(STAR, look)
-    settled(page)
+    page = visits.found(STAR, look)
     page.locator(".card h3 a").first.press("Enter")
     first_frame(page)
     page.keyboard.press("k")
@@ -148,13 +126,18 @@ def in_light_and_dark(page: Page) -> dict[str, list[str]]:
 
 
 def at_every_width(page: Page) -> list[str]:
-    """What is wrong on a phone, a tablet and a desk, in light and dark."""
+    """The same on a phone and on a desk; what a tablet shows is one or the other."""
     found = []
-    for width in (390, 1024, 1680):
+    for width in (390, 1680):
         page.set_viewport_size({"width": width, "height": 800})
-        for scheme, wrong in in_light_and_dark(page).items():
-            found += [f"{width} px, {scheme}: {one}" for one in wrong]
+        found += [f"{width} px, {scheme}: {one}" for scheme, wrong in in_light_and_dark(page).items() for one in wrong]
     return found
+
+
+def assert_for_everyone(page: Page, widths: tuple[int, ...] = WIDTHS) -> None:
+    """A page can be read in light and dark, and is nowhere wider than the window."""
+    assert in_light_and_dark(page) == {"light": [], "dark": []}
+    assert {width: overflow(page, width) for width in widths} == {width: [] for width in widths}
 
 
 def overflow(page: Page, width: int) -> list[str]:
@@ -174,15 +157,15 @@ def overflow(page: Page, width: int) -> list[str]:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_a_state_can_be_read_by_everyone(rendered_visits: Visits, state: Callable[[Visits, Look], Page]) -> None:
-    page = state(rendered_visits, Look(still=True))
+def test_a_state_can_be_read_by_everyone(visits: Visits, state: Callable[[Visits, Look], Page]) -> None:
+    page = state(visits, Look(still=True))
     assert at_every_width(page) == []
     assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
 
 
-def test_dark_is_dark(rendered_visits: Visits) -> None:
+def test_dark_is_dark(visits: Visits) -> None:
     def light_of(look: Look) -> float:
-        page = rendered_visits.open("/", look)
+        page = visits.open("/", look)
         colour = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
         return sum(map(float, re.findall(r"[\d.]+", colour)[:3])) / 765
 
@@ -190,8 +173,8 @@ def test_dark_is_dark(rendered_visits: Visits) -> None:
     assert light_of(Look(dark=True)) < 0.2
 
 
-def test_the_page_begins_with_the_search_box_and_examples(rendered_visits: Visits) -> None:
-    page = rendered_visits.open()
+def test_the_page_begins_with_the_search_box_and_examples(visits: Visits) -> None:
+    page = visits.open()
     expect(page.locator(".totals")).to_contain_text("4 clips")
     assert page.evaluate("() => document.activeElement.id") == "query"
     page.locator(".hints button", has_text="HARBOUR").click()
@@ -200,11 +183,11 @@ def test_the_page_begins_with_the_search_box_and_examples(rendered_visits: Visit
 
 
 @pytest.mark.slow
-def test_words_that_were_typed_before_the_script_ran_stay(rendered_visits: Visits) -> None:
-    page = rendered_visits.blank()
+def test_words_that_were_typed_before_the_script_ran_stay(visits: Visits) -> None:
+    page = visits.blank()
     held: list[Route] = []
     page.route("**/static/app.js", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright takes no built-in
-    page.goto(rendered_visits.address, wait_until="commit")
+    page.goto(visits.address, wait_until="commit")
     expect(page.locator("#query")).to_be_focused()
     page.keyboard.type("harbour")
     held[0].continue_()
@@ -215,42 +198,24 @@ def test_words_that_were_typed_before_the_script_ran_stay(rendered_visits: Visit
 
 
 @pytest.mark.slow
-def test_nothing_moves_while_pictures_arrive(rendered_visits: Visits) -> None:
-    page = rendered_visits.open(STAR)
-    settled(page)
+def test_nothing_moves_while_pictures_arrive(visits: Visits) -> None:
+    page = visits.found(STAR)
     unfold(page)
     for picture in page.locator(".card .still img").all():
         picture.evaluate("image => image.decode()")
     assert sum(page.evaluate("() => window.shifts")) < 0.1  # what web.dev calls good
 
 
-def test_a_name_is_text(rendered_visits: Visits) -> None:
-    page = rendered_visits.open("/?q=an+orange+circle+in+the+mountains")
-    settled(page)
+def test_a_name_is_text(visits: Visits) -> None:
+    page = visits.found("/?q=an+orange+circle+in+the+mountains")
     assert names(page)[0] == "circle <b>.mp4"
     assert page.locator(".card h3 b").count() == 0
 
 
 @pytest.mark.slow
-def test_while_an_answer_is_awaited(rendered_visits: Visits) -> None:
-    page = rendered_visits.open()
-    held: list[Route] = []
-    page.route("**/api/v1/search?*", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright takes no built-in
-    page.keyboard.type("star")
-    page.keyboard.press("Enter")
-    expect(page.locator(".skeleton")).to_have_count(8)
-    expect(page.locator("#results")).to_have_attribute("aria-busy", "true")
-    for route in held:
-        route.continue_()
-    settled(page)
-    assert names(page)
-    expect(page.locator(".skeleton")).to_have_count(0)
-
-
-@pytest.mark.slow
-def test_while_the_model_is_loaded_it_is_tried_again(rendered_visits: Visits) -> None:
-    rendered_visits.expected.append("status of 503")
-    page = rendered_visits.blank()
+def test_while_the_model_is_loaded_it_is_tried_again(visits: Visits) -> None:
+    visits.expected.append("status of 503")
+    page = visits.blank()
     refused: list[str] = []
 
     def not_yet(route: Route) -> None:
@@ -262,16 +227,16 @@ def test_while_the_model_is_loaded_it_is_tried_again(rendered_visits: Visits) ->
         route.fulfill(status=503, headers={"Retry-After": "3"}, json={"detail": detail})
 
     page.route("**/api/v1/search?*", not_yet)
-    page.goto(rendered_visits.address + STAR)
+    page.goto(visits.address + STAR)
     expect(page.locator(".message.waiting")).to_contain_text("The model is still being loaded")
     settled(page)
     page.wait_for_selector(".card:not(.skeleton)")
     assert names(page)[0] == "star.mp4"
 
 
-def test_a_server_that_is_gone_can_be_tried_again(rendered_visits: Visits) -> None:
-    rendered_visits.expected.append("ERR_CONNECTION_REFUSED")
-    page = rendered_visits.open()
+def test_a_server_that_is_gone_can_be_tried_again(visits: Visits) -> None:
+    visits.expected.append("ERR_CONNECTION_REFUSED")
+    page = visits.open()
     page.route("**/api/v1/search?*", lambda route: route.abort("connectionrefused"))
     search(page, "a red star on a beach")
     expect(page.locator(".failed")).to_contain_text("The server does not answer.")
@@ -282,10 +247,11 @@ def test_a_server_that_is_gone_can_be_tried_again(rendered_visits: Visits) -> No
 
 
 @pytest.mark.slow
-def test_a_wrong_filter_is_explained_by_its_field(rendered_visits: Visits) -> None:
-    rendered_visits.expected.append("status of 400")
-    page = rendered_visits.open(STAR)
-    settled(page)
+@pytest.mark.parametrize("path", [STAR, "/?browse=latest"])
+def test_a_wrong_filter_is_explained_by_its_field(visits: Visits, path: str) -> None:
+    visits.expected.append("status of 400")
+    page = visits.open(path)
+    page.locator(".card:not(.skeleton)").first.wait_for()
     show_advanced(page)
     page.get_by_label("Your own filter").fill("sauce = 'camera'")
     page.keyboard.press("Enter")
@@ -298,15 +264,14 @@ def test_a_wrong_filter_is_explained_by_its_field(rendered_visits: Visits) -> No
 
 
 @pytest.mark.slow
-def test_no_clip_passes_the_filter(rendered_visits: Visits) -> None:
-    page = rendered_visits.open(f"{STAR}&where=duration_s%20%3E%20600")
-    settled(page)
+def test_no_clip_passes_the_filter(visits: Visits) -> None:
+    page = visits.found(f"{STAR}&where=duration_s%20%3E%20600")
     expect(page.locator("#results")).to_contain_text("Nothing passes the filters.")
 
 
 @pytest.mark.slow
-def test_weaker_matches_are_folded_away(rendered_visits: Visits) -> None:
-    page = nothing_fits(rendered_visits, Look())
+def test_weaker_matches_are_folded_away(visits: Visits) -> None:
+    page = nothing_fits(visits, Look())
     expect(page.locator(".calm").first).to_contain_text("No clip answers this better than a search for nonsense would.")
     expect(page.locator(".others > summary")).to_have_text("4 weaker matches")
     expect(page.locator("ul.cards.nearest .card")).to_have_count(4)
@@ -316,9 +281,8 @@ def test_weaker_matches_are_folded_away(rendered_visits: Visits) -> None:
 
 
 @pytest.mark.slow
-def test_matches_are_told_from_weaker_ones(rendered_visits: Visits) -> None:
-    page = rendered_visits.open(STAR)
-    settled(page)
+def test_matches_are_told_from_weaker_ones(visits: Visits) -> None:
+    page = visits.found(STAR)
     expect(page.locator("#summary")).to_have_text("1 clip matches “a red star on a beach”")
     assert [card.is_visible() for card in page.locator(".card h3").all()] == [True, False, False, False]
     first = page.locator(".card").first
@@ -332,20 +296,9 @@ def test_matches_are_told_from_weaker_ones(rendered_visits: Visits) -> None:
 
 
 @pytest.mark.slow
-def test_a_result_is_compared_with_the_library(rendered_visits: Visits) -> None:
-    page = favouring(rendered_visits, Look())
-    panel = page.locator(".favours")
-    expect(panel.locator(".findings li")).to_have_text([FAVOURED])
-    if not panel.locator("details").get_attribute("open"):
-        panel.locator("summary").click()
-    expect(panel.locator(".bars dt").first).to_be_visible()
-
-
-@pytest.mark.slow
-def test_a_file_that_has_gone_is_one_sentence(rendered_visits: Visits, served: Served) -> None:
-    rendered_visits.expected.append("status of 404")
-    page = rendered_visits.open("/?q=a+green+cross+in+a+city")
-    settled(page)
+def test_a_file_that_has_gone_is_one_sentence(visits: Visits, served: Served) -> None:
+    visits.expected.append("status of 404")
+    page = visits.found("/?q=a+green+cross+in+a+city")
     gone = served.videos / "cross.mp4"
     gone.rename(served.videos / "cross.gone")
     try:
@@ -356,17 +309,17 @@ def test_a_file_that_has_gone_is_one_sentence(rendered_visits: Visits, served: S
 
 
 @pytest.mark.slow
-def test_an_address_of_no_clip_is_one_sentence(rendered_visits: Visits) -> None:
-    rendered_visits.expected.extend(["status of 404", "status of 422"])
-    page = rendered_visits.open(f"/?clip={'0' * 32}")
+def test_an_address_of_no_clip_is_one_sentence(visits: Visits) -> None:
+    visits.expected.extend(["status of 404", "status of 422"])
+    page = visits.open(f"/?clip={'0' * 32}")
     expect(page.locator("#player-note")).not_to_be_empty()
-    page.goto(f"{rendered_visits.address}/?clip=../../etc/passwd&t=x&k=-3&f=%5B&where=&page=0")
+    page.goto(f"{visits.address}/?clip=../../etc/passwd&t=x&k=-3&f=%5B&where=&page=0")
     expect(page.locator("#player-note")).not_to_be_empty()
 
 
 @pytest.mark.slow
-def test_what_was_set_aside_is_tried_again(rendered_visits: Visits) -> None:
-    page = rendered_visits.open("/library?state=set_aside")
+def test_what_was_set_aside_is_tried_again(visits: Visits) -> None:
+    page = visits.open("/library?state=set_aside")
     expect(page.locator(".file h2")).to_have_text(["broken.mp4"])
     sentence = "0 files taken in; 1 file still set aside."
     started: list[str] = []
@@ -399,16 +352,8 @@ def test_a_visitor_without_the_token_is_asked_for_it(token_visits: Visits) -> No
 
 
 @pytest.mark.slow
-def test_the_token_in_the_address_lets_in_and_leaves_the_address(token_visits: Visits) -> None:
-    page = token_visits.open(f"/?q=harbour&token={quote_plus(TOKEN)}")
-    settled(page)
-    assert page.url == f"{token_visits.address}/?q=harbour"
-    assert names(page)
-
-
-@pytest.mark.slow
-def test_words_are_found_while_they_are_typed_and_no_longer_on_enter(rendered_visits: Visits) -> None:
-    page = rendered_visits.open("/")
+def test_words_are_found_while_they_are_typed_and_no_longer_on_enter(visits: Visits) -> None:
+    page = visits.open("/")
     expect(page.locator("#home-examples li").first).to_be_visible()
     page.locator("#query").press_sequentially("har")
     expect(page.locator(".card mark").first).to_have_text("HAR")

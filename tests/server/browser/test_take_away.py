@@ -10,18 +10,14 @@ import av
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.server.browser.test_states import violations
-from tests.server.browser.visits import Look, Visits, settled
+from tests.server.browser.test_states import WIDTHS, in_light_and_dark
+from tests.server.browser.visits import Look, Visits
 
 pytestmark = pytest.mark.slow
 
-WIDTHS = (390, 1024, 1680)
-
 
 def results(visits: Visits) -> Page:
-    page = visits.open("/?q=star", Look(still=True))
-    settled(page)
-    return page
+    return visits.found("/?q=star", Look(still=True))
 
 
 def dialog(page: Page) -> Locator:
@@ -37,12 +33,11 @@ def saved(page: Page, shown: Locator) -> tuple[str, bytes]:
     return waiting.value.suggested_filename, Path(path).read_bytes()
 
 
-def test_a_stretch_is_cut_from_a_card_by_keyboard(rendered_visits: Visits) -> None:
-    page = results(rendered_visits)
+def test_a_stretch_is_cut_from_a_card_by_keyboard(visits: Visits) -> None:
+    page = results(visits)
     page.get_by_role("button", name="Take away star.mp4").first.press("Enter")
     shown = dialog(page)
     expect(shown.locator("h2")).to_have_text("Take away star.mp4")
-    assert violations(page) == []
     shown.get_by_label("Start").fill("0:01")
     shown.get_by_label("End").fill("2,0")
     shown.get_by_label("To the frame").check()
@@ -56,9 +51,9 @@ def test_a_stretch_is_cut_from_a_card_by_keyboard(rendered_visits: Visits) -> No
     expect(page.get_by_role("button", name="Take away star.mp4").first).to_be_focused()
 
 
-def test_what_is_no_time_or_outside_is_said_and_nothing_is_saved(rendered_visits: Visits) -> None:
-    rendered_visits.expected.append("404")
-    page = results(rendered_visits)
+def test_what_is_no_time_or_outside_is_said_and_nothing_is_saved(visits: Visits) -> None:
+    visits.expected.append("404")
+    page = results(visits)
     page.get_by_role("button", name="Take away star.mp4").first.click()
     shown = dialog(page)
     shown.get_by_label("Start").fill("noon")
@@ -68,13 +63,11 @@ def test_what_is_no_time_or_outside_is_said_and_nothing_is_saved(rendered_visits
     shown.get_by_label("Start").fill("90")
     shown.get_by_label("End").fill("1:40")
     shown.get_by_label("End").press("Enter")
-    expect(shown.locator(".take-away-said")).to_have_text(
-        "star.mp4: the stretch from 90 to 100 s is outside of the clip, which is 3.00 s long."
-    )
+    expect(shown.locator(".take-away-said")).to_contain_text("from 90 to 100 s is outside of the clip")
 
 
-def test_what_is_selected_is_taken_away_together(rendered_visits: Visits) -> None:
-    page = results(rendered_visits)
+def test_what_is_selected_is_taken_away_together(visits: Visits) -> None:
+    page = results(visits)
     page.locator("details.others > summary").click()
     for name in ("star.mp4", "heart.mp4"):
         page.get_by_label(f"Select {name}").first.check(force=True)
@@ -86,18 +79,15 @@ def test_what_is_selected_is_taken_away_together(rendered_visits: Visits) -> Non
     expect(shown.get_by_label("To the frame")).to_be_hidden()
     name, content = saved(page, shown)
     assert name == "star.edl"
-    assert [line for line in content.decode().splitlines() if "CLIP NAME" in line] == [
-        "* FROM CLIP NAME:  star.mp4",
-        "* FROM CLIP NAME:  heart.mp4",
-    ]
+    assert content.count(b"CLIP NAME") == 2
     shown.get_by_label("Video").check()
     name, content = saved(page, shown)
     assert name == "star.zip"
     assert len([one for one in zipfile.ZipFile(io.BytesIO(content)).namelist() if one.endswith(".mp4")]) == 2
 
 
-def test_the_player_takes_the_moment_away(rendered_visits: Visits) -> None:
-    page = results(rendered_visits)
+def test_the_player_takes_the_moment_away(visits: Visits) -> None:
+    page = results(visits)
     page.locator(".card h3 a").first.press("Enter")
     page.locator("#player").get_by_role("button", name="Take away star.mp4").click()
     shown = dialog(page)
@@ -109,16 +99,13 @@ def test_the_player_takes_the_moment_away(rendered_visits: Visits) -> None:
     expect(page.locator("#player")).to_be_visible()
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_dialog_fits_every_window(rendered_visits: Visits, dark: bool) -> None:
-    page = rendered_visits.open("/?q=star", Look(still=True, dark=dark))
-    settled(page)
+def test_the_dialog_fits_every_window(visits: Visits) -> None:
+    page = results(visits)
     page.get_by_role("button", name="Take away star.mp4").first.click()
     shown = dialog(page)
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
         box = shown.bounding_box()
-        assert box is not None
-        assert box["x"] >= 0 and box["x"] + box["width"] <= width
+        assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= width
         assert shown.evaluate("(one) => one.scrollWidth <= one.clientWidth")
-    assert violations(page) == []
+    assert in_light_and_dark(page) == {"light": [], "dark": []}

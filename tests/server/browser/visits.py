@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Queue
@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import uvicorn
 from numpy.typing import NDArray
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Route, expect
 
 from evenreel.media import open_video, parse_rule
 from evenreel.server import ServeSettings, serve
@@ -76,6 +76,26 @@ class Visits:
         page.goto(self.address + path, wait_until="load" if wait else "commit")
         return page
 
+    def found(self, path: str, look: Look | None = None) -> Page:
+        """The same of a search, once it is answered."""
+        page = self.open(path, look)
+        settled(page)
+        return page
+
+    def changed(self, path: str, change: Callable[[dict[str, Any]], object], look: Look | None = None) -> Page:
+        """The same of a search whose answer is changed on its way."""
+        page = self.blank(look)
+
+        def answer(route: Route) -> None:
+            found = route.fetch().json()
+            change(found)
+            route.fulfill(json=found)
+
+        page.route("**/api/v1/search?*", answer)
+        page.goto(self.address + path)
+        settled(page)
+        return page
+
     def blank(self, look: Look | None = None) -> Page:
         """A page that shows nothing yet."""
         look = look or Look()
@@ -128,7 +148,7 @@ def serving_here(library: Path, settings: ServeSettings) -> Iterator[int]:
         try:
             port = urlsplit(addresses.get(timeout=PATIENCE_S)).port
             assert port is not None
-            wait_for(port, "/api/v1/health", "model", {"ready"})
+            wait_for(port, "/api/v1/health", "model", {"ready", "none"})
             yield port
         finally:
             for server in servers:
@@ -143,6 +163,12 @@ def search(page: Page, words: str) -> None:
     expect(page.locator("#query")).to_have_value(words)
     page.keyboard.press("Enter")
     settled(page)
+
+
+def ask(page: Page, words: str) -> None:
+    """Have other words in the field answered."""
+    page.locator("#query").fill(words)
+    page.locator("#query").press("Enter")
 
 
 def settled(page: Page) -> None:
