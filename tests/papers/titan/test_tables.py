@@ -17,12 +17,12 @@ from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
 from evenreel.matchers import build_matcher
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.papers import STUDIES, Model, run_study
+from evenreel.papers import Model, run_study
 from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.titan.streams import Target
 from evenreel.papers.titan.tables import _told
 from evenreel.report.result.record import AuditResult, AuditTable
-from tests.papers.every_input import EveryInput, options_of
+from tests.papers.every_input import EveryInput
 from tests.papers.worded_clips import CLIPS, DIMENSION, adapting, quick_settings, worded_material
 
 HUB = "test 0"
@@ -194,10 +194,3 @@ def test_a_beta_that_no_clip_reaches_is_said(material: EveryInput) -> None:
     assert "mine: no clip is first for more than 30 queries, so few or no counterfactual captions" in " ".join(
         found.notices
     )
-
-
-def test_every_study_of_titan_says_what_it_learns_by() -> None:
-    titan = {name: study for name, study in STUDIES.items() if name.startswith("titan/")}
-    assert list(titan) == ["titan/t1", "titan/t2", "titan/t3", "titan/f4", "titan/f5"]
-    assert all("adapt" in options_of(study) and not study.mirrors for study in titan.values())
-    assert {name for name, study in STUDIES.items() if "adapt" in options_of(study)} == set(titan)
