@@ -43,18 +43,8 @@ class Place(NamedTuple):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     folder = tmp_path_factory.mktemp("prepare")
-    planted = [
-        "planted",
-        "domain",
-        "--strength",
-        "1",
-        "--clips",
-        "20",
-        "--workers",
-        "1",
-        "--out",
-        str(folder / "corpus"),
-    ]
+    words = "planted domain --strength 1 --clips 20 --workers 1 --out"
+    planted = [*words.split(), str(folder / "corpus")]
     assert CliRunner().invoke(app, planted).exit_code == 0
     encoder = load_encoder("builtin", device="cpu")
     corpus = load_corpus(folder / "corpus")
@@ -92,10 +82,8 @@ def test_a_person_reads_what_was_fitted(place: Place) -> None:
     figures = load_prepared(place.checkpoint).note.figures
     assert lines[0].startswith("Prepared from ") and lines[0].endswith(" MB).")
     assert lines[1] == "  confounders: 6 centres of frames"
-    start, end = figures["bce_start"], figures["bce_end"]
-    assert lines[2] == f"  bias correction: cross-entropy of pairs {start:.3f}, {end:.3f} after 8 steps"
+    assert f"{figures['bce_end']:.3f} after 8 steps" in lines[2] and figures["bce_end"] < figures["bce_start"]
     assert f"{100 * figures['validation_accuracy']:.1f} %" in lines[3]
-    assert end < start
 
 
 def test_the_source_stage_is_set_as_the_target_stage_is(place: Place, tmp_path: Path) -> None:

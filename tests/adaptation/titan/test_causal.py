@@ -227,11 +227,6 @@ def test_what_are_no_confounders_is_refused(rows: Tensor, sentence: str) -> None
         CausalCorrection(D, rows)
 
 
-def test_confounders_of_another_length_are_refused() -> None:
-    with pytest.raises(UsageError, match="have 4 numbers each and the source's 6; take both by one method"):
-        moved(CausalSettings()).target_confounder(unit(1, D, 0), unit(1, D, 1), unit(2, 4, 0))
-
-
 @pytest.mark.parametrize(
     "wrong", [{"eta": 0}, {"hidden": 1}, {"aggregate": "softmax"}, {"lambda_mi": -1.0}, {"mutual": "mine"}]
 )

@@ -307,9 +307,3 @@ def test_ranks_of_the_correction_and_of_the_matcher_decide_together(
     assert chosen.columns.tolist() == expected
     alone = choose(learned, *target, candidates).columns
     assert (chosen.columns != alone).any() and (chosen.columns != candidates[:, 0]).any()
-
-
-def test_nobody_asks() -> None:
-    correction = new_correction(D, backgrounds()[:KINDS], CausalSettings(), 0)
-    chosen = choose(correction, torch.empty(0, D), torch.eye(D), np.empty((0, 3), np.int64))
-    assert len(chosen.columns) == len(chosen.probabilities) == 0
