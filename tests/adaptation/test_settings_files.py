@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from evenreel.adaptation.baselines.ttt import TTTSettings
 from evenreel.adaptation.baselines.ttt_flow import FlowSettings
 from evenreel.adaptation.learning import learnable
 from evenreel.adaptation.preparing import PrepareSettings
@@ -139,3 +142,30 @@ def test_auto_learns_heads_where_there_are_any() -> None:
     assert learnable(behind, "auto") == learnable(behind, "heads")
     alone = Wti(SIZE, WtiSettings())
     assert learnable(alone, "auto") == learnable(alone, "all")
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("settings", "wrong"),
+    [
+        *((CausalSettings, one) for one in ({"eta": 0}, {"hidden": 1}, {"aggregate": "softmax"}, {"mutual": "mine"})),
+        *((CounterfactualSettings, one) for one in ({"beta": -1}, {"beta": NAN}, {"theta": "half"}, {"mask": "no"})),
+        *((CounterfactualSettings, one) for one in ({"parts": ()}, {"parts": ("adverb",)}, {"seed": -1})),
+        *((MatchSettings, one) for one in ({"match": "best"}, {"alpha": -0.5}, {"alpha": NAN}, {"alpha": "1"})),
+        *((MatchSettings, one) for one in ({"capacity": 0}, {"capacity": 1.5}, {"temperature": None})),
+        *((MatchSettings, one) for one in ({"temperature": 0.0}, {"iterations": 0}, {"iterations": 2.5})),
+        *((TTTSettings, one) for one in ({"lambda_mean": -1.0}, {"drop": 1.0}, {"noise": -0.1}, {"queue": 2.5})),
+        *((TTTSettings, one) for one in ({"temperature": 0.0}, {"relative": 1}, {"lambda_contrastive": NAN})),
+        (TTTSettings, {"lambda_contrastive": 0.0, "lambda_mean": 0.0, "lambda_covariance": 0.0}),
+        *((FlowSettings, one) for one in ({"layers": -1}, {"hidden": 0}, {"steps": 1.5}, {"lr": 0.0}, {"batch": 0})),
+        *((FlowSettings, one) for one in ({"noise": -1.0}, {"held_out": 1.0}, {"seed": -1})),
+    ],
+)
+def test_values_out_of_their_range_are_refused(settings: Callable[..., Any], wrong: dict[str, Any]) -> None:
+    value = next(iter(wrong.values()))
+    with pytest.raises(UsageError) as refused:
+        settings(**wrong)
+    named = len(wrong) > 1 or any(one in str(refused.value) for one in (*wrong, repr(value), "name one or more of"))
+    assert named, refused.value

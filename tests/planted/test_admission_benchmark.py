@@ -33,11 +33,10 @@ from benchmarks.evidence.adapted import in_a_stream
 from benchmarks.evidence.admissions import save_admissions
 from benchmarks.evidence.page import Measured
 from benchmarks.evidence.registry import EVIDENCE
-from benchmarks.evidence.rendered.references import REFERENCES
 from benchmarks.evidence.rendered.worlds import UNTRAINED as UNTRAINED_ROWS
-from benchmarks.evidence.rendered.worlds import admission_models, admission_rows
+from benchmarks.evidence.rendered.worlds import admission_rows
 from benchmarks.evidence.rows import ADMISSION, BASELINE, TRAINING_S, Cell, Evidence, Place, Size
-from evenreel.planted import BIASES, BiasName, PlantSettings, admission_of, plan_corpus, planted_statistics
+from evenreel.planted import PlantSettings, admission_of, plan_corpus
 from evenreel.planted import admission as packaged
 from evenreel.planted.harder import Harder
 from tests.planted.worlds.tables import made_up_table
@@ -106,33 +105,6 @@ def test_a_bias_without_cost_is_not_admitted_and_the_figures_say_why() -> None:
     rows = {name: [{"R@1": 90.0}] * 3 for name in GOOD}
     found = broken(verdicts(rows))
     assert [rule.split(" (")[0] for rule in found] == [NEEDED, COSTS, STEADY, EXPLAINED]
-
-
-@pytest.mark.parametrize("bias", BIASES)
-def test_references_change_what_is_learned_from_and_plant_nothing(bias: BiasName) -> None:
-    if BIASES[bias].in_test:
-        assert admission_models(bias)[REFERENCE].windows
-        return
-    plan = plan_corpus(bias, 0.9, 1_000, seed=1)
-    told = REFERENCES[bias](plan)
-    assert len(told.clips) == len(plan.clips) and told.split("train") != plan.split("train")
-    content = [tuple(caption.names for caption in clip.shot.captions) for clip in told.clips]
-    assert content == [tuple(caption.names for caption in clip.shot.captions) for clip in plan.clips]
-    if bias != "textual":
-        assert told.split("test") == plan.split("test")
-    if bias in ("visual", "length"):
-        train = planted_statistics(told)[0]
-        chance = {"visual": 1 / 8, "length": 1 / 2}[bias]
-        assert abs(train.planted_share - chance) < 0.06  # 600 clips: three standard errors
-
-
-def test_the_reference_of_source_is_a_coin_and_of_domain_the_camera() -> None:
-    plan = plan_corpus("source", 0.9, 1_000, seed=1)
-    train = REFERENCES["source"](plan).split("train")
-    assert 0.44 < sum(clip.shot.source != "camera" for clip in train) / len(train) < 0.56
-    assert [clip.clip_id[:11] for clip in train] == [clip.clip_id[:11] for clip in plan.split("train")]
-    seen = REFERENCES["domain"](plan_corpus("domain", 0.9, 100, seed=1))
-    assert len({clip.scene.look for clip in seen.clips}) == 1
 
 
 @pytest.mark.parametrize("evidence", EVIDENCE, ids=lambda one: one.name)

@@ -81,25 +81,11 @@ def test_it_does_not_read(encoder: Encoder) -> None:
     assert abs(share - 0.5) < 3 * 0.5 / np.sqrt(120)
 
 
-def test_nonsense_scores_below_a_true_caption(encoder: Encoder) -> None:
-    scenes, rng = _unseen(40), np.random.default_rng(3)
-    pixels = np.stack([draw_frame(scene, 1.0) for scene in scenes]).transpose(0, 3, 1, 2)
-    frames = encoder.encode_windows(pixels[:, None])
-    true = encoder.encode_text([caption(scene, rng, JUDGED) for scene in scenes]).sentence
-    nonsense = encoder.encode_text(["quarterly tax spreadsheet", "xqzv blorf", "parliament vote", "guitar"]).sentence
-    assert np.median((true * frames).sum(1)) > np.quantile(nonsense @ frames.T, 0.95)
-
-
 @pytest.mark.parametrize("text", ["Æther naïve 日本 🙂", "", "RED STAR!!!", "hyundai", "word " * 500])
 def test_any_text_can_be_encoded(encoder: Encoder, text: str) -> None:
     sentence = encoder.encode_text([text]).sentence
     assert np.isfinite(sentence).all()
     assert np.allclose(np.linalg.norm(sentence, axis=1), 1, atol=1e-4)
-
-
-def test_capitals_do_not_matter(encoder: Encoder) -> None:
-    one, two = encoder.encode_text(["a Red STAR on a beach", "a red star on a beach"]).sentence
-    assert np.allclose(one, two, atol=1e-5)
 
 
 def test_each_word_of_the_grammar_is_one_token() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ from benchmarks.evidence import __main__ as command
 from benchmarks.evidence.page import Measured, evidence_page, reaches, read, section, summary
 from benchmarks.evidence.registry import EVIDENCE
 from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Cell, Evidence, Place, Row, cells_of
-from benchmarks.evidence.work import WORLD, of_world, planned_s
+from benchmarks.evidence.work import WORLD, of_world
 from benchmarks.over_seeds import Figures
 from evenreel.errors import EvenreelError
 from tests.conftest import REPOSITORY
@@ -125,25 +125,6 @@ def test_rows_of_different_worlds_are_not_compared(tmp_path: Path, made: Measure
         read(made.evidence, tmp_path, list(SEEDS), 0.9)
 
 
-def test_a_task_is_compared_with_the_row_that_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = evidence(oracle="half")
-    monkeypatch.setattr("benchmarks.evidence.work.EVIDENCE", (asked,))
-    written(tmp_path, asked)
-    found = read(asked, tmp_path, list(SEEDS), 0.9)
-    assert found.closed("harmful").mean == pytest.approx(100 * 15 / 11)
-    assert found.rules() is None  # half and twice the steps of the oracle are missing
-
-
-def test_the_plan_counts_what_is_missing(made: Measured) -> None:
-    cells = cells_of(made.evidence, [20], 0.9)
-    known: Mapping[Cell, Any] = {
-        Cell("drawn", "length", 10, 0.9, BASELINE, 1, 1, 1): {BASELINE: {"all, s": 3.0}},
-    }
-    steps = sum(row.steps for row in made.evidence.rows.values())
-    assert planned_s(made.evidence, cells, known) == pytest.approx(2 * 3.0 * steps)
-    assert planned_s(made.evidence, cells, {}) is None
-
-
 def test_the_page_in_the_docs_is_what_the_files_say() -> None:
     page = evidence_page(EVIDENCE, REPOSITORY / "benchmarks" / "results", SEEDS, 0.9)
     shown = (REPOSITORY / "docs" / "evidence.md").read_text(encoding="utf-8")
@@ -154,9 +135,7 @@ def test_the_page_in_the_docs_is_what_the_files_say() -> None:
     ("options", "sentence"),
     [
         (["--seeds", "1"], "at least 2"),
-        (["--strength", "0"], "above 0"),
         ([], "--annotations"),
-        (["--rows", "nil", "--plan"], "nil"),
     ],
 )
 def test_wrong_options_get_a_sentence(

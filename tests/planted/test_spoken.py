@@ -163,8 +163,3 @@ def test_recordings_stand_in_for_espeak(tmp_path: Path, monkeypatch: pytest.Monk
     plan = plan_corpus("scene_text", 1.0, 40, settings=PlantSettings(spoken=1.0))
     write_corpus(plan, tmp_path / "new", workers=1, recordings=dict.fromkeys(words, tone))
     assert heard(tmp_path / "new" / "clips" / f"{plan.clips[0].clip_id}.mp4") > 0.8
-
-
-def test_the_option_is_of_scene_text(tmp_path: Path) -> None:
-    error = here("visual", "--spoken", 1, "--out", tmp_path / "new").exception
-    assert isinstance(error, UsageError) and "--spoken is of the bias 'scene_text', not of 'visual'" in str(error)

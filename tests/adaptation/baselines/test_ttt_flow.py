@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -225,21 +224,3 @@ def test_a_flow_of_another_length_is_refused() -> None:
 def test_vectors_without_a_density_are_refused(vectors: Tensor, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         fit_flow(vectors)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"layers": -1},
-        {"hidden": 0},
-        {"steps": 1.5},
-        {"lr": 0.0},
-        {"batch": 0},
-        {"noise": -1.0},
-        {"held_out": 1.0},
-        {"seed": -1},
-    ],
-)
-def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=f"The setting {next(iter(wrong))} of flow"):
-        FlowSettings(**wrong)

@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 from evenreel.adaptation.titan import matching
 from evenreel.adaptation.titan.matching import Match, MatchSettings, one_way, rank_sums, rematch, transport_plan
-from evenreel.errors import ScoresError, UsageError
+from evenreel.errors import ScoresError
 
 Table = np.ndarray
 WAYS: tuple[Match, ...] = ("one_way", "rank_sum", "mutual_nn", "hungarian", "sinkhorn")
@@ -246,26 +246,6 @@ def test_scores_that_nothing_can_be_matched_by(scores: Table, said: str) -> None
     for way in WAYS:
         with pytest.raises(ScoresError, match=said):
             rematch(scores, MatchSettings(way))
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"match": "best"}, "'best' is no way to match; there are: one_way, rank_sum"),
-        ({"alpha": -0.5}, "alpha is -0.5"),
-        ({"alpha": float("nan")}, "alpha is nan"),
-        ({"alpha": "1"}, "alpha is '1'"),
-        ({"capacity": 0}, "capacity is 0"),
-        ({"capacity": 1.5}, r"capacity is 1\.5; it must be a whole number from 1 on"),
-        ({"temperature": 0.0}, r"temperature is 0\.0"),
-        ({"temperature": None}, "temperature is None"),
-        ({"iterations": 0}, "iterations is 0"),
-        ({"iterations": 2.5}, r"iterations is 2\.5; it must be a whole number from 1 on"),
-    ],
-)
-def test_settings_out_of_their_range(wrong: dict[str, object], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        MatchSettings(**wrong)
 
 
 def test_an_assignment_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from evenreel.adaptation.report import AdaptationStep, AdaptReport, LabelRank
 from evenreel.adaptation.resources import RememberingReader
 from evenreel.adaptation.settings import UNSAFE, SafetySettings, naive
 from evenreel.adaptation.stream import taken
-from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.titan.matching import MatchSettings
 from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
@@ -35,7 +34,6 @@ from evenreel.papers.titan.rows import (
     offline,
     online,
     parts,
-    swept,
     thresholds,
 )
 from evenreel.papers.titan.streams import Target, answered, diagnosed, switched
@@ -256,16 +254,6 @@ def test_rows_beside_the_paper_have_its_settings_and_safety_apart() -> None:
     assert kept["TITAN with safety"].settings == adapting(safety=own)
     assert "QB-Norm, own queries" in kept and not any("training" in name or "predicted" in name for name in kept)
     assert "TITAN without correction" in offline(adapting(causal=False), False)
-
-
-def test_thresholds_are_swept_one_at_a_time() -> None:
-    own = CounterfactualSettings(beta=7, theta=0.3)
-    points = [point for sweep in swept(own).values() for point in sweep.values()]
-    assert {point.how.theta for point in points if point.row.startswith("beta")} == {0.3}
-    assert {point.how.beta for point in points if point.row.startswith("theta")} == {7}
-    rows = thresholds(adapting(counterfactuals=own), False)
-    assert [name for name in rows if name.startswith("beta")][:4] == ["beta 5", "beta 10", "beta 20", "beta 30"]
-    assert rows["beta 1 % of the queries"].settings == adapting(counterfactuals=replace(own, beta=0.01))
 
 
 @pytest.mark.parametrize(
