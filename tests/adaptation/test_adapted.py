@@ -523,21 +523,3 @@ def test_the_sentence_says_which_way_agreement_went(
         report = adapt(model_of(stream, replace(PLAIN, safety=SafetySettings(drift=False))), stream).report
         start = f"{decision}: on queries that it had not learned from, agreement with their first clips "
         assert report.sentence == start + words
-
-
-def test_offline_each_query_is_ranked_once_for_all_that_is_said_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream, asked = stream_of(20), dict.fromkeys(("ranked", "ranked_by_source"), 0)
-    model = model_of(stream)
-    for name in asked:
-        rank = getattr(model, name)
-
-        def counted(texts: TextFeatures, name: str = name, rank: Any = rank) -> Any:
-            asked[name] += len(texts.ids)
-            return rank(texts)
-
-        monkeypatch.setattr(model, name, counted)
-    found = adapt(model, stream)
-    assert asked == {"ranked": 30, "ranked_by_source": 30}
-    assert found.changes is not None and found.report.first_changed == found.changes.first_changed
-    firsts = [rank(stream.texts).argmax(1) for rank in (model.ranked, model.ranked_by_source)]
-    assert found.report.first_changed == np.mean(firsts[0] != firsts[1]) > 0

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.planted import showing
 from evenreel.corpus import class_relevance, select
 from evenreel.errors import UsageError
 from evenreel.planted import BIASES, BiasName, PlantSettings, SceneRanges, corpus_of, plan_corpus
@@ -49,13 +48,6 @@ def _facts(clip: PlantedClip) -> dict[str, object]:
 
 def _shown(clip: PlantedClip, name: str) -> str:
     return clip.scene.signs[0].text if name == "word" else clip.scene.attributes[name]
-
-
-def _answers(asked: PlantedClip, clip: PlantedClip, name: str) -> bool:
-    """Whether a clip shows at some time what captions of `asked` say under this name."""
-    if name == "word":
-        return asked.scene.signs[asked.shot.named_sign].text in {sign.text for sign in clip.scene.signs}
-    return _shown(asked, name) == _shown(clip, name)
 
 
 @pytest.mark.parametrize("bias", BIASED)
@@ -224,15 +216,3 @@ def test_what_cannot_be_planned_is_refused_in_a_sentence(call: tuple[object, ...
 def test_settings_that_cannot_be_planned_are_refused_in_a_sentence(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         PlantSettings(**settings)
-
-
-@pytest.mark.parametrize("signs", [1, 3])
-def test_the_benchmark_asks_for_clips_that_show_all_that_a_caption_names(signs: int) -> None:
-    plan = plan_corpus("scene_text", 0.5, 120, settings=PlantSettings(signs=signs))
-    clips = plan.split("test")
-    corpus = select(corpus_of(plan), split="test")
-    found = showing(corpus, [clip.caption_ids[0] for clip in clips], [clip.clip_id for clip in clips])
-    for q, one in enumerate(clips):
-        for v, other in enumerate(clips):
-            names = one.shot.captions[0].names
-            assert found[q, v] == all(_answers(one, other, name) for name in names)

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.shifts import cells
-from benchmarks.shifts.cells import AS_IT_IS, CORRECTIONS, ShiftRun, hubness
-from benchmarks.shifts.world import PERTURBATIONS, ShiftedWorld, place_of, subject_of
+from benchmarks.shifts.world import PERTURBATIONS, subject_of
 from evenreel.edits.corruptions.high import insertion, scrambling, style
 from evenreel.edits.corruptions.low import elastic, gaussian_noise, impulse_noise
 from evenreel.edits.corruptions.middle import GREY, guidance, occlusion
@@ -136,37 +134,3 @@ def test_scrambling_puts_whole_blocks_in_another_order(seed: int, strength: int)
     assert sorted(order) == list(range(FRAMES)) != order
     breaks = sum(second != first + 1 for first, second in pairwise(order))
     assert 1 <= breaks <= (2, 3, 4, 6, 8)[strength - 1] - 1
-
-
-def test_hubness_is_the_skewness_of_counts() -> None:
-    rows = np.random.default_rng(0).normal(size=(40, 30)) + np.linspace(0, 1, 30)
-    counts = np.zeros(30)
-    for row in rows:
-        for item in sorted(range(30), key=lambda column: -row[column])[:10]:
-            counts[item] += 1
-    apart = counts - counts.mean()
-    assert hubness(rows) == pytest.approx((apart**3).mean() / (apart**2).mean() ** 1.5)
-
-
-@pytest.fixture(scope="module")
-def world() -> ShiftedWorld:
-    return ShiftedWorld(place_of(0, 80, 3))
-
-
-def test_the_clean_clips_are_seen_as_those_of_the_training_are(world: ShiftedWorld) -> None:
-    """Frames drawn at once, sampled and encoded here are those that features of planted clips are made of."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("benchmarks.shifts.world.PERTURBATIONS", {"nothing": lambda shown, strength, rng: shown.frames})
-        found = world.perturbed("nothing", 1).test.videos
-    clean = world.clean.test.videos
-    assert found.ids == clean.ids
-    np.testing.assert_allclose(found.frames, clean.frames, atol=2e-3)
-    np.testing.assert_allclose(found.times_s, clean.times_s)
-
-
-@pytest.mark.slow
-def test_a_run_has_all_its_rows(world: ShiftedWorld) -> None:
-    rows = cells.rows_of(world, ShiftRun(0, "fog", 2, 80, 3))
-    assert list(rows)[: len(CORRECTIONS) + 1] == [AS_IT_IS, *CORRECTIONS]
-    for figures in rows.values():
-        assert 0 <= figures["t2v R@1"] <= 100 and np.isfinite(figures["t2v hubs"])

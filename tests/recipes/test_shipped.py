@@ -9,8 +9,6 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-import polars as pl
-
 from evenreel.debias.source.contrast import PRESETS
 from evenreel.features.settings import DEFAULT_WINDOWS
 from evenreel.matchers import MATCHERS, build_matcher
@@ -212,11 +210,3 @@ def test_every_training_that_the_pages_name_is_a_recipe() -> None:
             assert plain != changed or all(word.startswith("data.") for word in changes)  # folders may be those there
 
     check_each(sorted(commands), check)
-
-
-def test_the_miniatures_have_the_splits_of_the_real_ones(miniatures: Miniatures) -> None:
-    for name, corpus in miniatures.corpora.items():
-        expected = {"train", "val"} if name == "activitynet" else {"train", "val", "test"}
-        without = name.startswith(("msrvtt", "textvr", MIRRORED))
-        assert set(corpus.clips["split"]) == expected - ({"val"} if without else set())
-        assert corpus.captions.filter(pl.col("text") == "").is_empty()

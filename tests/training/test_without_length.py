@@ -6,12 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from evenreel.debias.without_length import WithoutLength
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.loop.run import train
-from evenreel.training.recipe.recipe import RecipeError
 from tests.training.loop.test_run import check_resumed
 from tests.training.small_material import small_examples, small_material, small_recipe
 
@@ -33,8 +31,3 @@ def test_it_is_fitted_before_the_first_step_and_kept(tmp_path: Path) -> None:
 
 def test_a_resumed_run_ends_as_one_that_was_left_alone(tmp_path: Path) -> None:
     check_resumed(small_recipe(**RECIPE), small_material(examples()), tmp_path)
-
-
-def test_a_backbone_is_refused() -> None:
-    with pytest.raises(RecipeError, match="without_length is fitted to features"):
-        small_recipe(without_length={}, data={"features": None}, backbone={"model": "builtin"})

@@ -109,6 +109,7 @@ def test_two_vectors_are_left_to_learn_from_however_many_are_held_out() -> None:
     assert flow.log_prob(source_vectors(4, 1)).isfinite().all()
 
 
+@pytest.mark.slow
 def test_noise_keeps_a_sphere_from_being_all_that_counts() -> None:
     """A vector a little off the sphere is about as likely as one on it, and without noise it is not."""
     source = source_vectors(1500, 0)[:, :4]

@@ -98,6 +98,7 @@ def right_of(correction: CausalCorrection, one: Domain, candidates: np.ndarray) 
     return float((choose(correction, *one, candidates).columns == np.arange(len(candidates))).mean())
 
 
+@pytest.mark.slow
 def test_the_source_stage_helps_where_the_background_changes_sides(learned: CausalCorrection) -> None:
     """The nearest clip is right for less than half of the queries; the correction sees through the background.
 
@@ -227,6 +228,7 @@ def slow_rank(correction: CausalCorrection, one: Domain, candidates: np.ndarray)
     return float(np.mean(ranks))
 
 
+@pytest.mark.slow
 def test_the_target_stage_learns_labels_that_nothing_tells() -> None:
     """By chance the label is in the middle of its ten candidates; trained for long enough it comes first."""
     target, candidates = random_labels(60, eta=10)

@@ -254,18 +254,6 @@ def test_streams_that_stay_are_of_unit_length() -> None:
     assert fewer.corpus.clips["clip_id"].to_list() == list(fewer.videos.ids)
 
 
-def test_the_held_out_part_is_not_learned_from() -> None:
-    splits = splits_of(quick_settings().recipe, class_material())
-    assert splits.selected is not None
-    learned, selected = set(splits.learned.videos.ids), set(splits.selected.videos.ids)
-    assert not learned & selected
-    assert learned | selected == set(class_material().learning()[0].videos.ids)
-    for part in (splits.learned, splits.selected):
-        assert list(part.videos.ids) == part.corpus.clips["clip_id"].to_list()
-        assert list(part.texts.ids) == part.corpus.captions["caption_id"].to_list()
-        assert part.texts.graphs is not None and len(part.texts.graphs) == len(part.texts.ids)
-
-
 def test_one_class_is_shortened_at_either_end(quick: EverySetting) -> None:
     """As many at one end as at the other; by hand, the clips that are left of the class."""
     train, test = (part.corpus for part in class_material().learning())

@@ -18,7 +18,6 @@ from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.tcd.settings import PRINTED
 from evenreel.papers import STUDIES, run_study
 from evenreel.papers.engine.recalls import BOTH, ends_of, named, recall_figures
-from evenreel.papers.engine.trainings import splits_of
 from evenreel.papers.engine.variants import Variants
 from evenreel.papers.tcd.variants import (
     BASES,
@@ -196,31 +195,6 @@ def test_other_recipes_are_refused(
 ) -> None:
     with pytest.raises(UsageError, match=sentence):
         rows(material, replace(settings, recipe=replace(settings.recipe, **change)))
-
-
-@pytest.mark.parametrize(("splits", "learned_too"), [("all", True), ("evaluated", False)])
-def test_words_are_changed_where_the_recipe_says(
-    splits: Any, learned_too: bool, material: EveryInput, settings: EverySetting
-) -> None:
-    """The same clips are learned from and selected on as without, with the windows that these words make."""
-    train, _ = material.learning()
-    changes = WordChanges(0.4, splits=splits)
-    recipe = settings.recipe
-    plain = splits_of(recipe, material)
-    found = splits_of(replace(recipe, data=replace(recipe.data, words=changes)), material)
-    assert plain.selected is not None and found.selected is not None
-    fewer = with_words(train, changes).videos
-    for before, after, changed in (
-        (plain.learned, found.learned, learned_too),
-        (plain.selected, found.selected, True),
-    ):
-        assert after.videos.ids == before.videos.ids
-        rows = [train.videos.ids.index(one) for one in after.videos.ids]
-        expected = fewer if changed else train.videos
-        np.testing.assert_array_equal(after.videos.on_screen.windows, expected.on_screen.windows[rows])  # type: ignore[index]
-        np.testing.assert_array_equal(after.videos.on_screen.mask, expected.on_screen.mask[rows])  # type: ignore[index]
-        np.testing.assert_array_equal(after.videos.frames, before.videos.frames)
-    assert len(found.learned.videos.ids) + len(found.selected.videos.ids) == TRAIN
 
 
 def cells(found: Any) -> dict[str, dict[str, Any]]:

@@ -106,13 +106,6 @@ def test_a_run_ends_where_a_plain_loop_ends(tmp_path: Path, accumulate: int) -> 
         torch.testing.assert_close(weights_of(trained)[name], expected, rtol=1e-5, atol=1e-6)
 
 
-def test_training_learns(tmp_path: Path) -> None:
-    recipe = small_recipe(loop={"epochs": 10})
-    trained = train(recipe, small_material(), tmp_path / "run", RunHooks(recall_at_1))
-    recalls = figures_of(tmp_path / "run", "validation/R@1")
-    assert trained.figures["validation/R@1"] == max(recalls.values()) > 2 * recalls[4]
-
-
 def test_two_runs_are_equal_to_the_byte(tmp_path: Path) -> None:
     for name in ("one", "two"):
         train(small_recipe(), small_material(), tmp_path / name, RunHooks(recall_at_1))

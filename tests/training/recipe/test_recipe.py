@@ -100,6 +100,10 @@ TOWERS = ("data.features=null", "backbone.model=builtin")
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
+        (["without_habits={}", *TOWERS], "without_habits is fitted to features"),
+        (["without_length={}", *TOWERS], "without_length is fitted to features"),
+        (["likeness={}", *TOWERS], "likeness compares features"),
+        (["likeness={split: train}"], "likeness.split is 'train', the split that is learned from"),
         (["trim.margin=0"], "trim.margin is 0, and no class"),
         (["trim={}", "data.validation=null"], "give data.validation, data.held_out or trim.target"),
         (["trim.target=train"], "trim.target is 'train', the split that is learned from"),
