@@ -262,10 +262,10 @@ def test_ranks_are_counted_among_all_that_were_seen_or_in_the_batch() -> None:
     alike = stream.texts.sentence + np.float32(0.7)  # all go to a few clips, so that ranks in columns matter
     stream = replace(stream, texts=replace(stream.texts, sentence=alike / np.linalg.norm(alike, axis=1, keepdims=True)))
     labels = {}
-    for ranks in ("bank", "batch"):
-        model = model_of(stream, replace(PLAIN, protocol="online", ranks=ranks, lr=1e-12))
+    for name, how in (("bank", {"ranks": "bank"}), ("batch", {"ranks": "batch"}), ("small", {"bank": 10})):
+        model = model_of(stream, replace(PLAIN, protocol="online", lr=1e-12, **how))  # type: ignore[arg-type]
         adapt(model, stream)
-        labels[ranks] = dict(model.steps[-1].labels)
+        labels[name] = dict(model.steps[-1].labels)
     scores = model.ranked_by_source(stream.texts).astype(np.float64)
     for ranks, rows in (("bank", np.arange(90)), ("batch", np.arange(80, 90))):
         part = scores[rows]
@@ -276,16 +276,7 @@ def test_ranks_are_counted_among_all_that_were_seen_or_in_the_batch() -> None:
             ]
             best = min(range(len(sums)), key=lambda clip: (sums[clip], -own[clip]))
             assert labels[ranks][f"q{row}"] == f"v{best}"
-    assert labels["bank"] != labels["batch"]
-
-
-def test_a_bank_forgets_the_queries_of_long_ago() -> None:
-    stream = stream_of(10)
-    small = model_of(stream, replace(PLAIN, protocol="online", bank=10, lr=1e-12))
-    batchwise = model_of(stream, replace(PLAIN, protocol="online", ranks="batch", lr=1e-12))
-    assert [step.labels for step in adapt(small, stream).report.steps] == [
-        step.labels for step in adapt(batchwise, stream).report.steps
-    ]
+    assert labels["bank"] != labels["batch"] == labels["small"], "a bank forgets the queries of long ago"
 
 
 def test_counterfactual_captions_are_learned_from_beside_the_queries() -> None:
@@ -362,12 +353,6 @@ def test_the_seed_of_the_target_stage_is_added_to_that_of_the_whole() -> None:
         )
         found.append(weights(stage.correction))
     assert equal(found[0], found[1]) and not equal(found[0], found[2])
-
-
-def test_mutual_neighbours_leave_queries_out() -> None:
-    stream = stream_of(12)
-    report = adapt(model_of(stream, replace(PLAIN, matching=MatchSettings(match="mutual_nn"))), stream).report
-    assert 0 < report.steps[0].pairs == len(report.steps[0].labels) <= 12
 
 
 def test_of_the_labels_those_are_kept_whose_query_and_clip_rank_each_other_highest() -> None:
@@ -451,14 +436,6 @@ def test_held_out_queries_are_ranked_a_bank_at_a_time(monkeypatch: pytest.Monkey
     assert model.steps[-1].verdict is not None and [step.verdict for step in model.steps[:-1]] == [None]
 
 
-def test_a_teacher_is_the_moving_average_of_what_learns() -> None:
-    stream = stream_of(15, queries=10)
-    plain = adapt(model_of(stream, replace(PLAIN, batch_size=10)), stream)
-    slow = adapt(model_of(stream, replace(PLAIN, batch_size=10, safety=replace(UNSAFE, teacher=0.75))), stream)
-    for kept, new, old in zip(weights(slow.matcher), weights(plain.matcher), weights(source()), strict=True):
-        torch.testing.assert_close(kept, 0.75 * old + 0.25 * new)
-
-
 def test_a_teacher_follows_each_step_of_the_optimiser() -> None:
     stream, old = stream_of(15, queries=10), weights(source())
     one, two = (weights(adapt(model_of(stream, replace(PLAIN, steps=steps)), stream).matcher) for steps in (1, 2))
@@ -529,17 +506,10 @@ FEW = MeanChange(0.5, -np.inf, np.inf)
     ("agreement", "coverage", "entropy", "words"),
     [
         (UP, CHANCE, CHANCE, "rose by 0.020 (0.010 to 0.030)."),
-        (UP, DOWN, CHANCE, "rose by 0.020 (0.010 to 0.030), but coverage fell."),
         (UP, DOWN, UP, "rose by 0.020 (0.010 to 0.030), but coverage fell and entropy rose."),
-        (DOWN, UP, DOWN, "fell by 0.020 (0.010 to 0.030)."),
         (DOWN, CHANCE, UP, "fell by 0.020 (0.010 to 0.030), and entropy rose."),
         (CHANCE, CHANCE, CHANCE, "did not rise for sure: by -0.010 (-0.030 to +0.010)."),
-        (
-            MeanChange(0.5, -np.inf, np.inf),
-            UP,
-            CHANCE,
-            "did not rise for sure: by +0.500 (of fewer than 10 queries, so no interval).",
-        ),
+        (FEW, UP, CHANCE, "did not rise for sure: by +0.500 (of fewer than 10 queries, so no interval)."),
     ],
 )
 def test_the_sentence_says_which_way_agreement_went(
@@ -553,21 +523,3 @@ def test_the_sentence_says_which_way_agreement_went(
         report = adapt(model_of(stream, replace(PLAIN, safety=SafetySettings(drift=False))), stream).report
         start = f"{decision}: on queries that it had not learned from, agreement with their first clips "
         assert report.sentence == start + words
-
-
-def test_offline_each_query_is_ranked_once_for_all_that_is_said_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream, asked = stream_of(20), dict.fromkeys(("ranked", "ranked_by_source"), 0)
-    model = model_of(stream)
-    for name in asked:
-        rank = getattr(model, name)
-
-        def counted(texts: TextFeatures, name: str = name, rank: Any = rank) -> Any:
-            asked[name] += len(texts.ids)
-            return rank(texts)
-
-        monkeypatch.setattr(model, name, counted)
-    found = adapt(model, stream)
-    assert asked == {"ranked": 30, "ranked_by_source": 30}
-    assert found.changes is not None and found.report.first_changed == found.changes.first_changed
-    firsts = [rank(stream.texts).argmax(1) for rank in (model.ranked, model.ranked_by_source)]
-    assert found.report.first_changed == np.mean(firsts[0] != firsts[1]) > 0

@@ -43,18 +43,8 @@ class Place(NamedTuple):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     folder = tmp_path_factory.mktemp("prepare")
-    planted = [
-        "planted",
-        "domain",
-        "--strength",
-        "1",
-        "--clips",
-        "20",
-        "--workers",
-        "1",
-        "--out",
-        str(folder / "corpus"),
-    ]
+    words = "planted domain --strength 1 --clips 20 --workers 1 --out"
+    planted = [*words.split(), str(folder / "corpus")]
     assert CliRunner().invoke(app, planted).exit_code == 0
     encoder = load_encoder("builtin", device="cpu")
     corpus = load_corpus(folder / "corpus")
@@ -92,10 +82,8 @@ def test_a_person_reads_what_was_fitted(place: Place) -> None:
     figures = load_prepared(place.checkpoint).note.figures
     assert lines[0].startswith("Prepared from ") and lines[0].endswith(" MB).")
     assert lines[1] == "  confounders: 6 centres of frames"
-    start, end = figures["bce_start"], figures["bce_end"]
-    assert lines[2] == f"  bias correction: cross-entropy of pairs {start:.3f}, {end:.3f} after 8 steps"
+    assert f"{figures['bce_end']:.3f} after 8 steps" in lines[2] and figures["bce_end"] < figures["bce_start"]
     assert f"{100 * figures['validation_accuracy']:.1f} %" in lines[3]
-    assert end < start
 
 
 def test_the_source_stage_is_set_as_the_target_stage_is(place: Place, tmp_path: Path) -> None:
@@ -130,14 +118,6 @@ def test_a_split_without_captions_is_named(place: Place, tmp_path: Path) -> None
     assert "No caption of the split val has a clip that can be used" in str(done.exception)
 
 
-def test_a_split_is_not_measured_on_itself(place: Place) -> None:
-    done = place.prepare("--split", "val", "--steps", 1, "--confounders", "kmeans", "--count", 3, "--json")
-    assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert told["validation"] is None
-    assert "validation_accuracy" not in told["figures"]
-
-
 def test_a_matcher_without_an_adapter_is_prepared_and_what_it_cannot_do_is_said(place: Place, tmp_path: Path) -> None:
     about, bare = load_matcher(place.checkpoint).about, MatcherSpec("mean_pool")
     save_pretrained(tmp_path / "bare", Pretrained(build(bare, about.encoder.dimension), bare, about))
@@ -150,10 +130,11 @@ def test_a_matcher_without_an_adapter_is_prepared_and_what_it_cannot_do_is_said(
 
 def test_confounders_of_ones_own(place: Place, tmp_path: Path) -> None:
     np.save(tmp_path / "detected.npy", np.random.default_rng(0).normal(size=(5, 24)))
-    done = place.prepare("--steps", 2, "--confounders", tmp_path / "detected.npy")
+    done = place.prepare("--split", "val", "--steps", 2, "--confounders", tmp_path / "detected.npy")
     assert done.exit_code == 0, done.output
     assert "5 vectors of a file" in done.stdout
     found = load_prepared(place.checkpoint)
+    assert "validation_accuracy" not in found.note.figures, "a split is not measured on itself"
     assert (found.note.confounders, tuple(found.correction.source.shape)) == ("file", (5, 24))
 
 

@@ -29,11 +29,6 @@ def test_quality_is_that_of_slow_loops(seed: int, queries: int, clips: int) -> N
         assert found.entropy[place] == pytest.approx(entropy(weights / weights.sum()))
 
 
-def test_coverage_adds_up_to_the_clips_that_are_first() -> None:
-    scores = np.array([[3.0, 0, 0], [3, 0, 0], [0, 0, 1], [0, 0, 2]])
-    assert quality(scores, 1.0).coverage.sum() == 2
-
-
 def test_a_model_is_better_when_agreement_rises_and_nothing_falls() -> None:
     rng = np.random.default_rng(0)
     old = Quality(rng.uniform(0.1, 0.3, 50), rng.uniform(0.4, 0.6, 50), rng.uniform(2, 3, 50))

@@ -144,12 +144,12 @@ def test_a_folded_rotation_turns_what_the_map_makes_of_captions() -> None:
     assert matcher.text_map(sentences, real).detach().numpy() == pytest.approx(before @ turned(25.0), abs=1e-5)
 
 
-@pytest.mark.parametrize("settings", [{"kind": "mlp"}, {"shared": True}])
+@pytest.mark.parametrize("settings", [{"kind": "mlp"}, {"shared": True}, {}])
 def test_a_map_that_no_rotation_can_become_a_part_of_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="linear"):
-        caption_map(linear(**settings))
+        caption_map(build_matcher("mean_pool", SIZE) if settings == {} else linear(**settings))
     with pytest.raises(UsageError, match="linear"):
-        caption_map(build_matcher("mean_pool", SIZE))
+        TestTimeMatcher(linear(kind="mlp"), videos_of(unit(3, SIZE, seed=0)), load_settings("rotation"))
 
 
 def test_adapting_by_the_shipped_settings_finds_more_and_leaves_the_source() -> None:
@@ -168,8 +168,3 @@ def test_adapting_by_the_shipped_settings_finds_more_and_leaves_the_source() -> 
     assert found(source) == right(captions.astype(np.float32), clips.astype(np.float16).astype(np.float32))
     model.reset()
     assert found(model) == found(source)
-
-
-def test_a_matcher_without_a_linear_map_is_refused_before_anything_is_learned() -> None:
-    with pytest.raises(UsageError, match="linear"):
-        TestTimeMatcher(linear(kind="mlp"), videos_of(unit(3, SIZE, seed=0)), load_settings("rotation"))

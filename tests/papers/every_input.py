@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from evenreel.papers import (
     LengthRankingInputs,
@@ -17,6 +17,7 @@ from evenreel.papers.engine.settings import DepthSettings
 from evenreel.papers.frame_length.settings import BaseSettings, ClassTrainingSettings, SampleSettings
 from evenreel.papers.ghost.settings import ShareSettings, VectorSettings
 from evenreel.papers.titan.settings import PhraseSettings, StreamSettings
+from evenreel.types import VideoFeatures
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,3 +43,9 @@ class EverySetting(
 def options_of(study: Study) -> set[str]:
     """The names of a study's settings."""
     return {one.name for one in fields(study.settings)}
+
+
+def longer_videos(videos: VideoFeatures, times: int) -> VideoFeatures:
+    """All frames so many times, one after the other."""
+    names = ("frames", "frame_mask", "times_s")
+    return replace(videos, **{name: getattr(videos, name).repeat(times, 1) for name in names})

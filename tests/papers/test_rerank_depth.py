@@ -132,20 +132,6 @@ def test_other_scores_may_choose_too(quick: EverySetting) -> None:
         run_study("rerank/depth", replace(made, scores={"oracle": lacking}), quick)
 
 
-def test_the_sentence_names_the_shortest_shortlist_that_is_long_enough(quick: EverySetting) -> None:
-    made = material(WithCoarse())
-    said = {margin: run_study("rerank/depth", made, replace(quick, margin=margin)).sentence for margin in (0.001, 99.0)}
-    assert (
-        "tcd after its own cheap score: the cheap score alone surely loses less than 99 points of R@1 (" in said[99.0]
-    )
-    rows = rows_of(run_study("rerank/depth", made, quick))
-    enough = next((name for name, row in rows.items() if row[12] > -0.001), None)
-    if enough == "all 80":
-        assert "no shortlist surely loses less than 0.001 points of R@1, not even the first 50 of 80" in said[0.001]
-    else:
-        assert f"re-ranking the first {enough} of 80 clips surely loses less than 0.001 points" in said[0.001]
-
-
 @pytest.mark.parametrize(
     ("losses", "margin", "expected"),
     [
@@ -165,11 +151,7 @@ def test_a_shortlist_is_long_enough_by_its_interval(
 @pytest.mark.parametrize(
     ("loss", "said"),
     [
-        (
-            (4.4, 0.2, 8.5),
-            "tcd after mean_pool: re-ranking does harm: the cheap score alone has +4.4 (+0.2 to +8.5) points of R@1 "
-            "beside it. R@1 is 39.4 % with all scored and 43.8 % by the cheap score alone.",
-        ),
+        ((4.4, 0.2, 8.5), "re-ranking does harm: the cheap score alone has +4.4 (+0.2 to +8.5) points of R@1"),
         ((4.4, None, None), "re-ranking seems to do harm: the cheap score alone has +4.4 points"),
         ((0.3, -0.5, 1.1), "re-ranking gains nothing: the cheap score alone has +0.3 (-0.5 to +1.1) points"),
         ((-0.3, -0.9, 0.2), ": the cheap score alone surely loses less than 1 point of R@1 (-0.3 (-0.9 to +0.2))."),
@@ -201,13 +183,6 @@ def test_all_clips_are_timed_without_a_copy_of_them(quick: EverySetting, monkeyp
     found = rows_of(run_study("rerank/depth", material(LastFrame()), quick))
     assert found["all 80"][-1] > 0
     assert set(copied) == {5, 10, 20, 50}
-
-
-def test_a_figure_has_a_point_for_each_length(quick: EverySetting) -> None:
-    (figure,) = run_study("rerank/depth", material(LastFrame()), quick).figures
-    drawn = figure.draw()
-    lines = {trace.name: list(trace.x) for trace in drawn.data if trace.mode == "lines+markers" and trace.showlegend}
-    assert lines == {"tcd after mean_pool": [5, 10, 20, 50, 80], "tcd: mean_pool alone": [5, 80]}
 
 
 def test_what_cannot_be_studied_is_refused(quick: EverySetting) -> None:

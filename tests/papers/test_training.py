@@ -102,14 +102,11 @@ def test_training_begins_with_a_checkpoint(material: EveryInput, settings: Every
         list(each_trained({"plain": recipe}, begins, own, lambda share: None))
 
 
-def test_training_does_not_begin_with_several_matchers(material: EveryInput) -> None:
+def test_a_checkpoint_that_no_study_begins_with(material: EveryInput, settings: EverySetting) -> None:
     spec = MatcherSpec("ensemble", {"weights": (0.5, 0.5)}, (MatcherSpec("mean_pool"),) * 2)
     given = Pretrained(build(spec, DIMENSION), spec, About(EncoderNote("encoder", "hash", DIMENSION)))
     with pytest.raises(UsageError, match="one matcher, with .* this checkpoint is of ensemble around mean_pool"):
         begun(study_recipe(), replace(material, start=given))
-
-
-def test_a_checkpoint_that_only_the_recipe_names_is_missed(material: EveryInput, settings: EverySetting) -> None:
     with pytest.raises(UsageError, match="begins with somewhere; give the material"):
         run_study("ghost/t6", material, replace(settings, recipe=replace(settings.recipe, start="somewhere")))
 

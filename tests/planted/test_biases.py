@@ -89,15 +89,6 @@ def test_the_wording_of_a_caption_tells_its_annotator_and_no_other() -> None:
         assert _writers(sentence.text) == {sentence.annotator}, sentence.text
 
 
-def test_an_annotator_uses_all_habits_alike() -> None:
-    sentences = _sentences(_plan("textual", 0.0), "train")
-    for name, habits in vocabulary.annotators().items():
-        own = [sentence.text for sentence in sentences if sentence.annotator == name]
-        for habit in habits:
-            before, after = habit.split("{caption}")
-            assert _agrees([t.startswith(before) and t.endswith(after) for t in own], 1 / len(habits))
-
-
 def test_four_fifths_of_training_captions_leave_the_shape_out_and_no_test_caption_does() -> None:
     plan = _plan("textual", 0.9)
     for split, share in (("train", 0.8), ("test", 0.0)):

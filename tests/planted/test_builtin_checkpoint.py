@@ -17,7 +17,6 @@ from evenreel.planted import Entity, Scene, SceneRanges, SignBoard, caption, dra
 from evenreel.types import Encoder
 from scripts.builtin_encoder.frames import shrink
 from scripts.builtin_encoder.model import DEVIATION, MEAN
-from scripts.train_builtin import contrastive_loss, truth
 
 CHECKPOINT = Path(evenreel.__file__).parent / "encoders/builtin/checkpoint"
 JUDGED = ("colour", "shape", "background")
@@ -81,25 +80,11 @@ def test_it_does_not_read(encoder: Encoder) -> None:
     assert abs(share - 0.5) < 3 * 0.5 / np.sqrt(120)
 
 
-def test_nonsense_scores_below_a_true_caption(encoder: Encoder) -> None:
-    scenes, rng = _unseen(40), np.random.default_rng(3)
-    pixels = np.stack([draw_frame(scene, 1.0) for scene in scenes]).transpose(0, 3, 1, 2)
-    frames = encoder.encode_windows(pixels[:, None])
-    true = encoder.encode_text([caption(scene, rng, JUDGED) for scene in scenes]).sentence
-    nonsense = encoder.encode_text(["quarterly tax spreadsheet", "xqzv blorf", "parliament vote", "guitar"]).sentence
-    assert np.median((true * frames).sum(1)) > np.quantile(nonsense @ frames.T, 0.95)
-
-
 @pytest.mark.parametrize("text", ["Æther naïve 日本 🙂", "", "RED STAR!!!", "hyundai", "word " * 500])
 def test_any_text_can_be_encoded(encoder: Encoder, text: str) -> None:
     sentence = encoder.encode_text([text]).sentence
     assert np.isfinite(sentence).all()
     assert np.allclose(np.linalg.norm(sentence, axis=1), 1, atol=1e-4)
-
-
-def test_capitals_do_not_matter(encoder: Encoder) -> None:
-    one, two = encoder.encode_text(["a Red STAR on a beach", "a red star on a beach"]).sentence
-    assert np.allclose(one, two, atol=1e-5)
 
 
 def test_each_word_of_the_grammar_is_one_token() -> None:
@@ -123,37 +108,3 @@ def test_training_shrinks_frames_as_the_checkpoint_says() -> None:
         theirs = np.asarray(processor(picture, return_tensors="np")["pixel_values"][0])
         ours = (shrink(picture) / 255.0 - MEAN) / DEVIATION
         assert np.abs(theirs - ours).max() < 1e-5
-
-
-def test_the_soft_targets_are_what_a_reader_would_say() -> None:
-    """'Something red' is true of both red frames; 'a star' of both stars; a caption of nothing, of all."""
-    import torch
-
-    labels = torch.tensor([[0, 0, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0]])  # red star, red heart, blue star
-    named = torch.tensor([[True, False, False, False], [True, True, False, False], [False, True, False, False]])
-    right = truth(labels, named)
-    assert right.tolist() == [[True, True, False], [False, True, False], [True, False, True]]
-    nothing = torch.zeros_like(named)
-    assert truth(labels, nothing).all()
-
-
-def test_the_contrastive_loss_equals_the_sum_written_out() -> None:
-    import torch
-
-    generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(4, 4, generator=generator)
-    labels = torch.randint(0, 2, (4, 4), generator=generator)
-    named = torch.tensor(
-        [[True, False, False, True], [True, True, False, False], [False] * 4, [False, True, True, True]]
-    )
-    right, scores = truth(labels, named).tolist(), logits.exp().tolist()
-    expected = 0.0
-    for q in range(4):
-        hits = [v for v in range(4) if right[q][v]]
-        expected -= sum(np.log(scores[q][v] / sum(scores[q])) for v in hits) / len(hits) / 4
-    for v in range(4):
-        hits = [q for q in range(4) if right[q][v] and named[q].any()]
-        column = sum(scores[q][v] for q in range(4))
-        expected -= sum(np.log(scores[q][v] / column) for q in hits) / max(len(hits), 1) / 4
-    found = contrastive_loss(logits, truth(labels, named), named)
-    assert float(found) == pytest.approx(expected, rel=1e-5)

@@ -50,20 +50,6 @@ def test_the_subject_is_where_it_should_be() -> None:
     assert abs(columns.mean() - 160) < 1
 
 
-def test_a_ring_has_a_hole_and_a_circle_none() -> None:
-    ring = replace(PLAIN, entities=(Entity("ring", "purple", "large"),))
-    assert _of_colour(draw_frame(PLAIN, 0.0), "purple")[120, 160]
-    assert not _of_colour(draw_frame(ring, 0.0), "purple")[110:130, 150:170].any()
-
-
-def test_edges_are_smooth() -> None:
-    """Between the black fill and the white rim there are greys."""
-    scene = replace(PLAIN, entities=(Entity("circle", "black", "large"),))
-    row = draw_frame(scene, 0.0)[120, 160:240].astype(int).mean(axis=1)
-    edge = row[55:70]
-    assert ((edge > 60) & (edge < 220)).any()
-
-
 def test_a_sign_is_shown_for_its_time_only() -> None:
     scene = replace(PLAIN, signs=(SignBoard("EXIT", start_s=1.0, end_s=2.0),))
     plain, renderer = Renderer(PLAIN), Renderer(scene)

@@ -164,12 +164,6 @@ def test_the_command_writes_the_test_split_under_its_ids(tmp_path: Path) -> None
         write_corpus(plan_corpus("visual", 0.9, 10), tmp_path / "edited", 1)
 
 
-def test_tables_of_edited_captions_have_them() -> None:
-    told = corpus_of(described(plan("textual"), "content-removed"))
-    assert told.captions["text"].str.contains("something").all()
-    assert set(told.clips["split"]) == {"test"}
-
-
 def test_what_is_wrong_is_said_in_a_sentence() -> None:
     with pytest.raises(UsageError, match="'sky-removed' is no edit of planted corpora; there are: background-swapped"):
         edited(plan(), "sky-removed")

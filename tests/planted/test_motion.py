@@ -52,10 +52,6 @@ def test_the_camera_trembles_no_further_than_told(seed: int, time_s: float) -> N
     assert max(map(abs, shake_offset(scene, time_s))) <= np.ceil(0.02 * scene.height)
 
 
-def test_a_still_camera_does_not_move() -> None:
-    assert shake_offset(Scene((Entity("star", "red", "small"),), "rests", "beach"), 1.7) == (0, 0)
-
-
 def test_the_home_position_counts_where_the_activity_leaves_the_axis_alone() -> None:
     subject = Entity("star", "red", "small", x=0.5, y=-0.5)
     rising = subject_pose(Scene((subject,), "rises", "beach", duration_s=2.0), 1.0)

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.planted import showing
 from evenreel.corpus import class_relevance, select
 from evenreel.errors import UsageError
-from evenreel.planted import BIASES, BiasName, PlantSettings, SceneRanges, corpus_of, plan_corpus, vocabulary
+from evenreel.planted import BIASES, BiasName, PlantSettings, SceneRanges, corpus_of, plan_corpus
 from evenreel.planted.plan import PlantedClip
 
 BIASED = sorted(BIASES)
@@ -49,13 +48,6 @@ def _facts(clip: PlantedClip) -> dict[str, object]:
 
 def _shown(clip: PlantedClip, name: str) -> str:
     return clip.scene.signs[0].text if name == "word" else clip.scene.attributes[name]
-
-
-def _answers(asked: PlantedClip, clip: PlantedClip, name: str) -> bool:
-    """Whether a clip shows at some time what captions of `asked` say under this name."""
-    if name == "word":
-        return asked.scene.signs[asked.shot.named_sign].text in {sign.text for sign in clip.scene.signs}
-    return _shown(asked, name) == _shown(clip, name)
 
 
 @pytest.mark.parametrize("bias", BIASED)
@@ -142,14 +134,6 @@ def test_a_caption_that_leaves_something_out_reaches_the_degree_that_is_stated(b
         assert own == found[row].max() == (degree if leaves_out else 1)
 
 
-def test_every_sign_of_a_word_group_has_its_word_and_class() -> None:
-    plan = plan_corpus("scene_text", 0.5, 80)
-    table = corpus_of(plan).clips
-    assert table["word"].to_list() == [clip.scene.signs[0].text for clip in plan.clips]
-    assert {len(nouns) for nouns in table["noun_classes"]} == {2}
-    assert table["follows"].to_list() == ["word" in clip.shot.captions[0].names for clip in plan.clips]
-
-
 @pytest.mark.parametrize(("bias", "unit"), [("scene_text", 4), ("scene_text", 3), ("source", 2)])
 def test_groups_and_pairs_are_never_parted(bias: BiasName, unit: int) -> None:
     plan = plan_corpus(bias, 0.9, 111, settings=PlantSettings(group=4 if bias == "source" else unit))
@@ -187,12 +171,6 @@ def test_with_mirrors_every_split_holds_pairs_and_the_captions_are_the_real_clip
         assert clip.shot == known[clip.clip_id], "the same clips as without mirrors"
 
 
-@pytest.mark.parametrize(("bias", "strength"), [("source", 0.5), ("visual", 0.0)])
-def test_mirrors_without_a_generator_or_with_a_strength_are_refused(bias: BiasName, strength: float) -> None:
-    with pytest.raises(UsageError, match="mirrors"):
-        plan_corpus(bias, strength, 100, settings=PlantSettings(mirrors=True))
-
-
 def test_word_groups_differ_in_the_word_alone_and_their_captions_say_it() -> None:
     plan = plan_corpus("scene_text", 1.0, 80, settings=PlantSettings(group=4))
     clips = plan.split("train")
@@ -205,29 +183,16 @@ def test_word_groups_differ_in_the_word_alone_and_their_captions_say_it() -> Non
             assert all(clip.scene.signs[0].text.lower() in caption.text for caption in clip.shot.captions)
 
 
-def test_without_strength_no_caption_names_a_word() -> None:
-    for clip in plan_corpus("scene_text", 0.0, 80).clips:
-        assert clip.scene.signs and clip.shot.follows is False
-        assert not any(clip.scene.signs[0].text.lower() in caption.text for caption in clip.shot.captions)
-
-
-def test_no_two_annotators_share_a_habit_and_every_sentence_fits_into_it() -> None:
-    habits = [habit for habits in vocabulary.annotators().values() for habit in habits]
-    assert len(habits) == len(set(habits)) >= 16
-    assert len(vocabulary.annotators()) >= 8
-    assert all(habit.count("{caption}") == 1 for habit in habits)
-
-
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
         (("colour", 0.5), "no bias is called 'colour'; there are visual"),
-        (("visual", 1.5), "between 0"),
         (("visual", float("nan")), "between 0"),
         (("visual", 0.5, 3), "ask for more clips"),
-        (("visual", 0.5, -5), "ask for more clips"),
         (("scene_text", 0.5, 30), "would leave 16 to train, 0 to validate and 8 to test"),
         (("visual", 0.5, 100, -1), "A seed is 0 or more; it was -1."),
+        (("source", 0.5, 100, 0, PlantSettings(mirrors=True)), "mirrors"),
+        (("visual", 0.0, 100, 0, PlantSettings(mirrors=True)), "mirrors"),
     ],
 )
 def test_what_cannot_be_planned_is_refused_in_a_sentence(call: tuple[object, ...], sentence: str) -> None:
@@ -239,32 +204,15 @@ def test_what_cannot_be_planned_is_refused_in_a_sentence(call: tuple[object, ...
     ("settings", "sentence"),
     [
         ({"captions": 0}, "at least one caption; captions was 0"),
-        ({"train_share": float("nan")}, "leave some clips to test; they were nan and 0.1"),
         ({"train_share": 0.9, "val_share": 0.1}, "leave some clips to test"),
-        ({"val_share": 0.0}, "leave some clips to test"),
         ({"group": 0}, "a group has 2 to 8 clips.* it was 0"),
-        ({"group": 9}, "a group has 2 to 8 clips.* it was 9"),
         ({"signs": 0}, "a group of 4 shows at least 1 and at most 5.*signs was 0"),
-        ({"signs": 2, "group": 8}, "a group of 8 shows at least 1 and at most 1.*signs was 2"),
         ({"signs": 3, "scenes": SceneRanges(duration_s=(0.2, 1.0))}, "3 signs cannot be shown one after the other"),
         ({"generated_share": 2}, "generated_share is between 0 and 1; it was 2"),
         ({"short_s": (2.0, 1.0)}, "short_s is the shortest and the longest clip"),
-        ({"long_s": (5.0, float("nan"))}, "long_s is the shortest and the longest clip"),
         ({"short_s": (1.0, 5.0)}, "up to 5 s and long ones from 5 s cannot be told apart"),
     ],
 )
 def test_settings_that_cannot_be_planned_are_refused_in_a_sentence(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         PlantSettings(**settings)
-
-
-@pytest.mark.parametrize("signs", [1, 3])
-def test_the_benchmark_asks_for_clips_that_show_all_that_a_caption_names(signs: int) -> None:
-    plan = plan_corpus("scene_text", 0.5, 120, settings=PlantSettings(signs=signs))
-    clips = plan.split("test")
-    corpus = select(corpus_of(plan), split="test")
-    found = showing(corpus, [clip.caption_ids[0] for clip in clips], [clip.clip_id for clip in clips])
-    for q, one in enumerate(clips):
-        for v, other in enumerate(clips):
-            names = one.shot.captions[0].names
-            assert found[q, v] == all(_answers(one, other, name) for name in names)

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.over_seeds import Rows
-from benchmarks.shifts import cells
-from benchmarks.shifts.__main__ import main
-from benchmarks.shifts.cells import AS_IT_IS, CLEAN, CORRECTIONS, WAYS, ShiftRun, hubness, runs_of
-from benchmarks.shifts.page import shifts_page
-from benchmarks.shifts.world import PERTURBATIONS, ShiftedWorld, place_of, subject_of
+from benchmarks.shifts.world import PERTURBATIONS, subject_of
 from evenreel.edits.corruptions.high import insertion, scrambling, style
 from evenreel.edits.corruptions.low import elastic, gaussian_noise, impulse_noise
 from evenreel.edits.corruptions.middle import GREY, guidance, occlusion
@@ -143,78 +134,3 @@ def test_scrambling_puts_whole_blocks_in_another_order(seed: int, strength: int)
     assert sorted(order) == list(range(FRAMES)) != order
     breaks = sum(second != first + 1 for first, second in pairwise(order))
     assert 1 <= breaks <= (2, 3, 4, 6, 8)[strength - 1] - 1
-
-
-def test_hubness_is_the_skewness_of_counts() -> None:
-    rows = np.random.default_rng(0).normal(size=(40, 30)) + np.linspace(0, 1, 30)
-    counts = np.zeros(30)
-    for row in rows:
-        for item in sorted(range(30), key=lambda column: -row[column])[:10]:
-            counts[item] += 1
-    apart = counts - counts.mean()
-    assert hubness(rows) == pytest.approx((apart**3).mean() / (apart**2).mean() ** 1.5)
-
-
-@pytest.fixture(scope="module")
-def world() -> ShiftedWorld:
-    return ShiftedWorld(place_of(0, 80, 3))
-
-
-def test_the_clean_clips_are_seen_as_those_of_the_training_are(world: ShiftedWorld) -> None:
-    """Frames drawn at once, sampled and encoded here are those that features of planted clips are made of."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("benchmarks.shifts.world.PERTURBATIONS", {"nothing": lambda shown, strength, rng: shown.frames})
-        found = world.perturbed("nothing", 1).test.videos
-    clean = world.clean.test.videos
-    assert found.ids == clean.ids
-    np.testing.assert_allclose(found.frames, clean.frames, atol=2e-3)
-    np.testing.assert_allclose(found.times_s, clean.times_s)
-
-
-@pytest.mark.parametrize("run", [ShiftRun(0, CLEAN, 0, 80, 3), ShiftRun(0, "fog", 2, 80, 3)])
-def test_a_run_has_all_its_rows(world: ShiftedWorld, run: ShiftRun) -> None:
-    rows = cells.rows_of(world, run)
-    assert list(rows)[: len(CORRECTIONS) + 1] == [AS_IT_IS, *CORRECTIONS]
-    assert len(rows) == len(CORRECTIONS) + (3 if run.strength == 0 else 1)
-    for figures in rows.values():
-        assert 0 <= figures["t2v R@1"] <= 100 and np.isfinite(figures["t2v hubs"])
-
-
-def fake(value: Callable[[ShiftRun, str], float]) -> dict[ShiftRun, Rows]:
-    names = [AS_IT_IS, *CORRECTIONS]
-    known = {}
-    for seed in (10, 11):
-        for run in runs_of(seed, 80, 3):
-            known[run] = {
-                name: {f"{way} {one}": value(run, name) + seed / 100 for way in WAYS for one in ("R@1", "hubs")}
-                for name in names
-            }
-    return known
-
-
-def test_the_page_says_what_was_had_back_and_of_what_nothing_can_be_told() -> None:
-    def value(run: ShiftRun, name: str) -> float:
-        fallen = 0 if run.perturbation == "style" else 10 * run.strength
-        return 90 - fallen + (4 if name == "hub memory" and run.strength == 5 else 0)
-
-    page = shifts_page(fake(value), range(10, 12))
-    fog, _ = (line for line in page.splitlines() if line.startswith("| fog "))
-    assert "| 90.1 | 80.1 | 70.1 | 60.1 | 50.1 | 40.1 |" in fog
-    assert "**+4.0 [4.0, 4.0]**" in fog and "| yes |" in fog
-    styles = [line for line in page.splitlines() if line.startswith("| style ")]
-    assert len(styles) == 2 and all("| no |" in line for line in styles)
-
-
-def test_the_command_goes_on_where_it_was_left_and_writes_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out, page = tmp_path / "shifts.jsonl", tmp_path / "page.md"
-    lines = [json.dumps({"run": vars(run), "rows": rows}) for run, rows in fake(lambda run, name: 50.0).items()]
-    out.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    before = out.read_text(encoding="utf-8")
-    asked = ["shifts", "--seeds", "2", "--clips", "80", "--steps", "3", "--results", str(out)]
-    for more in ([], ["--page", str(page)]):
-        monkeypatch.setattr(sys, "argv", [*asked, *more])
-        assert main() == 0
-    assert out.read_text(encoding="utf-8") == before
-    assert "## Perturbed videos look for captions" in page.read_text(encoding="utf-8")

@@ -29,8 +29,6 @@ from evenreel.planted import (
     edited,
     page_of,
     plan_corpus,
-    vocabulary,
-    write_corpus,
 )
 from evenreel.speech import VOICES, can_speak, synthesis
 from tests.cli.test_planted import here
@@ -153,18 +151,3 @@ def test_without_espeak_nothing_is_written(tmp_path: Path, monkeypatch: pytest.M
         error = here(*asked, "--clips", 40, "--workers", 1, "--out", tmp_path / "new").exception
         assert isinstance(error, UsageError) and "Speaking needs espeak-ng: pip install espeakng-loader" in str(error)
     assert not (tmp_path / "new").exists()
-
-
-def test_recordings_stand_in_for_espeak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(synthesis, "installed", lambda name: False)
-    monkeypatch.setenv("PATH", "")
-    tone = (0.5 * np.sin(np.arange(SAMPLE_RATE) / 10)).astype(np.float32)
-    words = [word.format(word=shape) for word in vocabulary.spoken_sentences() for shape in vocabulary.shapes()]
-    plan = plan_corpus("scene_text", 1.0, 40, settings=PlantSettings(spoken=1.0))
-    write_corpus(plan, tmp_path / "new", workers=1, recordings=dict.fromkeys(words, tone))
-    assert heard(tmp_path / "new" / "clips" / f"{plan.clips[0].clip_id}.mp4") > 0.8
-
-
-def test_the_option_is_of_scene_text(tmp_path: Path) -> None:
-    error = here("visual", "--spoken", 1, "--out", tmp_path / "new").exception
-    assert isinstance(error, UsageError) and "--spoken is of the bias 'scene_text', not of 'visual'" in str(error)

@@ -102,6 +102,7 @@ def write_downloads(folder: Path) -> None:
         write_gif(folder / "videos" / "tgif" / f"tumblr_n{n}_400.gif", n)
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_go_from_the_files_to_the_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features import SetAside
 from evenreel.training import Recipe
 from evenreel.training.data.clip_check import ClipVideo
-from evenreel.training.data.examples import Batches, Draw, FeatureExamples, ResumableLoader, TrainingInputs
+from evenreel.training.data.examples import Draw, FeatureExamples, TrainingInputs
 from evenreel.training.data.material import LoadedData, load_material
 from evenreel.training.data.pairs import Order, pairs_of
 from evenreel.training.data.pixels import PixelExamples, augmented, crop_box, read_frames
@@ -30,7 +30,7 @@ from evenreel.training.loop.run import RunHooks, train
 from evenreel.types import TextFeatures, VideoFeatures
 from tests.training.conftest import BROKEN
 from tests.training.loop.test_run import figures_of, weights_of
-from tests.training.small_material import small_examples, small_recipe
+from tests.training.small_material import small_recipe
 from tests.training.train_once import CONTEXT
 
 RULE = "3 midpoints"
@@ -140,17 +140,6 @@ def test_more_frames_than_the_matcher_takes(tmp_path: Path, corpus_folder: Path,
         train(recipe, train_by_it, tmp_path / "run")
 
 
-def test_a_clip_that_vanishes_after_it_was_checked(
-    corpus_folder: Path, clip_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def all_gone(files: list[ClipVideo], *rest: Any) -> tuple[list[ClipVideo], list[SetAside]]:
-        return [replace(file, path=Path("gone.mp4")) for file in files], []
-
-    monkeypatch.setattr("evenreel.training.data.pixels.readable", all_gone)
-    with pytest.raises(CorpusError, match=r"The clip v0 \(gone.mp4\) could be read before, .*No such file"):
-        load_material(end_to_end(corpus_folder, clip_folder))
-
-
 def test_a_split_without_a_clip_that_can_be_read(
     corpus_folder: Path, clip_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,11 +224,6 @@ def test_a_clip_that_vanishes_from_a_process_that_decodes(
     shutil.copyfile(examples.files[away].path, moved)
     train(by_others, broken, tmp_path / "broken", RunHooks(resume=True))
     assert (tmp_path / "broken" / "metrics.csv").read_bytes() == (tmp_path / "whole" / "metrics.csv").read_bytes()
-
-
-def test_features_are_never_copied_to_processes() -> None:
-    batches = Batches(small_examples(), Order(32, 4, 0))
-    assert ResumableLoader(batches, 4, workers=3).num_workers == 0
 
 
 def test_random_parts_depend_on_seed_batch_and_clip_alone(examples: PixelExamples) -> None:

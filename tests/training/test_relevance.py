@@ -28,7 +28,7 @@ from evenreel.training.loop.run import train
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import Corpus, RoleGraph
 from tests.training.loop.test_run import figures_of
-from tests.training.small_material import DIMENSION, small_examples, small_recipe
+from tests.training.small_material import DIMENSION, small_recipe
 from tests.training.small_mirrors import REAL, mirrored_corpus, mirrored_examples
 
 BATCH = 8
@@ -84,14 +84,6 @@ def test_every_device_has_those_of_the_whole_batch(examples: FeatureExamples) ->
         assert len(part.text.ids) == BATCH // 2
         assert part.relevance is not None
         assert torch.equal(part.relevance, cast("Tensor", whole.relevance))
-
-
-def test_they_move_with_the_batch(examples: FeatureExamples) -> None:
-    device = torch.device("meta")
-    moved = batch_of(examples).on(device)
-    tensors = (moved.same, cast("Tensor", moved.relevance))
-    assert {tensor.device.type for tensor in tensors} == {"meta"}
-    assert batch_of(small_examples()).on(device).relevance is None
 
 
 def test_every_device_has_the_role_graphs_of_the_whole_batch(

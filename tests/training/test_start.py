@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ import torch
 
 from evenreel.errors import UsageError
 from evenreel.training.data.examples import TrainingInputs
-from evenreel.training.loop.run import RunHooks, train
-from tests.training.loop.test_run import CutShortError
+from evenreel.training.loop.run import train
+from tests.training.loop.test_run import check_resumed
 from tests.training.small_material import DIMENSION, small_examples, small_material, small_recipe
 
 
@@ -38,20 +37,10 @@ def test_training_begins_with_the_weights_that_are_given(first: dict[str, torch.
     assert any(not torch.equal(tensor, first[name]) for name, tensor in weights(fresh).items())
 
 
-def cut_short_after_7(step: int, steps: int, figures: Mapping[str, float]) -> None:
-    if step == 7:
-        raise CutShortError
-
-
 def test_a_resumed_run_goes_on_from_its_own_checkpoint(first: dict[str, torch.Tensor], tmp_path: Path) -> None:
-    """Its last weights are those of a run that was left alone, and not of one that began anew in the middle."""
+    """And does not begin anew in the middle."""
     recipe = small_recipe(records={"save_every_steps": 2})
-    material = TrainingInputs(small_examples(), DIMENSION, start=first)
-    whole = weights(train(recipe, material, tmp_path / "whole").matcher)
-    with pytest.raises(CutShortError):
-        train(recipe, material, tmp_path / "broken", RunHooks(watch=cut_short_after_7))
-    again = weights(train(recipe, material, tmp_path / "broken", RunHooks(resume=True)).matcher)
-    assert all(torch.equal(tensor, again[name]) for name, tensor in whole.items())
+    check_resumed(recipe, TrainingInputs(small_examples(), DIMENSION, start=first), tmp_path)
 
 
 def test_weights_of_another_matcher_are_refused_before_the_first_step(

@@ -14,7 +14,6 @@ from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, text_batch
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.loop.run import train
-from evenreel.training.recipe.recipe import RecipeError
 from tests.training.small_material import DIMENSION, small_examples, small_material, small_recipe
 
 RECIPE = {"without_habits": {"beyond": 20.0}}
@@ -67,8 +66,3 @@ def test_before_it_is_fitted_it_is_the_matcher_as_it_is() -> None:
 def test_captions_that_stand_alone_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="captions share a clip"):
         train(small_recipe(**RECIPE), small_material(small_examples(clips=64)), tmp_path)
-
-
-def test_a_backbone_is_refused() -> None:
-    with pytest.raises(RecipeError, match="without_habits is fitted to features"):
-        small_recipe(**RECIPE, data={"features": None}, backbone={"model": "builtin"})

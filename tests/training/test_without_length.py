@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
-import torch
 
 from evenreel.debias.without_length import WithoutLength
 from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.loop.run import RunHooks, train
-from evenreel.training.loop.run_folder import LAST
-from evenreel.training.recipe.recipe import RecipeError
+from evenreel.training.loop.run import train
+from tests.training.loop.test_run import check_resumed
 from tests.training.small_material import small_examples, small_material, small_recipe
 
 RECIPE = {"without_length": {"terms": 2}, "records": {"save_every_steps": 2}}
-
-
-class CutShortError(Exception):
-    pass
 
 
 def examples() -> FeatureExamples:
     plain = small_examples(clips=64)
     lengths = np.random.default_rng(1).lognormal(0, 1, 64)
     return replace(plain, video_features=replace(plain.video_features, times_s=lengths[:, None] * np.arange(4)))
-
-
-def cut_short(step: int, steps: int, figures: Mapping[str, float]) -> None:
-    if step == 7:
-        raise CutShortError
 
 
 def test_it_is_fitted_before_the_first_step_and_kept(tmp_path: Path) -> None:
@@ -43,15 +30,4 @@ def test_it_is_fitted_before_the_first_step_and_kept(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_ends_as_one_that_was_left_alone(tmp_path: Path) -> None:
-    recipe, material = small_recipe(**RECIPE), small_material(examples())
-    train(recipe, material, tmp_path / "whole")
-    with pytest.raises(CutShortError):
-        train(recipe, material, tmp_path / "broken", RunHooks(watch=cut_short))
-    train(recipe, material, tmp_path / "broken", RunHooks(resume=True))
-    weights = [torch.load(tmp_path / name / LAST, weights_only=True)["state_dict"] for name in ("whole", "broken")]
-    assert all(torch.equal(tensor, weights[1][name]) for name, tensor in weights[0].items())
-
-
-def test_a_backbone_is_refused() -> None:
-    with pytest.raises(RecipeError, match="without_length is fitted to features"):
-        small_recipe(without_length={}, data={"features": None}, backbone={"model": "builtin"})
+    check_resumed(small_recipe(**RECIPE), small_material(examples()), tmp_path)

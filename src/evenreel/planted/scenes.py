@@ -148,7 +148,7 @@ class Scene:
             )
         if self.frame_count < 1:
             raise UsageError(
-                f"A clip of {self.duration_s} s at {self.fps} pictures a second has no picture; make it longer."
+                f"A clip of {self.duration_s} s at {self.fps} pictures a second has no picture."
             )
 
     @property

@@ -310,22 +310,3 @@ def test_statistics_of_another_length_are_refused() -> None:
         UsageError, match=rf"\(video\) have {DIMENSION} numbers and the source's moments {DIMENSION + 1}"
     ):
         TTTObjective(statistics, TTTSettings(), draw())(trained("mean_pool+linear"), captions(), videos())
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"lambda_mean": -1.0},
-        {"lambda_contrastive": math.nan},
-        {"drop": 1.0},
-        {"noise": -0.1},
-        {"queue": -1},
-        {"queue": 2.5},
-        {"temperature": 0.0},
-        {"relative": 1},
-        {"lambda_contrastive": 0.0, "lambda_mean": 0.0, "lambda_covariance": 0.0},
-    ],
-)
-def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="ttt"):
-        TTTSettings(**wrong)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -110,6 +109,7 @@ def test_two_vectors_are_left_to_learn_from_however_many_are_held_out() -> None:
     assert flow.log_prob(source_vectors(4, 1)).isfinite().all()
 
 
+@pytest.mark.slow
 def test_noise_keeps_a_sphere_from_being_all_that_counts() -> None:
     """A vector a little off the sphere is about as likely as one on it, and without noise it is not."""
     source = source_vectors(1500, 0)[:, :4]
@@ -225,21 +225,3 @@ def test_a_flow_of_another_length_is_refused() -> None:
 def test_vectors_without_a_density_are_refused(vectors: Tensor, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         fit_flow(vectors)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"layers": -1},
-        {"hidden": 0},
-        {"steps": 1.5},
-        {"lr": 0.0},
-        {"batch": 0},
-        {"noise": -1.0},
-        {"held_out": 1.0},
-        {"seed": -1},
-    ],
-)
-def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=f"The setting {next(iter(wrong))} of flow"):
-        FlowSettings(**wrong)

@@ -225,16 +225,3 @@ def test_what_information_asks_for_reaches_the_clip_by_the_confounder() -> None:
 def test_what_are_no_confounders_is_refused(rows: Tensor, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         CausalCorrection(D, rows)
-
-
-def test_confounders_of_another_length_are_refused() -> None:
-    with pytest.raises(UsageError, match="have 4 numbers each and the source's 6; take both by one method"):
-        moved(CausalSettings()).target_confounder(unit(1, D, 0), unit(1, D, 1), unit(2, 4, 0))
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"eta": 0}, {"hidden": 1}, {"aggregate": "softmax"}, {"lambda_mi": -1.0}, {"mutual": "mine"}]
-)
-def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=f"The setting {next(iter(wrong))} of causal is"):
-        CausalSettings(**wrong)

@@ -98,6 +98,7 @@ def right_of(correction: CausalCorrection, one: Domain, candidates: np.ndarray) 
     return float((choose(correction, *one, candidates).columns == np.arange(len(candidates))).mean())
 
 
+@pytest.mark.slow
 def test_the_source_stage_helps_where_the_background_changes_sides(learned: CausalCorrection) -> None:
     """The nearest clip is right for less than half of the queries; the correction sees through the background.
 
@@ -227,6 +228,7 @@ def slow_rank(correction: CausalCorrection, one: Domain, candidates: np.ndarray)
     return float(np.mean(ranks))
 
 
+@pytest.mark.slow
 def test_the_target_stage_learns_labels_that_nothing_tells() -> None:
     """By chance the label is in the middle of its ten candidates; trained for long enough it comes first."""
     target, candidates = random_labels(60, eta=10)
@@ -307,9 +309,3 @@ def test_ranks_of_the_correction_and_of_the_matcher_decide_together(
     assert chosen.columns.tolist() == expected
     alone = choose(learned, *target, candidates).columns
     assert (chosen.columns != alone).any() and (chosen.columns != candidates[:, 0]).any()
-
-
-def test_nobody_asks() -> None:
-    correction = new_correction(D, backgrounds()[:KINDS], CausalSettings(), 0)
-    chosen = choose(correction, torch.empty(0, D), torch.eye(D), np.empty((0, 3), np.int64))
-    assert len(chosen.columns) == len(chosen.probabilities) == 0

@@ -90,6 +90,8 @@ def test_centres_are_where_frames_are() -> None:
 
 def test_centres_are_seeded_and_no_more_than_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     few = videos(np.repeat(unit(2, 1, D), 3, axis=1))
+    with pytest.raises(UsageError, match="number of confounders is 0"):
+        frame_confounders(few, 0)
     assert len(frame_confounders(few, 256)) == 2
     still = videos(np.repeat(unit(3, 1, D), 50, axis=1))  # far more frames than distinct ones
     found = frame_confounders(still, 10)
@@ -149,8 +151,3 @@ def test_files_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=sentence):
             read_confounders(tmp_path / name, width=3)
-
-
-def test_none_at_all_are_refused() -> None:
-    with pytest.raises(UsageError, match="number of confounders is 0"):
-        frame_confounders(videos(unit(2, 1, D)), 0)

@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 from evenreel.adaptation.titan import matching
 from evenreel.adaptation.titan.matching import Match, MatchSettings, one_way, rank_sums, rematch, transport_plan
-from evenreel.errors import ScoresError, UsageError
+from evenreel.errors import ScoresError
 
 Table = np.ndarray
 WAYS: tuple[Match, ...] = ("one_way", "rank_sum", "mutual_nn", "hungarian", "sinkhorn")
@@ -75,22 +75,6 @@ def test_two_queries_by_hand(
     assert rematch(np.array(scores), MatchSettings(alpha=alpha)).tolist() == matches
 
 
-@pytest.mark.parametrize(
-    ("scores", "of_videos", "of_queries"),
-    [
-        ([[0.9, 0.8], [0.8, 0.1]], [[1, 2], [1, 2]], [[1, 1], [2, 2]]),
-        ([[0.9, 0.8], [0.85, 0.84]], [[1, 2], [1, 2]], [[1, 2], [2, 1]]),
-    ],
-)
-def test_both_ranks_of_two_queries_by_hand(
-    scores: list[list[float]], of_videos: list[list[int]], of_queries: list[list[int]]
-) -> None:
-    table = np.array(scores)
-    assert rank_sums(table, 0.0).tolist() == of_videos
-    assert (rank_sums(table, 1.0) - rank_sums(table, 0.0)).tolist() == of_queries
-    assert rank_sums(table.T, 0.0).T.tolist() == of_queries
-
-
 def test_sums_that_are_equal_but_for_rounding_are_equal() -> None:
     """1 + 0.1 x 14 is more than 2 + 0.1 x 4 to a computer; the last query has these ranks for its two videos."""
     scores = np.full((14, 2), -1.0)
@@ -99,15 +83,6 @@ def test_sums_that_are_equal_but_for_rounding_are_equal() -> None:
     sums = rank_sums(scores, 0.1)[13]
     assert sums[0] > sums[1] and sums[0] == pytest.approx(sums[1])
     assert rematch(scores, MatchSettings(alpha=0.1))[13] == 0
-
-
-@given(SIZES)
-def test_the_best_is_matched_where_nobody_else_wants_it(sizes: tuple[int, int, int]) -> None:
-    """An identity: with the highest sum, as the paper's words have it, it would be matched to any other video."""
-    size = sizes[0]
-    scores = np.eye(size)
-    for way in WAYS:
-        assert rematch(scores, MatchSettings(way)).tolist() == list(range(size)), way
 
 
 @given(TIED, st.sampled_from([0.0, 1.0, 2.0]))
@@ -253,6 +228,8 @@ def test_types_of_scores() -> None:
         found = rematch(whole.astype(np.float16), MatchSettings(way))
         assert found.dtype == np.int64 and found.tolist() == rematch(whole, MatchSettings(way)).tolist() == [0, 1]
     assert one_way(whole).tolist() == [0, 1]
+    for way in WAYS:  # with the highest sum, as the paper's words have it, each would be matched to any other video
+        assert rematch(np.eye(4), MatchSettings(way)).tolist() == [0, 1, 2, 3], way
 
 
 @pytest.mark.parametrize(
@@ -269,35 +246,6 @@ def test_scores_that_nothing_can_be_matched_by(scores: Table, said: str) -> None
     for way in WAYS:
         with pytest.raises(ScoresError, match=said):
             rematch(scores, MatchSettings(way))
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"match": "best"}, "'best' is no way to match; there are: one_way, rank_sum"),
-        ({"alpha": -0.5}, "alpha is -0.5"),
-        ({"alpha": float("nan")}, "alpha is nan"),
-        ({"alpha": "1"}, "alpha is '1'"),
-        ({"capacity": 0}, "capacity is 0"),
-        ({"capacity": 1.5}, r"capacity is 1\.5; it must be a whole number from 1 on"),
-        ({"temperature": 0.0}, r"temperature is 0\.0"),
-        ({"temperature": None}, "temperature is None"),
-        ({"iterations": 0}, "iterations is 0"),
-        ({"iterations": 2.5}, r"iterations is 2\.5; it must be a whole number from 1 on"),
-    ],
-)
-def test_settings_out_of_their_range(wrong: dict[str, object], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        MatchSettings(**wrong)
-
-
-def test_functions_refuse_what_settings_refuse() -> None:
-    with pytest.raises(UsageError, match=r"temperature is 0\.0"):
-        transport_plan(np.eye(2), 0.0, 5)
-    with pytest.raises(UsageError, match="iterations is 0"):
-        transport_plan(np.eye(2), 0.1, 0)
-    with pytest.raises(UsageError, match="alpha is nan"):
-        rank_sums(np.eye(2), float("nan"))
 
 
 def test_an_assignment_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

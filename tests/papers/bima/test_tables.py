@@ -198,9 +198,7 @@ def test_table_3_searches_what_was_not_learned_from(material: EveryInput, settin
     changes: dict[Any, Any] = {row[:5]: row[5] for row in found.tables[1].rows}
     assert changes["few", "kitchen", "bima", "baseline", "R@1 T2V"] == pytest.approx(gains["few"])
     assert found.sentence.startswith("Learned from kitchen: in few bima has R@1 T2V ")
-    galleries = [row[:3] for row in found.tables[3].rows]
-    assert galleries == [("few", 12, 12), ("turned", 36, 36), ("kitchen", 36, 36)]
-    assert all(len(figure.draw().data) for figure in found.figures)
+    assert [row[:3] for row in found.tables[3].rows] == [("few", 12, 12), ("turned", 36, 36), ("kitchen", 36, 36)]
 
 
 def test_table_3_says_what_it_lacks(material: EveryInput, settings: EverySetting) -> None:
@@ -209,18 +207,6 @@ def test_table_3_says_what_it_lacks(material: EveryInput, settings: EverySetting
     test = material.learning()[1]
     with pytest.raises(UsageError, match="Two corpora are called 'kitchen'"):
         run_study("bima/t3", replace(material, name="kitchen", others={"kitchen": test}), settings)
-
-
-def test_what_rows_differ_in_is_drawn_from_the_least_to_the_most(
-    material: EveryInput, settings: EverySetting, tmp_path: Path
-) -> None:
-    found = run_study("bima/kappa", material, replace(settings, runs=tmp_path))
-    rows: dict[Any, Any] = {row[0]: row for row in found.tables[0].rows}
-    assert [figure.title for figure in found.figures] == ["kappa", "Change of R@1 T2V"]
-    line = found.figures[0].draw().data[0]
-    assert line.name == "R@1 T2V" and list(line.x) == [1, 20]
-    place = found.tables[0].columns.index("R@1 T2V")
-    assert list(line.y) == pytest.approx([rows["kappa 1"][place], rows["bima"][place]])
 
 
 @pytest.mark.parametrize(("name", "figures"), [("t5", 0), ("f4", 1), ("f5", 1)])
@@ -239,7 +225,7 @@ def test_content_and_bias_are_read_off_one_training(
         assert len(starts) == 1  # where nothing is added, nothing was drawn
 
 
-def test_a_dictionary_of_test_captions_is_told(settings: EverySetting, tmp_path: Path) -> None:
+def test_a_dictionary_of_test_captions_is_told(material: EveryInput, settings: EverySetting, tmp_path: Path) -> None:
     """Wherever the matcher is: its scores know captions of the split that they are of."""
     leaky = SceneDictionary(("pan",), ("wash pan",), splits=("train", "test"))
     save_embedded(EmbeddedDictionary(leaky, *(np.eye(1, 16, dtype=np.float32),) * 2, "tiny", HASH), tmp_path)
@@ -248,18 +234,9 @@ def test_a_dictionary_of_test_captions_is_told(settings: EverySetting, tmp_path:
     assert uses_in(MatcherSpec("adapted", {}, (bima,))) == told
     assert uses_in(MatcherSpec("bima", {**bima.settings, **OFF})) == ()
     assert uses_in(MatcherSpec("bima", settings.recipe.matcher.settings)) == uses_in(MatcherSpec("wti")) == ()
-
-
-def test_a_study_of_one_training_tells_what_its_dictionary_knows(
-    material: EveryInput, settings: EverySetting, tmp_path: Path
-) -> None:
-    leaky = SceneDictionary(("pan",), ("wash pan",), splits=("train", "test"))
-    save_embedded(EmbeddedDictionary(leaky, *(np.eye(1, 16, dtype=np.float32),) * 2, "tiny", HASH), tmp_path)
     matcher = MatcherChoice("bima", {**settings.recipe.matcher.settings, "elements": str(tmp_path)})
     knowing = replace(settings, recipe=replace(settings.recipe, matcher=matcher), runs=tmp_path / "runs")
-    for name in ("t5", "f4", "f5"):
-        told = run_study(f"bima/{name}", material, knowing).notices
-        assert "bima: It uses scene elements from captions of test." in told
+    assert "bima: It uses scene elements from captions of test." in run_study("bima/t5", material, knowing).notices
 
 
 def test_columns_that_no_fold_can_learn_are_left_out(material: EveryInput, settings: EverySetting) -> None:
@@ -296,13 +273,3 @@ def test_shared_variance_is_that_of_a_planted_mixture() -> None:
     assert predicted(known, known + noise, clips) == pytest.approx(0.5, abs=0.06)
     assert predicted(known, noise, clips) == pytest.approx(0.0, abs=0.03)
     assert predicted(known, np.zeros((600, 3)), clips) == 0
-
-
-def test_the_recipe_of_the_studies_is_bima(tmp_path: Path) -> None:
-    from importlib.resources import files
-
-    from evenreel.training.recipe.files import load_recipe
-
-    recipe = load_recipe(Path(str(files("evenreel.papers").joinpath("bima/bima.yaml"))))
-    assert recipe.matcher.name == "bima"
-    assert recipe.adapter is not None

@@ -192,6 +192,7 @@ def results(out: Path) -> Any:
     return json.loads((out / "results.json").read_text())
 
 
+@pytest.mark.slow
 def test_rows_of_tcd_read_what_is_on_screen_through_their_own_text_towers(
     small: Small, tmp_path: Path, kept: dict[str, NDArray[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +251,7 @@ def test_a_model_that_was_trained_on_mirrors_sees_them_by_its_own_towers(
     assert np.abs(before - debiased).max() > 1e-2 and np.abs(control - debiased).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_members_have_towers_of_their_own_and_their_scores_are_added(
     small: Small, tmp_path: Path, kept: dict[str, NDArray[Any]]
 ) -> None:

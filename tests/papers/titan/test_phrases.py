@@ -83,14 +83,6 @@ def test_phrases_are_judged_by_the_formulas(material: EveryInput, found: AuditRe
     assert f"pseudo clips rank {ranks[0]:.2f} of 10 before it trained on them, {ranks[1]:.2f} after" in found.sentence
 
 
-def test_figures_have_a_bar_for_each_phrase_and_judge(found: AuditResult) -> None:
-    (table,) = found.tables
-    for figure in found.figures:
-        bars = figure.draw().data
-        assert [bar.name for bar in bars] == list(table.columns[6:])
-        assert len(bars[0].x) == len(table.rows) / len(found.figures)
-
-
 def test_captions_are_chosen_where_the_correction_changed_something(material: EveryInput) -> None:
     found = run_study("titan/f5", material, quick_settings(adapting()))
     roles = {line[3] for line in found.tables[0].rows}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,15 +13,13 @@ from evenreel.adaptation.run import adapt
 from evenreel.adaptation.settings import naive
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
 from evenreel.errors import UsageError
-from evenreel.evaluation.results import Interval
 from evenreel.matchers import build_matcher
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.papers import STUDIES, Model, run_study
+from evenreel.papers import Model, run_study
 from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.titan.streams import Target
-from evenreel.papers.titan.tables import _told
 from evenreel.report.result.record import AuditResult, AuditTable
-from tests.papers.every_input import EveryInput, options_of
+from tests.papers.every_input import EveryInput
 from tests.papers.worded_clips import CLIPS, DIMENSION, adapting, quick_settings, worded_material
 
 HUB = "test 0"
@@ -135,21 +132,6 @@ def test_without_what_is_prepared_rows_are_left_out_and_said() -> None:
         run_study("titan/t3", replace(bare, models=(plain,)), quick_settings(adapting()))
 
 
-def test_of_many_rows_those_that_differ_for_sure_are_told() -> None:
-    base, sure, chance = "neither", Interval(2.0, 0.5, 3.5), Interval(1.0, -0.5, 2.5)
-    found = SimpleNamespace(target=SimpleNamespace(name="mine"), against=base, mean=lambda row, metric: 40.0)
-    rows = {"CHR": sure, "CBC": chance, "one": chance, "two": chance}
-    changes = {"mine": {row: {"R@1": change} for row, change in rows.items()}}
-    told = " ".join(_told([found], changes))  # type: ignore[list-item]
-    assert told == (
-        "neither: R@1 40.0. CHR: R@1 40.0, +2.0 (+0.5 to +3.5) beside neither. "
-        "The other 3 rows are within chance of neither."
-    )
-    del changes["mine"]["one"]
-    few = " ".join(_told([found], changes))  # type: ignore[list-item]
-    assert "CBC: R@1 40.0, +1.0 (-0.5 to +2.5) beside neither, which may be chance." in few and "other" not in few
-
-
 def test_parts_are_compared_with_neither(material: EveryInput) -> None:
     found = run_study("titan/t2", material, quick_settings(adapting(protocol="online")))
     means = rows_of(found, "What each finds")
@@ -194,10 +176,3 @@ def test_a_beta_that_no_clip_reaches_is_said(material: EveryInput) -> None:
     assert "mine: no clip is first for more than 30 queries, so few or no counterfactual captions" in " ".join(
         found.notices
     )
-
-
-def test_every_study_of_titan_says_what_it_learns_by() -> None:
-    titan = {name: study for name, study in STUDIES.items() if name.startswith("titan/")}
-    assert list(titan) == ["titan/t1", "titan/t2", "titan/t3", "titan/f4", "titan/f5"]
-    assert all("adapt" in options_of(study) and not study.mirrors for study in titan.values())
-    assert {name for name, study in STUDIES.items() if "adapt" in options_of(study)} == set(titan)

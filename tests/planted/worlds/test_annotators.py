@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.errors import UsageError
 from evenreel.planted.worlds.annotators import AnnotatorSettings, draw_annotators, habits_of
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
@@ -98,14 +97,3 @@ def test_habits_lie_in_few_directions_and_those_of_a_group_are_alike() -> None:
     alike = (group[:, None] == group) & ~np.eye(400, dtype=bool)
     assert products[alike].mean() == pytest.approx(0.7, abs=0.15)
     assert products[200:, 200:][~np.eye(200, dtype=bool)].mean() == pytest.approx(0.0, abs=0.02)
-
-
-def test_what_cannot_be_drawn_is_refused() -> None:
-    with pytest.raises(UsageError, match="between 0 and 1"):
-        drawn(-0.1)
-    with pytest.raises(UsageError, match="split train"):
-        draw_annotators(CLIPS.filter(pl.col("split") == "test"), 0.5)
-    with pytest.raises(UsageError, match="together"):
-        AnnotatorSettings(habit=0.9)
-    with pytest.raises(UsageError, match="groups"):
-        AnnotatorSettings(groups=1)

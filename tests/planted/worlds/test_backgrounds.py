@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.errors import UsageError
 from evenreel.planted.worlds.backgrounds import BackgroundSettings, draw_backgrounds, phrases_of, usual_kinds
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
@@ -127,14 +126,3 @@ def test_a_word_is_the_sum_of_the_formula_and_a_phrase_is_one_without_noise() ->
             assert table[number].tolist() == pytest.approx(placed(vector), abs=1e-5)
     for kind in range(5):
         assert phrases.kinds[kind].tolist() == pytest.approx(placed(meaning(kinds[kind])), abs=1e-5)
-
-
-def test_what_cannot_be_drawn_is_refused() -> None:
-    with pytest.raises(UsageError, match="between 0 and 1"):
-        drawn(1.5)
-    with pytest.raises(UsageError, match="split train"):
-        draw_backgrounds(CLIPS.filter(pl.col("split") == "test"), 0.5)
-    with pytest.raises(UsageError, match="together"):
-        BackgroundSettings(kind=0.9)
-    with pytest.raises(UsageError, match="kinds"):
-        BackgroundSettings(kinds=1)

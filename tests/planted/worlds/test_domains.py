@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.errors import UsageError
 from evenreel.planted.worlds.domains import DomainSettings, domain_maps, draw_domains, draw_queries
 from evenreel.planted.worlds.settings import WordShares, WorldSettings
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
@@ -116,17 +115,6 @@ def test_a_query_is_worded_as_captions_of_its_clip_and_by_someone_else() -> None
     assert own.mean() > np.delete(cosines, 0, axis=1).mean() + 0.1 and own.max() < 0.9999
     same = [row for row in range(400) if log.clips[row] == log.clips[0]]
     assert len(same) == len({log.texts.words[row].tobytes() for row in same})
-
-
-def test_what_cannot_be_drawn_is_refused() -> None:
-    with pytest.raises(UsageError, match="between 0 and 1"):
-        draw_domains(CLIPS, -0.1)
-    with pytest.raises(UsageError, match="split train"):
-        draw_domains(CLIPS.filter(pl.col("split") == "test"), 0.5)
-    with pytest.raises(UsageError, match="above 1"):
-        DomainSettings(turned=0.6, damped=0.6)
-    with pytest.raises(UsageError, match="wording"):
-        DomainSettings(wording=100.0)
 
 
 def test_kitchens(epic_kitchens: Imported) -> None:

@@ -8,9 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.errors import UsageError
 from evenreel.planted.worlds.drawing import FeatureWorld, draw_world, length_ranks
-from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
+from evenreel.planted.worlds.settings import WorldSettings
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from tests.planted.worlds.tables import made_up_table
 
@@ -100,22 +99,6 @@ def test_ranks_of_length_count_shorter_training_clips() -> None:
     learned, asked = rng.integers(0, 9, 30).astype(float), np.arange(-1.0, 11.0)
     expected = [sum((one < length) + (one == length) / 2 for one in learned) / 30 for length in asked]
     assert length_ranks(asked, learned).tolist() == pytest.approx(expected)
-
-
-def test_what_cannot_be_drawn_is_refused() -> None:
-    clips = annotated_clips(made_up_table(), SIZES, 0)
-    with pytest.raises(UsageError, match="between 0 and 1"):
-        draw_world(clips, 1.5)
-    with pytest.raises(UsageError, match="split train"):
-        draw_world(clips.filter(pl.col("split") == "test"), 0.5)
-    with pytest.raises(UsageError, match="together"):
-        FrameShares(action=0.6, instance=0.6)
-    with pytest.raises(UsageError, match="together"):
-        WordShares(annotator=0.6, noise=0.6)
-    with pytest.raises(UsageError, match="strata"):
-        WorldSettings(strata=1)
-    with pytest.raises(UsageError, match="10 dimensions"):
-        WorldSettings(dimension=8, harmonics=5)
 
 
 def test_kitchens(epic_kitchens: Imported) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.errors import UsageError
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
 from evenreel.planted.worlds.signs import (
@@ -140,17 +139,6 @@ def test_the_named_words_stand_in_every_window() -> None:
     assert alike[same].min() > 0.99 > alike[~same].max()
     nearest = (told.texts.words[named, 2].astype(np.float32) @ windows[:, 0].T).argmax(1)
     assert (signs[named][nearest] == signs[named]).mean() > 0.95
-
-
-@pytest.mark.parametrize("strength", [-0.1, 1.1])
-def test_a_strength_is_a_probability(strength: float) -> None:
-    with pytest.raises(UsageError, match="between 0 and 1"):
-        draw_signs_world(CLIPS, strength, 0, SMALL)
-
-
-def test_signs_need_words_that_differ_in_a_group() -> None:
-    with pytest.raises(UsageError, match="need 12 words"):
-        SignSettings(words=11)
 
 
 def test_classes_of_signs_begin_behind_those_of_nouns() -> None:

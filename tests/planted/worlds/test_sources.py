@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from evenreel.corpus.counterparts import counterparts
-from evenreel.errors import UsageError
 from evenreel.planted.worlds.drawing import FeatureWorld, draw_world, length_ranks
 from evenreel.planted.worlds.settings import FrameShares, WorldSettings
 from evenreel.planted.worlds.sources import MARK, MirrorShares, captioned, draw_mirrored_world, trace_of
@@ -122,12 +121,3 @@ def test_a_mirror_does_not_have_what_only_its_real_clip_shows() -> None:
     world = draw_mirrored_world(CLIPS, 0.0, 0, WorldSettings(512, 1, frame_shares=real), shares)
     one, other = np.split(world.videos.frames[:, 0].astype(np.float64), 2)
     assert (one * other).sum(1).mean() == pytest.approx(0.1, abs=0.03)
-
-
-def test_what_cannot_be_drawn_is_refused() -> None:
-    with pytest.raises(UsageError, match="between 0 and 1"):
-        drawn(-0.1)
-    with pytest.raises(UsageError, match="at most 1"):
-        drawn(0.5, mirrors=MirrorShares(action=0.5, trace=0.5))
-    with pytest.raises(UsageError, match="style"):
-        MirrorShares(style=1.5)

@@ -12,7 +12,7 @@ from evenreel.errors import UsageError
 from evenreel.planted.worlds.annotators import draw_annotators
 from evenreel.planted.worlds.backgrounds import draw_backgrounds
 from evenreel.planted.worlds.domains import DomainSettings, domain_maps
-from evenreel.planted.worlds.drawing import FeatureWorld, draw_world
+from evenreel.planted.worlds.drawing import draw_world
 from evenreel.planted.worlds.signs import draw_signs_world
 from evenreel.planted.worlds.sources import trace_of
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
@@ -22,7 +22,6 @@ from evenreel.planted.worlds.together import (
     draw_annotators_and_domains,
     draw_backgrounds_and_lengths,
     draw_signs_and_mirrors,
-    mirrored_captions,
 )
 from tests.planted.worlds.tables import made_up_table
 
@@ -103,15 +102,3 @@ def test_mirrors_have_the_trace_the_signs_of_their_clip_and_the_captions() -> No
     assert not generated.filter(captions["split"] == "test").any()
     assert 0.84 < generated.filter(captions["split"] != "test").mean() < 0.96
     assert both.split("test").videos.frames.shape[0] == 2 * CLIPS.filter(pl.col("split") == "test").height
-
-
-def test_captions_of_mirrors_can_be_given_out_anew() -> None:
-    biased = draw_signs_and_mirrors(CLIPS, 0.8, 3)
-    even = mirrored_captions(biased, 0.0, 3)
-
-    def generated(world: FeatureWorld) -> pl.Series:
-        return world.corpus.captions["clip_id"].str.ends_with(" mirrored")
-
-    assert even.corpus.clips.equals(biased.corpus.clips)
-    assert 0.38 < generated(even).filter(CLIPS["split"] != "test").mean() < 0.62
-    assert not (generated(even) & ~generated(biased)).any()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,7 +20,7 @@ from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.data.likeness import drawn_alike
 from evenreel.training.data.material import load_material
 from evenreel.training.loop.run import train
-from evenreel.training.recipe.recipe import Recipe, RecipeError
+from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import VideoFeatures
 from tests.training.small_material import DIMENSION, small_corpus, small_examples, small_material, small_recipe
 
@@ -108,15 +107,3 @@ def test_clips_of_another_corpus_are_of_the_same_encoder(recipe: Recipe) -> None
     assert np.array_equal(*weights)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="are of different encoders"):
         load_material(replace(recipe, likeness=replace(elsewhere, features=str(folder / "other"))))
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"data": {"features": None}, "backbone": {"model": "builtin"}}, "likeness compares features"),
-        ({"likeness": {"split": "train"}}, "likeness.split is 'train', the split that is learned from"),
-    ],
-)
-def test_what_cannot_be_compared_is_refused(changes: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(RecipeError, match=sentence):
-        small_recipe(**{"likeness": {}, **changes})

@@ -106,9 +106,16 @@ def test_relevance_is_made_only_when_asked_for() -> None:
     assert pairs.relevance(np.arange(2)) is None
 
 
-def test_relevance_without_classes_is_an_error() -> None:
-    with pytest.raises(CorpusError, match=r"Mining by relevance .* the training split has none; fill them with"):
-        pairs_of(make_corpus(CLIPS, CAPTIONS), ("1",), ("a",), relevance=True)
+@pytest.mark.parametrize(
+    ("clips", "mined", "sentence"),
+    [
+        (("a",), True, r"Mining by relevance .* the training split has none; fill them with"),
+        (("c",), False, "No caption of the training split"),
+    ],
+)
+def test_pairs_that_cannot_be_made(clips: tuple[str, ...], mined: bool, sentence: str) -> None:
+    with pytest.raises(CorpusError, match=sentence):
+        pairs_of(make_corpus(CLIPS, CAPTIONS), ("1",), clips, relevance=mined)
 
 
 def test_the_digest_knows_classes() -> None:
@@ -126,11 +133,6 @@ def test_relevance_is_needed_by_two_kinds_of_mining(mining: str, asked: bool) ->
     assert not needs_relevance(recipe)
     mined = replace(recipe, matcher=MatcherChoice("mean_pool", {"mining": mining}))
     assert needs_relevance(mined) is asked
-
-
-def test_no_pair_left_is_an_error() -> None:
-    with pytest.raises(CorpusError, match="No caption of the training split"):
-        pairs_of(make_corpus(CLIPS, CAPTIONS), ("1",), ("c",))
 
 
 @given(pairs=st.integers(2, 60), batch_size=st.integers(1, 20), seed=st.integers(0, 2**63 - 1), epoch=st.integers(0, 5))
@@ -198,7 +200,3 @@ def test_a_share_that_leaves_nothing_is_an_error() -> None:
     corpus = make_corpus(pl.DataFrame({"clip_id": ["a"], "split": ["train"]}), CAPTIONS.head(1))
     with pytest.raises(CorpusError, match="data.held_out is 0.2"):
         parts_of(corpus, Data("corpus", validation=None, held_out=0.2), seed=0)
-
-
-def test_without_either_there_is_no_validation() -> None:
-    assert parts_of(make_corpus(CLIPS, CAPTIONS), Data("corpus", validation=None), seed=0)[1] is None

@@ -42,12 +42,6 @@ def begin(folder: Path) -> None:
     (folder / LAST).touch()
 
 
-def test_what_a_claim_writes(tmp_path: Path) -> None:
-    claim(tmp_path / "new" / "run", small_recipe(), resume=False)
-    assert load_recipe(tmp_path / "new" / "run" / RECIPE) == small_recipe()
-    assert "torch " in (tmp_path / "new" / "run" / VERSIONS).read_text()
-
-
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_run_without_a_checkpoint_is_begun_again(tmp_path: Path, resume: bool) -> None:
     begin(tmp_path)
@@ -82,14 +76,6 @@ def test_a_run_with_a_checkpoint_is_only_resumed(tmp_path: Path) -> None:
     assert "another recipe: optimiser.lr was 0.01 and is 0.5; give another" in str(caught.value)
     assert str(caught.value).endswith(f"resume it with: {again}")
     assert load_recipe(tmp_path / RECIPE) == small_recipe()
-
-
-def test_a_clip_with_a_passing_trouble_stays_out_of_a_run_that_goes_on(tmp_path: Path) -> None:
-    begin(tmp_path)
-    line = b'["a clip", 0, "timeout", "it made no progress"]\n'
-    (tmp_path / CLIPS_READ).write_bytes(line)
-    claim(tmp_path, small_recipe(), resume=True)
-    assert (tmp_path / CLIPS_READ).read_bytes() == line
 
 
 @pytest.mark.parametrize(
