@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders
 from evenreel.planted import Entity, Scene, write_scene
+from tests.in_process import run_here
 
 STAR = Scene((Entity("star", "red", "large"),), "moves_right", "beach", duration_s=3.0)
 HEART = Scene((Entity("heart", "blue", "large"),), "bounces", "forest", duration_s=3.0)
@@ -30,8 +30,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def search(place: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evenreel", "search", "--library", place / "library", "--device", "cpu"]
-    return subprocess.run([*map(str, command), *map(str, arguments)], capture_output=True, text=True, check=False)
+    words = map(str, ("search", "--library", place / "library", "--device", "cpu", *arguments))
+    return run_here(*words, environment={"COLUMNS": "200"})
 
 
 def answered(place: Path, *arguments: object) -> dict[str, Any]:
@@ -42,9 +42,7 @@ def answered(place: Path, *arguments: object) -> dict[str, Any]:
 
 
 def test_then_is_printed_with_both_times(place: Path) -> None:
-    done = search(place, "star, then a star", "--within", 2, "--all")
-    assert done.returncode == 0, done.stderr
-    assert ", then 0:0" in done.stdout
+    assert ", then 0:0" in search(place, "star, then a star", "--within", 2, "--all").stdout
     found = answered(place, "star, then a star", "--within", 2)
     assert found["steps"] == ["star", "a star"]
     first, second = found["hits"][0]["steps"]

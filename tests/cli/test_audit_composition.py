@@ -16,7 +16,7 @@ from evenreel.evaluation import save_scores
 from evenreel.language.composition.answers import ANSWERS
 from evenreel.types import Scores
 from tests.audits.composition.small_readers import CLIP_IDS, content, corpus, heard, of, said
-from tests.cli.test_library_commands import evenreel, forked, here
+from tests.cli.test_library_commands import here
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_captions_are_swapped_scored_and_held_against_the_true_ones(place: Path, tmp_path: Path) -> None:
-    done = evenreel("perturb", place / "corpus", "--edit", "role-swapped", "--out", tmp_path / "swapped", "--json")
+    done = here("perturb", place / "corpus", "--edit", "role-swapped", "--out", tmp_path / "swapped", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["changed"] == 60
     swapped = load_corpus(tmp_path / "swapped").captions
@@ -43,17 +43,11 @@ def test_captions_are_swapped_scored_and_held_against_the_true_ones(place: Path,
     save_scores(some, tmp_path / "swapped.npz")
     words = ["--scores", place / "clean.npz", "--corpus", place / "corpus", "--report", tmp_path / "r.html"]
     words += ["--edited", f"role-swapped={tmp_path}/swapped.npz", "--edited-corpus", f"role-swapped={tmp_path}/swapped"]
-    done = evenreel("audit", "composition", *words, COLUMNS="150")
+    done = here("audit", "composition", *words, COLUMNS="150")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0] == "clean.npz: Are captions read as sentences, or as bags of words?"
-    assert lines[1].startswith("The ranking reads who does what to whom: clips prefer the true caption to the edited")
-    assert lines[2].startswith("choices above chance (role-swapped), points: ")
-    assert lines[2].endswith(": above 0")
-    assert any("same words, other places" in line for line in lines)
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "reads who does what to whom" in page
-    assert "the share of w with" in page
+    assert lines[1].startswith("The ranking reads who does what to whom") and lines[2].endswith(": above 0")
+    assert "reads who does what to whom" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 def test_questions_of_four_answers_are_written_scored_and_asked(place: Path, tmp_path: Path) -> None:
@@ -61,8 +55,8 @@ def test_questions_of_four_answers_are_written_scored_and_asked(place: Path, tmp
     clips = ["a dog chases a cat", "a red ball rolls", "there is a boat"] * (len(CLIP_IDS) // 3)
     save_corpus(corpus(clips), tmp_path / "corpus")
     words = ["--scores", place / "clean.npz", "--corpus", tmp_path / "corpus", "--json"]
-    for run, edit in zip((forked, *[here] * 5), ANSWERS, strict=True):
-        done = run("perturb", tmp_path / "corpus", "--edit", edit, "--out", tmp_path / edit, "--tagger", "pattern")
+    for edit in ANSWERS:
+        done = here("perturb", tmp_path / "corpus", "--edit", edit, "--out", tmp_path / edit, "--tagger", "pattern")
         assert (done.returncode, done.stderr) == (0, "")
         asked = load_corpus(tmp_path / edit).captions
         named = [{"ball", "boat", "cat", "dog"} & set(text.split()) for text in asked["text"]]
@@ -71,7 +65,7 @@ def test_questions_of_four_answers_are_written_scored_and_asked(place: Path, tmp
             Scores(values.astype(np.float32), asked["caption_id"].to_list(), CLIP_IDS), tmp_path / f"{edit}.npz"
         )
         words += ["--edited", f"{edit}={tmp_path / edit}.npz"]
-    done = evenreel("audit", "composition", *words, "--edited-corpus", f"true-hybrid={tmp_path}/true-hybrid")
+    done = here("audit", "composition", *words, "--edited-corpus", f"true-hybrid={tmp_path}/true-hybrid")
     assert (done.returncode, done.stderr) == (0, "")
     (result,) = json.loads(done.stdout)["audits"]
     table, instead = result["tables"]
@@ -86,11 +80,7 @@ def test_questions_of_four_answers_are_written_scored_and_asked(place: Path, tmp
 
 
 WRONG = [
-    (
-        "composition --edited a=heard.npz --edited-corpus a",
-        UsageError,
-        "'a' is not of the form NAME=DIR, such as role-",
-    ),
+    ("composition --edited a=heard.npz --edited-corpus a", UsageError, "'a' is not of the form NAME=DIR"),
     ("composition --edited a=heard.npz --edited-corpus a=x --edited-corpus a=y", UsageError, "names 'a' twice; name"),
     ("textual --edited a=heard.npz --edited-corpus a=x", UsageError, "--edited-corpus goes with the audit composition"),
     ("composition --edited a=heard.npz --edited-corpus a=none", CorpusError, "none"),

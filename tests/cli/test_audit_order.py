@@ -14,12 +14,12 @@ from evenreel import checkpoint as checkpoint_module
 from evenreel import library as library_module
 from evenreel.cli.app import app
 from evenreel.corpus import save_corpus
-from evenreel.errors import EvenreelError, UsageError
+from evenreel.errors import UsageError
 from evenreel.evaluation import save_scores
 from evenreel.library import Library, open_library
 from evenreel.types import Scores
 from tests.audits.order.small_orders import Ranker, both, orders, scores_of
-from tests.cli.test_library_commands import evenreel
+from tests.cli.test_library_commands import here
 from tests.library.fakes import SUBJECTS, WordsEncoder, on_disk
 from tests.library.mirrored import finish_on_disk
 from tests.library.search.test_rerank import LastFrame, pretrained
@@ -52,17 +52,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_sentence_the_effect_the_tables_and_the_page(place: Path, tmp_path: Path) -> None:
     words = ("--scores", place / "sees.npz", "--corpus", place / "corpus", "--report", tmp_path / "r.html")
-    done = evenreel("audit", "order", *words, COLUMNS="120")
+    done = here("audit", "order", *words, COLUMNS="120")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0] == "sees.npz: Does the ranking see the order of what happens?"
-    assert lines[1].startswith("The ranking sees order: in ")
-    assert lines[2].startswith("own order preferred beyond the control, %: ") and lines[2].endswith(": above 50")
-    assert "By kind of action" in lines and "Recall with twins in the gallery" in lines
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert (
-        page.index(lines[1][:60]) < page.index('class="chart"') < page.index("<table>") < page.index("How it was cal")
-    )
+    assert lines[1].startswith("The ranking sees order: in ") and lines[2].endswith(": above 50")
+    assert "By kind of action" in lines and lines[1][:60] in (tmp_path / "r.html").read_text(encoding="utf-8")
+    found = json.loads(here("audit", "order", *words, "--kinds", "split", "--json").stdout)["audits"][0]
+    assert "Of 40 of 40 pairs no kind of action is known." in found["notices"]
 
 
 def told(place: Path, *words: str) -> Any:
@@ -80,16 +76,7 @@ def test_scores_of_another_order_say_the_same_as_twins_in_the_corpus(
     edited = told(place, "--scores=clips.npz", "--edited=reversed=turned.npz", "--corpus=corpus")
     assert edited["effect"] == twins["effect"] and edited["sentence"] == twins["sentence"]
     blind = told(place, "--scores=clips.npz", "--edited=reversed=clips.npz", "--corpus=corpus")
-    assert blind["sentence"].startswith(
-        "The ranking is order-blind: its scores are the same whatever the order of frames, for all 40 pairs"
-    )
-
-
-def test_the_kinds_are_those_of_a_column(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(place)
-    found = told(place, "--scores=sees.npz", "--corpus=corpus", "--kinds=split")
-    assert "Of 40 of 40 pairs no kind of action is known." in found["notices"]
-    assert not any(table["title"] == "By kind of action" for table in found["tables"])
+    assert blind["sentence"].startswith("The ranking is order-blind")
 
 
 @pytest.fixture
@@ -103,7 +90,7 @@ def library(place: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
 def test_the_search_of_a_library_is_blind_and_exits_with_0(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     found = told(place, "--library=lib", "--queries=q.txt")
-    assert found["sentence"].startswith("The ranking is order-blind: its scores are the same whatever the order of fr")
+    assert found["sentence"].startswith("The ranking is order-blind")
 
 
 @pytest.mark.usefixtures("library")
@@ -131,5 +118,4 @@ def test_hazard_214_options_that_do_not_go_with_the_audit_of_order_are_refused(
 ) -> None:
     monkeypatch.chdir(place)
     done = CliRunner().invoke(app, ["audit", *words.split()])
-    assert isinstance(done.exception, UsageError) and isinstance(done.exception, EvenreelError)
-    assert sentence in str(done.exception)
+    assert isinstance(done.exception, UsageError) and sentence in str(done.exception)

@@ -52,39 +52,24 @@ def test_what_is_printed(place: Path, tmp_path: Path) -> None:
     asked = ("corpus", "domains", "--source", str(place / "one"), "--target", str(place / "other"))
     done = forked(*asked, "--out", str(tmp_path / "out"), "--target-val", "val")
     assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    assert lines[:5] == [
-        f"Wrote {tmp_path / 'out'}: 6 clips, 6 captions",
-        "  train: 2 clips, 2 captions (source)",
-        "  val: 1 clip, 1 caption (source)",
-        "  test: 2 clips, 2 captions (target)",
-        "  target_val: 1 clip, 1 caption (target)",
+    assert [line.strip() for line in done.stdout.splitlines()[1:5]] == [
+        "train: 2 clips, 2 captions (source)",
+        "val: 1 clip, 1 caption (source)",
+        "test: 2 clips, 2 captions (target)",
+        "target_val: 1 clip, 1 caption (target)",
     ]
-    assert " ".join(" ".join(lines[5:]).split()) == (
-        "words: 7 in the source, 8 in the target; the source has 37.5 % of the target's words, 37.5 % of its texts, "
-        "and 1 of its 3 captions note: 1 clips and 1 captions of the source are called as some of the target, and "
-        "source/ID here (a, a#0). If they are the same videos, the target is not new to a model that learns from the "
-        "source."
-    )
+    told = " ".join(done.stdout.split())
+    assert "the source has 37.5 % of the target's words, 37.5 % of its texts, and 1 of its 3 captions" in told
+    assert "1 clips and 1 captions of the source are called as some of the target" in told
 
 
 def test_what_is_printed_for_a_program(place: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = join(place, "--out", out, "--source-split", "val", "--json")
     assert done.exit_code == 0
-    assert json.loads(done.stdout) == {
-        "corpus": str(out),
-        "splits": {"val": {"clips": 1, "captions": 1}, "test": {"clips": 2, "captions": 2}},
-        "source": {"clips": 1, "captions": 1},
-        "target": {"clips": 2, "captions": 2},
-        "shared_captions": 0,
-        "source_words": 2,
-        "target_words": 7,
-        "shared_words": 0,
-        "known_percent": 0.0,
-        "known_in_text_percent": 0.0,
-        "notices": [],
-    }
+    told = json.loads(done.stdout)
+    assert told["splits"] == {"val": {"clips": 1, "captions": 1}, "test": {"clips": 2, "captions": 2}}
+    assert (told["source_words"], told["target_words"], told["shared_words"], told["notices"]) == (2, 7, 0, [])
     again = json.loads(join(place, "--out", out, "--json").stdout)
     assert again["notices"][-1]["sentence"] == f"What was in {out} is replaced: captions.parquet, clips.parquet."
 
@@ -93,17 +78,15 @@ def test_a_published_pair_says_what_is_missing(place: Path, tmp_path: Path) -> N
     done = join(place, "--out", tmp_path / "out", "--name", "video2gif")
     assert done.exit_code == 3
     assert "left out: The split test has 2 clips, that of video2gif has 11,360." in " ".join(done.stdout.split())
-    wrong = join(place, "--out", tmp_path / "no", "--name", "life2movie")
-    assert isinstance(said(wrong), UsageError)
-    assert str(said(wrong)) == "No pair of domains is published as 'life2movie'; there are: video2gif."
+    wrong = said(join(place, "--out", tmp_path / "no", "--name", "life2movie"))
+    assert isinstance(wrong, UsageError) and "'life2movie'; there are: video2gif." in str(wrong)
 
 
 def test_nothing_is_written_where_something_is_wrong(place: Path, tmp_path: Path) -> None:
     assert isinstance(said(join(place, "--out", tmp_path / "out", "--target-split", "tset")), CorpusError)
     assert not (tmp_path / "out").exists()
     over = said(join(place, "--out", place / "one"))
-    assert isinstance(over, UsageError)
-    assert "is one of the two corpora" in str(over)
+    assert isinstance(over, UsageError) and "is one of the two corpora" in str(over)
 
 
 def test_two_planted_corpora_with_the_features_of_each(tmp_path: Path) -> None:

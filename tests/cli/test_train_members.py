@@ -68,26 +68,18 @@ def test_a_run_of_members_from_its_recipe_to_the_figures_of_its_scores(recipe_fi
         "Left out for their length: 1 of 6 training clips",
         "Member 1 learned from 2 clips of 20 to 30 frames, 4 captions.",
         "Member 2 learned from 2 clips of 80 to 90 frames, 4 captions.",
-        "member 1: the weights are those of step",
-        "searching with it encodes each video 2 times",
         f"It was trained with {USES}",
     ):
         assert part in said, part
     card = (run / "checkpoint" / "README.md").read_text()
-    for part in (USES, "- Member 2 learned from 2 clips of 80 to 90 frames", "Each video is encoded 2 times"):
-        assert part in card, part
+    assert USES in card and "- Member 2 learned from 2 clips of 80 to 90 frames" in card
     assert load_matcher(run / "checkpoint").about.uses == (USES,)
-    page = (run / "curves.html").read_text()
-    assert "(member 1)" in page
-    assert "2 members became one matcher, with R@1" in page
+    assert "(member 1)" in (run / "curves.html").read_text()
     corpus, features = recipe_file.parent / "corpus", recipe_file.parent / "features"
     words = ("score", run / "checkpoint", corpus, "--features", features, "--split", "test", "--out")
     assert USES in here(*words, scores).stdout
     assert isinstance(here(*words, tmp_path / "scores.npy").exception, UsageError)
     assert load_scores(scores, load_corpus(corpus), partial=True).about.uses == (USES,)
-    told = here("evaluate", scores, "--corpus", corpus, "--split", "test").stdout
-    assert f"These scores use {USES}" in " ".join(told.split())
-    assert json.loads(here(*words, scores, "--json").stdout)["uses"] == [USES]
 
 
 def test_a_run_of_members_is_resumed_with_another_fusion(recipe_file: Path, tmp_path: Path) -> None:
@@ -122,6 +114,7 @@ def towers(clip_folder: Path, corpus_folder: Path, recipe_file: Path, **members:
         "matcher.name=mean_pool",
         "optimiser.backbone_lr=0.001",
         "schedule={form: constant, warmup: 0.0}",
+        "loop.epochs=1",
     )
     return ["train", str(recipe_file), *(word for change in changes for word in ("--set", change))]
 

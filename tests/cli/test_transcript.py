@@ -1,10 +1,9 @@
-"""`evenreel transcript` in a process of its own."""
+"""`evenreel transcript` as it is typed."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import srt
 
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders
+from tests.in_process import run_here
 from tests.library.videos import write_video
 from tests.speech.picture_files import PictureTrack, disc_packets, film_with_pictures
 from tests.speech.subtitle_files import Line
@@ -31,9 +31,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def evenreel(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        return run_here(*words, environment={"COLUMNS": "400"})
+
+
 def run(place: Path, clip: str, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evenreel", "transcript", clip, "-l", "library", *options]
-    return subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+    return evenreel(place, "transcript", clip, "-l", "library", *options)
 
 
 def test_each_format_says_what_is_said(place: Path) -> None:
@@ -46,10 +51,7 @@ def test_each_format_says_what_is_said(place: Path) -> None:
     assert found.stderr == ""
     assert run(place, clip, "--format", "vtt").stdout.startswith("WEBVTT\n\n00:00:00.200 --> 00:00:01.000\n<v Ann>Good")
     records = json.loads(run(place, clip, "--format", "json").stdout)
-    assert [(one["source"], one["language"], len(one["utterances"])) for one in records] == [
-        ("sidecar", "en", 2),
-        ("sidecar", "pt-BR", 1),
-    ]
+    assert [(one["language"], len(one["utterances"])) for one in records] == [("en", 2), ("pt-BR", 1)]
 
 
 def test_what_is_not_there_is_said_in_a_sentence(place: Path) -> None:
@@ -81,8 +83,3 @@ def test_subtitles_in_pictures_are_indexed_found_and_printed(tmp_path: Path) -> 
     (hit,) = json.loads(evenreel(tmp_path, "search", "yesterday", "-l", "library", "--json").stdout)["hits"]
     assert Path(hit["path"]).name == "film.mkv"
     assert [moment["start_s"] for moment in hit["moments"]] == [1.7]
-
-
-def evenreel(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evenreel", *words]
-    return subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
