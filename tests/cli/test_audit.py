@@ -17,7 +17,7 @@ from evenreel import library as library_module
 from evenreel.audits import AUDITS, Audit, AuditSettings, audit_source
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
-from evenreel.errors import CorpusError, EvenreelError, OutputError, ScoresError, UsageError
+from evenreel.errors import CorpusError, OutputError, ScoresError, UsageError
 from evenreel.evaluation import save_scores
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.report import AuditTable
@@ -243,8 +243,6 @@ def test_a_library_is_asked_for_every_clip_where_sources_do_not_matter(
     assert done.exit_code == 0, done.output
     assert asked == [True]
     assert "What was seen leans towards long clips" in done.stdout
-    assert "times as long as clips of their own classes" in done.stdout
-    assert "--train-split" not in done.stdout
     both = audit(place, "source", "length", "--library", "lib", "--queries", "q.txt")
     assert both.exit_code == 3, both.output
     assert both.stdout.startswith("The audit source was not made. No clip has a source.\n")
@@ -293,14 +291,11 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("words", "error", "sentence"), WRONG, ids=[words for words, *_ in WRONG])
-def test_what_is_wrong_is_said_in_a_sentence(
-    place: Path, words: str, error: type[EvenreelError], sentence: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_wrong_is_said_in_a_sentence(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
-    done = CliRunner().invoke(app, ["audit", *words.split()])
-    assert isinstance(done.exception, error)
-    assert sentence in str(done.exception)
+    for words, error, sentence in WRONG:
+        done = CliRunner().invoke(app, ["audit", *words.split()])
+        assert isinstance(done.exception, error) and sentence in str(done.exception), words
 
 
 def test_the_tables_are_printed_before_a_page_that_fails(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +320,6 @@ def test_hubs_are_found_in_scores_and_in_a_library(
     assert told["sentence"].startswith("A few clips crowd the rankings: the skewness of how often a clip is")
     assert "'v5' is there for 40 of 40 queries" in told["sentence"]
     assert told["effect"]["low"] > told["effect"]["neutral"]
-    assert "Who holds the places" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
     corpus, asked = load_corpus(place / "corpus"), [f"q{row}" for row in range(PAIRS)]
     found[::2, 6:8] += 9
@@ -338,7 +332,6 @@ def test_hubs_are_found_in_scores_and_in_a_library(
     done = audit(place, "hubness", "--library", "lib", "--queries", "q.txt")
     assert done.exit_code == 0, done.output
     assert "Queries with 'dog' have more hubs among their first clips than others." in done.stdout
-    assert "Nobody says which clip answers which query" in done.stdout
     assert "'v5' is there for 40 of 40 queries" in done.stdout  # no file has it any more
     assert "/v/tram ride.mp4 " in done.stdout and "v6" not in done.stdout
 

@@ -1,4 +1,4 @@
-"""`evenreel perturb` and `evenreel audit composition` as a person types them, and what is wrong in a sentence."""
+"""`evenreel audit` of composition, visual and textual as a person types it, and what is wrong in a sentence."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typer.testing import CliRunner
 
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, save_corpus
-from evenreel.errors import CorpusError, EvenreelError, UsageError
+from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import save_scores
 from evenreel.language.composition.answers import ANSWERS
 from evenreel.types import Scores
 from tests.audits.composition.small_readers import CLIP_IDS, content, corpus, heard, of, said
+from tests.audits.edits import small_edits
 from tests.cli.test_library_commands import here
 
 
@@ -90,11 +91,68 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("words", "error", "sentence"), WRONG, ids=[words for words, *_ in WRONG])
-def test_what_is_wrong_is_said_in_a_sentence(
-    place: Path, words: str, error: type[EvenreelError], sentence: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_wrong_is_said_in_a_sentence(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
-    done = CliRunner().invoke(app, ["audit", *words.split(), "--scores", "clean.npz", "--corpus", "corpus"])
-    assert isinstance(done.exception, error)
-    assert sentence in str(done.exception)
+    for words, error, sentence in WRONG:
+        done = CliRunner().invoke(app, ["audit", *words.split(), "--scores", "clean.npz", "--corpus", "corpus"])
+        assert isinstance(done.exception, error) and sentence in str(done.exception), words
+
+
+@pytest.fixture(scope="module")
+def swapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus, and the scores of a ranking that reads the background and of one that does not."""
+    swapped = tmp_path_factory.mktemp("edits")
+    save_corpus(small_edits.corpus(), swapped / "corpus")
+    for name, world in (("reads", small_edits.World(1.0)), ("blind", small_edits.World(0.0, seed=1))):
+        clean, edited = world.scores()
+        for edit, values in {"": clean, **edited}.items():
+            save_scores(small_edits.of(values), swapped / f"{name}{edit}.npz")
+    return swapped
+
+
+def test_the_sentence_the_effect_and_the_page(swapped: Path, tmp_path: Path) -> None:
+    words = ["--scores", swapped / "reads.npz", "--corpus", swapped / "corpus", "--report", tmp_path / "r.html"]
+    for edit in ("background-swapped", "entity-swapped", "control"):
+        words += ["--edited", f"{edit}={swapped}/reads{edit}.npz"]
+    done = here("audit", "visual", *words, "--resamples", "100", COLUMNS="120")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[1].startswith("The ranking hangs on what 'background-swapped' changes: with it the clip of a caption")
+    assert lines[2].startswith("movement beyond the control (background-swapped), SD: ")
+    assert lines[2].endswith(": above 0") and (tmp_path / "r.html").is_file()
+
+
+def test_each_system_has_edited_scores_of_its_own_in_their_order(
+    swapped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(swapped)
+    words = ["audit", "visual", "--corpus=corpus", "--scores=blind.npz", "--scores=reads.npz", "--resamples=50"]
+    for name in ("blind", "reads"):
+        words += [f"--edited=background-swapped={name}background-swapped.npz", f"--edited=control={name}control.npz"]
+    done = CliRunner().invoke(app, [*words, "--json"])
+    assert done.exit_code == 0, done.output
+    blind, reads = (one["effect"] for one in json.loads(done.stdout)["audits"])
+    assert blind["low"] <= 0 < reads["low"]
+
+
+WRONG_EDITS = [
+    ("visual --scores reads.npz", UsageError, "The audit visual holds scores against those after an edit; give"),
+    ("textual --library lib --edited a=reads.npz", UsageError, "The audit textual holds scores against those"),
+    ("visual textual --scores reads.npz --edited a=reads.npz", UsageError, "give each a command of its own"),
+    ("length --scores reads.npz --edited a=reads.npz", UsageError, "--edited goes with the audit visual, textual"),
+    ("visual --scores reads.npz --edited reads.npz", UsageError, "'reads.npz' is not of the form NAME=FILE"),
+    ("visual --scores reads.npz --edited =reads.npz", UsageError, "'=reads.npz' is not of the form NAME=FILE"),
+    ("visual --scores reads.npz --edited a=reads.npz --edited a=blind.npz", UsageError, "a=FILE is given 2 times and"),
+    ("visual --scores reads.npz --scores blind.npz --edited a=reads.npz", UsageError, "--scores 2 times; give it once"),
+    ("visual --scores reads.npz --edited a=none.npz", ScoresError, "There is no file none.npz."),
+    ("visual --scores reads.npz --edited control=reads.npz", UsageError, "are of the control; give those of an edit"),
+    ("textual --scores reads.npz --edited content-removed=reads.npz", UsageError, "of no edit that changes the style"),
+]
+
+
+def test_what_is_wrong_with_edits_is_said_in_a_sentence(swapped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(swapped)
+    for words, error, sentence in WRONG_EDITS:
+        corpus_of = [] if "--library" in words else ["--corpus", "corpus"]
+        done = CliRunner().invoke(app, ["audit", *words.split(), *corpus_of])
+        assert isinstance(done.exception, error) and sentence in str(done.exception), words

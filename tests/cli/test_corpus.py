@@ -10,11 +10,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenreel.cli.corpus.classes import ClassOptions, find_classes
 from evenreel.corpus import FORMATS, load_corpus, load_texts, make_corpus, save_corpus
 from evenreel.corpus.annotation import save_class_names
 from evenreel.corpus.summary import lengths_s
-from evenreel.errors import CorpusError, UsageError
 from tests.cli.test_library_commands import here, printed_json
 from tests.corpus.formats.test_official import textvr, write
 
@@ -99,8 +97,7 @@ def test_notices_of_a_split_that_is_not_kept_do_not_count(tmp_path: Path) -> Non
     }
     write(tmp_path / "in", files)
     whole = here("corpus", "import", "msrvtt-1ka", tmp_path / "in", "--out", tmp_path / "out")
-    assert whole.returncode == 3
-    assert "1 of its 9,000 official clips" in whole.stdout
+    assert whole.returncode == 3 and "1 of its 9,000 official clips" in whole.stdout
     part = here("corpus", "import", "msrvtt-1ka", tmp_path / "in", "--out", tmp_path / "part", "--split", "test")
     assert (part.returncode, part.stdout.count("\n")) == (0, 2)
 
@@ -173,8 +170,7 @@ def test_classes_that_are_there_are_kept_unless_asked(worded: Path) -> None:
     assert here("corpus", "classes", worded).returncode == 0
     before = load_corpus(worded).captions
     done = here("corpus", "classes", worded, "--min-captions", "2")
-    assert done.returncode == 2
-    assert "--replace" in done.stderr
+    assert done.returncode == 2 and "--replace" in done.stderr
     assert load_corpus(worded).captions.equals(before)
     assert printed_json(here("corpus", "classes", worded, "--min-captions", "2", "--replace", "--json"))["verbs"] == [
         "cut"
@@ -196,34 +192,20 @@ def test_captions_that_are_not_english_are_noted(tmp_path: Path) -> None:
     captions = pl.DataFrame({"caption_id": list("012"), "clip_id": "a", "text": texts})
     save_corpus(make_corpus(pl.DataFrame({"clip_id": ["a"]}), captions), tmp_path)
     done = here("corpus", "classes", tmp_path, "--tagger", "pattern")
-    assert done.returncode == 0
-    assert "note: the dictionary does not know 78% of the nouns" in done.stdout
+    assert done.returncode == 0 and "note: the dictionary does not know 78% of the nouns" in done.stdout
     again = printed_json(here("corpus", "classes", tmp_path, "--tagger", "pattern", "--replace", "--json"))
     assert again["unknown_share"] == pytest.approx(7 / 9)
 
 
-def test_options_are_checked_before_the_work(worded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise AssertionError("captions were tagged")
-
-    monkeypatch.setattr("evenreel.cli.corpus.classes._tagged", refuse)
-    with pytest.raises(UsageError, match="more than 0 and at most 1"):
-        ClassOptions("pattern", share=1.5)
-    with pytest.raises(CorpusError, match="cannot be read"):
-        find_classes(worded, ClassOptions("pattern", synonyms=worded / "missing.txt"))
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (["--tagger", "best"], "choose auto, pattern or spacy"),
-        (["--share", "0"], "more than 0 and at most 1"),
-        (["--synonyms", "missing.txt"], "cannot be read"),
-    ],
-)
-def test_wrong_options_leave_the_corpus_alone(worded: Path, options: list[str], sentence: str) -> None:
-    done = here("corpus", "classes", worded, *options)
-    assert done.returncode in (1, 2)
-    assert sentence in done.stderr
+def test_wrong_options_leave_the_corpus_alone(worded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.cli.corpus.classes._tagged", lambda *_: pytest.fail("captions were tagged"))
+    for option, value, sentence in (
+        ("--tagger", "best", "choose auto, pattern or spacy"),
+        ("--share", "0", "more than 0 and at most 1"),
+        ("--share", "1.5", "more than 0 and at most 1"),
+        ("--synonyms", "missing.txt", "cannot be read"),
+    ):
+        done = here("corpus", "classes", worded, option, value)
+        assert done.returncode in (1, 2) and sentence in done.stderr
     assert not (worded / "classes.parquet").exists()
     assert load_corpus(worded).captions["verb_classes"].is_null().all()

@@ -107,8 +107,7 @@ def test_pair_that_finds_nothing_says_how_videos_are_called(place: Path, tmp_pat
     assert "a video is called after its clip, such as c0.mp4" in str(said(here(*asked, "--source", "sora")))
     shutil.copy(place / "corpus" / "real" / "c.mp4", tmp_path / "made" / "x.mp4")
     error = said(here(*asked, "--source", "sora"))
-    assert isinstance(error, UsageError)
-    assert str(tmp_path / "made" / "x.mp4") in str(error)
+    assert isinstance(error, UsageError) and str(tmp_path / "made" / "x.mp4") in str(error)
     assert not (tmp_path / "out").exists()
 
 
@@ -129,8 +128,7 @@ def test_prompts_that_cannot_be_made_are_listed(paired: Path, tmp_path: Path) ->
     """The videos of this corpus lie elsewhere."""
     asked = ("prompts", paired, "--setting", "video", "--split", "test", "--out", tmp_path, "--workers", 1)
     done = here(*asked)
-    assert done.exit_code == 3
-    assert "Set aside: 3 clips" in done.stdout
+    assert done.exit_code == 3 and "Set aside: 3 clips" in done.stdout
     assert "c11 (real/c.mp4): it cannot be opened" in done.stdout
     listed = json.loads(here(*asked[:3], "text", *asked[4:], "--json").stdout)
     assert (listed["requests"], listed["set_aside"]) == (3, [])

@@ -174,27 +174,25 @@ def test_a_damaged_dictionary_is_replaced_only_when_asked(tmp_path: Path) -> Non
     assert len(load_dictionary(tmp_path / "d").entities) > 400
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("--packaged",), "Say with --out where"),
-        (("--out", "X"), "Name a CORPUS to mine its captions"),
-        (("--out", "X", "--packaged", "--text", "f"), "Give one of these"),
-        (("--out", "X", "--packaged", "--features", "f"), "are of a corpus; name its folder too"),
-        (("--out", "X", "--packaged", "--report", "f.html"), "name the folder of their CORPUS too"),
-        (("--out", "X", "--packaged", "--split", "test"), "and with --packaged none are"),
-        (("--out", "X", "--packaged", "--top", "3"), "are looked at where --features says"),
-        (("--out", "X", "--entities", "EMPTY"), "holds no phrase; write one a line"),
-        (("--out", "X", "--entities", "BINARY"), "is no UTF-8 text (byte 4)"),
-        (("--out", "X", "--text", "missing.txt"), "missing.txt cannot be read"),
-        (("--out", "X", "--text", "f", "--modifiers", "some"), "choose all, whole or bare"),
-    ],
-)
-def test_wrong_usage_is_one_sentence_and_status_2(words: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
+def test_wrong_usage_is_one_sentence_and_status_2(tmp_path: Path) -> None:
     (tmp_path / "EMPTY").write_text("# nothing\n", encoding="utf-8")
     (tmp_path / "BINARY").write_bytes(b"ball\xff\n")
-    done = here("elements", *(str(tmp_path / word) if word in ("X", "EMPTY", "BINARY") else word for word in words))
-    assert (done.returncode, sentence in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
+    out = ("--out", tmp_path / "X")
+    for words, sentence in (
+        (("--packaged",), "Say with --out where"),
+        (out, "Name a CORPUS to mine its captions"),
+        ((*out, "--packaged", "--text", "f"), "Give one of these"),
+        ((*out, "--packaged", "--features", "f"), "are of a corpus; name its folder too"),
+        ((*out, "--packaged", "--report", "f.html"), "name the folder of their CORPUS too"),
+        ((*out, "--packaged", "--split", "test"), "and with --packaged none are"),
+        ((*out, "--packaged", "--top", "3"), "are looked at where --features says"),
+        ((*out, "--entities", tmp_path / "EMPTY"), "holds no phrase; write one a line"),
+        ((*out, "--entities", tmp_path / "BINARY"), "is no UTF-8 text (byte 4)"),
+        ((*out, "--text", "missing.txt"), "missing.txt cannot be read"),
+        ((*out, "--text", "f", "--modifiers", "some"), "choose all, whole or bare"),
+    ):
+        done = here("elements", *words)
+        assert (done.returncode, sentence in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
 
 
 def test_a_corpus_without_the_split_is_refused(tmp_path: Path) -> None:

@@ -135,8 +135,7 @@ def test_clips_of_other_rates_are_told_and_the_rest_is_in_the_edl(place: Path, t
         {"clip_id": ids[name], "start_s": 1.0, "end_s": 2.0} for name in ("bus.mp4", "東 'x' 100%.mp4", "tram.mp4")
     ]
     done = export(place, "-", "--format", "edl", out=tmp_path, stdin=json.dumps({"stretches": stretches}))
-    assert done.returncode == 3
-    assert "bus.mp4: it has 50 frames a second, and the EDL 25 frames a second" in done.stdout
+    assert done.returncode == 3 and "bus.mp4: it has 50 frames a second, and the EDL 25 frames a second" in done.stdout
     cuts = [line.split()[4:6] for line in (tmp_path / "stretches.edl").read_text().splitlines() if line[:3].isdigit()]
     assert cuts == [["00:00:01:00", "00:00:02:00"]] * 2
 
@@ -176,8 +175,7 @@ def test_a_program_takes_away_in_one_call_what_the_command_takes(place: Path, tm
 
 def test_a_clip_without_words_has_no_subtitles_and_the_rest_is_written(place: Path, tmp_path: Path) -> None:
     done = export(place, "videos/bus.mp4", "1", "2", "--format", "srt", "--format", "json", out=tmp_path)
-    assert done.returncode == 3
-    assert "bus.mp4: nothing is known of what is said in it" in done.stdout
+    assert done.returncode == 3 and "bus.mp4: nothing is known of what is said in it" in done.stdout
     assert names(tmp_path) == ["bus.json"]
 
 

@@ -106,24 +106,18 @@ def test_a_run_with_gaps_is_fused_by_rank(folder: Path) -> None:
     np.testing.assert_allclose(found.values, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("words", "error", "sentence"),
-    [
-        (("--out", "fused.npy"), UsageError, "fused.npy does not end in .npz"),
-        (("--by", "mean"), UsageError, "'mean' is no way to fuse"),
-        (("--weight", "0.5"), UsageError, "There are 1 weights for 2 systems; give one each, or none."),
-        (("--weight", "0.5", "--weight", "0.2"), UsageError, "0.5, 0.2, which add up to 0.7"),
-        (("--split", "test"), UsageError, "name its folder with --corpus"),
-        (("--direction", "v2t"), UsageError, "--direction says whose ranks are fused"),
-        (("--by", "rank", "--direction", "both"), UsageError, "'both' is no direction"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(
-    folder: Path, words: tuple[str, ...], error: type[Exception], sentence: str
-) -> None:
-    refused = fused(folder, *(str(folder / word) if word.startswith("fused.") else word for word in words))
-    assert isinstance(refused.exception, error), refused.output
-    assert sentence in str(refused.exception)
+def test_what_makes_no_sense_is_refused(folder: Path) -> None:
+    for words, sentence in (
+        (("--out", folder / "fused.npy"), "fused.npy does not end in .npz"),
+        (("--by", "mean"), "'mean' is no way to fuse"),
+        (("--weight", "0.5"), "There are 1 weights for 2 systems; give one each, or none."),
+        (("--weight", "0.5", "--weight", "0.2"), "0.5, 0.2, which add up to 0.7"),
+        (("--split", "test"), "name its folder with --corpus"),
+        (("--direction", "v2t"), "--direction says whose ranks are fused"),
+        (("--by", "rank", "--direction", "both"), "'both' is no direction"),
+    ):
+        refused = fused(folder, *words).exception
+        assert isinstance(refused, UsageError) and sentence in str(refused)
     assert not list(folder.glob("fused*"))
 
 

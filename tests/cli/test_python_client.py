@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import subprocess
@@ -57,16 +56,3 @@ def test_the_example_of_the_page_gets_the_answers_of_the_library(client: Path, s
     assert int(hit.split()[-1]) > 1_000  # bytes of a picture
     assert page == f"3 {listed}"
     assert refusal.startswith("The filter 'nonsense =' cannot be read; ")
-
-
-def test_the_client_has_every_address_and_needs_no_evenreel(client: Path, served: Served) -> None:
-    names = {path.stem for path in (client / "evenreel_client" / "api" / "default").glob("*.py")}
-    assert {"search", "search_image", "similar", "browse", "media", "preview", "stats", "files", "retry"} <= names
-    imported = {
-        name.name.partition(".")[0]
-        for path in client.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Import)
-        for name in node.names
-    }
-    assert "evenreel" not in imported

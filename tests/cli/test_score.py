@@ -283,5 +283,4 @@ def test_a_table_that_is_large_and_one_that_is_too_large(
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage._replace(free=127))
     full = place.score("--split", "val", "--out", tmp_path / "s.npz")
-    assert isinstance(full.exception, OutputError)
-    assert "has 0.0 GiB left; choose another place" in str(full.exception)
+    assert isinstance(full.exception, OutputError) and "has 0.0 GiB left; choose another place" in str(full.exception)

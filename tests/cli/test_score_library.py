@@ -94,5 +94,4 @@ def test_clips_that_the_library_lacks_are_set_aside(place: Path, tmp_path: Path)
     )
     save_corpus(make_corpus(clips, corpus.captions), tmp_path)
     run = here("score", place / "library", tmp_path, "--device", "cpu", "--out", tmp_path / "s.npz")
-    assert run.returncode == 3
-    assert "no.mp4): the library does not have its file" in run.stdout
+    assert run.returncode == 3 and "no.mp4): the library does not have its file" in run.stdout
