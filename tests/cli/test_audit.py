@@ -1,4 +1,4 @@
-"""`evenreel audit` as a person types it: one system, several, a library, and what is wrong in a sentence."""
+"""`evenreel audit` as a person types it: one system, several, a library, twins, and what is wrong in a sentence."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner, Result
 
+from evenreel import checkpoint as checkpoint_module
 from evenreel import library as library_module
 from evenreel.audits import AUDITS, Audit, AuditSettings, audit_source
 from evenreel.cli.app import app
@@ -20,10 +21,15 @@ from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.errors import CorpusError, OutputError, ScoresError, UsageError
 from evenreel.evaluation import save_scores
 from evenreel.evaluation.blocks import CheckedScores
+from evenreel.library import Library, open_library
 from evenreel.report import AuditTable
 from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 from tests.audits.length.small_lengths import ranked_clips, ranking, training_clips
+from tests.audits.order.small_orders import Ranker, both, orders, scores_of
 from tests.cli.test_library_commands import here
+from tests.library.fakes import SUBJECTS, WordsEncoder, on_disk
+from tests.library.mirrored import finish_on_disk
+from tests.library.search.test_rerank import LastFrame, pretrained
 
 PAIRS = 40
 REAL = [f"v{number}" for number in range(PAIRS)]
@@ -342,3 +348,100 @@ def test_scores_that_are_infinite_are_told_of(place: Path, tmp_path: Path) -> No
     save_scores(Scores(table, CAPTIONS, [*REAL, *MADE]), tmp_path / "overflown.npz")
     (found,) = json.loads(of_scores(place, "--scores", tmp_path / "overflown.npz", "--json").stdout)["audits"]
     assert found["notices"][0].startswith("The score of caption 'c3' and video 'v5' is plus infinity")
+
+
+TWINS = 40
+ORDERS = orders(TWINS, both(TWINS), [f"a man {('opens', 'closes')[one % 2]} a door" for one in range(2 * TWINS)])
+
+
+@pytest.fixture(scope="module")
+def ordered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Clips and their twins with scores; scores of the clips alone, and of these turned round; a library."""
+    ordered = tmp_path_factory.mktemp("order")
+    save_corpus(ORDERS, ordered / "corpus")
+    scores = scores_of(Ranker(2.0, disliked=0.5).values(ORDERS, 1).astype(np.float32), ORDERS)
+    save_scores(scores, ordered / "sees.npz")
+    shot, captions = scores.video_ids[:TWINS], scores.caption_ids
+    for name, part in (("clips", slice(TWINS)), ("turned", slice(TWINS, None))):
+        save_scores(Scores(scores.values[:, part], captions, shot), ordered / f"{name}.npz")
+    made = on_disk(ordered / "lib")
+    for number in range(TWINS):
+        first, last = SUBJECTS[number % 6], SUBJECTS[(number + 1) % 6]
+        made.add_clip(f"c{number:02}", [f"{first} ordered{number}", f"ordered{number}", f"{last} ordered{number}"])
+        made.add_file(f"/v/{number:02}.mp4", f"c{number:02}")
+    finish_on_disk(made)
+    made.connection.close()
+    sentences = [f"{SUBJECTS[(number + 1) % 6]} ordered{number}" for number in range(TWINS)]
+    (ordered / "q.txt").write_text("\n".join(sentences), encoding="utf-8")
+    return ordered
+
+
+def test_what_sees_order_is_told(ordered: Path, tmp_path: Path) -> None:
+    words = ("--scores", ordered / "sees.npz", "--corpus", ordered / "corpus", "--report", tmp_path / "r.html")
+    done = here("audit", "order", *words, COLUMNS="120")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[1].startswith("The ranking sees order: in ") and lines[2].endswith(": above 50")
+    assert "By kind of action" in lines and lines[1][:60] in (tmp_path / "r.html").read_text(encoding="utf-8")
+    found = json.loads(here("audit", "order", *words, "--kinds", "split", "--json").stdout)["audits"][0]
+    assert "Of 40 of 40 pairs no kind of action is known." in found["notices"]
+
+
+def told(ordered: Path, *words: str) -> Any:
+    done = CliRunner().invoke(app, ["audit", "order", *words, "--json"])
+    assert done.exit_code == 0, done.output
+    (found,) = json.loads(done.stdout)["audits"]
+    return found
+
+
+def test_scores_of_another_order_say_the_same_as_twins_in_the_corpus(
+    ordered: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ordered)
+    twins = told(ordered, "--scores=sees.npz", "--corpus=corpus")
+    edited = told(ordered, "--scores=clips.npz", "--edited=reversed=turned.npz", "--corpus=corpus")
+    assert edited["effect"] == twins["effect"] and edited["sentence"] == twins["sentence"]
+    blind = told(ordered, "--scores=clips.npz", "--edited=reversed=clips.npz", "--corpus=corpus")
+    assert blind["sentence"].startswith("The ranking is order-blind")
+
+
+@pytest.fixture
+def library(ordered: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
+    opened = open_library(ordered / "lib", encoder=WordsEncoder())
+    monkeypatch.setattr(library_module, "open_library", lambda path: opened)
+    return opened
+
+
+@pytest.mark.usefixtures("library")
+def test_the_search_of_a_library_is_blind_and_exits_with_0(ordered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ordered)
+    found = told(ordered, "--library=lib", "--queries=q.txt")
+    assert found["sentence"].startswith("The ranking is order-blind")
+
+
+@pytest.mark.usefixtures("library")
+def test_a_matcher_that_re_ranks_a_library_may_see_order(ordered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It likes clips by their last frame, and every sentence says what that shows."""
+    monkeypatch.chdir(ordered)
+    monkeypatch.setattr(checkpoint_module, "load_matcher", lambda name: {"last": pretrained(LastFrame())}[name])
+    found = told(ordered, "--library=lib", "--queries=q.txt", "--rerank=last")
+    assert found["sentence"].startswith("The ranking sees order: in ")
+    assert any("Nobody has said which clip a sentence is of" in notice for notice in found["notices"])
+
+
+WRONG_ORDER = [
+    ("order --scores sees.npz --corpus corpus --rerank m", "--rerank goes with the audit order of --library alone"),
+    ("order hubness --library lib --queries q.txt --rerank m", "--rerank goes with the audit order of --library alone"),
+    ("hubness --scores sees.npz --corpus corpus --kinds split", "--kinds goes with the audit order of --scores"),
+    ("order --library lib --queries q.txt --edited a=sees.npz", "The audit order holds scores against those after an"),
+    ("order visual --scores sees.npz --corpus corpus --edited a=sees.npz", "give each a command of its own"),
+]
+
+
+def test_hazard_214_options_that_do_not_go_with_the_audit_of_order_are_refused(
+    ordered: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ordered)
+    for words, sentence in WRONG_ORDER:
+        done = CliRunner().invoke(app, ["audit", *words.split()])
+        assert isinstance(done.exception, UsageError) and sentence in str(done.exception), words

@@ -1,7 +1,8 @@
-"""`evenreel evaluate` as a person types it: figures, comparisons, corrections and exit status."""
+"""`evenreel evaluate` as a person types it: figures, comparisons, corrections, windows in time and exit status."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import polars as pl
 import pytest
 import yaml
 from huggingface_hub import ModelCard, parse_eval_result_entries
+from typer.testing import CliRunner, Result
 
 from evenreel.cli import progress
 from evenreel.cli.app import app
@@ -299,9 +301,8 @@ def test_hazard_187_banks_that_do_not_belong_together_are_refused(place: Path, t
             app([*map(str, typed(place, "old.npz", *words))], standalone_mode=False)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "sentence"),
-    [
+def test_what_is_wrong_is_said_in_a_sentence(place: Path) -> None:
+    for arguments, error, sentence in (
         ("bad.npz", ScoresError, "is no zip file"),
         ("old.npz -m R@0", UsageError, "'R@0' is no metric"),
         ("old.npz --ties mine", UsageError, "'mine' is no rule for ties"),
@@ -322,20 +323,21 @@ def test_hazard_187_banks_that_do_not_belong_together_are_refused(place: Path, t
         ("old.npz --split none", CorpusError, "No clip is left"),
         ("old.npz --split train", ScoresError, "its captions are of 'test'; choose that"),
         ("old.npz --against short.run", ScoresError, "another list of directions"),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_sentence(
-    place: Path, arguments: str, error: type[EvenreelError], sentence: str
+    ):
+        words = [str(place / one) if (place / one).is_file() else one for one in arguments.split()]
+        split = [] if "--split" in words else ["--split", "test"]
+        with pytest.raises(error, match=sentence):
+            app(["evaluate", *words, "--corpus", str(place / "corpus"), *split], standalone_mode=False)
+
+
+def test_what_must_fail_fails_before_anything_is_read(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = [str(place / one) if (place / one).is_file() else one for one in arguments.split()]
-    split = [] if "--split" in words else ["--split", "test"]
-    with pytest.raises(error, match=sentence):
-        app(["evaluate", *words, "--corpus", str(place / "corpus"), *split], standalone_mode=False)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
+    monkeypatch.chdir(tmp_path)
+    for name in ("old.npz", "new.npz"):
+        (tmp_path / name).symlink_to(place / name)
+    (tmp_path / "corpus.csv").mkdir()
+    for arguments, sentence in (
         ("--html old.npz/page.html", "page.html cannot be written"),
         ("--per-query corpus.csv", "cannot be written (it is a folder)"),
         ("--per-query table.json", "ends neither in .csv nor in .parquet"),
@@ -352,18 +354,10 @@ def test_what_is_wrong_is_said_in_a_sentence(
         ("--against missing.npz", "There is no file"),
         ("--rescore magic", "'magic' is no re-scoring"),
         ("--relevance taste", "'taste' is no kind of relevance"),
-    ],
-)
-def test_what_must_fail_fails_before_anything_is_read(
-    place: Path, tmp_path: Path, arguments: str, sentence: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("old.npz", "new.npz"):
-        (tmp_path / name).symlink_to(place / name)
-    (tmp_path / "corpus.csv").mkdir()
-    with pytest.raises(EvenreelError, match=re.escape(sentence)):
-        app(["evaluate", "old.npz", *arguments.split(), "--corpus", "no corpus is read"], standalone_mode=False)
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["corpus.csv", "new.npz", "old.npz"]
+    ):
+        with pytest.raises(EvenreelError, match=re.escape(sentence)):
+            app(["evaluate", "old.npz", *arguments.split(), "--corpus", "no corpus is read"], standalone_mode=False)
+        assert sorted(one.name for one in tmp_path.iterdir()) == ["corpus.csv", "new.npz", "old.npz"]
 
 
 def test_the_table_is_printed_before_a_page_that_fails(
@@ -451,18 +445,6 @@ def test_intervals_over_videos_are_chosen_and_told(place: Path, tmp_path: Path) 
         app(["evaluate", str(place / "old.npz"), "--corpus", str(tmp_path / "corpus"), "--cluster", "cook"], False)
 
 
-def test_lists_whose_ids_fit_both_sides_go_by_the_direction(tmp_path: Path) -> None:
-    clips = pl.DataFrame({"clip_id": CLIPS})
-    captions = pl.DataFrame({"caption_id": CLIPS, "clip_id": CLIPS, "text": CLIPS})
-    save_corpus(make_corpus(clips, captions), tmp_path / "corpus")
-    write_run(Scores(values(0, 1.0), CLIPS, CLIPS), tmp_path / "v.run", direction="v2t")
-    command = ("evaluate", tmp_path / "v.run", "--corpus", tmp_path / "corpus", "-m", "MeanR")
-    assert "fit both" in " ".join(here(*command, "--help").stdout.split())
-    assert here(*command).returncode == 1
-    found = printed_json(here(*command, "--direction", "v2t", "--json"))["systems"][0]
-    assert found["directions"]["v2t"]["summary"]["MeanR"]["value"] == ranks(values(0, 1.0).T).mean()
-
-
 def test_scores_of_another_split_are_refused_and_partial_ones_only_if_asked(place: Path) -> None:
     whole = ("evaluate", place / "old.npz", "--corpus", place / "corpus")
     done = here(*whole)
@@ -518,3 +500,80 @@ def test_columns_that_serve_no_groups_are_refused_in_a_sentence(place: Path) -> 
     ):
         done = evaluate(place, "old.npz", *more)
         assert done.returncode != 0 and said in re.sub(r"[\s│]+", " ", done.stderr)
+
+
+@pytest.fixture(scope="module")
+def timed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two test clips of 10 s with a query each, 120 training clips whose moments are late."""
+    folder = tmp_path_factory.mktemp("moments")
+    names = ["a", "b", *(f"t{n}" for n in range(120))]
+    splits = ["test", "test", *["train"] * 120]
+    windows = [[[0.0, 5.0]], [[8.0, 10.0]], *([[7 + n / 200, 10.0]] for n in range(120))]
+    clips = pl.DataFrame({"clip_id": names, "start_s": 0.0, "end_s": 10.0, "split": splits})
+    captions = pl.DataFrame({"caption_id": names, "clip_id": names, "text": names, "windows": windows})
+    save_corpus(make_corpus(clips, captions), folder / "corpus")
+    for name, first in (("good", [[0, 5], [8, 10]]), ("poor", [[0, 1], [0, 1]])):
+        lines = [{"qid": one, "pred_relevant_windows": [window]} for one, window in zip("ab", first, strict=True)]
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    return folder
+
+
+def of_moments(timed: Path, name: str | Path, *words: str, corpus: Path | None = None) -> Result:
+    file = name if isinstance(name, Path) else timed / f"{name}.jsonl"
+    command = ["evaluate", "--moments", str(file), "--corpus", str(corpus or timed / "corpus")]
+    return CliRunner().invoke(app, [*command, *words])
+
+
+def test_beside_a_system_stand_two_guesses(timed: Path) -> None:
+    done = of_moments(timed, "good", "--split", "test", "--against", str(timed / "poor.jsonl"), "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    names = [one["name"] for one in found["systems"]]
+    assert names == ["good.jsonl", "poor.jsonl", "the whole clip", "the best position of the training annotations"]
+    figures = [one["summary"]["mIoU"]["value"] for one in found["systems"]]
+    assert figures[:3] == pytest.approx([100, 10, 35])  # .2 and 0 of the poor one, .5 and .2 of whole clips
+    assert figures[3] == pytest.approx(100 * (2 / 2.5) / 2, abs=0.1)  # [7.5, 10] is nearest to most
+    gained = {one["metric"]: one["value"] for one in found["differences"]}
+    assert gained["mIoU"] == pytest.approx(-90)
+
+
+def test_without_training_annotations_the_position_is_fixed_and_said(timed: Path) -> None:
+    done = of_moments(timed, "good", "--partial").output
+    assert "the first half of the clip" in done.replace("\n", " ") and "120 queries have no prediction" in done
+
+
+def test_what_is_read_is_not_written_over_and_no_row_is_a_formula(timed: Path, tmp_path: Path) -> None:
+    good = timed / "good.jsonl"
+    before = good.read_bytes()
+    for path in (good, tmp_path / "rows.txt"):
+        assert of_moments(timed, "good", "--split", "test", "--per-query", str(path)).exit_code != 0
+    assert good.read_bytes() == before
+    (tmp_path / "=1+1.jsonl").write_bytes(before)
+    words = ("--split", "test", "--per-query", str(tmp_path / "rows.csv"))
+    done = of_moments(timed, tmp_path / "=1+1.jsonl", *words)
+    assert done.exit_code == 0, done.output
+    header, first, *_ = rows = (tmp_path / "rows.csv").read_text().splitlines()
+    assert first.startswith("'=1+1.jsonl,") and header.startswith("system,query_id,clip_id,") and len(rows) == 1 + 3 * 2
+
+
+def test_wrong_training_annotations_are_no_reason_for_a_fixed_position(timed: Path, tmp_path: Path) -> None:
+    clips = pl.DataFrame({"clip_id": ["a", "t"], "split": ["test", "train"]})
+    columns = {key: ["a", "t"] for key in ("caption_id", "clip_id", "text")}
+    columns["windows"] = [[[0.0, 5.0]], [[9.0, 7.0]]]
+    save_corpus(make_corpus(clips, pl.DataFrame(columns)), tmp_path / "corpus")
+    (tmp_path / "p.jsonl").write_text(json.dumps({"qid": "a", "pred_relevant_windows": [[0, 5]]}))
+    refused = of_moments(timed, tmp_path / "p.jsonl", "--split", "test", corpus=tmp_path / "corpus").exception
+    assert "'t' has a window from 9 to 7 s" in str(refused)
+
+
+@pytest.mark.parametrize("words", [("--rescore", "dsl"), ("--html", "x.html"), ("--ties", "optimistic")])
+def test_options_of_rankings_are_refused(timed: Path, words: tuple[str, str]) -> None:
+    done = of_moments(timed, "good", *words)
+    assert done.exit_code != 0 and "--moments measures windows in time" in str(done.exception)
+
+
+def test_a_corpus_without_windows_and_a_word_that_is_no_metric_get_a_sentence(timed: Path, tmp_path: Path) -> None:
+    clips, captions = pl.DataFrame({"clip_id": ["a"]}), {"caption_id": ["a"], "clip_id": ["a"], "text": ["a"]}
+    save_corpus(make_corpus(clips, pl.DataFrame(captions)), tmp_path / "corpus")
+    assert "captions' column 'windows'" in str(of_moments(timed, "good", corpus=tmp_path / "corpus").exception)
+    assert "is no metric of moments" in str(of_moments(timed, "good", "-m", "R@1").exception)

@@ -192,22 +192,18 @@ def test_a_tuple_with_an_option_of_its_own_is_given_again_and_again() -> None:
     assert kept == [Named(("a", "b")), Named()]
 
 
-def usual_values() -> list[tuple[type, str, str]]:
-    """What an option that is None when it is left out stands for, as the code has it."""
+def test_help_tells_the_values_that_hold_where_an_option_is_left_out() -> None:
+    """What the code has for an option that is None when it is left out."""
     planted, fitted = PlantSettings(), PrepareSettings()
     assert fitted.causal_fit.steps == fitted.flow.steps
-    return [
+    for record, name, value in (
         (PlantOptions, "short", "{:g} and {:g}".format(*planted.short_s)),
         (PlantOptions, "long", "{:g} and {:g}".format(*planted.long_s)),
-        (ClipChange, "share", str(RemovalSettings("motion").share)),
+        (ClipChange, "share", RemovalSettings("motion").share),
         (ClipChange, "model", DEFAULT_MODEL),
         (FrameChoice, "frames", FeatureSettings().rule.removesuffix(" midpoints")),
-        (ElementsOptions, "top", str(KAPPA)),
-        (FitOptions, "steps", str(fitted.causal_fit.steps)),
-        (FitOptions, "seed", str(fitted.seed)),
-    ]
-
-
-def test_help_tells_the_values_that_hold_where_an_option_is_left_out() -> None:
-    for record, name, value in usual_values():
+        (ElementsOptions, "top", KAPPA),
+        (FitOptions, "steps", fitted.causal_fit.steps),
+        (FitOptions, "seed", fitted.seed),
+    ):
         assert documented(record)[name].endswith(rf" \[default: {value}]"), (record, name)

@@ -224,7 +224,7 @@ def test_another_model_is_refused(place: Path, tmp_path: Path) -> None:
 
     other = tmp_path / "other"
     tiny_clip(other)
-    done = index(place, "--model", str(other))
+    done = here("index", place / "videos", "--library", place / "library", "--no-ocr", "--model", other)
     assert done.returncode == 1 and "was made with the model builtin" in done.stderr
 
 

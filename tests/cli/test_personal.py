@@ -93,11 +93,9 @@ def test_saved_searches(place: Path) -> None:
 
 
 def test_takes_are_folded_unless_that_is_not_wanted(place: Path) -> None:
-    folded, flat = printed("search", "boat", "-k", "4"), printed("search", "boat", "-k", "4", "--no-fold")
-    assert len(flat["hits"]) == 4
-    assert not any(hit["folded"] for hit in flat["hits"])
-    (head,) = (hit for hit in folded["hits"] if hit["folded"])
-    assert {Path(head["path"]).name, Path(head["folded"][0]["path"]).name} == {"boat.mp4", "boat again.mp4"}
+    folded, flat = (printed("search", "boat", "-k", "4", *more)["hits"] for more in ((), ("--no-fold",)))
+    assert len(flat) == 4 and not any(hit["folded"] for hit in flat)
+    assert len([hit for hit in folded if hit["folded"]]) == 1
     shown = told("search", "boat", "--all").stdout
     assert "nearly the same:" in shown and "(--no-fold shows all)" in shown
 

@@ -1,4 +1,4 @@
-"""`evenreel score bm25` and `windows` as they are typed, on planted clips that differ in words on screen alone."""
+"""`evenreel score` by words on screen, and of the search of a library, as it is typed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from evenreel.cli.app import app
-from evenreel.corpus import load_corpus, load_texts, save_corpus
+from evenreel.corpus import load_corpus, load_texts, make_corpus, save_corpus
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import FeatureSettings, compute_features, load_text_features, load_video_features
+from evenreel.language.scramble import babbled
 from evenreel.planted import PlantSettings, SceneRanges, plan_corpus, write_corpus
 from evenreel.types import Corpus, Scores
 from tests.cli.test_library_commands import here
 from tests.features.pixel_encoder import PixelEncoder
+from tests.library.index.test_subtitles import say
 
 SCENES = SceneRanges(duration_s=(0.5, 0.8), sign_share=0.0, width=64, height=48)
 CLIPS = 10
@@ -98,10 +100,7 @@ def test_captions_that_share_nothing_with_any_screen_are_counted(place: Place, t
     words = ["score", "bm25", tmp_path / "corpus", "--features", place.features, "--out", tmp_path / "s.npz", "--json"]
     done = CliRunner().invoke(app, list(map(str, words)))
     assert done.exit_code == 0, done.output
-    said = json.loads(done.stdout)
-    assert said["uses"] == ["word counts of the gallery"]
-    # a clip's words are looked for as they are in the folder of features, whatever its captions say
-    assert any(notice.endswith("they score 0 with all clips, whose order is left open") for notice in said["notices"])
+    assert "they score 0 with all clips" in done.stdout
     scores = load_scores(tmp_path / "s.npz", changed)
     assert not scores.block(slice(0, 2), slice(0, CLIPS)).any()
 
@@ -124,9 +123,8 @@ def test_words_that_are_left_out_or_misread_first(place: Place, tmp_path: Path) 
     assert "bm25 reads the words of whole clips and knows no windows" in str(refused.exception)
 
 
-@pytest.mark.parametrize(
-    ("words", "error", "sentence"),
-    [
+def test_what_makes_no_sense_is_refused(place: Place, tmp_path: Path) -> None:
+    for words, error, sentence in (
         ("--out s.npy", UsageError, "bm25 uses word counts of the gallery, which an .npy cannot say"),
         ("--out s.txt", UsageError, "s.txt ends neither in .npz nor in .npy"),
         ("--out s.npz --words both", UsageError, "--words is 'both'; it must be corpus or ocr."),
@@ -142,18 +140,13 @@ def test_words_that_are_left_out_or_misread_first(place: Place, tmp_path: Path) 
         ("windows --out s.npz --ocr-ratio 0", UsageError, "No clip has on-screen text"),
         ("windows --out s.npz --device cuda", UsageError, "windows has no model that could run on a device"),
         ("windows --out s.npz --reading bias", UsageError, "windows reads the words of captions as they are"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(
-    place: Place, tmp_path: Path, words: str, error: type[Exception], sentence: str
-) -> None:
-    system, _, more = words.partition("--out ")
-    given = [str(tmp_path / word) if word.startswith("s.") else word for word in more.split()]
-    command = ["score", system.strip() or "bm25", *place.command("--out", *given)[2:]]
-    refused = CliRunner().invoke(app, command)
-    assert isinstance(refused.exception, error), refused.output
-    assert sentence in str(refused.exception)
-    assert not list(tmp_path.iterdir())
+    ):
+        system, _, more = words.partition("--out ")
+        given = [str(tmp_path / word) if word.startswith("s.") else word for word in more.split()]
+        command = ["score", system.strip() or "bm25", *place.command("--out", *given)[2:]]
+        refused = CliRunner().invoke(app, command)
+        assert isinstance(refused.exception, error) and sentence in str(refused.exception), refused.output
+        assert not list(tmp_path.iterdir())
 
 
 def test_features_without_words_and_matchers_with_options_of_words_are_refused(place: Place, tmp_path: Path) -> None:
@@ -199,3 +192,82 @@ def test_windows_misreads_words_first_where_it_is_asked_to(place: Place, tmp_pat
     mean = after.values[:, ~bare].mean(1)
     assert np.allclose(after.values[:, bare], mean[:, None], atol=1e-6)
     assert any("nothing is written in" in notice for notice in json.loads(done.stdout)["notices"])
+
+
+def printed(*words: str | Path) -> str:
+    run = here(*words)
+    assert (run.returncode, run.stderr) == (0, ""), run
+    return run.stdout
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve planted clips; a library of them without subtitles, with another clip's captions, with syllables."""
+    shelf = tmp_path_factory.mktemp("shelf")
+    printed("planted", "visual", "--strength", "0", "--clips", "40", "--workers", "1", "--out", shelf / "whole")
+    corpus = load_corpus(shelf / "whole")
+    test = corpus.clips.filter(pl.col("split") == "test")
+    shifted = [*test["clip_id"][5:], *test["clip_id"][:5]]
+    marked = test.with_columns(path="clips/" + pl.col("clip_id") + ".mp4", voiceover_of=pl.Series(shifted))
+    captions = corpus.captions.filter(pl.col("clip_id").is_in(test["clip_id"].implode()))
+    (shelf / "clips").mkdir()
+    save_corpus(make_corpus(marked, captions), shelf)
+    first = dict(captions.select("clip_id", "text").reverse().iter_rows())
+    random = np.random.default_rng(0)
+    for name in test["clip_id"]:
+        (shelf / "whole" / "clips" / f"{name}.mp4").rename(shelf / "clips" / f"{name}.mp4")
+    for name in ("clean", "voiceover", "control"):
+        for clip, lender in zip(test["clip_id"], shifted, strict=True):
+            if name != "clean":
+                text = first[lender] if name == "voiceover" else babbled(first[lender], random)
+                say(shelf / "clips" / f"{clip}.srt", text)
+        sampled = ("--sample", "2 midpoints", "--model", "builtin", "--device", "cpu", "--no-ocr", "--no-stills")
+        printed("index", shelf / "clips", "--library", shelf / "library", *sampled)
+        printed("score", shelf / "library", shelf, "--device", "cpu", "--out", shelf / f"{name}.npz")
+    return shelf
+
+
+def test_the_search_of_a_library_is_measured_as_any_system(shelf: Path) -> None:
+    out = shelf / "again.npz"
+    found = json.loads(printed("score", shelf / "library", shelf, "--device", "cpu", "--out", out, "--json"))
+    assert (found["captions"], found["clips"], found["uses"]) == (24, 12, ["word counts of the gallery"])
+    assert "R@1" in printed("evaluate", shelf / "clean.npz", "--corpus", shelf, "--json", "--resamples", "0")
+
+
+def test_what_is_said_over_the_wrong_clips_leads_the_search_astray(shelf: Path) -> None:
+    edited = ("--edited", f"voiceover={shelf / 'voiceover.npz'}", "--edited", f"control={shelf / 'control.npz'}")
+    words = ("audit", "overlay", "--scores", shelf / "clean.npz", *edited, "--corpus", shelf, "--json")
+    (found,) = json.loads(printed(*words))["audits"]
+    effect = found["effect"]
+    assert effect["value"] > 0.5 and effect["low"] > 0.2
+    assert "a wrong clip that says words of the caption's clip rises by" in found["sentence"]
+    rises = found["tables"][0]
+    control = dict(zip(rises["columns"], rises["rows"][1], strict=True))
+    assert abs(control["rises by, places"]) < 0.5, "syllables say nothing"
+
+
+def test_what_a_library_has_no_use_for_is_refused_before_anything_is_read(shelf: Path, tmp_path: Path) -> None:
+    library = str(shelf / "library")
+    for words, sentence in {
+        (library, "--features", "here"): "A library has its own vectors; leave --features and",
+        (library, "--frame-order", "random"): "The search of a library is scored as it is",
+        (library, "--alpha", "0.5"): "The search of a library is scored as it is",
+        (library, "--words", "ocr"): "--words is for bm25 and windows",
+        ("mean_pool",): "reads features; name their folder with --features",
+        ("bm25",): "reads features; name their folder with --features",
+    }.items():
+        command = ["score", words[0], str(shelf), *words[1:], "--out", str(tmp_path / "s.npz")]
+        refused = CliRunner().invoke(app, command)
+        assert isinstance(refused.exception, UsageError) and sentence in str(refused.exception), words
+    plain = CliRunner().invoke(app, ["score", library, str(shelf), "--out", str(tmp_path / "s.npy")])
+    assert isinstance(plain.exception, UsageError) and "let --out end in .npz" in str(plain.exception)
+
+
+def test_clips_that_the_library_lacks_are_set_aside(shelf: Path, tmp_path: Path) -> None:
+    corpus = load_corpus(shelf)
+    clips = corpus.clips.with_columns(
+        path=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("no.mp4")).otherwise("path")
+    )
+    save_corpus(make_corpus(clips, corpus.captions), tmp_path)
+    run = here("score", shelf / "library", tmp_path, "--device", "cpu", "--out", tmp_path / "s.npz")
+    assert run.returncode == 3 and "no.mp4): the library does not have its file" in run.stdout

@@ -291,9 +291,8 @@ def test_the_list_names_every_study() -> None:
     assert listed[2]["name"] == "ghost/t2" and listed[2]["needs"] == "--features or --scores"
 
 
-@pytest.mark.parametrize(
-    ("words", "kind", "sentence"),
-    [
+def test_wrong_usage_is_said(place: Place, tmp_path: Path) -> None:
+    for words, kind, sentence in (
         ("", UsageError, "`evenreel study --list` names every study"),
         ("ghost/t2", UsageError, "a corpus and a folder for the results"),
         ("ghost/t99 CORPUS --out OUT", UsageError, "'ghost/t99' is no study; there are: ghost/t1, "),
@@ -310,15 +309,10 @@ def test_the_list_names_every_study() -> None:
         ("ghost/t6 CORPUS --out OUT --features F --train-split x", CorpusError, "test, train"),
         ("ghost/t4 CORPUS --out OUT --features F --stage late", UsageError, "'late'"),
         ("ghost/t7 CORPUS --out OUT --features F --group x", CorpusError, "called 'x'; there are"),
-    ],
-)
-def test_wrong_usage_is_said(
-    place: Place, tmp_path: Path, words: str, kind: type[EvenreelError], sentence: str
-) -> None:
-    real = {"CORPUS": str(place.corpus), "OUT": str(tmp_path / "out"), "F": str(place.features)}
-    done = CliRunner().invoke(app, ["study", *(real.get(word, word) for word in words.split())])
-    assert isinstance(done.exception, kind), done.output
-    assert sentence in str(done.exception)
+    ):
+        real = {"CORPUS": str(place.corpus), "OUT": str(tmp_path / "out"), "F": str(place.features)}
+        done = CliRunner().invoke(app, ["study", *(real.get(word, word) for word in words.split())])
+        assert isinstance(done.exception, kind) and sentence in str(done.exception), done.output
 
 
 COMMON = {"--out", "--split", "--resamples", "--confidence", "--seed", "--json"}
