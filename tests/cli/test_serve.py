@@ -1,4 +1,4 @@
-"""The command as a person runs it: it says where it is, serves, and ends when told to."""
+"""The command as a person runs it: it says where it is, serves, and ends when told to; and its Python client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ import psutil
 import pytest
 
 from evenreel.library import open_library, verify
+from scripts.python_client.__main__ import ENVIRONMENT, generate
 from tests.cli.test_library_commands import here
+from tests.conftest import REPOSITORY
 from tests.server.conftest import PATIENCE_S, Served, rendered, served, wait_until
 
 __all__ = ["rendered", "served"]
@@ -257,12 +259,6 @@ def test_nothing_is_left_where_the_process_that_listens_is_killed(served: Served
         assert psutil.wait_procs(begun, PATIENCE_S)[1] == []
 
 
-@pytest.mark.parametrize("asked", ["0", "-1", "65", "9" * 40])
-def test_so_many_processes_there_cannot_be(asked: str) -> None:
-    code, complained = refused("--workers", asked)
-    assert code == 2 and "Invalid value for '--workers'" in complained
-
-
 class Visitor:
     """A connection of its own, which one worker keeps."""
 
@@ -305,3 +301,41 @@ def test_only_who_has_the_token_writes_and_each_worker_sees_it(served: Served, t
     with open_library(library, vision=False) as reader:
         assert len(reader.personal.marks()) == 3
     assert verify(library) == []
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the generated client."""
+    if not ENVIRONMENT.is_dir():
+        pytest.skip(f"the generator is not in {ENVIRONMENT} (make test puts it there, Python 3.11)")
+    folder = tmp_path_factory.mktemp("generated") / "client"
+    generate(folder)
+    return folder
+
+
+def run_program(client: Path, code: str, address: str) -> subprocess.CompletedProcess[str]:
+    """Run a program where there is the client and no evenreel."""
+    environment = {**os.environ, "PYTHONPATH": str(client), "EVENREEL_ADDRESS": address, "EVENREEL_TOKEN": TOKEN}
+    command = [str(ENVIRONMENT / "python"), "-c", code]
+    return subprocess.run_program(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def example() -> str:
+    """The program of the page on assistants and programs."""
+    (code,) = re.findall(r"```python\n(.*?)```", (REPOSITORY / "docs" / "programs.md").read_text("utf-8"), re.DOTALL)
+    return str(code)
+
+
+def test_the_example_of_the_page_gets_the_answers_of_the_library(client: Path, served: Served) -> None:
+    with running(served.library, token=TOKEN) as (_, port):
+        wait_for(port, "/api/v1/health", "model", {"ready"})
+        done = run_program(client, example(), f"http://127.0.0.1:{port}")
+    assert done.returncode == 0, done.stderr
+    hit, page, refusal = done.stdout.splitlines()
+    with open_library(served.library) as library:
+        (best,) = library.search("a red star on a beach", k=3).hits[:1]
+        listed = [Path(clip.path).name for clip in library.browse("duration_s > 3.5", limit=2).clips]
+    assert hit.startswith(f"star.mp4 {best.moments[0].time_s} ['HARBOUR'] [] ")
+    assert int(hit.split()[-1]) > 1_000  # bytes of a picture
+    assert page == f"3 {listed}"
+    assert refusal.startswith("The filter 'nonsense =' cannot be read; ")
