@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-from dataclasses import replace
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
-import torch
 import yaml
 from PIL import Image
 from typer.testing import CliRunner, Result
@@ -23,7 +21,6 @@ from typer.testing import CliRunner, Result
 from evenreel.adaptation.prepared import load_prepared
 from evenreel.adaptation.zero_shot import zero_shot
 from evenreel.checkpoint import EncoderNote, load_features_for, load_matcher, save_pretrained
-from evenreel.checkpoint.architecture import build, module
 from evenreel.cli.app import app
 from evenreel.cli.clip_pictures import clip_pictures
 from evenreel.config import MediaLimits
@@ -36,7 +33,7 @@ from evenreel.library import open_library
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.media import open_video
 from evenreel.media.sampling import EverySeconds
-from tests.cli.test_library_commands import evenreel, here
+from tests.cli.test_library_commands import here
 
 FAST = ("--device", "cpu")
 LEARNS = (
@@ -80,7 +77,7 @@ class Place(NamedTuple):
 @pytest.fixture(scope="module")
 def place(forked_readers: None, tmp_path_factory: pytest.TempPathFactory) -> Place:
     folder = tmp_path_factory.mktemp("adapt") / "corpus"
-    good("planted", "domain", "--strength", "1", "--clips", "30", "--workers", "1", "--out", folder)
+    good("planted", "domain", "--strength", "1", "--clips", "20", "--workers", "1", "--out", folder)
     settings = FeatureSettings(rule="2 midpoints", read_text=False, videos=folder, workers=1)
     compute_features(load_corpus(folder), folder / "features", load_encoder("builtin", device="cpu"), settings)
     return Place(folder)
@@ -196,22 +193,6 @@ def test_no_answer_is_read(place: Place, tmp_path: Path) -> None:
     assert untouched.spec.name == "adapted" and (tmp_path / "three" / "model.safetensors").read_bytes() != weights[0]
 
 
-def test_online_scores_are_the_answers_as_they_were_given(place: Place, tmp_path: Path) -> None:
-    words = (*LEARNS, "--set", "protocol=online", "--set", "predict=before", "--scores", tmp_path / "scores.npz")
-    said = place.adapted(*words, "--dry-run")
-    assert "No checkpoint was written. Scores are in" in said
-    part = select(load_corpus(place.corpus), split="test")
-    found = load_scores(tmp_path / "scores.npz", part)
-    assert "unlabelled queries" in found.about.uses[0]
-    manifest = read_manifest(place.features)
-    source = zero_shot(EncoderNote(manifest.encoder_id, manifest.weights_hash, manifest.dimension))
-    loaded = load_features_for(source, place.features, part)
-    expected = matcher_scores(source.matcher, loaded.texts, loaded.videos).score_all().values
-    got = found.block(slice(0, len(expected)), slice(0, expected.shape[1]))
-    np.testing.assert_allclose(got[:4], expected[:4], atol=1e-6)  # answered before anything was learned
-    assert np.abs(got[4:] - expected[4:]).max() > 1e-4
-
-
 def test_left_as_it_was(place: Place, checkpoint: Path, tmp_path: Path) -> None:
     """The weights are those of the source, also where a script asked for a checkpoint."""
     before = files(checkpoint)
@@ -265,57 +246,47 @@ def test_what_was_prepared_is_used_and_goes_along(
 def test_whether_the_bias_correction_learned_is_said(place: Place, checkpoint: Path, tmp_path: Path) -> None:
     """In the result, in the terminal and on the page: the rank of the labels before and after the target stage."""
     plain, ranks = ("--settings", "titan/offline"), {}
-    for steps in (0, 300):
-        fit = ("--set", f"causal_fit.steps={steps}", "--set", "causal_fit.lr=0.01")
+    for steps in (0, 60):
+        fit = ("--set", f"causal_fit.steps={steps}", "--set", "causal_fit.lr=0.05")
         printed = json.loads(place.adapted(*plain, *fit, "--dry-run", "--json", checkpoint=checkpoint))
-        assert printed["settings"]["causal_fit"] == {"steps": steps, "lr": 0.01, "batch_size": 128, "seed": 0}
+        assert printed["settings"]["causal_fit"] == {"steps": steps, "lr": 0.05, "batch_size": 128, "seed": 0}
         ranks[steps] = printed["steps"][0]["label_rank"]
-    assert ranks[0]["before"] == ranks[0]["after"] == ranks[300]["before"] > 1
-    assert ranks[300]["after"] < ranks[300]["before"]
+    assert ranks[0]["before"] == ranks[0]["after"] == ranks[60]["before"] > 1
+    assert ranks[60]["after"] < ranks[60]["before"]
     page = tmp_path / "page.html"
     told = place.adapted(*plain, *fit, "--dry-run", "--report", page, checkpoint=checkpoint)
-    before, after = (f"{ranks[300][name]:.2f}" for name in ("before", "after"))
-    sentence = f"pseudo clips rank {before} of {ranks[300]['candidates']} before it trained on them, {after} after"
-    assert sentence in " ".join(told.split())
-    row = "".join(f"<td>{one}</td>" for one in (ranks[300]["candidates"], before, after))
-    assert row in page.read_text()
+    figures = (ranks[60]["candidates"], *(f"{ranks[60][name]:.2f}" for name in ("before", "after")))
+    assert "rank {1} of {0} before it trained on them, {2} after".format(*figures) in " ".join(told.split())
+    assert "".join(f"<td>{one}</td>" for one in figures) in page.read_text()
     without = place.adapted(*plain, "--set", "causal=false", "--dry-run", "--report", page, checkpoint=checkpoint)
     assert "pseudo clips rank" not in without and "What the bias correction made" not in page.read_text()
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["mean_pool", "CORPUS", "--features", "F"], "Give one of --out DIR, --in-place and --dry-run"),
-        (["mean_pool", "CORPUS", "--features", "F", "--dry-run", "--in-place"], "not --in-place and --dry-run"),
-        (["mean_pool", "CORPUS", "--dry-run"], "Give with --features the folder"),
-        (["mean_pool", "--dry-run"], "Name what to learn from"),
-        (["mean_pool", "CORPUS", "--library", "L", "--dry-run"], "Name what to learn from"),
-        (["mean_pool", "--library", "L", "--dry-run"], "Give with --queries a file"),
-        (["mean_pool", "--library", "L", "--features", "F", "--dry-run"], "--features is about a corpus"),
-        (["mean_pool", "CORPUS", "--features", "F", "--queries", "Q", "--dry-run"], "leave --queries out"),
-        (["mean_pool", "CORPUS", "--features", "F", "--dry-run", "--scores", "s.npy"], "does not end in .npz"),
-        (["x_pool", "CORPUS", "--features", "F", "--dry-run"], "The matcher x_pool has to be trained"),
-        (["mean_pool", "CORPUS", "--features", "F", "--in-place"], "'mean_pool' is no folder"),
-        (["mean_pool", "CORPUS", "--features", "F", "--dry-run", "--settings", "titn"], "There is no file of settings"),
-        (["mean_pool", "CORPUS", "--features", "F", "--undo"], "with CHECKPOINT alone"),
-        (["mine", "--undo", "--set", "lr=1"], "with CHECKPOINT alone"),
-        (["mine", "--undo", "--settings", "titan/online"], "with CHECKPOINT alone"),
+def test_what_cannot_be_meant() -> None:
+    for words, sentence in (
+        ("mean_pool CORPUS --features F", "Give one of --out DIR, --in-place and --dry-run"),
+        ("mean_pool CORPUS --features F --dry-run --in-place", "not --in-place and --dry-run"),
+        ("mean_pool CORPUS --dry-run", "Give with --features the folder"),
+        ("mean_pool --dry-run", "Name what to learn from"),
+        ("mean_pool CORPUS --library L --dry-run", "Name what to learn from"),
+        ("mean_pool --library L --dry-run", "Give with --queries a file"),
+        ("mean_pool --library L --features F --dry-run", "--features is about a corpus"),
+        ("mean_pool CORPUS --features F --queries Q --dry-run", "leave --queries out"),
+        ("mean_pool CORPUS --features F --dry-run --scores s.npy", "does not end in .npz"),
+        ("x_pool CORPUS --features F --dry-run", "The matcher x_pool has to be trained"),
+        ("mean_pool CORPUS --features F --in-place", "'mean_pool' is no folder"),
+        ("mean_pool CORPUS --features F --dry-run --settings titn", "There is no file of settings"),
+        ("mean_pool CORPUS --features F --undo", "with CHECKPOINT alone"),
+        ("mine --undo --set lr=1", "with CHECKPOINT alone"),
+        ("mean_pool --library L --queries Q --split test --dry-run", "--split is about a corpus"),
         (
-            ["mean_pool", "--library", "L", "--queries", "Q", "--split", "test", "--dry-run"],
-            "--split is about a corpus",
+            "mean_pool --library L --queries Q --pretrained-features F --dry-run",
+            "--pretrained-features is about",
         ),
-        (
-            ["mean_pool", "--library", "L", "--queries", "Q", "--pretrained-features", "F", "--dry-run"],
-            "--pretrained-features is about a corpus",
-        ),
-        (["no/such/folder", "--undo"], "is no folder"),
-    ],
-)
-def test_what_cannot_be_meant(words: list[str], sentence: str) -> None:
-    done = run("adapt", *words)
-    assert isinstance(done.exception, UsageError), (done.output, done.exception)
-    assert sentence in str(done.exception)
+        ("no/such/folder --undo", "is no folder"),
+    ):
+        done = run("adapt", *words.split())
+        assert isinstance(done.exception, UsageError) and sentence in str(done.exception), done.output
 
 
 def test_what_is_missing_is_said(place: Place, tmp_path: Path) -> None:
@@ -327,18 +298,14 @@ def test_what_is_missing_is_said(place: Place, tmp_path: Path) -> None:
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     done = place.adapt(*LEARNS, "--out", tmp_path / "mine")
     assert isinstance(done.exception, CheckpointError) and "holds other things (letter.txt)" in str(done.exception)
-
-
-def test_a_place_that_takes_no_folder_is_told_before_anything_is_read(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("dear")
-    words = ("adapt", "mean_pool", "no corpus", "--features", "none", "--out", tmp_path / "file" / "out")
-    assert "file/out cannot be written" in error(run(*words))
+    place_taken = ("--features", "none", "--out", tmp_path / "mine" / "letter.txt" / "out")
+    assert "out cannot be written" in error(run("adapt", "mean_pool", "no corpus", *place_taken))
 
 
 def test_a_library_from_nothing(shelf: Shelf, tmp_path: Path) -> None:
-    """The whole way of someone without any training: index, queries in a file, adapt, search, adapt in place, undo."""
+    """The whole way of someone without any training: index, queries in a file, adapt, search."""
     mine = tmp_path / "mine"
-    done = evenreel("adapt", "mean_pool", *shelf.learned_from, *LEARNS, "--out", mine, "--json")
+    done = here("adapt", "mean_pool", *shelf.learned_from, *LEARNS, "--out", mine, "--json")
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     printed = json.loads(done.stdout)
     assert printed["learned_from"]["queries"] == len(set(shelf.queries)) and printed["kept"]
@@ -348,14 +315,7 @@ def test_a_library_from_nothing(shelf: Shelf, tmp_path: Path) -> None:
     assert printed["notices"] == [f"{again} line{'s' * (again > 1)} of queries.txt asked again what others had."]
     page = (mine / "adaptation" / "report.html").read_text()
     assert set(re.findall(r"<figcaption>(.*?)</figcaption>", page)) == {printed["names"][clip] for clip in shown}
-
-    found = shelf.hits(mine)
-    stored = files(mine)
-    said = good("adapt", mine, *shelf.learned_from, *LEARNS, "--in-place")
-    assert "The adapted checkpoint, with its report in adaptation/, is" in said
-    assert shelf.hits(mine) != found
-    good("adapt", mine, "--undo")
-    assert files(mine) == stored and shelf.hits(mine) == found
+    assert shelf.hits(mine)
 
 
 def test_pictures_of_clips(shelf: Shelf, forked_readers: None) -> None:
@@ -423,21 +383,3 @@ def test_a_trained_and_prepared_checkpoint_on_a_library_and_back(place: Place, s
     assert shelf.hits(trained) == found
     assert good("adapt", trained, "--undo") == f"{trained} is as it was before it was adapted.\n"
     assert files(trained) == before and shelf.hits(trained) == asked
-
-
-def test_a_rotation_of_captions_becomes_a_part_of_the_map(place: Place, tmp_path: Path) -> None:
-    manifest = read_manifest(place.features)
-    mlp = zero_shot(EncoderNote(manifest.encoder_id, manifest.weights_hash, manifest.dimension))
-    refused = place.adapt("--settings", "rotation", "--out", tmp_path / "out")
-    assert isinstance(refused.exception, UsageError) and "adapter of the kind linear" in str(refused.exception)
-    assert not (tmp_path / "out").exists()
-    spec = replace(mlp.spec, settings={"kind": "linear"})
-    matcher = build(spec, manifest.dimension)
-    save_pretrained(tmp_path / "source", replace(mlp, matcher=matcher, spec=spec))
-    printed = json.loads(
-        place.adapted("--settings", "rotation", "--out", tmp_path / "out", "--json", checkpoint=tmp_path / "source")
-    )
-    assert printed["kept"] and 0 < printed["steps"][0]["loss"]["cosine"] <= 1
-    before, after = (module(load_matcher(tmp_path / name).matcher).state_dict() for name in ("source", "out"))
-    changed = {name for name in before if not torch.equal(before[name], after[name])}
-    assert changed == {"text_map.change.0.weight"}

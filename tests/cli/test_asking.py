@@ -1,18 +1,22 @@
-"""`evenreel search` for more than one thing, as a person types it."""
+"""`evenreel search` for more than one thing, and `evenreel transcript`, as a person types them."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import srt
 
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders
 from evenreel.planted import Entity, Scene, write_scene
+from tests.in_process import run_here
+from tests.library.videos import write_video
+from tests.speech.picture_files import PictureTrack, disc_packets, film_with_pictures
+from tests.speech.subtitle_files import Line
 
 STAR = Scene((Entity("star", "red", "large"),), "moves_right", "beach", duration_s=3.0)
 HEART = Scene((Entity("heart", "blue", "large"),), "bounces", "forest", duration_s=3.0)
@@ -30,8 +34,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def search(place: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evenreel", "search", "--library", place / "library", "--device", "cpu"]
-    return subprocess.run([*map(str, command), *map(str, arguments)], capture_output=True, text=True, check=False)
+    words = map(str, ("search", "--library", place / "library", "--device", "cpu", *arguments))
+    return run_here(*words, environment={"COLUMNS": "200"})
 
 
 def answered(place: Path, *arguments: object) -> dict[str, Any]:
@@ -42,9 +46,7 @@ def answered(place: Path, *arguments: object) -> dict[str, Any]:
 
 
 def test_then_is_printed_with_both_times(place: Path) -> None:
-    done = search(place, "star, then a star", "--within", 2, "--all")
-    assert done.returncode == 0, done.stderr
-    assert ", then 0:0" in done.stdout
+    assert ", then 0:0" in search(place, "star, then a star", "--within", 2, "--all").stdout
     found = answered(place, "star, then a star", "--within", 2)
     assert found["steps"] == ["star", "a star"]
     first, second = found["hits"][0]["steps"]
@@ -58,9 +60,8 @@ def test_marks_and_words_beside_a_picture_move_what_is_found(place: Path) -> Non
     assert Path(answered(place, "--right", star)["hits"][0]["path"]).name == "star.mp4"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
+def test_what_cannot_be_asked_is_one_sentence(place: Path) -> None:
+    for words, sentence in (
         (("a bus then",), "after 'then'"),
         (("a then b then c then d",), "3 times"),
         (("a then b", "--within", "0"), "seconds above 0"),
@@ -71,12 +72,80 @@ def test_marks_and_words_beside_a_picture_move_what_is_found(place: Path) -> Non
         (("--wrong", "x.mp4"), "Give a sentence, a picture or an example"),
         (("--image", "x.png", "--right", "x.mp4"), "leave --right, --wrong and --within out"),
         (("a bus", "--rerank", "x", "--right", "x.mp4"), "knows of no examples"),
-    ],
-)
-def test_what_cannot_be_asked_is_one_sentence(place: Path, arguments: tuple[str, ...], sentence: str) -> None:
-    """Hazards 160 to 163."""
-    done = search(place, *arguments)
-    assert (done.returncode, done.stdout) in {(2, ""), (1, "")}
-    assert done.stderr.startswith("evenreel: ")
-    assert done.stderr.count("\n") == 1
-    assert sentence in done.stderr
+    ):
+        done = search(place, *words)
+        assert (done.returncode, done.stdout) in {(2, ""), (1, "")} and done.stderr.count("\n") == 1
+        assert done.stderr.startswith("evenreel: ") and sentence in done.stderr
+
+
+ENGLISH = "WEBVTT\n\n00:00.200 --> 00:01.000\n<v Ann>Good morning.\n\n00:01.000 --> 00:01.800\nThe tram is late.\n"
+
+
+@pytest.fixture(scope="module")
+def spoken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("transcript")
+    for number in range(3):
+        write_video(folder / "videos" / f"clip_{number}.mp4", number)
+    (folder / "videos" / "clip_0.en.vtt").write_text(ENGLISH)
+    (folder / "videos" / "clip_0.pt-BR.srt").write_text("1\n00:00:00,200 --> 00:00:01,000\nBom dia.\n")
+    (folder / "videos" / "clip_1.srt").write_text("nothing")
+    index_folders([folder / "videos"], folder / "library", IndexSettings(model=None, workers=1, read_text=False))
+    return folder
+
+
+def evenreel(spoken: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(spoken)
+        return run_here(*words, environment={"COLUMNS": "400"})
+
+
+def transcript(spoken: Path, clip: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return evenreel(spoken, "transcript", clip, "-l", "library", *options)
+
+
+def test_each_format_says_what_is_said(spoken: Path) -> None:
+    clip = "videos/clip_0.mp4"
+    text = transcript(spoken, clip)
+    assert (text.returncode, text.stdout) == (0, "Ann: Good morning.\nThe tram is late.\n")
+    assert "1 more transcript (pt-BR); choose one with --language" in text.stderr
+    found = transcript(spoken, clip, "--format", "srt", "--language", "pt")
+    assert [cue.content for cue in srt.parse(found.stdout)] == ["Bom dia."]
+    assert found.stderr == ""
+    assert transcript(spoken, clip, "--format", "vtt").stdout.startswith(
+        "WEBVTT\n\n00:00:00.200 --> 00:00:01.000\n<v Ann>Good"
+    )
+    records = json.loads(transcript(spoken, clip, "--format", "json").stdout)
+    assert [(one["language"], len(one["utterances"])) for one in records] == [("en", 2), ("pt-BR", 1)]
+
+
+def test_what_is_not_there_is_said_in_a_sentence(spoken: Path) -> None:
+    for clip, options, sentence in (
+        ("videos/clip_9.mp4", (), "The library has no clip"),
+        ("videos/clip_0.mp4", ("--language", "fr"), "there are transcripts in: en, pt-BR"),
+        ("videos/clip_1.mp4", (), "clip_1.srt: no cue with a time and words is in the subtitles"),
+        ("videos/clip_2.mp4", (), "put subtitles beside the video"),
+    ):
+        found = transcript(spoken, clip, *options)
+        assert (found.returncode, found.stdout) == (1, ""), clip
+        assert sentence in found.stderr.replace("\n", " ")
+        assert "Traceback" not in found.stderr
+
+
+def test_subtitles_in_pictures_are_indexed_found_and_printed(tmp_path: Path) -> None:
+    (tmp_path / "videos").mkdir()
+    lines = [Line(500, 1500, "Where is the key\nof the old house?"), Line(1700, 2400, "It was here yesterday.")]
+    film_with_pictures(tmp_path / "videos" / "film.mkv", [PictureTrack("pgs", disc_packets(lines))])
+    indexed = evenreel(tmp_path, "index", "videos", "-l", "library", "--no-vision", "--no-ocr")
+    assert "its subtitles are pictures" in " ".join(indexed.stdout.split())
+    unread = transcript(tmp_path, "videos/film.mkv")
+    assert "its subtitles are pictures, and no text in pictures was to be read" in unread.stderr.replace("\n", " ")
+
+    assert evenreel(tmp_path, "index", "videos", "-l", "library", "--no-vision").returncode == 0
+    assert (
+        transcript(tmp_path, "videos/film.mkv").stdout == "Where is the key of the old house?\nIt was here yesterday.\n"
+    )
+    subtitles = transcript(tmp_path, "videos/film.mkv", "--format", "srt", "--language", "en").stdout
+    assert [cue.start.total_seconds() for cue in srt.parse(subtitles)] == [0.5, 1.7]
+    (hit,) = json.loads(evenreel(tmp_path, "search", "yesterday", "-l", "library", "--json").stdout)["hits"]
+    assert Path(hit["path"]).name == "film.mkv"
+    assert [moment["start_s"] for moment in hit["moments"]] == [1.7]

@@ -1,4 +1,4 @@
-"""`evenreel export` in a process of its own: what is written, and one sentence for what cannot be."""
+"""`evenreel export` as it is typed: what is written, and one sentence for what cannot be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -83,9 +82,7 @@ ALL = ("csv", "json", "edl", "fcpxml", "otio", "srt", "vtt", "sheet", "clip")
 
 def test_a_search_is_written_in_every_form(place: Path, tmp_path: Path) -> None:
     forms = [word for form in ALL for word in ("--format", form)]
-    command = [sys.executable, "-m", "evenreel", "export", "said:tram", "--no-vision", *forms, "--json"]
-    command += ["-l", "library", "--out", str(tmp_path)]
-    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+    done = export(place, "said:tram", "--no-vision", *forms, "--json", out=tmp_path)
     assert done.returncode == 0, done.stderr + done.stdout
     report = json.loads(done.stdout)
     assert report["set_aside"] == []
@@ -96,10 +93,7 @@ def test_a_search_is_written_in_every_form(place: Path, tmp_path: Path) -> None:
     )
     with (tmp_path / "said_tram.csv").open(newline="", encoding="utf-8") as table:
         rows = list(csv.DictReader(table))
-    assert [Path(row["path"]).relative_to(place).as_posix() for row in rows] == [
-        "videos/a/tram.mp4",
-        "videos/b/tram.mp4",
-    ]
+    assert [row["path"] for row in rows] == [str(place / "videos" / name / "tram.mp4") for name in "ab"]
     listed = json.loads((tmp_path / "said_tram.json").read_text())["stretches"]
     assert listed[0]["words"] == ["The tram is late."]
     assert listed[0]["start_timecode"] == rows[0]["start_timecode"]
@@ -135,43 +129,22 @@ def test_what_search_printed_is_taken_from_a_file_and_from_standard_input(place:
 
 
 def test_clips_of_other_rates_are_told_and_the_rest_is_in_the_edl(place: Path, tmp_path: Path) -> None:
-    ids = {row["name"]: row["clip_id"] for row in _files(place)}
+    with open_library(place / "library", vision=False) as opened:
+        ids = {file.name: str(file.clip_id) for file in opened.files().files}
     stretches = [
         {"clip_id": ids[name], "start_s": 1.0, "end_s": 2.0} for name in ("bus.mp4", "東 'x' 100%.mp4", "tram.mp4")
     ]
     done = export(place, "-", "--format", "edl", out=tmp_path, stdin=json.dumps({"stretches": stretches}))
-    assert done.returncode == 3
-    assert (
-        "bus.mp4: it has 50 frames a second, and the EDL 25 frames a second, of which it can have one only"
-        in done.stdout
-    )
-    text = (tmp_path / "stretches.edl").read_text()
-    assert [line.split()[4:6] for line in text.splitlines() if line[:3].isdigit()] == [
-        ["00:00:01:00", "00:00:02:00"]
-    ] * 2
+    assert done.returncode == 3 and "bus.mp4: it has 50 frames a second, and the EDL 25 frames a second" in done.stdout
+    cuts = [line.split()[4:6] for line in (tmp_path / "stretches.edl").read_text().splitlines() if line[:3].isdigit()]
+    assert cuts == [["00:00:01:00", "00:00:02:00"]] * 2
 
 
-def _files(place: Path) -> Sequence[dict[str, str]]:
-    from evenreel.library import open_library
-
-    with open_library(place / "library", vision=False) as opened:
-        return [{"name": file.name, "clip_id": str(file.clip_id)} for file in opened.files().files]
-
-
-@pytest.mark.parametrize(
-    ("stretch", "sentence"),
-    [
-        (("3", "3"), "the stretch from 3 to 3 s is empty; give an end after its start"),
-        (("4", "3"), "the stretch from 4 to 3 s is empty"),
-        (("100", "101"), "the stretch from 100 to 101 s is outside of the clip, which is"),
-    ],
-)
-def test_a_stretch_that_is_none_is_one_sentence(
-    place: Path, tmp_path: Path, stretch: tuple[str, str], sentence: str
-) -> None:
-    done = export(place, "videos/a/tram.mp4", *stretch, out=tmp_path)
-    assert done.returncode == 1
-    assert sentence in done.stdout
+@pytest.mark.parametrize(("stretch", "what"), [("3 3", "empty"), ("4 3", "empty"), ("100 101", "outside of the clip")])
+def test_a_stretch_that_is_none_is_one_sentence(place: Path, tmp_path: Path, stretch: str, what: str) -> None:
+    start, end = stretch.split()
+    done = export(place, "videos/a/tram.mp4", start, end, out=tmp_path)
+    assert done.returncode == 1 and f"the stretch from {start} to {end} s is {what}" in done.stdout
     assert names(tmp_path) == []
 
 
@@ -202,21 +175,18 @@ def test_a_program_takes_away_in_one_call_what_the_command_takes(place: Path, tm
 
 def test_a_clip_without_words_has_no_subtitles_and_the_rest_is_written(place: Path, tmp_path: Path) -> None:
     done = export(place, "videos/bus.mp4", "1", "2", "--format", "srt", "--format", "json", out=tmp_path)
-    assert done.returncode == 3
-    assert "bus.mp4: nothing is known of what is said in it, so there are no subtitles" in done.stdout.replace(
-        " ()", ""
-    )
+    assert done.returncode == 3 and "bus.mp4: nothing is known of what is said in it" in done.stdout
     assert names(tmp_path) == ["bus.json"]
 
 
 def test_wrong_words_are_refused_in_a_sentence(place: Path, tmp_path: Path) -> None:
     for words, status, sentence in (
         (("a", "b"), 2, "Give a query in quotes"),
-        (("videos/bus.mp4", "one", "two"), 2, "'one' is no time; write seconds (75.5), 1:15.5 or 1:02:03."),
-        (("nothing.mp4", "1", "2"), 1, "The library has no clip 'nothing.mp4'; give the path"),
-        (("said:zebra", "--no-vision"), 1, "Nothing fits 'said:zebra'; --all takes weaker matches too."),
-        (("said:tram", "--format", "gif"), 2, "There is no form 'gif'; choose of: clip, csv"),
-        (("said:tram", "--handles", "-1"), 2, "Handles of -1 s cannot be added; give 0 to 3600 s."),
+        (("videos/bus.mp4", "one", "two"), 2, "'one' is no time"),
+        (("nothing.mp4", "1", "2"), 1, "The library has no clip 'nothing.mp4'"),
+        (("said:zebra", "--no-vision"), 1, "Nothing fits 'said:zebra'"),
+        (("said:tram", "--format", "gif"), 2, "There is no form 'gif'"),
+        (("said:tram", "--handles", "-1"), 2, "Handles of -1 s"),
         (("-",), 2, "is no JSON"),
     ):
         done = export(place, *words, out=tmp_path, stdin="{")

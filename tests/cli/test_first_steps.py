@@ -36,9 +36,9 @@ class Conversation:
 
 
 def test_each_choice_is_a_command(tmp_path: Path) -> None:
-    assert [choose(Conversation([answer])) for answer in ("", "1", " 1 ", "3", "q", "Quit")] == [
-        ["serve", "--open"], ["serve", "--open"], ["serve", "--open"], ["demo"], None, None,
-    ]  # fmt: skip
+    for answer, command in {"": "serve --open", " 1 ": "serve --open", "3": "demo"}.items():
+        assert choose(Conversation([answer])) == command.split()
+    assert [choose(Conversation([answer])) for answer in ("q", "Quit")] == [None, None]
     assert choose(Conversation(["2", str(tmp_path)])) == ["index", "--", str(tmp_path)]
 
 
@@ -54,7 +54,7 @@ def test_a_folder_that_is_not_there_is_asked_for_again_and_nothing_goes_back(tmp
     assert said.questions == [QUESTION, WHICH_FOLDER, f"There is no folder /no/such\\x1b.\n{WHICH_FOLDER}", QUESTION]
 
 
-@pytest.mark.parametrize("name", ["plain", "my films", "it's", "-rf", 'a "b"', "back\\slash"])
+@pytest.mark.parametrize("name", ["my films", "it's", "-rf", 'a "b"', "back\\slash"])
 def test_a_folder_may_be_dragged_from_a_desktop(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / name).mkdir()
     path = str(tmp_path / name)

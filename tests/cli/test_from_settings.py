@@ -96,11 +96,15 @@ def do(
     FOUND.update(what=what, asked=asked, more=more)
 
 
-def run(*words: str) -> Any:
+def run(*words: str, place: tuple[str, ...] = ("--place", "p")) -> Any:
     app = typer.Typer()
     app.command()(command_of(do))
     FOUND.clear()
-    return CliRunner().invoke(app, ["it", "--place", "p", *words], env={"COLUMNS": "200", "TERM": "dumb"})
+    return CliRunner().invoke(app, ["it", *place, *words], env={"COLUMNS": "200", "TERM": "dumb"})
+
+
+def found() -> dict[str, Any]:
+    return {name: value for name, value in asdict(FOUND["asked"]).items() if name != "secret"}
 
 
 def told(**changed: Any) -> dict[str, Any]:
@@ -110,7 +114,7 @@ def told(**changed: Any) -> dict[str, Any]:
 
 def test_what_is_left_out_has_the_settings_default() -> None:
     assert run().exit_code == 0
-    assert {name: value for name, value in asdict(FOUND["asked"]).items() if name != "secret"} == told()
+    assert found() == told()
     assert (FOUND["what"], FOUND["more"]) == ("it", False)
 
 
@@ -122,7 +126,7 @@ def test_each_field_is_an_option() -> None:
         fit="crop", duration_s=2.5, reads_text=False, strict=True, names=("x", "y"), values=(4,), span=(0.0, 1.0),
         limits=Limits(2 << 10), at_most=5,
     )  # fmt: skip
-    assert {name: value for name, value in asdict(FOUND["asked"]).items() if name != "secret"} == expected
+    assert found() == expected
     assert FOUND["more"]
 
 
@@ -131,13 +135,7 @@ def test_the_settings_refuse_a_value_in_their_own_words() -> None:
     assert isinstance(done.exception, UsageError)
     assert str(done.exception) == "'stretch' is no way to fit."
     assert run("--memory", "10").exit_code == 2
-    assert CliRunner().invoke(_app(), ["it"]).exit_code == 2  # --place is required
-
-
-def _app() -> typer.Typer:
-    app = typer.Typer()
-    app.command()(command_of(do))
-    return app
+    assert run(place=()).exit_code == 2  # it is required
 
 
 def test_help_is_what_the_docstring_says() -> None:
@@ -182,38 +180,30 @@ def test_a_tuple_with_an_option_of_its_own_is_given_again_and_again() -> None:
 
         names: Annotated[tuple[str, ...], typer.Option("--name", metavar="WORD")] = ()
 
-    found: list[Named] = []
+    kept: list[Named] = []
 
     def keep(how: Named = from_settings(Named)) -> None:
-        found.append(how)
+        kept.append(how)
 
     app = typer.Typer()
     app.command()(command_of(keep))
     assert CliRunner().invoke(app, ["--name", "a", "--name", "b"]).exit_code == 0
     assert CliRunner().invoke(app, []).exit_code == 0
-    assert found == [Named(("a", "b")), Named()]
-
-
-def usual_values() -> list[tuple[type, str, str]]:
-    """What an option that is None when it is left out stands for, as the code has it."""
-    planted, fitted = PlantSettings(), PrepareSettings()
-    assert fitted.causal_fit.steps == fitted.flow.steps
-    return [
-        (PlantOptions, "short", "{:g} and {:g}".format(*planted.short_s)),
-        (PlantOptions, "long", "{:g} and {:g}".format(*planted.long_s)),
-        (ClipChange, "share", str(RemovalSettings("motion").share)),
-        (ClipChange, "model", DEFAULT_MODEL),
-        (FrameChoice, "frames", FeatureSettings().rule.removesuffix(" midpoints")),
-        (ElementsOptions, "top", str(KAPPA)),
-        (FitOptions, "steps", str(fitted.causal_fit.steps)),
-        (FitOptions, "seed", str(fitted.seed)),
-    ]
+    assert kept == [Named(("a", "b")), Named()]
 
 
 def test_help_tells_the_values_that_hold_where_an_option_is_left_out() -> None:
-    for record, name, value in usual_values():
+    """What the code has for an option that is None when it is left out."""
+    planted, fitted = PlantSettings(), PrepareSettings()
+    assert fitted.causal_fit.steps == fitted.flow.steps
+    for record, name, value in (
+        (PlantOptions, "short", "{:g} and {:g}".format(*planted.short_s)),
+        (PlantOptions, "long", "{:g} and {:g}".format(*planted.long_s)),
+        (ClipChange, "share", RemovalSettings("motion").share),
+        (ClipChange, "model", DEFAULT_MODEL),
+        (FrameChoice, "frames", FeatureSettings().rule.removesuffix(" midpoints")),
+        (ElementsOptions, "top", KAPPA),
+        (FitOptions, "steps", fitted.causal_fit.steps),
+        (FitOptions, "seed", fitted.seed),
+    ):
         assert documented(record)[name].endswith(rf" \[default: {value}]"), (record, name)
-
-
-def test_a_docstring_without_attributes_says_nothing() -> None:
-    assert documented(len) == {}

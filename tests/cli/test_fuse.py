@@ -60,22 +60,13 @@ def test_two_files_become_one(folder: Path) -> None:
     out = folder / "new" / "fused.npz"
     done = here("fuse", folder / "knows_test.npz", folder / "guesses_test.npz", "--out", out)
     assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    assert lines[0] == f"Fused 2 systems of 4 captions with 4 clips each into {out}."
     mean, deviation = (f"{getattr(read(folder / 'knows_test.npz').values, one)():.3g}" for one in ("mean", "std"))
-    assert lines[1] == f"  knows_test.npz: weight 0.500, mean {mean} and deviation {deviation} taken out"
-    assert lines[3:] == [
-        "  uses a bank: its scores say so, wherever they are shown",
-        "  uses mean and spread of the scores to be ranked: its scores say so, wherever they are shown",
-    ]
+    assert f"knows_test.npz: weight 0.500, mean {mean} and deviation {deviation} taken out" in done.stdout
     found = read(out)
     one, two = (read(folder / f"{name}_test.npz").values for name in ("knows", "guesses"))
     expected = 0.5 * (one - one.mean()) / one.std() + 0.5 * (two - two.mean()) / two.std()
     np.testing.assert_allclose(found.values, expected, rtol=1e-5, atol=1e-6)
     assert found.about.uses == ("a bank", "mean and spread of the scores to be ranked")
-    command = ["evaluate", str(out), "--corpus", str(folder / "corpus"), "--partial", "--resamples", "0"]
-    shown = CliRunner().invoke(app, command)
-    assert "mean and spread of the scores to be ranked" in " ".join(shown.stdout.split())
 
 
 def test_weights_and_scales_of_a_validation_split(folder: Path) -> None:
@@ -100,13 +91,7 @@ def test_a_run_with_gaps_is_fused_by_rank(folder: Path) -> None:
     every = read(folder / "knows_test.npz")
     save_scores(Scores(every.values, every.caption_ids, every.video_ids), folder / "k.npz")
     part = corpus_of(range(COUNT), COUNT)
-    save_corpus(
-        Corpus(
-            part.clips.filter(part.clips["clip_id"].is_in(list(every.video_ids))),
-            part.captions.filter(part.captions["caption_id"].is_in(list(every.caption_ids))),
-        ),
-        folder / "last",
-    )
+    save_corpus(Corpus(part.clips[HELD_OUT:], part.captions[HELD_OUT:]), folder / "last")
     command = ["fuse", folder / "k.npz", folder / "guesses.run", "--corpus", folder / "last", "--out", folder / "f.npz"]
     refused = CliRunner().invoke(app, list(map(str, command)))
     assert isinstance(refused.exception, ScoresError)
@@ -121,24 +106,18 @@ def test_a_run_with_gaps_is_fused_by_rank(folder: Path) -> None:
     np.testing.assert_allclose(found.values, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("words", "error", "sentence"),
-    [
-        (("--out", "fused.npy"), UsageError, "fused.npy does not end in .npz"),
-        (("--by", "mean"), UsageError, "'mean' is no way to fuse"),
-        (("--weight", "0.5"), UsageError, "There are 1 weights for 2 systems; give one each, or none."),
-        (("--weight", "0.5", "--weight", "0.2"), UsageError, "0.5, 0.2, which add up to 0.7"),
-        (("--split", "test"), UsageError, "name its folder with --corpus"),
-        (("--direction", "v2t"), UsageError, "--direction says whose ranks are fused"),
-        (("--by", "rank", "--direction", "both"), UsageError, "'both' is no direction"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(
-    folder: Path, words: tuple[str, ...], error: type[Exception], sentence: str
-) -> None:
-    refused = fused(folder, *(str(folder / word) if word.startswith("fused.") else word for word in words))
-    assert isinstance(refused.exception, error), refused.output
-    assert sentence in str(refused.exception)
+def test_what_makes_no_sense_is_refused(folder: Path) -> None:
+    for words, sentence in (
+        (("--out", folder / "fused.npy"), "fused.npy does not end in .npz"),
+        (("--by", "mean"), "'mean' is no way to fuse"),
+        (("--weight", "0.5"), "There are 1 weights for 2 systems; give one each, or none."),
+        (("--weight", "0.5", "--weight", "0.2"), "0.5, 0.2, which add up to 0.7"),
+        (("--split", "test"), "name its folder with --corpus"),
+        (("--direction", "v2t"), "--direction says whose ranks are fused"),
+        (("--by", "rank", "--direction", "both"), "'both' is no direction"),
+    ):
+        refused = fused(folder, *words).exception
+        assert isinstance(refused, UsageError) and sentence in str(refused)
     assert not list(folder.glob("fused*"))
 
 
@@ -150,32 +129,21 @@ def test_a_file_that_is_read_is_not_written_over(folder: Path, name: str) -> Non
     (folder / "link").symlink_to(folder)
     out = folder / "link" / f"{name}.npz"
     refused = fused(folder, *held_out, "--corpus", folder / "corpus", "--out", out)
-    assert isinstance(refused.exception, UsageError)
-    assert str(refused.exception) == f"{out} is one of the files to fuse; give --out another name."
+    assert isinstance(refused.exception, UsageError) and "one of the files to fuse" in str(refused.exception)
     assert (folder / f"{name}.npz").read_bytes() == before
 
 
-def test_validation_scores_that_nothing_is_taken_from_are_refused(folder: Path) -> None:
-    held_out = [word for name in ("knows", "guesses") for word in ("--validation-scores", folder / f"{name}_val.npz")]
-    weights = ("--weight", "0.5", "--weight", "0.5")
-    refused = fused(folder, *held_out, "--by", "sum", *weights)
-    assert "nothing but weights is taken from validation scores" in str(refused.exception)
-    nowhere = fused(folder, "--validation-split", "val", "--corpus", folder / "corpus")
-    assert "--validation-split is of --validation-scores; give these, or leave it out." in str(nowhere.exception)
-
-
 def test_files_that_do_not_go_together_are_refused(folder: Path) -> None:
-    alone = fused(folder, files=("knows_test",))
-    assert "A fusion needs the scores of two systems or more; 1 is given." in str(alone.exception)
-    twice = fused(folder, files=("knows_test", "knows_test"))
-    assert "knows_test.npz is named twice" in str(twice.exception)
-    mixed = fused(folder, files=("knows_test", "guesses_val"))
-    assert "knows_test.npz and guesses_val.npz are not of the same captions: 12 are in one alone" in str(
-        mixed.exception
-    )
-    gone = fused(folder, files=("knows_test", "gone"))
-    assert str(gone.exception) == f"There is no file {folder}/gone.npz."
+    held_out = [word for name in ("knows", "guesses") for word in ("--validation-scores", folder / f"{name}_val.npz")]
     np.save(folder / "plain.npy", np.ones((4, 4)))
-    command = ["fuse", folder / "knows_test.npz", folder / "plain.npy", "--out", folder / "f.npz"]
-    nameless = CliRunner().invoke(app, list(map(str, command)))
-    assert "plain.npy is read by the ids of a corpus; name its folder with --corpus." in str(nameless.exception)
+    both = ("knows_test", "guesses_test")
+    for files, words, sentence in (
+        (("knows_test",), (), "A fusion needs the scores of two systems or more; 1 is given."),
+        (("knows_test", "knows_test"), (), "knows_test.npz is named twice"),
+        (("knows_test", "guesses_val"), (), "are not of the same captions: 12 are in one alone"),
+        (("knows_test", "gone"), (), f"There is no file {folder}/gone.npz."),
+        (("knows_test",), (folder / "plain.npy",), "plain.npy is read by the ids of a corpus"),
+        (both, (*held_out, "--by", "sum", "--weight", "0.5", "--weight", "0.5"), "nothing but weights is taken"),
+        (both, ("--validation-split", "val", "--corpus", folder / "corpus"), "give these, or leave it out"),
+    ):
+        assert sentence in str(fused(folder, *words, files=files).exception)

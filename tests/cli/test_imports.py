@@ -72,7 +72,6 @@ NOT_IMPORTED: dict[str, tuple[list[str], int, set[str]]] = {
     "help": (["--help"], 0, LEAN | PRODUCT | {"numpy", "pydantic", "yaml", "sqlite3", "evenreel.matchers"}),
     "help of search": (["search", "--help"], 0, LEAN | PRODUCT | {"numpy"}),
     "help of study": (["study", "--help"], 0, NAMES_OF_STUDIES),
-    "help of one study": (["study", "titan/t1", "--help"], 0, NAMES_OF_STUDIES),
     "list of studies": (["study", "--list"], 0, NAMES_OF_STUDIES),
     "info": (["info", "-l", "library"], 0, LEAN),
     "search without vision": (["search", "tram", "--no-vision", "-l", "library"], 0, LEAN),
@@ -86,7 +85,7 @@ NOT_IMPORTED: dict[str, tuple[list[str], int, set[str]]] = {
     "models": (["models"], 0, LEAN | PRODUCT),
     "serve, refused": (["serve", "-l", "nothing"], 1, LEAN),
     "evaluate": (
-        ["evaluate", "s.npz", "--corpus", "corpus"],
+        ["evaluate", "s.npz", "--corpus", "corpus", "--rescore", "csls"],
         0,
         MODELS | READERS | WORDS | RESEARCH | PRODUCT | {"plotly"},
     ),
@@ -109,11 +108,6 @@ NOT_IMPORTED: dict[str, tuple[list[str], int, set[str]]] = {
         ["train", "msrvtt-9k/mean_pool", "--set", "loop.batch_size=0"],
         2,
         PRODUCT | MEASURING | READERS | {"transformers", "lightning", "polars", "evenreel.papers", "evenreel.audits"},
-    ),
-    "train, refused by its device": (
-        ["train", "msrvtt-9k/mean_pool", "--set", "loop.device=nowhere", "--out", "run"],
-        2,
-        PRODUCT | WORDS | {"evenreel.papers", "evenreel.audits", "evenreel.planted", "plotly.graph_objects"},
     ),
 }  # fmt: skip
 
@@ -149,7 +143,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.mark.parametrize("name", NOT_IMPORTED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "train" else ()) for name in NOT_IMPORTED]
+)
 def test_a_command_imports_what_it_needs(name: str, place: Path, tmp_path: Path) -> None:
     words, status, unwanted = NOT_IMPORTED[name]
     command = [sys.executable, "-c", COMMAND, str(tmp_path / "modules.json"), *words]

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 import unicodedata
+import zlib
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import av
 import numpy as np
 import pytest
 from PIL import Image
 
 from evenreel.cli import INTERRUPTED
-from evenreel.errors import EvenreelError, LibraryError, UsageError
 from evenreel.library.search.hits import Hit, SearchResult, TextHit
 from tests.forked import run_cli
 from tests.in_process import run_here
 from tests.library.videos import write_folder, write_video
-from tests.media_files import Film, gop, remux, steady, write_film
 
 UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories of characters that can steer a terminal or forge a line."""
@@ -32,6 +31,7 @@ UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 ASCII_LOCALE = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 OUTSIDE = {"COLUMNS": "200", "NO_COLOR": "1", "HF_HUB_OFFLINE": "1"}
 ENVIRONMENT = {**os.environ, **OUTSIDE}
+FULL_DISK = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 
 
 def evenreel(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -80,36 +80,17 @@ def search(place: Path, *arguments: str | Path) -> subprocess.CompletedProcess[s
 
 def seen(place: Path, *arguments: str | Path) -> Any:
     """What a search that looks at frames prints, in this process, which has the model's imports behind it."""
-    code, output, _ = invoke("search", *arguments, "--library", place / "library", "--json")
-    assert code == 0
-    return json.loads(output)
+    return printed_json(search(place, *arguments, "--json"))
 
 
 def test_a_second_run_says_that_there_is_nothing_to_do(place: Path) -> None:
     done = index(place)
-    assert done.returncode == 3
-    assert done.stdout == (
-        f"Nothing to do: 3 files unchanged in {place}/library.\n"
-        "  passed over: 1 other file\n"
-        "Set aside: 1 file (tried again when changed, or with --retry)\n"
-        f"  {place}/videos/broken.mp4: {done.stdout.splitlines()[-1].partition('broken.mp4: ')[2]}\n"
-    )
-    assert done.stdout.endswith("(not_media)\n")
-    assert done.stderr == ""
-
-
-def test_the_report_as_json(place: Path) -> None:
+    assert (done.returncode, done.stderr) == (3, "")
+    first, passed_over, aside, broken = done.stdout.splitlines()
+    assert first.startswith("Nothing to do: 3 files unchanged") and "1 other file" in passed_over and "--retry" in aside
+    assert broken.startswith(f"  {place}/videos/broken.mp4: ") and broken.endswith("(not_media)")
     report = printed_json(index(place, "--json"))
     assert (report["indexed"], report["unchanged"], report["set_aside"][0]["reason"]) == (0, 3, "not_media")
-
-
-def test_search_prints_clips_with_their_moment(place: Path) -> None:
-    done = search(place, "tram", "--no-vision")
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    assert lines[0] == "2 clips match."
-    assert lines[1].startswith(f" 1. {place}/videos/clip_00.mp4  at 0:0")
-    assert any(line.startswith(f" 2. {place}/videos/clip_01.mp4") for line in lines)
 
 
 ANSWER, OTHER = "clip_00.mp4", "clip_01.mp4"
@@ -131,6 +112,7 @@ def test_matches_are_told_from_weaker_ones(
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0] == first_line
+    assert all("  at 0:0" in line for line in lines if line.startswith((" 1. ", " 2. ")))
     assert [name for name in (ANSWER, OTHER) if any(name in line for line in lines)] == shown
     assert (lines[-1] if "left out" in lines[-1] else None) == left
     assert "%" not in done.stdout and "confidence" not in done.stdout
@@ -157,22 +139,9 @@ def test_search_as_json_with_filter_and_limit(place: Path) -> None:
     assert result["hits"][0]["metadata"]["stars"] == 1
     assert set(result["hits"][0]["scores"]) <= {"seen", "on_screen", "about"}
     assert len(seen(place, "a tram", "-k", "2")["hits"]) == 2
-
-
-def test_quotes_and_a_prefix_are_read_on_the_command_line(place: Path) -> None:
-    def names(query: str) -> list[str]:
-        found = printed_json(forked("search", query, "--library", place / "library", "--json"))
-        assert found["query"] == query
-        return [Path(hit["path"]).name for hit in found["hits"] if "seen" not in hit["scores"]]
-
-    assert names('"red tram"') == ["clip_00.mp4"]
-    assert names('"tram"') == ["clip_00.mp4", "clip_01.mp4"]
-    assert names('"tram red"') == names('on-screen: "red tram"') == []
-
-
-def test_zero_hits_is_no_failure(place: Path) -> None:
-    done = search(place, "xylophone", "--no-vision")
-    assert (done.returncode, done.stdout) == (0, "No clip matches.\n")
+    assert len(seen(place, "a tram", "-k", "1000000")["hits"]) == 3
+    nothing = search(place, "xylophone", "--no-vision")
+    assert (nothing.returncode, nothing.stdout) == (0, "No clip matches.\n")
 
 
 def test_search_by_picture_finds_the_video_it_is_from(place: Path, tmp_path: Path) -> None:
@@ -197,7 +166,7 @@ USAGE_ERRORS = [
     (("seen: tram", "--no-vision"), "searched without vision"),
     (("tram", "--image", "x.png"), "does not exist"),
     (("tram", "-k", "0"), "ask for 1 to 1,000,000"),
-    (("tram", "-k", "-1"), "ask for 1 to 1,000,000"),
+    (("--image", __file__, "--no-vision"), "--image needs vision"),
     (("tram", "-k", "1000000000"), "ask for 1 to 1,000,000"),
     (("tram", "--where", "stars >"), "filter"),
     (("tram", "--where", "colour = 'red'"), "stars"),
@@ -216,11 +185,6 @@ def test_wrong_usage_is_one_sentence_and_status_2(place: Path, arguments: tuple[
     assert sentence in done.stderr
 
 
-def test_a_very_large_k_is_fine(place: Path) -> None:
-    """Hazard 49."""
-    assert len(seen(place, "tram", "-k", "1000000")["hits"]) == 3
-
-
 @pytest.mark.parametrize("query", ["a\0b tram", "tram\x1b[31m", "🚋 tram", "трамвай tram", "tram " * 200, "x" * 90_000])
 def test_odd_queries_are_answered(place: Path, query: str) -> None:
     """Hazard 47. No process can be given a NUL, so there it goes through the library."""
@@ -234,36 +198,24 @@ def test_odd_queries_are_answered(place: Path, query: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_there_is_no_library(tmp_path: Path) -> None:
-    done = here("search", "tram", "--library", tmp_path / "none")
-    assert done.returncode == 1
-    assert done.stderr.startswith("evenreel: There is no library at")
-    assert "evenreel index FOLDER" in done.stderr
-
-
 def test_the_library_comes_from_the_environment(place: Path) -> None:
     done = here("search", "tram", "--no-vision", EVENREEL_LIBRARY=str(place / "library"))
-    assert done.returncode == 0
-    assert "clip_00.mp4" in done.stdout
+    assert done.returncode == 0 and "clip_00.mp4" in done.stdout
 
 
-def test_a_model_that_cannot_be_had_is_one_sentence_with_the_ways_on(place: Path, tmp_path: Path) -> None:
+def test_a_model_that_cannot_be_had_is_one_sentence_with_the_ways_on(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Hazard 44: the default model, offline, with an empty cache."""
-    done = evenreel(
-        "index",
-        place / "videos",
-        "--library",
-        tmp_path / "library",
-        HF_HOME=str(tmp_path / "empty"),
-        HF_HUB_OFFLINE="1",
-    )
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "empty"))
+    done = here("index", place / "videos", "--library", tmp_path / "library")
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     for words in ("google/siglip2-base-patch16-224", "--model builtin", "--no-vision"):
         assert words in done.stderr
     assert not (tmp_path / "library").exists()
     searched = here("search", "tram", "--library", tmp_path / "library")
-    assert (searched.returncode, "There is no library at" in searched.stderr) == (1, True)
+    assert searched.returncode == 1 and "evenreel index FOLDER" in searched.stderr
 
 
 def test_another_model_is_refused(place: Path, tmp_path: Path) -> None:
@@ -272,9 +224,8 @@ def test_another_model_is_refused(place: Path, tmp_path: Path) -> None:
 
     other = tmp_path / "other"
     tiny_clip(other)
-    done = index(place, "--model", str(other))
-    assert done.returncode == 1
-    assert "was made with the model builtin" in done.stderr
+    done = here("index", place / "videos", "--library", place / "library", "--no-ocr", "--model", other)
+    assert done.returncode == 1 and "was made with the model builtin" in done.stderr
 
 
 def test_info_verify_and_repair(place: Path) -> None:
@@ -289,12 +240,7 @@ def test_info_verify_and_repair(place: Path) -> None:
 
 @pytest.mark.parametrize(
     "environment",
-    [
-        {"LC_ALL": "C"},
-        ASCII_LOCALE,
-        {"LC_ALL": "tr_TR.UTF-8"},
-        {"PYTHONWARNINGS": "error"},
-    ],
+    [{"LC_ALL": "C"}, ASCII_LOCALE, {"LC_ALL": "tr_TR.UTF-8"}, {"PYTHONWARNINGS": "error"}],
     ids=["C", "ascii", "turkish", "warnings are errors"],
 )
 def test_the_output_does_not_depend_on_the_environment(place: Path, environment: dict[str, str]) -> None:
@@ -334,61 +280,30 @@ def test_bad_pictures_are_refused(place: Path, tmp_path: Path) -> None:
     Image.fromarray(np.zeros((8, 8), np.uint8)).save(tmp_path / "small.png")
     bomb = bytearray((tmp_path / "small.png").read_bytes())
     bomb[16:24] = (60_000).to_bytes(4, "big") * 2
-    import zlib
-
     bomb[29:33] = zlib.crc32(bytes(bomb[12:29])).to_bytes(4, "big")
     (tmp_path / "bomb.png").write_bytes(bomb)
     (tmp_path / "drawing.png").write_text("<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>")
     (tmp_path / "cut.png").write_bytes((tmp_path / "small.png").read_bytes()[:40])
     with (tmp_path / "huge.png").open("wb") as file:
         file.truncate(500 * 2**20)
-    expected = {
-        "bomb": "40,000,000 in all are decoded",
-        "drawing": "in no format that can be read",
-        "cut": "picture",
-        "huge": "50 MiB",
-    }
+    expected = {"bomb": "40,000,000 in all", "drawing": "in no format", "cut": "picture", "huge": "50 MiB"}
     for name, words in expected.items():
         done = search(place, "--image", tmp_path / f"{name}.png")
         assert (done.returncode, words in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
 
 
 def test_the_command_line_says_what_it_can() -> None:
-    done = evenreel("--help")
-    for command in ("index", "search", "info", "verify", "repair", "demo"):
-        assert command in done.stdout
-        assert here(command, "--help").returncode == 0
     assert "[default: EVENREEL_LIBRARY or your" in " ".join(here("search", "--help").stdout.replace("│", " ").split())
     assert here("--version").stdout.startswith("evenreel 0.")
     assert here("nonsense").returncode == 2
 
 
 PANELS = {
-    "Search your videos": [
-        "demo",
-        "index",
-        "watch",
-        "search",
-        "highlights",
-        "saved",
-        "favourite",
-        "note",
-        "people",
-        "transcript",
-        "export",
-        "serve",
-        "mcp",
-        "info",
-        "remove",
-        "reindex",
-        "verify",
-        "repair",
-        "publish",
-        "models",
-    ],
-    "Measure and audit": ["corpus", "evaluate", "audit", "fuse", "perturb", "shifts"],
-    "Train and adapt": ["features", "elements", "train", "cost", "score", "prepare", "adapt"],
-    "Research": ["study", "planted"],
+    "Search your videos": "demo index watch search highlights saved favourite note people transcript export serve mcp "
+    "info remove reindex verify repair publish models",
+    "Measure and audit": "corpus evaluate audit fuse perturb shifts",
+    "Train and adapt": "features elements train cost score prepare adapt",
+    "Research": "study planted",
 }
 
 
@@ -396,42 +311,23 @@ def test_help_begins_with_what_people_come_for() -> None:
     lines = evenreel("--help", COLUMNS="100").stdout.splitlines()
     heads = [number for number, line in enumerate(lines) if line.startswith("╭─ ")]
     found = {
-        lines[head].strip("╭╮─ "): [line.split()[1] for line in lines[head + 1 : end] if line[2:3].isalpha()]
+        lines[head].strip("╭╮─ "): " ".join(line.split()[1] for line in lines[head + 1 : end] if line[2:3].isalpha())
         for head, end in pairwise([*heads, len(lines)])
     }
     del found["Options"]
     assert list(found.items()) == list(PANELS.items())
 
 
-def test_a_new_broken_file_is_news(place: Path, tmp_path: Path) -> None:
-    write_folder(tmp_path / "videos", 1)
-    assert index(tmp_path, "--no-vision").returncode == 0
-    (tmp_path / "videos" / "torn.mp4").write_bytes(b"no video" * 100)
-    first, second = index(tmp_path), index(tmp_path)
-    assert (first.returncode, second.returncode) == (3, 3)
-    assert "Nothing to do" not in first.stdout
-    assert "torn.mp4" in first.stdout
-    assert second.stdout.startswith("Nothing to do: 1 file unchanged")
-
-
-def test_new_metadata_is_news(tmp_path: Path) -> None:
+def test_a_new_broken_file_and_new_metadata_are_news(tmp_path: Path) -> None:
     write_folder(tmp_path / "videos", 2)
     assert index(tmp_path, "--no-vision").returncode == 0
+    (tmp_path / "videos" / "torn.mp4").write_bytes(b"no video" * 100)
+    first = index(tmp_path)
+    assert (first.returncode, "torn.mp4" in first.stdout, "Nothing to do" in first.stdout) == (3, True, False)
     (tmp_path / "videos" / "metadata.csv").write_text("path,stars\nclip_00.mp4,3\nclip_01.mp4,4\n")
-    first, second = index(tmp_path), index(tmp_path)
-    assert "Nothing to do" not in first.stdout
-    assert "  metadata of 2 files updated\n" in first.stdout
-    assert second.stdout.startswith("Nothing to do: 2 files unchanged")
-
-
-def invoke(*arguments: str | Path) -> tuple[int, str, BaseException | None]:
-    """Run a command in this process, where parts of the system can be replaced."""
-    from typer.testing import CliRunner
-
-    from evenreel.cli.app import app
-
-    done = CliRunner().invoke(app, list(map(str, arguments)))
-    return done.exit_code, done.stdout, done.exception
+    second, third = index(tmp_path), index(tmp_path)
+    assert "  metadata of 2 files updated\n" in second.stdout and "Nothing to do" not in second.stdout
+    assert third.stdout.startswith("Nothing to do: 2 files unchanged")
 
 
 def close_folder(monkeypatch: pytest.MonkeyPatch, closed: Path) -> None:
@@ -450,17 +346,15 @@ def test_a_folder_that_cannot_be_opened_is_an_input_set_aside(tmp_path: Path, mo
     write_folder(tmp_path / "videos", 1)
     (tmp_path / "videos" / "closed").mkdir()
     close_folder(monkeypatch, tmp_path / "videos" / "closed")
-    code, output, _ = invoke("index", tmp_path / "videos", "-l", tmp_path / "library", "--no-vision", "--no-ocr")
-    assert code == 3
-    assert f"cannot be opened: {tmp_path}/videos/closed\n" in output
+    done = here("index", tmp_path / "videos", "-l", tmp_path / "library", "--no-vision", "--no-ocr")
+    assert done.returncode == 3 and f"cannot be opened: {tmp_path}/videos/closed\n" in done.stdout
 
 
 def test_a_root_that_cannot_be_opened_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "videos").mkdir()
     close_folder(monkeypatch, tmp_path / "videos")
-    _, _, error = invoke("index", tmp_path / "videos", "-l", tmp_path / "library", "--no-vision")
-    assert isinstance(error, LibraryError)
-    assert str(error) == (f"{tmp_path}/videos cannot be opened (permission denied); make it readable, or leave it out.")
+    done = here("index", tmp_path / "videos", "-l", tmp_path / "library", "--no-vision")
+    assert done.returncode == 1 and "videos cannot be opened (permission denied)" in done.stderr
     assert not (tmp_path / "library").exists()
 
 
@@ -475,60 +369,38 @@ def test_a_link_that_leads_nowhere_is_one_sentence(tmp_path: Path, target: str) 
 
 def test_a_demo_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    done = forked("demo", "--folder", tmp_path / "file" / "x")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
-        f"evenreel: The demo cannot be written to {tmp_path}/file/x (not a directory); "
-        "name another place with --folder.\n"
-    )
+    done = here("demo", "--folder", tmp_path / "file" / "x")
+    assert done.returncode == 1 and "x (not a directory); name another place with --folder" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["./typo", "../typo", "~/typo", "/typo", "org/a--b"])
+@pytest.mark.parametrize("name", ["./typo", "~/typo", "org/a--b"])
 def test_a_mistyped_model_is_one_sentence(place: Path, tmp_path: Path, name: str) -> None:
-    _, _, error = invoke("index", place / "videos", "--library", tmp_path / "library", "--model", name)
-    assert isinstance(error, EvenreelError) and not isinstance(error, UsageError)
-    assert "is neither 'builtin', nor a folder that exists, nor a hub id" in str(error)
-    assert "\n" not in str(error)
+    done = here("index", place / "videos", "--library", tmp_path / "library", "--model", name)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "is neither 'builtin', nor a folder that exists, nor a hub id" in done.stderr
 
 
-def test_a_picture_needs_vision(place: Path, tmp_path: Path) -> None:
-    Image.fromarray(np.zeros((8, 8), np.uint8)).save(tmp_path / "still.png")
-    done = search(place, "--image", tmp_path / "still.png", "--no-vision")
-    assert (done.returncode, done.stderr) == (2, "evenreel: --image needs vision; leave --no-vision out.\n")
+FULL = "evenreel: The output cannot be written (no space left on device); send it elsewhere.\n"
 
 
-CLOSED = [(words, "true") for words in ("search tram --no-vision", "search tram --no-vision --json", "info", "--help")]
-
-
-@pytest.mark.parametrize(("command", "reader"), [*CLOSED, ("--help", "head -c 1")])
-def test_a_closed_pipe_is_quiet(place: Path, command: str, reader: str) -> None:
-    """Hazard 62: `evenreel ... | head -1`."""
-    line = f"{sys.executable} -m evenreel {command} | {reader} >/dev/null; exit ${{PIPESTATUS[0]}}"
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        ("search tram --no-vision | true", 0, ""),
+        ("search tram --no-vision --json | true", 0, ""),
+        ("--help | head -c 1 >/dev/null", 0, ""),
+        ("index videos --no-ocr | true", 3, ""),
+        ("search tram --no-vision >&-", 0, ""),
+        pytest.param("info > /dev/full", 1, FULL, marks=FULL_DISK),
+        pytest.param("info --json > /dev/full", 1, FULL, marks=FULL_DISK),
+    ],
+)
+def test_a_closed_pipe_is_quiet(place: Path, words: str, status: int, said: str) -> None:
+    """Hazard 62: `evenreel ... | head -1`; so too where there is no output, or a full disk."""
+    line = f"{sys.executable} -m evenreel {words}; exit ${{PIPESTATUS[0]}}"
     environment = {**ENVIRONMENT, "EVENREEL_LIBRARY": str(place / "library")}
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=environment)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_closed_pipe_keeps_the_exit_status(place: Path) -> None:
-    command = f"{sys.executable} -m evenreel index {place}/videos -l {place}/library --no-ocr"
-    line = f"{command} | true; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=ENVIRONMENT)
-    assert (done.returncode, done.stderr) == (3, "")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("form", ["", "--json"])
-def test_output_to_a_full_disk_is_one_sentence(place: Path, form: str) -> None:
-    line = f"{sys.executable} -m evenreel info -l {place}/library {form} > /dev/full"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=ENVIRONMENT)
-    sentence = "evenreel: The output cannot be written (no space left on device); send it elsewhere.\n"
-    assert (done.returncode, done.stderr) == (1, sentence)
-
-
-def test_closed_output_is_no_failure(place: Path) -> None:
-    line = f"{sys.executable} -m evenreel search tram --no-vision -l {place}/library >&-"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=ENVIRONMENT)
-    assert (done.returncode, done.stderr) == (0, "")
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=environment, cwd=place)
+    assert (done.returncode, done.stderr) == (status, said)
 
 
 @pytest.mark.parametrize("environment", [{}, {"PYTHONIOENCODING": "ascii"}, ASCII_LOCALE])
@@ -566,12 +438,8 @@ def test_a_file_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
     library = tmp_path / "library"
     indexed = forked("-v", "index", tmp_path / "videos", "--library", library, "--no-vision", "--no-ocr")
     assert indexed.returncode == 3
-    outputs = [
-        indexed.stdout,
-        indexed.stderr,
-        search(tmp_path, "tram").stdout,
-        forked("info", "--library", library).stdout,
-    ]
+    info = forked("info", "--library", library).stdout
+    outputs = [indexed.stdout, indexed.stderr, search(tmp_path, "tram").stdout, info]
     for odd, shown in ODD_NAMES.items():
         missing = here("index", tmp_path / f"{odd}.mp4", "--library", library).stderr
         for output in (*outputs, missing, here("search", "tram", "--library", tmp_path / odd).stderr):
@@ -596,27 +464,11 @@ def test_what_is_read_on_screen_cannot_steer_the_terminal(capsys: pytest.Capture
     assert not [char for char in output if char != "\n" and unicodedata.category(char) in UNSAFE]
 
 
-def write_half_damaged(path: Path) -> None:
-    """A film whose packets past its middle are not packets."""
-
-    def damage(packet: av.Packet) -> av.Packet:  # type: ignore[type-arg]
-        if packet.pts is None or packet.pts < 2_000:
-            return packet
-        broken = av.Packet(b"\xff" * packet.size)
-        broken.pts, broken.dts, broken.time_base = packet.pts, packet.dts, packet.time_base
-        broken.is_keyframe = packet.is_keyframe
-        return broken
-
-    whole = write_film(path.with_name(".whole.mkv"), Film(steady(100), options=gop(10)))
-    remux(whole, path, damage)
-
-
-def test_how_much_damage_is_accepted_can_be_chosen(tmp_path: Path) -> None:
+def test_how_much_damage_is_accepted_can_be_chosen(real_clips: Path, tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
-    write_half_damaged(tmp_path / "videos" / "torn.mkv")
+    shutil.copy(real_clips / "corrupted.mp4", tmp_path / "videos")
     first = index(tmp_path, "--no-vision")
-    assert first.returncode == 3
-    assert "at most 25% is accepted (--retry --max-damage SHARE)" in first.stdout
+    assert first.returncode == 3 and "at most 25% is accepted (--retry --max-damage SHARE)" in first.stdout
     second = index(tmp_path, "--retry", "--max-damage", "0.8")
     assert (second.returncode, second.stdout.splitlines()[0].startswith("Indexed 1 file ")) == (0, True)
     assert index(tmp_path, "--max-damage", "1.1").returncode == 2

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import re
 from collections.abc import Iterator
 from math import isfinite
 from typing import Any, NamedTuple
@@ -15,44 +14,20 @@ from typer.testing import CliRunner
 from evenreel.cli.app import app
 from evenreel.errors import UsageError
 from evenreel.library.search.query import Query
+from tests.cli.test_library_commands import here
 
 CHECKED_BY_THE_LIBRARY = {
-    "corpus classes --share",
-    "corpus corrupt --strength",
-    "corpus edit --share",
-    "corpus equalise --crf",
-    "corpus equalise --duration",
-    "corpus equalise --fps",
-    "corpus equalise --height",
-    "corpus equalise --width",
-    "corpus mix --share",
-    "audit --confidence",
-    "evaluate --confidence",
-    "evaluate --alpha",
-    "evaluate --beta",
-    "evaluate --scale",
-    "evaluate --temperature",
-    "evaluate --weight",
-    "export --handles",
-    "export -k",
-    "favourite --at",
-    "fuse --weight",
-    "index --passes",
-    "mcp --rerank-depth",
-    "note --at",
-    "planted --clips",
-    "shifts --confidence",
-    "shifts --strength",
-    "planted --long",
-    "planted --short",
-    "planted --signs",
-    "planted --strength",
-    "search --rerank-depth",
-    "search --within",
-    "search -k",
-    "serve --rerank-depth",
-    "watch --passes",
-}
+    f"{command} {option}"
+    for command, options in {
+        "corpus classes": "--share", "corpus corrupt": "--strength", "corpus edit": "--share",
+        "corpus equalise": "--crf --duration --fps --height --width", "corpus mix": "--share", "audit": "--confidence",
+        "evaluate": "--confidence --alpha --beta --scale --temperature --weight", "export": "--handles -k",
+        "favourite": "--at", "fuse": "--weight", "index": "--passes", "mcp": "--rerank-depth", "note": "--at",
+        "planted": "--clips --long --short --signs --strength", "shifts": "--confidence --strength",
+        "search": "--rerank-depth --within -k", "serve": "--rerank-depth", "watch": "--passes",
+    }.items()
+    for option in options.split()
+}  # fmt: skip
 """These are refused in a sentence of their own, to callers in Python too."""
 
 ENDLESS = ("9" * 400, "9" * 5_000, "1e400", "inf", "nan", "²", "-" + "9" * 30)
@@ -73,9 +48,7 @@ def numbers(command: Any, path: tuple[str, ...] = ()) -> Iterator[Number]:
         yield from numbers(inner, (*path, name))
     for parameter in command.params:
         kind = str(parameter.type_descriptor.annotation)
-        if any(
-            one in kind.replace("'", " ").replace("[", " ").replace(",", " ").split() for one in ("int", "float")
-        ) or (kind.startswith(("list[float", "list[int", "tuple[float", "tuple[int"))):
+        if {"int", "float"} & set(re.findall(r"\w+", kind)):
             yield Number(path, parameter.opts[0], parameter)
 
 
@@ -122,18 +95,13 @@ def test_a_search_for_more_clips_than_there_may_be_is_refused(count: int) -> Non
         Query("a tram", rerank_depth=count)
 
 
-def evenreel(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evenreel", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-
-
 def test_a_corpus_of_99999999999_clips_is_refused_at_once() -> None:
-    done = evenreel("planted", "visual", "--clips", "99999999999", "--out", "/nowhere/at-all")
+    done = here("planted", "visual", "--clips", "99999999999", "--out", "/nowhere/at-all")
     assert (done.returncode, done.stdout) == (2, "")
     assert "99999999999 clips" in done.stderr and "at most 100,000" in done.stderr
 
 
 def test_the_cost_of_100000000_frames_is_refused_before_memory_is_taken() -> None:
-    done = evenreel("cost", "msrvtt-9k/mean_pool", "--frames", "100000000", "--dimension", "512")
+    done = here("cost", "msrvtt-9k/mean_pool", "--frames", "100000000", "--dimension", "512")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--frames" in done.stderr and "3600" in done.stderr and "Traceback" not in done.stderr
+    assert "--frames" in done.stderr and "3600" in done.stderr

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,12 +13,12 @@ from evenreel.faces.models import DETECTOR, RECOGNISER
 from evenreel.library.people.editing import name_person
 from evenreel.library.people.listing import list_people
 from tests.faces.drawn_faces import write_models, write_people
+from tests.in_process import run_here
 
 
 def run(*arguments: object, home: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evenreel", *map(str, arguments)]
-    environment = {**os.environ, "EVENREEL_LIBRARY": str(home / "library"), "COLUMNS": "200"}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    environment = {"EVENREEL_LIBRARY": str(home / "library"), "COLUMNS": "200"}
+    return run_here(*map(str, arguments), environment=environment)
 
 
 @pytest.fixture(scope="module")
@@ -49,30 +47,22 @@ def home(made: Path, tmp_path: Path) -> Path:
 def test_people_are_listed_named_searched_and_forgotten(home: Path) -> None:
     done = run("people", "--sheet", home / "people.jpg", home=home)
     assert done.returncode == 0, done.stderr
-    assert [line.split() for line in done.stdout.splitlines() if line.strip()[:1].isdigit()] == [
-        ["1", "6", "3"],
-        ["1", "more", "with", "fewer", "than", "3", "faces", "each", "(--all", "lists", "them)."],
-    ]
+    person, more = (line.split() for line in done.stdout.splitlines() if line.strip()[:1].isdigit())
+    assert person == ["1", "6", "3"] and more[:2] == ["1", "more"]
     assert (home / "people.jpg").read_bytes().startswith(b"\xff\xd8")
     named = run("people", "--name", "1", "Ada King", home=home)
     assert named.stdout.split("\n")[0] == "Named: Ada King, number 1: 6 faces in 3 clips."
     found = run("search", "person:ada", "--json", home=home)
-    assert sorted(Path(hit["path"]).name for hit in json.loads(found.stdout)["hits"]) == [
-        "ada_0.mp4",
-        "ada_1.mp4",
-        "ada_2.mp4",
-    ]
+    assert {Path(hit["path"]).name for hit in json.loads(found.stdout)["hits"]} == {f"ada_{n}.mp4" for n in range(3)}
     forgotten = run("people", "--forget", "ada king", home=home)
     assert "Ada King is forgotten (6 faces in 3 clips)" in forgotten.stdout
-    assert "new clips can bring the person back" in forgotten.stdout
     unknown = run("search", "person:ada", home=home)
     assert (unknown.returncode, unknown.stdout) == (2, "")
     assert "Nobody is called 'ada'" in unknown.stderr
     everyone = run("people", "--forget", "ALL", "--json", home=home)
     assert json.loads(everyone.stdout) == {"forgotten": 1, "everyone": True}
     gone = run("people", home=home)
-    assert gone.returncode == 2
-    assert "No people were looked for" in gone.stderr
+    assert gone.returncode == 2 and "No people were looked for" in gone.stderr
 
 
 def test_the_faces_of_a_person_are_listed_with_their_numbers_to_correct(home: Path) -> None:
@@ -90,18 +80,14 @@ def test_the_faces_of_a_person_are_listed_with_their_numbers_to_correct(home: Pa
     assert [one.name for one in list_people(home / "library")] == ["Ada"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_a_wrong_call_is_told_in_a_sentence_and_changes_nothing(home: Path) -> None:
+    for arguments, said in (
         (["--name", "1", "Ada", "--split", "1"], "one change each"),
         (["--forget", "1", "--all"], "leave them out where something is changed"),
         (["--forget", "Zoe"], "Nobody is called 'Zoe'"),
-    ],
-)
-def test_a_wrong_call_is_told_in_a_sentence_and_changes_nothing(home: Path, arguments: list[str], said: str) -> None:
-    done = run("people", *arguments, home=home)
-    assert done.returncode in (1, 2)
-    assert said in done.stderr
+    ):
+        done = run("people", *arguments, home=home)
+        assert done.returncode in (1, 2) and said in done.stderr
     assert [one.faces for one in list_people(home / "library", everyone=True)] == [6, 1]
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,11 +15,6 @@ from evenreel.corpus import load_corpus
 from evenreel.errors import CorpusError, UsageError
 from evenreel.planted import admission, plan_corpus
 from evenreel.planted.admission import world_of
-
-
-def planted(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evenreel", "planted", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def here(*arguments: object) -> Result:
@@ -40,9 +33,8 @@ def digests(folder: Path) -> dict[str, str]:
 def test_it_writes_a_corpus_and_goes_on_with_a_broken_off_one(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     asked = ("length", "--strength", 1, "--clips", 10, "--seed", 3, "--short", 0.5, 0.6, "--long", 0.9, 1.0)
-    done = planted(*asked, "--out", first)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "10 clips, 20 captions." in done.stdout
+    done = here(*asked, "--out", first)
+    assert done.exit_code == 0 and "10 clips, 20 captions." in done.stdout
     corpus = load_corpus(first)
     train = corpus.clips.filter(pl.col("split") == "train")
     assert train["follows"].all()
@@ -57,14 +49,6 @@ def test_it_writes_a_corpus_and_goes_on_with_a_broken_off_one(tmp_path: Path) ->
     assert digests(first) == digests(second)
 
 
-def test_json_says_what_was_planted(tmp_path: Path) -> None:
-    done = here("visual", "--strength", 1, "--clips", 10, "--workers", 1, "--out", tmp_path / "corpus", "--json")
-    found = json.loads(done.stdout)
-    assert (found["bias"], found["strength"], found["rendered"]) == ("visual", 1.0, 10)
-    train, _, _ = found["statistics"]
-    assert (train["split"], train["count"], train["planted_share"]) == ("train", 6, 1.0)
-
-
 def test_it_says_whether_the_bias_was_admitted_as_a_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shipped, broken = tmp_path / "admission.json", ["the bias costs"]
     monkeypatch.setattr(admission, "SHIPPED", shipped)
@@ -76,14 +60,9 @@ def test_it_says_whether_the_bias_was_admitted_as_a_benchmark(tmp_path: Path, mo
     assert "Admitted as a benchmark: no (at strength 1, seeds 10, 11)" in said
     assert said.rstrip().endswith("the bias costs (3.0 [1.0, 5.0]).")
     assert "benchmark: not measured" in here(*asked, tmp_path / "two", "--strength", 0.9).stdout
-    found = [
-        json.loads(here(*asked, tmp_path / name, "--strength", s, "--json").stdout)
-        for name, s in (("one", 1), ("two", 0.9))
-    ]
-    assert [(one["admitted"], one["admission"] and one["admission"]["broken"]) for one in found] == [
-        (False, broken),
-        (None, None),
-    ]
+    found = json.loads(here(*asked, tmp_path / "one", "--strength", 1, "--json").stdout)
+    assert (found["admitted"], found["admission"]["broken"]) == (False, broken)
+    assert (found["bias"], found["strength"], found["rendered"]) == ("visual", 1.0, 0)
 
 
 def test_signs_follow_each_other(tmp_path: Path) -> None:
@@ -96,16 +75,6 @@ def test_signs_follow_each_other(tmp_path: Path) -> None:
     assert texts.filter(pl.col("text") == pl.col("clip_id").replace_strict(named)).height == clips.height
 
 
-def test_hard_is_a_difficulty_of_1(tmp_path: Path) -> None:
-    pages = [
-        json.loads(here("visual", "--clips", 10, "--workers", 1, "--out", tmp_path / given, *asked, "--json").stdout)
-        for given in ("hard", "1.0")
-        for asked in [("--difficulty", given)]
-    ]
-    assert [page["settings"]["difficulty"] for page in pages] == [1, 1]
-    assert pages[0]["digest"] == pages[1]["digest"]
-
-
 def test_settings_of_a_harder_world_are_on_the_page(tmp_path: Path) -> None:
     asked = ("--signs", 3, "--misread", 0.3, "--traced-signs", "--clips", 40, "--workers", 1, "--json")
     page = json.loads(here("scene_text", *asked, "--out", tmp_path / "signs").stdout)
@@ -114,6 +83,7 @@ def test_settings_of_a_harder_world_are_on_the_page(tmp_path: Path) -> None:
     for asked, name in (
         (("textual", "--new-annotators"), "new_annotators"),
         (("source", "--mirror-tint", 1), "mirror_tint"),
+        (("visual", "--difficulty", "hard"), "difficulty"),
     ):
         page = json.loads(here(*asked, "--clips", 10, "--workers", 1, "--out", tmp_path / name, "--json").stdout)
         assert page["settings"][name] == 1
@@ -138,12 +108,6 @@ def test_wrong_arguments_get_a_sentence(tmp_path: Path) -> None:
         error = here(*arguments, "--out", out).exception
         assert isinstance(error, UsageError) and sentence in str(error)
     assert not out.exists()
-
-
-def test_an_error_is_a_sentence_on_the_error_stream(tmp_path: Path) -> None:
-    done = planted("visual", "--strength", 1.5, "--out", tmp_path / "corpus")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "between 0 (nothing planted) and 1" in done.stderr
 
 
 def test_a_folder_of_another_corpus_is_left_alone(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from evenreel.media.content import content_digest as digest
 from evenreel.training.data.material import load_material
 from evenreel.training.recipe.files import load_recipe
 from evenreel.types import Corpus, VideoFeatures
-from tests.cli.test_library_commands import evenreel
+from tests.cli.test_library_commands import here
 from tests.features.test_sets import words_table
 from tests.training.conftest import BROKEN, clip_folder, corpus_folder
 
@@ -90,14 +90,14 @@ def expected(place: Place, split: str) -> np.ndarray[Any, Any]:
 
 def test_what_is_scored_is_what_evaluation_reads(place: Place, tmp_path: Path) -> None:
     words = ("--features", place.features, "--split", "val", "--device", "cpu", "--out", tmp_path / "new" / "val.npz")
-    done = evenreel("score", place.checkpoint, place.corpus, *words)
+    done = here("score", place.checkpoint, place.corpus, *words)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"Scored 8 captions with 4 clips each into {tmp_path}/new/val.npz.\n"
     scores = load_scores(tmp_path / "new" / "val.npz", select(load_corpus(place.corpus), split="val"))
     assert np.array_equal(scores.block(slice(0, 8), slice(0, 4)), expected(place, "val"))
     asked = ("--corpus", place.corpus, "--split", "val", "-m", "R@1", "--resamples", "0", "--json")
     evaluated = CliRunner().invoke(app, ["evaluate", str(tmp_path / "new" / "val.npz"), *map(str, asked)])
-    own = scores.values[np.arange(8), np.arange(8) // 2]  # two captions a clip, one after the other
+    own = scores.values[np.arange(8), np.arange(8) // 2]  # two captions a clip
     first = 100 * np.mean(own >= scores.values.max(axis=1))
     figure = json.loads(evaluated.stdout)["systems"][0]["directions"]["t2v"]["summary"]["R@1"]
     assert figure["value"] == pytest.approx(first)
@@ -151,23 +151,11 @@ def with_inputs(pretrained: Pretrained, **inputs: Any) -> Pretrained:
     ("note", "inputs", "sentence"),
     [
         ({}, {"rule": "every 1 s"}, "trained on frames by 'every 1 s', and .* --rule 'every 1 s' --no-ocr --out "),
-        ({}, {"windows": 5}, "frames by '3 midpoints' and the on-screen text of 5 windows, and .* --windows 5 --out "),
-        (
-            {},
-            {"windows": 5, "words_from": "corpus"},
-            r"of 5 windows \(words of the corpus\), and .* --windows 5 --words corpus --out ",
-        ),
+        ({}, {"windows": 5}, "'3 midpoints' and the on-screen text of 5 windows, and .* --windows 5 --out "),
+        ({}, {"windows": 5, "words_from": "corpus"}, "words of the corpus.*, and .* --windows 5 --words corpus --out "),
         ({}, {"windows": 5, "rule": None}, "trained on frames and the on-screen text of 5 windows, and "),
-        (
-            OTHER,
-            {},
-            "of org/one, .* holds those of .*clip, and .* `evenreel features CORPUS --model org/one --rule '3 m",
-        ),
-        (
-            OTHER | {"before": "11" * 32},
-            {},
-            "of org/one, trained further, .* --model CHECKPOINT/encoder --rule '3 m",
-        ),
+        (OTHER, {}, "of org/one, .* holds those of .*clip, and .* features CORPUS --model org/one --rule '3 m"),
+        (OTHER | {"before": "11" * 32}, {}, "of org/one, trained further, .* --model CHECKPOINT/encoder --rule '3 m"),
     ],
 )
 def test_features_that_it_was_not_trained_on(
@@ -187,9 +175,6 @@ def test_the_command_that_adds_features_fits_the_folder(place: Place, tmp_path: 
     other = with_inputs(load_matcher(place.checkpoint), rule="every 1 s")
     with pytest.raises(FeaturesError, match=f"--rule 'every 1 s' --no-ocr --precision bfloat16 --out '{folder}'`"):
         load_features_for(other, folder, load_corpus(place.corpus))
-
-
-# Of several features in a folder ------------------------------------------------------------------------------------
 
 
 class Several(NamedTuple):
@@ -271,36 +256,22 @@ def test_longer_captions_and_clips_are_told(place: Place) -> None:
     changed = with_inputs(pretrained, frames=2, words=4)
     part = select(load_corpus(place.corpus), split="val")
     longer = (load_text_features(place.features, part).word_mask.sum(1) > 4).sum()
-    assert load_features_for(changed, place.features, part).notices == (
-        f"{longer} of 8 captions have more than the 4 word features that the matcher was trained on, and are scored "
-        "whole",
-        "4 of 4 clips have more than the 2 frames that the matcher was trained on, and are scored whole",
-    )
+    captions, clips = load_features_for(changed, place.features, part).notices
+    assert captions.startswith(f"{longer} of 8 captions have more than the 4 word") and clips.startswith("4 of 4 clips")
     assert load_features_for(pretrained, place.features, part).notices == ()
 
 
-@pytest.mark.parametrize(
-    ("words", "kind", "sentence"),
-    [
-        (["--out", "scores.csv"], UsageError, "ends neither in .npz nor in .npy"),
-        (["--out", "FILE/s.npz"], OutputError, "FILE/s.npz cannot be written"),
-        (["--out", "s.npz", "--split", "tset"], EvenreelError, "tset"),
-        (["--out", "s.npz", "--device", "nonsense"], UsageError, "nonsense"),
-    ],
-)
-def test_wrong_usage_is_said(
-    place: Place,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    words: list[str],
-    kind: type[Exception],
-    sentence: str,
-) -> None:
+def test_wrong_usage_is_said(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("FILE").write_text("")
-    done = place.score(*words)
-    assert isinstance(done.exception, kind)
-    assert sentence in str(done.exception)
+    for words, kind, sentence in (
+        ("--out scores.csv", UsageError, "ends neither in .npz nor in .npy"),
+        ("--out FILE/s.npz", OutputError, "FILE/s.npz cannot be written"),
+        ("--out s.npz --split tset", EvenreelError, "tset"),
+        ("--out s.npz --device nonsense", UsageError, "nonsense"),
+    ):
+        done = place.score(*words.split())
+        assert isinstance(done.exception, kind) and sentence in str(done.exception)
 
 
 def test_a_table_that_is_large_and_one_that_is_too_large(
@@ -312,5 +283,4 @@ def test_a_table_that_is_large_and_one_that_is_too_large(
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage._replace(free=127))
     full = place.score("--split", "val", "--out", tmp_path / "s.npz")
-    assert isinstance(full.exception, OutputError)
-    assert "has 0.0 GiB left; choose another place" in str(full.exception)
+    assert isinstance(full.exception, OutputError) and "has 0.0 GiB left; choose another place" in str(full.exception)
