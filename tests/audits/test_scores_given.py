@@ -1,9 +1,9 @@
-"""What every audit does with scores that leave something out, name a clip twice, or hide values behind a mask."""
+"""What holds of every audit: what it tells of scores, what it refuses, and what its result and its page have."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,10 @@ from evenreel.audits import AUDITS, OF_EDITS, AuditInputs, AuditSettings, audit
 from evenreel.corpus import make_corpus
 from evenreel.corpus.distractors import OVERLAY_OF
 from evenreel.errors import ScoresError
-from evenreel.types import Corpus, Scores
+from evenreel.report import AuditResult
+from evenreel.report.page import render
+from evenreel.report.result.page import audit_page
+from evenreel.types import Corpus, ScoreNotes, Scores
 
 PAIRS = 40
 REAL, MADE = [f"r{one}" for one in range(PAIRS)], [f"s{one}" for one in range(PAIRS)]
@@ -25,14 +28,16 @@ def corpus() -> Corpus:
     clips = pl.DataFrame(
         {
             "clip_id": REAL + MADE,
-            "source": ["camera"] * PAIRS + ["sora"] * PAIRS,
+            "source": ["camera"] * PAIRS + ["<b>sora"] * PAIRS,
             "pair_id": [None] * PAIRS + REAL,
             "frame_count": [*range(30, 30 + 2 * PAIRS)],
             "fps": [24.0] * 2 * PAIRS,
             OVERLAY_OF: REAL[1:] + REAL[:1] + [None] * PAIRS,
         }
     )
-    return make_corpus(clips, pl.DataFrame({"caption_id": CAPTIONS, "clip_id": REAL, "text": ["a ball rolls"] * PAIRS}))
+    return make_corpus(
+        clips, pl.DataFrame({"caption_id": CAPTIONS, "clip_id": REAL, "text": ["a <b>ball rolls"] * PAIRS})
+    )
 
 
 def scores(seed: int = 0, captions: int = PAIRS, clips: int = 2 * PAIRS) -> Scores:
@@ -40,9 +45,55 @@ def scores(seed: int = 0, captions: int = PAIRS, clips: int = 2 * PAIRS) -> Scor
     return Scores(values, CAPTIONS[:captions], (REAL + MADE)[:clips])
 
 
-def asked(name: str, given: Scores) -> Any:
-    edited = {"edit": replace(given, values=given.values + 1)} if name in OF_EDITS else {}
-    return audit(name, given, corpus(), AuditSettings(resamples=20), AuditInputs(edited=edited))[0]
+def asked(name: str, given: Scores, resamples: int = 20) -> AuditResult:
+    noise = np.random.default_rng(1).normal(size=given.values.shape)
+    edited = {"<b>edit": replace(given, values=given.values + noise)} if name in OF_EDITS else {}
+    return audit(name, given, corpus(), AuditSettings(resamples=resamples), AuditInputs(edited=edited))[0]
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_a_result_has_whole_tables_a_json_and_a_page_on_which_names_are_text(name: str) -> None:
+    found = asked(name, scores())
+    assert found.tables
+    for table in found.tables:
+        assert {len(row) for row in table.rows} <= {len(table.columns)}, table.title
+    document = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert [len(table["rows"]) for table in document["tables"]] == [len(table.rows) for table in found.tables]
+    page = render(audit_page([found]))
+    assert page.count('class="chart"') == len(found.figures)
+    assert "How it was calculated" in page
+    assert not any(f"<b>{one}" in page for one in ("sora", "ball", "edit"))
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_without_samples_there_is_neither_a_verdict_nor_an_interval(name: str) -> None:
+    given = scores()
+    real = np.repeat([8.0, 0.0], PAIRS)  # what would be told if it could be
+    found = asked(name, replace(given, values=given.values + real), resamples=0)
+    if found.effect.low is None:
+        assert not found.effect.is_significant
+        assert "interval" not in found.sentence.replace("Without an interval", "")
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_too_few_give_no_verdict(name: str) -> None:
+    few = asked(name, scores(captions=5))
+    assert not few.effect.enough and not few.effect.is_significant
+    assert "oo few" in few.sentence
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_what_the_scores_use_is_said_first(name: str) -> None:
+    found = asked(name, replace(scores(), about=ScoreNotes(("other queries",))))
+    assert found.notices[0].startswith("These scores use other queries")
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_a_score_that_is_no_number_is_refused_by_its_ids(name: str) -> None:
+    given = scores()
+    given.values[3, 4] = np.nan
+    with pytest.raises(ScoresError, match="of caption 'c3' and video 'r4' is NaN"):
+        asked(name, given)
 
 
 @pytest.mark.parametrize("name", AUDITS)

@@ -208,10 +208,9 @@ def test_any_string_is_a_caption(encoder: TowerEncoder, text: str) -> None:
     assert np.isfinite(encoder.encode_text([text]).sentence).all()
 
 
-@pytest.mark.parametrize("precision", ["bfloat16"])
-def test_a_lower_precision_is_close(checkpoints: dict[str, Path], family: str, precision: str) -> None:
+def test_a_lower_precision_is_close(checkpoints: dict[str, Path], family: str) -> None:
     pixels = frames(3, 50, 40)
-    exact, rough = (load_encoder(str(checkpoints[family]), precision=name) for name in ("float32", precision))
+    exact, rough = (load_encoder(str(checkpoints[family]), precision=name) for name in ("float32", "bfloat16"))
     similarity = (exact.encode_windows(pixels[:, None]) * rough.encode_windows(pixels[:, None])).sum(axis=1)
     assert 0.99 < similarity.min() < 1
     assert rough.encode_text(CAPTIONS).sentence.dtype == np.float32
@@ -292,15 +291,15 @@ import psutil
 from evenreel.encoders import load_encoder
 
 folder, device, spare = sys.argv[1], sys.argv[2], int(sys.argv[3]) << 20
-encoder = load_encoder(folder, device=device, batch_size=8192)
-pixels = np.random.default_rng(0).integers(0, 256, (4096, 1, 3, 16, 16), dtype=np.uint8)
+encoder = load_encoder(folder, device=device, batch_size=2048)
+pixels = np.random.default_rng(0).integers(0, 256, (1024, 1, 3, 16, 16), dtype=np.uint8)
 some = encoder.encode_windows(pixels[:32])
 encoder.encode_text(["a red ball"])
 used = psutil.Process().memory_info().vms
 resource.setrlimit(resource.RLIMIT_AS, (used + spare, -1))
 found = encoder.encode_windows(pixels)
 np.testing.assert_allclose(found[:32], some, atol=2e-6)
-print(len(found), encoder.batch_size < 8192)
+print(len(found), encoder.batch_size < 2048)
 """
 
 
@@ -308,11 +307,11 @@ print(len(found), encoder.batch_size < 8192)
 @pytest.mark.parametrize("device", ["auto", "cpu:0"])  # the built-in model: on ONNX Runtime, and on torch
 def test_batches_halve_where_memory_really_runs_out(device: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", TOO_LARGE, "builtin", device, "400"], capture_output=True, text=True, check=False
+        [sys.executable, "-c", TOO_LARGE, "builtin", device, "100"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["4096", "True"]
-    assert "memory ran out, going on with 4096 at a time" in done.stderr
+    assert done.stdout.split() == ["1024", "True"]
+    assert "memory ran out, going on with 1024 at a time" in done.stderr
 
 
 def test_too_little_memory_for_one_frame_is_one_sentence(

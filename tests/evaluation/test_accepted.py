@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -275,140 +274,54 @@ def test_the_diagonal_goes_by_place_where_there_are_ids_too(tmp_path: Path) -> N
 
 
 SPLIT = make_corpus({"clip_id": CLIPS, "split": ["test"] * 4 + ["train"]}, TABLE)
-WRONG: dict[str, tuple[Callable[[], object], str]] = {
-    "turned": (
-        lambda: evaluate(VALUES.T, CORPUS),
-        "scores is 5 x 8, but the corpus has 8 captions and 5 clips (a caption a row, a clip a column): it lies the "
-        "other way round, so give its transpose.",
-    ),
-    "turned tensor": (
-        lambda: evaluate(torch.tensor(VALUES.T), CORPUS),
-        "it lies the other way round, so give its transpose",
-    ),
-    "turned table": (
-        lambda: evaluate(pd.DataFrame(VALUES.T), CORPUS),
-        "it lies the other way round, so give its transpose",
-    ),
-    "more rows than captions": (
-        lambda: evaluate(np.vstack([VALUES, VALUES]), CORPUS),
-        "8 captions and 5 clips (a caption a row, a clip a column); give it the corpus, or the split, that it is of",
-    ),
-    "scores of the whole, corpus of a split": (
-        lambda: evaluate(VALUES, select(SPLIT, split="test")),
-        "scores is 8 x 5, but the corpus has 7 captions and 4 clips",
-    ),
-    "one number too many axes": (
-        lambda: evaluate(VALUES[None], CORPUS),
-        "scores is an array of float64 with the shape (1, 8, 5); scores are numbers with two axes",
-    ),
-    "words": (
-        lambda: evaluate([["a"] * 5] * 8, CORPUS),
-        "scores is an array of <U1 with the shape (8, 5); scores are numbers with two axes",
-    ),
-    "rows of unlike length": (
-        lambda: evaluate([[1.0], [1.0, 2.0]], CORPUS),
-        "The scores are no table of numbers (its rows differ in length); give an array with two axes.",
-    ),
-    "NaN": (
-        lambda: evaluate(np.where(VALUES[2, 3] == VALUES, np.nan, VALUES), CORPUS),
-        "is NaN, which has no place in a ranking",
-    ),
-    "NaN of pandas": (lambda: evaluate(wide.mask(wide == VALUES[2, 3]), CORPUS), "of scores is not full of numbers"),
-    "NaN of a pair": (
-        lambda: evaluate(pd.DataFrame([("c0", "v0", None)], columns=["qid", "docno", "score"]), CORPUS),
-        "Row 1 of scores has no number for a score ('c0', 'v0')",
-    ),
-    "a caption twice": (
-        lambda: evaluate(wide.rename(index={"c1": "c0"}), CORPUS),
-        "scores names the caption 'c0' twice; every id is there once.",
-    ),
-    "a clip twice": (
-        lambda: evaluate(wide.rename(columns={"v1": "v0"}), CORPUS),
-        "scores is a DataFrame that cannot be read (Duplicate column names found: [",
-    ),
-    "a pair twice": (
-        lambda: evaluate(pd.concat([run, run[:1]]), CORPUS),
-        "of scores",
-    ),
-    "a strange caption": (
-        lambda: evaluate(wide.rename(index={"c1": "x"}), CORPUS),
-        "scores names 'x', which is no caption of the corpus",
-    ),
-    "clips without captions": (
-        lambda: evaluate(wide.reset_index(drop=True), CORPUS),
-        "scores has no column caption_id; it has: v0, v1, v2, v3, v4; name its rows by that, or by its",
-    ),
-    "a column of something else": (
-        lambda: evaluate(wide.assign(notes="good", kind="b"), CORPUS),
-        "Column 'notes' of scores is not full of numbers",
-    ),
-    "a score in words": (
-        lambda: evaluate({"c0": {"v0": "high"}}, CORPUS),
-        "scores['c0']['v0'] is 'high'; a score is a number.",
-    ),
-    "a strange pair": (
-        lambda: evaluate({"c0": {"x": 1.0}}, CORPUS),
-        "Row 1 of scores names 'x', which is no clip of the corpus",
-    ),
-    "numbers without corpus": (
-        lambda: save_scores(VALUES, "s.npz"),
-        "scores is an array of float64 with the shape (8, 5) without ids; give a corpus too, or scores with their ids",
-    ),
-    "pairs without corpus": (
-        lambda: fuse({"a": wide, "b": run}),
-        "systems['b'] has a row a pair, and pairs may be left out of it; give its corpus too: as_scores(",
-    ),
-    "degrees by pair": (
-        lambda: evaluate(VALUES, CORPUS, relevance=run),
-        "relevance is a table with a row a pair; give one of ",
-    ),
-    "a run without corpus": (
-        lambda: as_scores("s.run"),
-        "scores is 's.run', and without a corpus only an .npz, which has its ids, or the numbers of an .npy can be",
-    ),
-    "an edit without its corpus": (
+WRONG: list[tuple[Callable[[], object], str]] = [
+    (lambda: evaluate(VALUES.T, CORPUS), "scores is 5 x 8, .* it lies the other way round, so give its transpose"),
+    (lambda: evaluate(torch.tensor(VALUES.T), CORPUS), "it lies the other way round, so give its transpose"),
+    (lambda: evaluate(pd.DataFrame(VALUES.T), CORPUS), "it lies the other way round, so give its transpose"),
+    (lambda: evaluate(np.vstack([VALUES, VALUES]), CORPUS), "give it the corpus, or the split, that it is of"),
+    (lambda: evaluate(VALUES, select(SPLIT, split="test")), "scores is 8 x 5, but the corpus has 7 captions and 4 cl"),
+    (lambda: evaluate(VALUES[None], CORPUS), r"float64 with the shape \(1, 8, 5\); scores are numbers with two axes"),
+    (lambda: evaluate([["a"] * 5] * 8, CORPUS), "an array of <U1 with the shape .*; scores are numbers with two axes"),
+    (lambda: evaluate([[1.0], [1.0, 2.0]], CORPUS), "no table of numbers .its rows differ in length.; give an array"),
+    (lambda: evaluate(np.where(VALUES[2, 3] == VALUES, np.nan, VALUES), CORPUS), "is NaN, which has no place in a"),
+    (lambda: evaluate(wide.mask(wide == VALUES[2, 3]), CORPUS), "of scores is not full of numbers"),
+    (lambda: evaluate(run.assign(score=None), CORPUS), r"Row 1 of scores has no number for a score \('c0', 'v0'\)"),
+    (lambda: evaluate(wide.rename(index={"c1": "c0"}), CORPUS), "scores names the caption 'c0' twice"),
+    (lambda: evaluate(wide.rename(columns={"v1": "v0"}), CORPUS), "cannot be read .Duplicate column names found"),
+    (lambda: evaluate(pd.concat([run, run[:1]]), CORPUS), "Row 41 of scores"),
+    (lambda: evaluate(wide.rename(index={"c1": "x"}), CORPUS), "scores names 'x', which is no caption of the corpus"),
+    (lambda: evaluate(wide.reset_index(drop=True), CORPUS), "has no column caption_id; it has: v0, .*; name its rows"),
+    (lambda: evaluate(wide.assign(notes="good", kind="b"), CORPUS), "Column 'notes' of scores is not full of numbers"),
+    (lambda: evaluate({"c0": {"v0": "high"}}, CORPUS), r"scores\['c0'\]\['v0'\] is 'high'; a score is a number."),
+    (lambda: evaluate({"c0": {"x": 1.0}}, CORPUS), "Row 1 of scores names 'x', which is no clip of the corpus"),
+    (lambda: save_scores(VALUES, "s.npz"), "without ids; give a corpus too, or scores with their ids"),
+    (lambda: fuse({"a": wide, "b": run}), r"systems\['b'\] has a row a pair, .*; give its corpus too: as_scores"),
+    (lambda: evaluate(VALUES, CORPUS, relevance=run), "relevance is a table with a row a pair; give one of "),
+    (lambda: as_scores("s.run"), "scores is 's.run', and without a corpus only an .npz, which has its ids, or the num"),
+    (
         lambda: evenreel.audit("visual", VALUES, CORPUS, inputs=audits.AuditInputs(edited={"a": VALUES.T})),
-        "edited['a'] is 5 x 8, but the corpus has 8 captions and 5 clips",
+        r"edited\['a'\] is 5 x 8, but the corpus has 8 captions and 5 clips",
     ),
-    "no corpus": (
-        lambda: evaluate(VALUES),
-        "or a table of captions with the columns clip_id and text; or say relevance='diagonal' where the caption",
-    ),
-    "no square": (
-        lambda: evaluate(VALUES, relevance="diagonal"),
-        "The scores are of 8 captions and 5 videos, and only a square table has a diagonal; give a corpus",
-    ),
-    "the diagonal of a corpus": (
-        lambda: evaluate(VALUES, CORPUS, relevance="diagonal"),
-        "The corpus says what belongs together; leave it out, or relevance='diagonal'.",
-    ),
-    "captions without clips": (
-        lambda: evaluate(VALUES, pd.DataFrame({"text": TABLE["text"]})),
-        "corpus has none of the columns clip_id, video_id,",
-    ),
-    "captions alone": (
-        lambda: evaluate(VALUES, TABLE["text"]),
-        "corpus is a list; give a Corpus, the path of one, or a table of captions with the columns clip_id",
-    ),
-    "a caption of no clip": (
+    (lambda: evaluate(VALUES), "columns clip_id and text; or say relevance='diagonal' where the caption"),
+    (lambda: evaluate(VALUES, relevance="diagonal"), "8 captions and 5 videos, and only a square table has a diagonal"),
+    (lambda: evaluate(VALUES, CORPUS, relevance="diagonal"), "The corpus says what belongs together; leave it out, or"),
+    (lambda: evaluate(VALUES, pd.DataFrame({"text": TABLE["text"]})), "corpus has none of the columns clip_id, video_"),
+    (lambda: evaluate(VALUES, TABLE["text"]), "corpus is a list; give a Corpus, the path of one, or a table of captio"),
+    (
         lambda: evaluate(VALUES, {"clips": {"clip_id": CLIPS[1:]}, "captions": TABLE}),
         "Row 1 of captions, column clip_id, names 'v0', which is no clip",
     ),
-    "a wrong table of two": (
-        lambda: evaluate(VALUES, {"clips": 3, "captions": TABLE}),
-        "corpus['clips'] is 3; give a table.",
-    ),
-    "things that Arrow cannot hold": (
+    (lambda: evaluate(VALUES, {"clips": 3, "captions": TABLE}), r"corpus\['clips'\] is 3; give a table."),
+    (
         lambda: evaluate(VALUES, pd.DataFrame(TABLE).assign(text=[1, "a"] * 4)),
-        "corpus is a DataFrame that cannot be read (Could not convert 'a' with type str",
+        "corpus is a DataFrame that cannot be read .Could not convert 'a' with type str",
     ),
-}
+]
 
 
-@of_each(WRONG)
-def test_hazard_191_what_does_not_fit_is_told_in_one_sentence(name: str) -> None:
-    call, words = WRONG[name]
-    with pytest.raises(EvenreelError, match=re.escape(words)) as raised:
+@of_each(WRONG, name=lambda case: case[1])
+def test_hazard_191_what_does_not_fit_is_told_in_one_sentence(call: Callable[[], object], words: str) -> None:
+    with pytest.raises(EvenreelError, match=words) as raised:
         call()
     assert not any("\n" in sentence for sentence in raised.value.args)
 

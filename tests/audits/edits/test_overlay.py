@@ -18,7 +18,7 @@ from evenreel.audits.edits.overlay_measures import OWN as ITS_CLIP
 from evenreel.audits.edits.overlay_measures import WRONG
 from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.corpus import make_corpus
-from evenreel.errors import CorpusError, ScoresError, UsageError
+from evenreel.errors import CorpusError, UsageError
 from evenreel.report.page import render
 from evenreel.report.result.page import audit_page
 from evenreel.types import Corpus, Scores
@@ -176,7 +176,6 @@ def test_without_a_control_the_rise_itself_is_the_effect_and_it_is_said() -> Non
     assert found.effect.name == "rise of a wrong clip by written words (overlay), SD"
     assert "beyond the control" not in found.sentence
     assert any("--edit overlay-control" in one for one in found.notices)
-    assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
 
 
 def test_a_ranking_where_most_clips_score_0_is_judged_by_places() -> None:
@@ -231,16 +230,6 @@ def test_captions_of_one_clip_are_drawn_together() -> None:
     assert (first.value, first.low, first.high) == pytest.approx((second.value, second.low, second.high))
 
 
-def test_the_page_and_the_json_have_every_table() -> None:
-    clean = read([-1] * CLIPS, 0.0)
-    found = audit_overlay(of(clean), marked(), **settings_of(read(NEXT, 2.0), clean))
-    page = render(audit_page([found]))
-    for title in ("How often the wrong clip becomes the first", "How far clips move by words on screen"):
-        assert title in page
-    assert [len(table["rows"]) for table in found.to_json()["tables"]] == [2, 3, 2, 7]
-    assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
-
-
 def spoken(corpus: Corpus) -> Corpus:
     return make_corpus(corpus.clips.rename({"overlay_of": "voiceover_of"}), corpus.captions)
 
@@ -287,6 +276,3 @@ def test_what_is_wrong_is_said_in_a_sentence() -> None:
     nobody: list[int | None] = [1, *[None] * (CLIPS - 1)]
     with pytest.raises(CorpusError, match="Of 60 clips in the scores none carries words of another one with a caption"):
         audit_overlay(clean, make_corpus(marked(nobody).clips, silent.captions), **asked)
-    broken = of(np.where(np.eye(120, 60) > 0, np.nan, 0.0))
-    with pytest.raises(ScoresError, match="caption 'c0' and video 'v0' is NaN"):
-        audit_overlay(clean, some, **arguments({"overlay": broken}))

@@ -15,8 +15,6 @@ from evenreel.audits import AuditSettings, audit_visual, measure_perturbed
 from evenreel.audits.edits.perturbed import AS_IS, CLIP_PLACINGS, Perturbed, Standings
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, ScoresError, UsageError
-from evenreel.report.page import render
-from evenreel.report.result.page import audit_page
 from evenreel.types import Scores
 from tests.audits.edits.small_edits import CAPTION_IDS, CLIP_IDS, CLIPS, OWN, World, arguments, corpus, of
 
@@ -193,15 +191,6 @@ def test_what_scores_use_is_said_of_each_edit() -> None:
     }
     found = audit_visual(clean, CORPUS, **arguments(used))
     assert "The scores of 'control' use other queries." in found.notices
-
-
-def test_the_page_has_every_edit_and_escapes_its_name() -> None:
-    clean, wanted = settings_of(World(0.5))
-    edited = {"<b>odd</b>": wanted["edited"]["entity-swapped"], **wanted["edited"]}
-    page = render(audit_page([audit_visual(clean, CORPUS, **arguments(edited))]))
-    assert "<b>odd" not in page
-    assert "&lt;b&gt;odd&lt;/b&gt;" in page
-    assert "How it was calculated" in page
 
 
 def test_what_is_wrong_is_said_in_a_sentence() -> None:

@@ -116,12 +116,12 @@ def hub_world(seed: int, *, classes: bool) -> tuple[Scores, Corpus]:
 
 @pytest.mark.parametrize("classes", [False, True])
 def test_hubs_are_no_preference_for_a_length(classes: bool) -> None:
-    """Samples of captions report one in 45 to 88 % of such galleries; 5 % of 80 are 1 to 9 with a chance of .97."""
+    """Samples of captions report one in 45 to 88 % of such galleries; 5 % of 40 are at most 6 with a chance of .99."""
     told = 0
-    for seed in range(80):
-        found = measure_length(*hub_world(seed, classes=classes), AuditSettings(resamples=150, seed=seed))
+    for seed in range(40):
+        found = measure_length(*hub_world(seed, classes=classes), AuditSettings(resamples=100, seed=seed))
         told += found.ratio.is_significant
-    assert 1 <= told <= 10
+    assert told <= 6
 
 
 def test_long_clips_are_found_among_hubs() -> None:

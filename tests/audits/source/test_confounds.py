@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, ScoresError
 from evenreel.report.page import render
 from evenreel.report.result.page import audit_page
-from evenreel.types import Corpus, ScoreNotes, Scores
+from evenreel.types import Corpus, Scores
 
 PAIRS = 60
 REAL, MADE = [f"r{number}" for number in range(PAIRS)], [f"g{number}" for number in range(PAIRS)]
@@ -158,14 +157,6 @@ def test_few_alike_pairs_are_too_few() -> None:
     corpus = corpus_with({"fps": ([25.0] * PAIRS, [25.0] * 7 + [8.0] * 53)})
     found = audit_confounds(scores_with(corpus, [1.0] * PAIRS), corpus, QUICK)
     assert found.sentence.startswith("Too few pairs to conclude: 7 alike. ")
-
-
-def test_what_the_scores_use_is_said_first() -> None:
-    corpus = corpus_with(ALIKE)
-    found = audit_confounds(
-        replace(scores_with(corpus, RATE_GAPS), about=ScoreNotes(("other queries",))), corpus, QUICK
-    )
-    assert found.notices[0].startswith("These scores use other queries")
 
 
 def test_equal_scores_are_no_preference() -> None:
