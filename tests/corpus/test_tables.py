@@ -107,10 +107,7 @@ def test_a_broken_clip_is_named_by_row_and_column(table: pl.DataFrame, sentence:
             captions(["a", "d"]),
             "Row 2 of captions, column clip_id, names 'd', which is no clip; add the clip or drop the caption.",
         ),
-        (
-            captions(["a", None]),
-            "Row 2 of captions, column clip_id, is empty; give it a value or drop the row.",
-        ),
+        (captions(["a", None]), "Row 2 of captions, column clip_id, is empty; give it a value or drop the row."),
         (
             captions(["a", "b"]).with_columns(text=pl.Series(["a ball", " "])),
             "Row 2 of captions, column text, is empty; give it a value or drop the row.",

@@ -160,12 +160,7 @@ def test_nothing_in_nothing_out(encoder: TowerEncoder) -> None:
 
 @pytest.mark.parametrize(
     "pixels",
-    [
-        frames().astype(np.float32),
-        frames()[0],
-        frames().transpose(0, 2, 3, 1),
-        np.zeros((1, 3, 0, 5), np.uint8),
-    ],
+    [frames().astype(np.float32), frames()[0], frames().transpose(0, 2, 3, 1), np.zeros((1, 3, 0, 5), np.uint8)],
     ids=["floats", "one frame", "channels last", "no rows"],
 )
 def test_frames_of_another_form_are_refused(encoder: TowerEncoder, pixels: Any) -> None:
@@ -261,10 +256,7 @@ if hasattr(torch, "AcceleratorError"):
 
 @pytest.mark.parametrize("trouble", TROUBLE)
 def test_a_gpu_that_fails_is_replaced_by_the_cpu_and_no_frame_is_lost(
-    encoder: TowerEncoder,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    trouble: type[Exception],
+    encoder: TowerEncoder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, trouble: type[Exception]
 ) -> None:
     expected = encoder.encode_windows(frames(5)[:, None])
     expected_text = encoder.encode_text(CAPTIONS).sentence

@@ -102,10 +102,7 @@ def first_frame(path: Path) -> Pixels | None:
 
 
 @given(
-    source=st.integers(1, 400),
-    target=st.integers(1, 400),
-    resample=st.sampled_from([2, 3]),
-    seed=st.integers(0, 2**16),
+    source=st.integers(1, 400), target=st.integers(1, 400), resample=st.sampled_from([2, 3]), seed=st.integers(0, 2**16)
 )
 def test_the_weights_of_an_axis_are_those_of_pillow(source: int, target: int, resample: int, seed: int) -> None:
     row = np.random.default_rng(seed).integers(0, 256, (1, source), dtype=np.uint8)

@@ -293,11 +293,7 @@ BAD_FILES: list[tuple[str, Write, str]] = [
     ("s.npz", npz(caption_ids=["c0", "c1", "zz", "c3"]), "'zz', which is no caption"),
     ("s.npz", npz(video_ids=["v0", "v1", "v9"]), "'v9', which is no clip"),
     ("s.npz", npz(caption_ids=["c0", "c1", "c1", "c3"]), "caption 'c1' twice"),
-    (
-        "s.csv",
-        lambda p: np.savetxt(p, VALUES, delimiter=","),
-        "is a table of numbers, not a run; save a matrix as",
-    ),
+    ("s.csv", lambda p: np.savetxt(p, VALUES, delimiter=","), "is a table of numbers, not a run; save a matrix as"),
     ("s.tsv", lambda p: np.savetxt(p, VALUES, delimiter="\t"), "is a table of numbers, not a run"),
     ("s.txt", lambda p: np.savetxt(p, VALUES), "is a table of numbers, not a run"),
     ("s.csv", holding(AS_CSV), "is a table of columns, not a run; .*, or, with its ids, as .npz or Parquet"),

@@ -171,8 +171,7 @@ def test_a_clip_without_text_is_one_whose_window_says_so() -> None:
     torch.testing.assert_close(scores_of(matcher, text, unread), scores_of(matcher, text, none))
     assert matcher.no_text is not None
     said = replace(
-        none,
-        on_screen=OnScreen(matcher.no_text.detach().expand(5, 1, -1), torch.ones(5, 1, dtype=torch.bool)),
+        none, on_screen=OnScreen(matcher.no_text.detach().expand(5, 1, -1), torch.ones(5, 1, dtype=torch.bool))
     )
     torch.testing.assert_close(scores_of(matcher, text, said), scores_of(matcher, text, none))
 
