@@ -23,8 +23,8 @@ REAL, MADE = [f"r{one}" for one in range(PAIRS)], [f"s{one}" for one in range(PA
 CAPTIONS = [f"c{one}" for one in range(PAIRS)]
 
 
-def corpus() -> Corpus:
-    """All that any audit asks for."""
+def corpus(times: int = 1) -> Corpus:
+    """All that any audit asks for; every caption is said so many times."""
     clips = pl.DataFrame(
         {
             "clip_id": REAL + MADE,
@@ -35,9 +35,9 @@ def corpus() -> Corpus:
             OVERLAY_OF: REAL[1:] + REAL[:1] + [None] * PAIRS,
         }
     )
-    return make_corpus(
-        clips, pl.DataFrame({"caption_id": CAPTIONS, "clip_id": REAL, "text": ["a <b>ball rolls"] * PAIRS})
-    )
+    names = [f"{one}{' again' * time}" for time in range(times) for one in CAPTIONS]
+    texts = {"caption_id": names, "clip_id": REAL * times, "text": ["a <b>ball rolls"] * len(names)}
+    return make_corpus(clips, pl.DataFrame(texts))
 
 
 def scores(seed: int = 0, captions: int = PAIRS, clips: int = 2 * PAIRS) -> Scores:
@@ -45,10 +45,10 @@ def scores(seed: int = 0, captions: int = PAIRS, clips: int = 2 * PAIRS) -> Scor
     return Scores(values, CAPTIONS[:captions], (REAL + MADE)[:clips])
 
 
-def asked(name: str, given: Scores, resamples: int = 20) -> AuditResult:
-    noise = np.random.default_rng(1).normal(size=given.values.shape)
-    edited = {"<b>edit": replace(given, values=given.values + noise)} if name in OF_EDITS else {}
-    return audit(name, given, corpus(), AuditSettings(resamples=resamples), AuditInputs(edited=edited))[0]
+def asked(name: str, given: Scores, resamples: int = 20, times: int = 1) -> AuditResult:
+    otherwise = replace(given, values=given.values + np.sin(37 * given.values))  # goes with captions and clips
+    edited = {"<b>edit": otherwise} if name in OF_EDITS else {}
+    return audit(name, given, corpus(times), AuditSettings(resamples=resamples), AuditInputs(edited=edited))[0]
 
 
 @pytest.mark.parametrize("name", AUDITS)
@@ -73,6 +73,25 @@ def test_without_samples_there_is_neither_a_verdict_nor_an_interval(name: str) -
     if found.effect.low is None:
         assert not found.effect.is_significant
         assert "interval" not in found.sentence.replace("Without an interval", "")
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_captions_of_one_clip_are_drawn_together_so_saying_all_twice_is_no_more_evidence(name: str) -> None:
+    once, given = asked(name, scores()).effect, scores()
+    twice = Scores(np.tile(given.values, (2, 1)), [*CAPTIONS, *(f"{one} again" for one in CAPTIONS)], given.video_ids)
+    again = asked(name, twice, times=2).effect
+    for one, other in ((once.value, again.value), (once.low, again.low), (once.high, again.high)):
+        assert one == pytest.approx(other, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_the_order_of_captions_and_clips_does_not_matter(name: str) -> None:
+    given, random = scores(), np.random.default_rng(3)
+    rows, columns = random.permutation(PAIRS), random.permutation(2 * PAIRS)
+    table = given.values[rows][:, columns]
+    moved = Scores(table, [CAPTIONS[one] for one in rows], [(REAL + MADE)[one] for one in columns])
+    first, second = asked(name, given).effect, asked(name, moved).effect
+    assert (second.value, second.low, second.high) == pytest.approx((first.value, first.low, first.high))
 
 
 @pytest.mark.parametrize("name", AUDITS)

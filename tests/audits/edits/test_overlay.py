@@ -217,19 +217,6 @@ def placed(clean: Table, changed: Table, row: int, clip: int) -> tuple[float, fl
     return above + 1 + equal / 2, 100 / (equal + 1) if above == 0 else 0.0
 
 
-def test_captions_of_one_clip_are_drawn_together() -> None:
-    """Saying every caption twice changes no interval."""
-    clean, edited = read([-1] * CLIPS, 0.0)[::2], read(NEXT, 1.0, seed=4)[::2]
-    plain = marked()
-    once = make_corpus(plain.clips, plain.captions[::2])
-    ids = CAPTION_IDS[::2], CLIP_IDS
-    single = arguments({"overlay": Scores(edited, *ids)})
-    first = measure_overlay(Scores(clean, *ids), once, **single).effect
-    doubled = settings_of(np.repeat(edited, 2, axis=0))
-    second = measure_overlay(of(np.repeat(clean, 2, axis=0)), plain, **doubled).effect
-    assert (first.value, first.low, first.high) == pytest.approx((second.value, second.low, second.high))
-
-
 def spoken(corpus: Corpus) -> Corpus:
     return make_corpus(corpus.clips.rename({"overlay_of": "voiceover_of"}), corpus.captions)
 

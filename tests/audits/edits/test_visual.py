@@ -161,18 +161,6 @@ def test_scale_and_offset_of_a_caption_do_not_matter(seed: int, scale: float, of
     np.testing.assert_array_equal(one.percentile, other.percentile)
 
 
-def test_captions_of_one_clip_are_drawn_together() -> None:
-    """Saying every caption twice changes no interval."""
-    clean, edited = World(0.5).scores()
-    once = make_corpus(CORPUS.clips, CORPUS.captions[::2])
-    ids = CAPTION_IDS[::2], CLIP_IDS
-    single = arguments({name: Scores(values[::2], *ids) for name, values in edited.items()})
-    doubled = {name: of(np.repeat(values[::2], 2, axis=0)) for name, values in edited.items()}
-    first = measure_perturbed(Scores(clean[::2], *ids), once, **single).effect
-    second = measure_perturbed(of(np.repeat(clean[::2], 2, axis=0)), CORPUS, **arguments(doubled)).effect
-    assert (first.value, first.low, first.high) == pytest.approx((second.value, second.low, second.high))
-
-
 def test_what_not_all_scores_have_is_left_out_and_said() -> None:
     clean, wanted = settings_of(World(0.5))
     ids = CAPTION_IDS[2:], CLIP_IDS[:59]

@@ -225,25 +225,6 @@ def test_slopes_are_differences(slope: object, figure: object) -> None:
     assert found @ counts == pytest.approx(0, abs=1e-12)  # twice as many queries, the same figure
 
 
-@limits(max_examples=6)
-@given(st.integers(0, 10**6))
-def test_the_order_of_captions_and_clips_does_not_matter(seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    values = generator.integers(0, 6, size=(40, 15)).astype(np.float64)
-    own = generator.integers(0, 15, 40).tolist()
-    rows, columns = generator.permutation(40), generator.permutation(15)
-    scores = scores_of(values)
-    moved = Scores(
-        values[rows][:, columns], [scores.caption_ids[row] for row in rows], [scores.video_ids[one] for one in columns]
-    )
-    first, second = (measure_hubness(one, corpus_of(15, own)) for one in (scores, moved))
-    for one, other in zip(first.occurrences, second.occurrences, strict=True):
-        np.testing.assert_allclose(one.counts[columns], other.counts)
-        for figure in ("skewness", "gini"):
-            expected, found = (getattr(part, figure) for part in (one, other))
-            assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
-
-
 def test_where_all_clips_are_shown_alike_there_is_no_hub() -> None:
     for values in (np.zeros((50, 40)), np.full((50, 40), NONE)):
         result = audit_hubness(scores_of(values), corpus_of(40))

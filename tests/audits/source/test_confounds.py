@@ -167,20 +167,6 @@ def test_equal_scores_are_no_preference() -> None:
     assert all(row[3] is None for row in found.tables[1].rows)
 
 
-def test_the_order_of_rows_and_columns_changes_nothing() -> None:
-    corpus = corpus_with(RATES | ALIKE)
-    scores = scores_with(corpus, RATE_GAPS)
-    rng = np.random.default_rng(8)
-    rows, columns = rng.permutation(PAIRS), rng.permutation(2 * PAIRS)
-    moved = Scores(
-        scores.values[rows][:, columns],
-        [scores.caption_ids[row] for row in rows],
-        [scores.video_ids[column] for column in columns],
-    )
-    plain = AuditSettings(resamples=0)
-    assert audit_confounds(moved, corpus, plain).to_json() == audit_confounds(scores, corpus, plain).to_json()
-
-
 def test_what_is_never_retrieved_has_no_gap_and_nan_raises() -> None:
     corpus = corpus_with({"duration_s": (np.linspace(1, 9, PAIRS).tolist(), [4.0] * PAIRS)})
     scores = scores_with(corpus, np.linspace(-1, 1, PAIRS).tolist())
