@@ -30,7 +30,7 @@ def corpus(times: int = 1) -> Corpus:
             "clip_id": REAL + MADE,
             "source": ["camera"] * PAIRS + ["<b>sora"] * PAIRS,
             "pair_id": [None] * PAIRS + REAL,
-            "frame_count": [*range(30, 30 + 2 * PAIRS)],
+            "frame_count": [*range(30, 30 + PAIRS)] * 2,
             "fps": [24.0] * 2 * PAIRS,
             OVERLAY_OF: REAL[1:] + REAL[:1] + [None] * PAIRS,
         }

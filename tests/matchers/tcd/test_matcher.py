@@ -79,26 +79,13 @@ def rows_of(video: VideoBatch) -> list[tuple[Tensor, Tensor, Tensor]]:
     ]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        *({"fusion": fusion} for fusion in FUSIONS[1:]),
-        {"intra": "none"},
-        {"intra": "keys"},
-        {"co_attention": False},
-        {"attention_norm": False},
-        {"residual": False},
-        {"co_residual": True},
-        {"preserve_mean": False},
-        {"text_condition": False},
-        {"types": "shared"},
-        {"matches": ("hybrid", "video")},
-        PRINTED,
-        PRINTED | {"fusion": "cross_attention"},
-    ],
-    ids=str,
-)
+WAYS: list[dict[str, Any]] = [{}, *({"fusion": fusion} for fusion in FUSIONS[1:]), {"intra": "none"}, {"intra": "keys"}]
+WAYS += [{name: False} for name in ("co_attention", "attention_norm", "residual", "preserve_mean", "text_condition")]
+WAYS += [{"co_residual": True}, {"types": "shared"}, {"matches": ("hybrid", "video")}]
+WAYS += [PRINTED, PRINTED | {"fusion": "cross_attention"}]
+
+
+@pytest.mark.parametrize("settings", WAYS, ids=str)
 def test_it_is_its_formulas_pair_by_pair(settings: dict[str, Any]) -> None:
     matcher, text, video = tcd(**settings), texts(), clips()
     expected = slow_scores(matcher, text, video)
