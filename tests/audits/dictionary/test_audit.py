@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from evenreel.audits.dictionary.audit import audit_dictionary
-from evenreel.audits.dictionary.figures import count_curves
 from evenreel.audits.dictionary.measures import ChosenElements, NamedCaptions, gain_of_named, measure
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.counts import first_share
@@ -258,14 +257,6 @@ def test_a_kind_that_no_caption_names_has_no_gain() -> None:
     rows = {row[0]: row[1:] for row in _table(audit_dictionary(own, silent, chosen, SETTINGS).tables, "In short").rows}
     assert rows["phrases with a gain"] == (3, 0)
     assert rows["gain of named phrases, points"] == ("100.0 (95% interval 100.0 to 100.0)", None)
-
-
-def test_a_curve_is_named_once_wherever_it_begins() -> None:
-    """Captions that name activities alone have their curve in the second panel only."""
-    own, captions, chosen = known_world(36)
-    named = [Elements((), one.activities) for one in captions.named]
-    figure = count_curves(measure(own, replace(captions, named=named), chosen, SETTINGS))
-    assert [trace.name for trace in figure.data if trace.showlegend] == ["got by clips", "named by captions"]
 
 
 def test_figures_of_counts() -> None:

@@ -255,16 +255,6 @@ def test_scores_of_other_clips_are_refused() -> None:
         audit_length(replace(scores, video_ids=["stranger", *scores.video_ids[1:]]), CORPUS, **SETTINGS)
 
 
-def test_too_few_say_so_first() -> None:
-    whole = ranking(0.0)
-    some, one = (Scores(whole.values[:n], whole.caption_ids[:n], whole.video_ids) for n in (20, TESTED))
-    lean, ratio = (audit_length(some, CORPUS, **how) for how in (SETTINGS, WITHOUT))
-    assert lean.sentence.startswith("Too few classes to conclude: 4. What was seen leans")
-    assert ratio.sentence.startswith("Too few to conclude: 20 queries and 240 clips. What was seen leans")
-    assert audit_length(one, CORPUS, **SETTINGS).sentence.startswith("The captions are of too few classes")
-    assert not lean.effect.enough and not ratio.effect.enough
-
-
 def test_the_page_draws_every_figure_and_takes_names_for_text() -> None:
     texts = CORPUS.captions.with_columns(text=pl.lit("<b>cut</b> the bread into rather many thin slices"))
     (found,) = audit("length", ranking(0.4), Corpus(CORPUS.clips, texts), QUICK, AuditInputs(TRAIN, TAIL))

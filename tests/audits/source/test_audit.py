@@ -188,12 +188,6 @@ def test_tables_hold_the_measures() -> None:
     assert [row[0] for row in exposure.rows] == [1, 5, 10, 20]
 
 
-def test_random_orders_are_named_in_the_method() -> None:
-    corpus, scores = a_case(40, 1.0)
-    assert "drawn at random" in audit_source(scores, corpus, QUICK, location="random").method[-1]
-    assert "drawn at random" not in " ".join(audit_source(scores, corpus, QUICK).method)
-
-
 def test_gaps_fall_into_bins_that_widen() -> None:
     gaps = np.array([0.0, 0.5, 1.0, 2.0, -3.0, -5.0, 5.5, -40.0])
     labels, generated, real = gap_shares(gaps)

@@ -240,7 +240,6 @@ def test_training_starts_at_cosines_of_features() -> None:
     ("settings", "sentence"),
     [
         ({"matches": [["video"]]}, r"The setting matches of tcd is \[\['video'\]\]; it must be some of video"),
-        ({"heads": 3}, "Features of length 16 cannot be split among 3 attention heads"),
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, Any], sentence: str) -> None:
