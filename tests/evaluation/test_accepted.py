@@ -74,47 +74,39 @@ def saved(name: str, make: Callable[[Any], Any] = str) -> Callable[[Path], Any]:
     return save
 
 
-KINDS: dict[str, Callable[[Path], Any]] = {
-    "float32": lambda folder: VALUES.astype(np.float32),
-    "float64": lambda folder: VALUES,
-    "float16": lambda folder: VALUES.astype(np.float16),
-    "whole numbers": lambda folder: (8 * VALUES).astype(np.int16),
-    "columns first": lambda folder: np.asfortranarray(VALUES),
-    "lists": lambda folder: VALUES.tolist(),
-    "rows in a list": lambda folder: list(VALUES),
-    "tensor": lambda folder: torch.tensor(VALUES),
-    "tensor with gradients": lambda folder: torch.tensor(VALUES, requires_grad=True),
-    "tensor of bfloat16": lambda folder: torch.tensor(VALUES).bfloat16(),
-    "tensor of float16": lambda folder: torch.tensor(VALUES).half(),
-    "tensor turned": lambda folder: torch.tensor(VALUES.T).T,
-    "pandas without ids": lambda folder: pd.DataFrame(VALUES),
-    "polars without ids": lambda folder: pl.DataFrame(VALUES),
-    "pandas by index": lambda folder: wide,
-    "pandas by index with a name": lambda folder: wide.rename_axis(index="caption_id"),
-    "pandas by a column": lambda folder: wide.rename_axis(index="query").reset_index(),
-    "pandas with a video a row": lambda folder: wide.T,
-    "polars by a column": lambda folder: pl.DataFrame(VALUES, schema=CLIPS).with_columns(
-        caption_id=pl.Series(CAPTIONS)
-    ),
-    "LazyFrame": lambda folder: pl.LazyFrame(VALUES, schema=CLIPS).with_columns(name=pl.Series(CAPTIONS)),
-    "pyarrow": lambda folder: pa.Table.from_pandas(wide),
-    "pandas, a row a pair": lambda folder: pd.DataFrame(pairs, columns=["caption_id", "clip_id", "score"]),
-    "pandas, a row a pair by index": lambda folder: by_pair,
-    "polars, a row a pair": lambda folder: pl.DataFrame(
-        pairs[::-1], schema=["query_id", "doc_id", "score"], orient="row"
-    ),
-    "dictionaries": lambda folder: wide.to_dict(orient="index"),
-    "arrays by name": lambda folder: {
-        "values": torch.tensor(VALUES),
-        "caption_ids": np.array(CAPTIONS),
-        "video_ids": CLIPS,
-    },
+KINDS: dict[str, Any] = {
+    "float32": VALUES.astype(np.float32),
+    "float64": VALUES,
+    "float16": VALUES.astype(np.float16),
+    "whole numbers": (8 * VALUES).astype(np.int16),
+    "columns first": np.asfortranarray(VALUES),
+    "lists": VALUES.tolist(),
+    "rows in a list": list(VALUES),
+    "tensor": torch.tensor(VALUES),
+    "tensor with gradients": torch.tensor(VALUES, requires_grad=True),
+    "tensor of bfloat16": torch.tensor(VALUES).bfloat16(),
+    "tensor of float16": torch.tensor(VALUES).half(),
+    "tensor turned": torch.tensor(VALUES.T).T,
+    "pandas without ids": pd.DataFrame(VALUES),
+    "polars without ids": pl.DataFrame(VALUES),
+    "pandas by index": wide,
+    "pandas by index with a name": wide.rename_axis(index="caption_id"),
+    "pandas by a column": wide.rename_axis(index="query").reset_index(),
+    "pandas with a video a row": wide.T,
+    "polars by a column": pl.DataFrame(VALUES, schema=CLIPS).with_columns(caption_id=pl.Series(CAPTIONS)),
+    "LazyFrame": pl.LazyFrame(VALUES, schema=CLIPS).with_columns(name=pl.Series(CAPTIONS)),
+    "pyarrow": pa.Table.from_pandas(wide),
+    "pandas, a row a pair": pd.DataFrame(pairs, columns=["caption_id", "clip_id", "score"]),
+    "pandas, a row a pair by index": by_pair,
+    "polars, a row a pair": pl.DataFrame(pairs[::-1], schema=["query_id", "doc_id", "score"], orient="row"),
+    "dictionaries": wide.to_dict(orient="index"),
+    "arrays by name": {"values": torch.tensor(VALUES), "caption_ids": np.array(CAPTIONS), "video_ids": CLIPS},
     "npz that numpy has open": lambda folder: np.load(saved("s.npz")(folder)),
     "text of a path, npz": saved("s.npz"),
     "path, npy": saved("s.npy", Path),
     "path of another kind, parquet": saved("s.parquet", Place),
     "path, run": saved("s.run", Path),
-    "record of a tensor": lambda folder: Scores(torch.tensor(VALUES), CAPTIONS, CLIPS),
+    "record of a tensor": Scores(torch.tensor(VALUES), CAPTIONS, CLIPS),
 }
 
 
@@ -128,22 +120,27 @@ def saved_csv(folder: Path) -> Path:
     return folder / "captions.csv"
 
 
-CORPORA: dict[str, Callable[[Path], Any]] = {
-    "record": lambda folder: CORPUS,
+CORPORA: dict[str, Any] = {
+    "record": CORPUS,
     "folder": saved_corpus,
     "csv": saved_csv,
-    "pandas": lambda folder: pd.DataFrame(TABLE),
-    "pandas that was filtered": lambda folder: pd.DataFrame(TABLE).iloc[::-1].sort_values("caption_id"),
-    "pandas by an index with a name": lambda folder: pd.DataFrame(TABLE).set_index("caption_id"),
-    "pandas with classes": lambda folder: pd.DataFrame(TABLE).astype({"clip_id": "category", "text": "category"}),
-    "polars": lambda folder: pl.DataFrame(TABLE),
-    "LazyFrame": lambda folder: pl.LazyFrame(TABLE),
-    "columns": lambda folder: TABLE,
-    "rows": lambda folder: pl.DataFrame(TABLE).to_dicts(),
-    "other names": lambda folder: pd.DataFrame(TABLE).rename(columns={"clip_id": "video", "text": "caption"}),
-    "two tables": lambda folder: {"clips": pd.DataFrame({"clip_id": CLIPS}), "captions": pl.DataFrame(TABLE)},
-    "a table of captions by name": lambda folder: {"captions": pd.DataFrame(TABLE)},
+    "pandas": pd.DataFrame(TABLE),
+    "pandas that was filtered": pd.DataFrame(TABLE).iloc[::-1].sort_values("caption_id"),
+    "pandas by an index with a name": pd.DataFrame(TABLE).set_index("caption_id"),
+    "pandas with classes": pd.DataFrame(TABLE).astype({"clip_id": "category", "text": "category"}),
+    "polars": pl.DataFrame(TABLE),
+    "LazyFrame": pl.LazyFrame(TABLE),
+    "columns": TABLE,
+    "rows": pl.DataFrame(TABLE).to_dicts(),
+    "other names": pd.DataFrame(TABLE).rename(columns={"clip_id": "video", "text": "caption"}),
+    "two tables": {"clips": pd.DataFrame({"clip_id": CLIPS}), "captions": pl.DataFrame(TABLE)},
+    "a table of captions by name": {"captions": pd.DataFrame(TABLE)},
 }
+
+
+def given_as(kinds: dict[str, Any], kind: str, folder: Path) -> Any:
+    """One of the kinds; what lies in files is made in the folder."""
+    return kinds[kind](folder) if callable(kinds[kind]) else kinds[kind]
 
 
 def figures(found: evenreel.evaluation.Evaluation) -> dict[str, Any]:
@@ -156,7 +153,7 @@ EXPECTED = figures(evaluate(Scores(VALUES, CAPTIONS, CLIPS), CORPUS, FEW))
 
 @of_each(KINDS)
 def test_scores_of_any_kind_have_the_figures_of_the_record(kind: str, tmp_path: Path) -> None:
-    assert figures(evaluate(KINDS[kind](tmp_path), CORPUS, FEW)) == EXPECTED
+    assert figures(evaluate(given_as(KINDS, kind, tmp_path), CORPUS, FEW)) == EXPECTED
 
 
 def test_rows_and_columns_go_by_their_ids_in_any_order() -> None:
@@ -170,14 +167,14 @@ def test_rows_and_columns_go_by_their_ids_in_any_order() -> None:
 
 @of_each(CORPORA)
 def test_a_corpus_of_any_kind_gives_the_figures_of_the_record(kind: str, tmp_path: Path) -> None:
-    assert figures(evaluate(Scores(VALUES, CAPTIONS, CLIPS), CORPORA[kind](tmp_path), FEW)) == EXPECTED
-    assert figures(evaluate(VALUES, CORPORA[kind](tmp_path), FEW)) == EXPECTED
+    assert figures(evaluate(Scores(VALUES, CAPTIONS, CLIPS), given_as(CORPORA, kind, tmp_path), FEW)) == EXPECTED
+    assert figures(evaluate(VALUES, given_as(CORPORA, kind, tmp_path), FEW)) == EXPECTED
 
 
 @of_each(["lists", "tensor of bfloat16", "pandas by index", "pandas, a row a pair", "path, run"])
 def test_audits_of_any_kind_have_the_figures_of_the_record(kind: str, tmp_path: Path) -> None:
     few = audits.AuditSettings(resamples=20)
-    (found,) = evenreel.audit("hubness", KINDS[kind](tmp_path), pd.DataFrame(TABLE), few)
+    (found,) = evenreel.audit("hubness", given_as(KINDS, kind, tmp_path), pd.DataFrame(TABLE), few)
     (wanted,) = evenreel.audit("hubness", Scores(VALUES, CAPTIONS, CLIPS), CORPUS, few)
     assert (found.effect, found.sentence, found.tables) == (wanted.effect, wanted.sentence, wanted.tables)
 
@@ -220,7 +217,7 @@ def test_a_table_of_captions_says_what_it_leaves_out(caplog: pytest.LogCaptureFi
 
 @of_each(["pandas by index", "polars by a column", "text of a path, npz", "arrays by name"])
 def test_what_names_its_ids_needs_no_corpus(kind: str, tmp_path: Path) -> None:
-    one = KINDS[kind](tmp_path)
+    one = given_as(KINDS, kind, tmp_path)
     fused = fuse({"a": one, "b": Scores(VALUES**2, CAPTIONS, CLIPS)})
     wanted = fuse({"a": Scores(VALUES, CAPTIONS, CLIPS), "b": Scores(VALUES**2, CAPTIONS, CLIPS)})
     assert figures(evaluate(fused, CORPUS, FEW)) == figures(evaluate(wanted, CORPUS, FEW))
@@ -236,7 +233,7 @@ def test_what_names_its_ids_needs_no_corpus(kind: str, tmp_path: Path) -> None:
 )
 def test_banks_of_any_kind_correct_alike(kind: str, tmp_path: Path) -> None:
     wanted = rescore("qb-norm", Scores(VALUES, CAPTIONS, CLIPS), "t2v", VALUES).values
-    assert np.array_equal(rescore("qb-norm", wide, "t2v", KINDS[kind](tmp_path)).values, wanted)
+    assert np.array_equal(rescore("qb-norm", wide, "t2v", given_as(KINDS, kind, tmp_path)).values, wanted)
 
 
 def test_relevance_of_any_kind_gives_the_same_figures() -> None:

@@ -14,18 +14,7 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.language import load_tagger
 from evenreel.report import AuditResult
 from evenreel.types import Corpus, Scores
-from tests.audits.composition.small_readers import (
-    CLIP_IDS,
-    CLIPS,
-    OWN,
-    Table,
-    content,
-    corpus,
-    heard,
-    odd,
-    of,
-    said,
-)
+from tests.audits.composition.small_readers import CLIP_IDS, CLIPS, OWN, Table, content, corpus, heard, odd, of, said
 
 CORPUS = corpus()
 WORDS = content()

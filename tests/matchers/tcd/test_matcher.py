@@ -238,9 +238,7 @@ def test_training_starts_at_cosines_of_features() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
-    [
-        ({"matches": [["video"]]}, r"The setting matches of tcd is \[\['video'\]\]; it must be some of video"),
-    ],
+    [({"matches": [["video"]]}, r"The setting matches of tcd is \[\['video'\]\]; it must be some of video")],
 )
 def test_settings_that_cannot_be(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
