@@ -21,7 +21,6 @@ from evenreel.provenance import Input, digest_of, provenance_of, typed
 from evenreel.report import Page, Section, Text, write_page
 from evenreel.report.page import render
 from evenreel.types import Scores
-from tests.cli.test_library_commands import evenreel as command
 from tests.cli.test_library_commands import here
 from tests.report.test_page import Elements
 
@@ -56,17 +55,9 @@ def sha256(*paths: Path, named: bool = False) -> str:
 
 def test_a_page_says_when_by_what_and_of_what_and_is_made_again_byte_for_byte(place: Path) -> None:
     page = place / "page.html"
-    words = (
-        "evaluate",
-        place / "old.npz",
-        "--against",
-        place / "new.npz",
-        "--corpus",
-        place / "corpus",
-        "--html",
-        page,
-    )
-    done = command(*words, SOURCE_DATE_EPOCH=EPOCH)
+    systems = (place / "old.npz", "--against", place / "new.npz")
+    words = ("evaluate", *systems, "--corpus", place / "corpus", "--html", page)
+    done = here(*words, SOURCE_DATE_EPOCH=EPOCH)
     assert done.returncode == 0, done.stderr
     first = page.read_text(encoding="utf-8")
     said = footer(first)

@@ -52,41 +52,24 @@ class Bare:
     """Has nothing that anyone asks for."""
 
 
+TABLE = {"x": ["b"], "y": ["a"]}
 KINDS: dict[str, Callable[[], Any]] = {
-    "None": lambda: None,
-    "a truth": lambda: True,
-    "a number": lambda: 1.5,
-    "a whole number": lambda: -3,
-    "a word": lambda: "nowhere",
-    "a path": lambda: Path("nowhere"),
-    "bytes": lambda: b"x",
-    "a dict of nothing": dict,
-    "a dict of numbers": lambda: {"a": 1},
-    "a dict of dicts": lambda: {"a": {"b": 1.0}},
-    "a list of numbers": lambda: [1, 2],
-    "a list of words": lambda: ["a", "b"],
-    "a list of lists of unlike length": lambda: [[1.0], [1.0, 2.0]],
-    "an empty list": list,
-    "a set": lambda: {1},
-    "a generator": lambda: (number for number in [1]),
-    "a row": lambda: np.zeros(3),
-    "a matrix": lambda: np.full((2, 3), 7.0),
-    "a cube": lambda: np.zeros((2, 2, 2)),
+    "None": lambda: None, "a truth": lambda: True, "a number": lambda: 1.5, "a whole number": lambda: -3,
+    "a word": lambda: "nowhere", "a path": lambda: Path("nowhere"), "bytes": lambda: b"x", "a set": lambda: {1},
+    "a dict of nothing": dict, "a dict of numbers": lambda: {"a": 1}, "a dict of dicts": lambda: {"a": {"b": 1.0}},
+    "a list of numbers": lambda: [1, 2], "a list of words": lambda: ["a", "b"], "an empty list": list,
+    "a list of lists of unlike length": lambda: [[1.0], [1.0, 2.0]], "a generator": lambda: (one for one in [1]),
+    "a row": lambda: np.zeros(3), "a matrix": lambda: np.full((2, 3), 7.0), "a cube": lambda: np.zeros((2, 2, 2)),
     "an array of objects": lambda: np.array([[None, "a"]], dtype=object),
-    "complex numbers": lambda: np.zeros((6, 6), complex),
-    "a tensor": lambda: torch.full((2, 3), 7.0),
+    "complex numbers": lambda: np.zeros((6, 6), complex), "a tensor": lambda: torch.full((2, 3), 7.0),
     "a tensor with gradients": lambda: torch.full((2, 3), 7.0, requires_grad=True),
     "a tensor without values": lambda: torch.zeros(2, 3, device="meta"),
-    "a DataFrame of pandas": lambda: pd.DataFrame({"x": ["b"], "y": ["a"]}),
+    "a DataFrame of pandas": lambda: pd.DataFrame(TABLE), "a DataFrame of polars": lambda: pl.DataFrame(TABLE),
     "a DataFrame of pandas with two columns of one name": lambda: pd.DataFrame([[1, 2]], columns=["x", "x"]),
-    "a Series of pandas": lambda: pd.Series([1.0]),
-    "a DataFrame of polars": lambda: pl.DataFrame({"x": ["b"], "y": ["a"]}),
+    "a Series of pandas": lambda: pd.Series([1.0]), "a Series of polars": lambda: pl.Series([1.0]),
     "a LazyFrame that cannot be read": lambda: pl.LazyFrame({"x": [1]}).select("y"),
-    "a Series of polars": lambda: pl.Series([1.0]),
-    "a class": lambda: int,
-    "an object": Bare,
-    "scores": lambda: Scores(VALUES[:2], ["p", "q"], CLIPS),
-}
+    "a class": lambda: int, "an object": Bare, "scores": lambda: Scores(VALUES[:2], ["p", "q"], CLIPS),
+}  # fmt: skip
 """What somebody may give where something else is meant: fits no argument below but where `FITS` says so."""
 
 CALLS: dict[str, Callable[[Any], object]] = {
@@ -201,34 +184,24 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "index_folders, settings": lambda one: evenreel.index_folders("nowhere", "never", one),
     "search_image": as_pixels,
 }
-FITS: dict[str, set[str]] = {
-    "evaluate, settings": {"None"},
-    "evaluate, progress": {"None", "a class"},
-    "evaluate, by": {"a dict of nothing", "an empty list"},
-    "as_scores": {"scores"},
-    "save_scores": {"scores"},
-    "write_run": {"scores"},
-    "levelled": {"scores"},
-    "levelled, levels": {"a dict of nothing", "a dict of numbers", "a dict of dicts"},
-    "compare, settings": {"None"},
-    "side_by_side, settings": {"None"},
-    "fuse, validation": {"None"},
-    "rescore, scores": {"scores"},
-    "rescore, settings": {"None"},
-    "audit, settings": {"None"},
-    "audit, inputs": {"None"},
-    "audit, scores": {"scores"},
-    "AuditInputs, train": {"None"},
-    "measure_hubness": {"scores"},
-    "measure_perturbed, settings": {"None"},
-    "measure_composition, texts": {"a dict of nothing"},
-    "read_tail_classes": {"a dict of nothing", "an empty list"},
-    "save_corpus, folder": {"a word", "a path"},
-    "load_encoder, batch_size": {"a truth"},
-    "own_clip": {"an empty list"},
-    "same_text": {"an empty list"},
-    "save_texts": {"None", "a DataFrame of polars"},
-}
+FITTING: dict[tuple[str, ...], set[str]] = {
+    (
+        "evaluate, settings", "compare, settings", "side_by_side, settings", "fuse, validation", "rescore, settings",
+        "audit, settings", "audit, inputs", "AuditInputs, train", "measure_perturbed, settings",
+    ): {"None"},
+    (
+        "as_scores", "save_scores", "write_run", "levelled", "rescore, scores", "audit, scores", "measure_hubness",
+    ): {"scores"},
+    ("evaluate, by", "read_tail_classes"): {"a dict of nothing", "an empty list"},
+    ("own_clip", "same_text"): {"an empty list"},
+    ("evaluate, progress",): {"None", "a class"},
+    ("levelled, levels",): {"a dict of nothing", "a dict of numbers", "a dict of dicts"},
+    ("measure_composition, texts",): {"a dict of nothing"},
+    ("save_corpus, folder",): {"a word", "a path"},
+    ("load_encoder, batch_size",): {"a truth"},
+    ("save_texts",): {"None", "a DataFrame of polars"},
+}  # fmt: skip
+FITS = {call: kinds for calls, kinds in FITTING.items() for call in calls}
 """Kinds that an argument does take; the others are refused."""
 
 

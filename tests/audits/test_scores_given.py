@@ -1,9 +1,9 @@
-"""What every audit does with scores that leave something out, name a clip twice, or hide values behind a mask."""
+"""What holds of every audit: what it tells of scores, what it refuses, and what its result and its page have."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,26 +13,31 @@ from evenreel.audits import AUDITS, OF_EDITS, AuditInputs, AuditSettings, audit
 from evenreel.corpus import make_corpus
 from evenreel.corpus.distractors import OVERLAY_OF
 from evenreel.errors import ScoresError
-from evenreel.types import Corpus, Scores
+from evenreel.report import AuditResult
+from evenreel.report.page import render
+from evenreel.report.result.page import audit_page
+from evenreel.types import Corpus, ScoreNotes, Scores
 
 PAIRS = 40
 REAL, MADE = [f"r{one}" for one in range(PAIRS)], [f"s{one}" for one in range(PAIRS)]
 CAPTIONS = [f"c{one}" for one in range(PAIRS)]
 
 
-def corpus() -> Corpus:
-    """All that any audit asks for."""
+def corpus(times: int = 1) -> Corpus:
+    """All that any audit asks for; every caption is said so many times."""
     clips = pl.DataFrame(
         {
             "clip_id": REAL + MADE,
-            "source": ["camera"] * PAIRS + ["sora"] * PAIRS,
+            "source": ["camera"] * PAIRS + ["<b>sora"] * PAIRS,
             "pair_id": [None] * PAIRS + REAL,
-            "frame_count": [*range(30, 30 + 2 * PAIRS)],
+            "frame_count": [*range(30, 30 + PAIRS)] * 2,
             "fps": [24.0] * 2 * PAIRS,
             OVERLAY_OF: REAL[1:] + REAL[:1] + [None] * PAIRS,
         }
     )
-    return make_corpus(clips, pl.DataFrame({"caption_id": CAPTIONS, "clip_id": REAL, "text": ["a ball rolls"] * PAIRS}))
+    names = [f"{one}{' again' * time}" for time in range(times) for one in CAPTIONS]
+    texts = {"caption_id": names, "clip_id": REAL * times, "text": ["a <b>ball rolls"] * len(names)}
+    return make_corpus(clips, pl.DataFrame(texts))
 
 
 def scores(seed: int = 0, captions: int = PAIRS, clips: int = 2 * PAIRS) -> Scores:
@@ -40,9 +45,74 @@ def scores(seed: int = 0, captions: int = PAIRS, clips: int = 2 * PAIRS) -> Scor
     return Scores(values, CAPTIONS[:captions], (REAL + MADE)[:clips])
 
 
-def asked(name: str, given: Scores) -> Any:
-    edited = {"edit": replace(given, values=given.values + 1)} if name in OF_EDITS else {}
-    return audit(name, given, corpus(), AuditSettings(resamples=20), AuditInputs(edited=edited))[0]
+def asked(name: str, given: Scores, resamples: int = 20, times: int = 1) -> AuditResult:
+    otherwise = replace(given, values=given.values + np.sin(37 * given.values))  # goes with captions and clips
+    edited = {"<b>edit": otherwise} if name in OF_EDITS else {}
+    return audit(name, given, corpus(times), AuditSettings(resamples=resamples), AuditInputs(edited=edited))[0]
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_a_result_has_whole_tables_a_json_and_a_page_on_which_names_are_text(name: str) -> None:
+    found = asked(name, scores())
+    assert found.tables
+    for table in found.tables:
+        assert {len(row) for row in table.rows} <= {len(table.columns)}, table.title
+    document = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert [len(table["rows"]) for table in document["tables"]] == [len(table.rows) for table in found.tables]
+    page = render(audit_page([found]))
+    assert page.count('class="chart"') == len(found.figures)
+    assert "How it was calculated" in page
+    assert not any(f"<b>{one}" in page for one in ("sora", "ball", "edit"))
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_without_samples_there_is_neither_a_verdict_nor_an_interval(name: str) -> None:
+    given = scores()
+    real = np.repeat([8.0, 0.0], PAIRS)  # what would be told if it could be
+    found = asked(name, replace(given, values=given.values + real), resamples=0)
+    if found.effect.low is None:
+        assert not found.effect.is_significant
+        assert "interval" not in found.sentence.replace("Without an interval", "")
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_captions_of_one_clip_are_drawn_together_so_saying_all_twice_is_no_more_evidence(name: str) -> None:
+    once, given = asked(name, scores()).effect, scores()
+    twice = Scores(np.tile(given.values, (2, 1)), [*CAPTIONS, *(f"{one} again" for one in CAPTIONS)], given.video_ids)
+    again = asked(name, twice, times=2).effect
+    for one, other in ((once.value, again.value), (once.low, again.low), (once.high, again.high)):
+        assert one == pytest.approx(other, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_the_order_of_captions_and_clips_does_not_matter(name: str) -> None:
+    given, random = scores(), np.random.default_rng(3)
+    rows, columns = random.permutation(PAIRS), random.permutation(2 * PAIRS)
+    table = given.values[rows][:, columns]
+    moved = Scores(table, [CAPTIONS[one] for one in rows], [(REAL + MADE)[one] for one in columns])
+    first, second = asked(name, given).effect, asked(name, moved).effect
+    assert (second.value, second.low, second.high) == pytest.approx((first.value, first.low, first.high))
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_too_few_give_no_verdict(name: str) -> None:
+    few = asked(name, scores(captions=5))
+    assert not few.effect.enough and not few.effect.is_significant
+    assert "oo few" in few.sentence
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_what_the_scores_use_is_said_first(name: str) -> None:
+    found = asked(name, replace(scores(), about=ScoreNotes(("other queries",))))
+    assert found.notices[0].startswith("These scores use other queries")
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_a_score_that_is_no_number_is_refused_by_its_ids(name: str) -> None:
+    given = scores()
+    given.values[3, 4] = np.nan
+    with pytest.raises(ScoresError, match="of caption 'c3' and video 'r4' is NaN"):
+        asked(name, given)
 
 
 @pytest.mark.parametrize("name", AUDITS)

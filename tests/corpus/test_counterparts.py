@@ -111,15 +111,6 @@ def test_a_mirror_takes_the_place_and_the_captions_of_its_clip() -> None:
     ]
 
 
-def test_the_shares_of_the_paper() -> None:
-    """20 % of 9,000 training clips are 1,800, beside 7,200 real ones (section 3.3)."""
-    rows = [Row(f"c{n}") for n in range(900)]
-    corpus = corpus_of(*rows, *(mirror(row.clip_id) for row in rows), captions=1)
-    sizes = [len(mirrors_in(with_generated(corpus, share, 0))) for share in (0.0, 0.2, 0.4, 0.6, 0.8)]
-    assert sizes == [0, 180, 360, 540, 720]
-    assert mirrors_in(with_generated(corpus, 0.2, 0)) != mirrors_in(with_generated(corpus, 0.2, 1))
-
-
 @settings(max_examples=10)
 @given(corpora(full=True), st.floats(0, 1), st.floats(0, 1), st.integers(0, 5))
 def test_the_clips_replaced_at_one_share_are_replaced_at_a_larger_one(

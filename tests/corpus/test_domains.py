@@ -267,17 +267,3 @@ def test_video2gif_of_the_official_files(shared_data: Path, tmp_path: Path) -> N
     ]
     with pytest.raises(CorpusError, match="published as 'life2movie'; there are: video2gif"):
         list(beside_published("life2movie", pair.corpus))
-
-
-def test_three_sentences_a_gif(tmp_path: Path) -> None:
-    """As the official table of sentences has them: a test GIF three times, a training GIF once."""
-    gifs = [f"https://media.example/tumblr_{number}.gif" for number in range(4)]
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "test.txt").write_text("\n".join(gifs[:3]) + "\n")
-    (tmp_path / "in" / "train.txt").write_text(gifs[3] + "\n")
-    rows = [(gif, f"sentence {number}") for gif in gifs[:3] for number in range(3)] + [(gifs[3], "another")]
-    (tmp_path / "in" / "tgif-v1.0.tsv").write_text("".join(f"{gif}\t{text}\n" for gif, text in rows))
-    save_corpus(FORMATS["tgif"]([tmp_path / "in"]).corpus, tmp_path / "tgif")
-    pair = pair_domains(sides()[0], load_target(tmp_path / "tgif"))
-    owners = pair.corpus.captions.join(pair.corpus.clips, on="clip_id").filter(pl.col("split") == "test")
-    assert Counter(owners["clip_id"]) == {f"tumblr_{number}": 3 for number in range(3)}

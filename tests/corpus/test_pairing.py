@@ -134,20 +134,6 @@ def test_a_name_that_several_clips_share_is_not_guessed(corpus: Corpus, tmp_path
         find_generated(corpus, folder, tmp_path, SORA)
 
 
-def test_two_files_for_one_clip_are_an_error_that_names_both(corpus: Corpus, tmp_path: Path) -> None:
-    folder = files(tmp_path / "new", "a.mp4", "again/a.webm")
-    found = find_generated(corpus, folder, tmp_path, SORA)
-    with pytest.raises(CorpusError, match=r"new/a\.mp4 and new/again/a\.webm"):
-        pair_clips(corpus, found.clips)
-
-
-def test_the_folder_of_the_real_videos_is_not_paired_with_itself(corpus: Corpus, tmp_path: Path) -> None:
-    files(tmp_path, "real/a.mp4")
-    found = find_generated(corpus, tmp_path / "real", tmp_path, SORA)
-    with pytest.raises(CorpusError, match=r"real/a\.mp4 is the video of the clip 'a' already"):
-        pair_clips(corpus, found.clips)
-
-
 def test_a_table_says_which_video_is_whose(corpus: Corpus, tmp_path: Path) -> None:
     files(tmp_path / "new", "1.mp4", "2.mp4", "3.mp4")
     table = tmp_path / "new" / "made.csv"

@@ -150,41 +150,10 @@ def test_rows_follow_the_ids(order: list[int]) -> None:
     np.testing.assert_array_equal(moved, plain[np.ix_(order, order)])
 
 
-@pytest.fixture
-def texts() -> Corpus:
-    return make_corpus(
-        pl.DataFrame({"clip_id": ["a", "b", "c"]}),
-        pl.DataFrame(
-            {
-                "caption_id": ["1", "2", "3", "4"],
-                "clip_id": ["a", "b", "a", "b"],
-                "text": ["a dog runs", " a dog runs ", "A dog runs", "a cat"],
-            }
-        ),
-    )
-
-
-def test_own_clip_is_one_for_its_own_clip_alone(texts: Corpus) -> None:
-    found = own_clip(texts, ["4", "1", "2"], ["c", "b", "a"])
-    assert found.shape == (3, 3)
-    assert whole(found).tolist() == [[0, 1, 0], [0, 0, 1], [0, 1, 0]]
-    assert found.block(slice(1, 3), slice(1, 2)).tolist() == [[0], [1]]
-
-
-def test_a_caption_whose_clip_is_not_among_the_videos_has_none(texts: Corpus) -> None:
-    assert whole(own_clip(texts, ["4"], ["a", "c"])).tolist() == [[0, 0]]
-
-
-def test_equal_texts_share_their_clips(texts: Corpus) -> None:
-    """Spaces around do not count, capitals do."""
-    found = whole(same_text(texts, ["1", "2", "3", "4"], ["a", "b", "c"]))
-    assert found.tolist() == [[1, 1, 0], [1, 1, 0], [1, 0, 0], [0, 1, 0]]
-
-
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "y", " x"])), min_size=1, max_size=8))
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "y", " x", "X"])), min_size=1, max_size=8))
 def test_plain_relevance_agrees_with_slow_loops(rows: list[tuple[str, str]]) -> None:
     corpus = make_corpus(
-        pl.DataFrame({"clip_id": ["a", "b", "c"]}),
+        pl.DataFrame({"clip_id": ["a", "b", "c", "d"]}),
         pl.DataFrame(
             {
                 "caption_id": [str(number) for number in range(len(rows))],
@@ -194,8 +163,8 @@ def test_plain_relevance_agrees_with_slow_loops(rows: list[tuple[str, str]]) -> 
         ),
     )
     ids = [str(number) for number in range(len(rows))]
-    own = [[float(clip == video) for video in "abc"] for clip, _ in rows]
-    assert whole(own_clip(corpus, ids, list("abc"))).tolist() == own
+    own = [[float(clip == video) for video in "abd"] for clip, _ in rows]
+    assert whole(own_clip(corpus, ids, list("abd"))).tolist() == own
     shared = [
         [float(any(clip == v and other.strip() == text.strip() for clip, other in rows)) for v in "abc"]
         for _, text in rows
@@ -212,7 +181,8 @@ def test_an_unknown_id_is_named(relevance: object) -> None:
         relevance(corpus, ["q0"], ["v9"])
 
 
-def test_no_classes_at_all_is_an_error(texts: Corpus) -> None:
+def test_no_classes_at_all_is_an_error() -> None:
+    texts = make_corpus({"clip_id": ["a"]}, {"caption_id": ["1"], "clip_id": ["a"], "text": ["a dog runs"]})
     with pytest.raises(CorpusError, match="None of the captions has verb or noun classes"):
         class_relevance(texts, ["1"], ["a"])
     with_captions = make_corpus(texts.clips, texts.captions.with_columns(verb_classes=pl.lit([1])))

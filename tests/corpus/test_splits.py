@@ -43,11 +43,6 @@ def test_a_condition_and_a_split_both_hold(corpus: Corpus) -> None:
     assert ids(select(corpus)) == ids(corpus)
 
 
-def test_a_selection_is_a_valid_corpus(corpus: Corpus) -> None:
-    part = select(corpus, split="train")
-    assert ids(make_corpus(part.clips, part.captions)) == ids(part)
-
-
 def test_nothing_left_is_an_error_that_lists_the_splits(corpus: Corpus) -> None:
     with pytest.raises(CorpusError, match=r"No clip is left \(split 'val'\); the splits are: test, train\."):
         select(corpus, split="val")

@@ -27,7 +27,7 @@ from evenreel.files import TEMPORARY_SUFFIX
 from evenreel.media import open_video, parse_rule
 from evenreel.types import Corpus, Scores
 from tests.features.killed_run import exit_code, make_equal
-from tests.features.mirrors import MADE_SIZE, REAL_FPS, write_mirrors
+from tests.features.mirrors import MADE_SIZE, write_mirrors
 from tests.media_files import number_in
 
 FAMILY_FRAMES = {"r0": 15, "g0": 15, "r1": 17, "g1": 17, "r2": 30, "part": 10}
@@ -210,9 +210,3 @@ def test_a_corpus_without_readable_videos_says_so(corpus: Corpus, tmp_path: Path
 def test_a_form_that_cannot_be_is_refused(wrong: dict[str, float], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         EqualiseSettings(**wrong)  # type: ignore[arg-type]
-
-
-def test_real_clips_had_another_rate(corpus: Corpus, folder: Path) -> None:
-    """So that the tests above change something."""
-    table = clip_facts(corpus, FactSettings(folder, workers=1)).table
-    assert table.filter(pl.col("clip_id") == "r0")["fps"].item() == REAL_FPS

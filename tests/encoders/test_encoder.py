@@ -160,12 +160,7 @@ def test_nothing_in_nothing_out(encoder: TowerEncoder) -> None:
 
 @pytest.mark.parametrize(
     "pixels",
-    [
-        frames().astype(np.float32),
-        frames()[0],
-        frames().transpose(0, 2, 3, 1),
-        np.zeros((1, 3, 0, 5), np.uint8),
-    ],
+    [frames().astype(np.float32), frames()[0], frames().transpose(0, 2, 3, 1), np.zeros((1, 3, 0, 5), np.uint8)],
     ids=["floats", "one frame", "channels last", "no rows"],
 )
 def test_frames_of_another_form_are_refused(encoder: TowerEncoder, pixels: Any) -> None:
@@ -208,10 +203,9 @@ def test_any_string_is_a_caption(encoder: TowerEncoder, text: str) -> None:
     assert np.isfinite(encoder.encode_text([text]).sentence).all()
 
 
-@pytest.mark.parametrize("precision", ["bfloat16"])
-def test_a_lower_precision_is_close(checkpoints: dict[str, Path], family: str, precision: str) -> None:
+def test_a_lower_precision_is_close(checkpoints: dict[str, Path], family: str) -> None:
     pixels = frames(3, 50, 40)
-    exact, rough = (load_encoder(str(checkpoints[family]), precision=name) for name in ("float32", precision))
+    exact, rough = (load_encoder(str(checkpoints[family]), precision=name) for name in ("float32", "bfloat16"))
     similarity = (exact.encode_windows(pixels[:, None]) * rough.encode_windows(pixels[:, None])).sum(axis=1)
     assert 0.99 < similarity.min() < 1
     assert rough.encode_text(CAPTIONS).sentence.dtype == np.float32
@@ -262,10 +256,7 @@ if hasattr(torch, "AcceleratorError"):
 
 @pytest.mark.parametrize("trouble", TROUBLE)
 def test_a_gpu_that_fails_is_replaced_by_the_cpu_and_no_frame_is_lost(
-    encoder: TowerEncoder,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    trouble: type[Exception],
+    encoder: TowerEncoder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, trouble: type[Exception]
 ) -> None:
     expected = encoder.encode_windows(frames(5)[:, None])
     expected_text = encoder.encode_text(CAPTIONS).sentence
@@ -292,15 +283,15 @@ import psutil
 from evenreel.encoders import load_encoder
 
 folder, device, spare = sys.argv[1], sys.argv[2], int(sys.argv[3]) << 20
-encoder = load_encoder(folder, device=device, batch_size=8192)
-pixels = np.random.default_rng(0).integers(0, 256, (4096, 1, 3, 16, 16), dtype=np.uint8)
+encoder = load_encoder(folder, device=device, batch_size=2048)
+pixels = np.random.default_rng(0).integers(0, 256, (1024, 1, 3, 16, 16), dtype=np.uint8)
 some = encoder.encode_windows(pixels[:32])
 encoder.encode_text(["a red ball"])
 used = psutil.Process().memory_info().vms
 resource.setrlimit(resource.RLIMIT_AS, (used + spare, -1))
 found = encoder.encode_windows(pixels)
 np.testing.assert_allclose(found[:32], some, atol=2e-6)
-print(len(found), encoder.batch_size < 8192)
+print(len(found), encoder.batch_size < 2048)
 """
 
 
@@ -308,11 +299,11 @@ print(len(found), encoder.batch_size < 8192)
 @pytest.mark.parametrize("device", ["auto", "cpu:0"])  # the built-in model: on ONNX Runtime, and on torch
 def test_batches_halve_where_memory_really_runs_out(device: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", TOO_LARGE, "builtin", device, "400"], capture_output=True, text=True, check=False
+        [sys.executable, "-c", TOO_LARGE, "builtin", device, "100"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["4096", "True"]
-    assert "memory ran out, going on with 4096 at a time" in done.stderr
+    assert done.stdout.split() == ["1024", "True"]
+    assert "memory ran out, going on with 1024 at a time" in done.stderr
 
 
 def test_too_little_memory_for_one_frame_is_one_sentence(

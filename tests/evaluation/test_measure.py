@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -114,13 +112,8 @@ def test_graded_relevance_of_groups_is_the_highest_of_their_captions() -> None:
 @pytest.mark.parametrize("ties", ["expected", "optimistic", "pessimistic"])
 @pytest.mark.parametrize(
     ("direction", "protocol"),
-    [
-        ("t2v", "caption"),
-        ("t2v", "video-mean"),
-        ("v2t", "best-caption"),
-        ("v2t", "caption-group"),
-        ("v2t", "every-caption"),
-    ],
+    [("t2v", one) for one in ("caption", "video-mean")]
+    + [("v2t", one) for one in ("best-caption", "caption-group", "every-caption")],
 )
 def test_the_chance_of_a_hit_is_had_for_any_k(direction: Any, protocol: str, ties: Any) -> None:
     values = np.random.default_rng(2).choice([-np.inf, 0.0, 1.0], (6, 4))
@@ -249,18 +242,6 @@ def test_relevance_may_be_an_array() -> None:
             evaluate(scores_of(values), corpus, PLAIN, relevance=wrong)
 
 
-def test_metrics_may_be_words_and_scores_lists() -> None:
-    asked = EvaluationSettings(metrics=("R@1", "R@1", "MedR"), resamples=0)  # type: ignore[arg-type]
-    assert asked.metrics == parse_metrics(["R@1", "MedR"])
-    with pytest.raises(UsageError, match="no metric"):
-        EvaluationSettings(metrics=("best",))  # type: ignore[arg-type]
-    values = [[1.0, 0.0], [0.0, 1.0]]
-    done = evaluate(Scores(values, ["c0", "c1"], ["v0", "v1"]), corpus_of([0, 1], 2), asked)  # type: ignore[arg-type]
-    assert done.directions["t2v"].summary["R@1"].value == 100
-    with pytest.raises(ScoresError, match="no table of numbers"):
-        evaluate(Scores([[1], [1, 2]], ["c0", "c1"], ["v0", "v1"]), corpus_of([0, 1], 2))  # type: ignore[arg-type]
-
-
 def test_galleries_are_told_apart_whatever_their_order() -> None:
     values = np.random.default_rng(0).random((4, 4))
     corpus, asked = corpus_of([0, 0, 1, 1], 6), replace(PLAIN, partial=True)
@@ -306,17 +287,6 @@ def test_one_caption_and_one_video() -> None:
         assert {word: figure.value for word, figure in result.summary.items()} == pytest.approx(
             {"R@1": 100, "R@2": 100, "MedR": 1, "MeanR": 1, "MRR": 100, "nDCG": 100, "mAP": 100}
         )
-
-
-def test_intervals_hold_their_figure_and_draw_clips() -> None:
-    random = np.random.default_rng(0)
-    corpus = corpus_of([row // 20 for row in range(400)], 20)
-    asked = EvaluationSettings(parse_metrics(["R@1", "MedR", "GeoR"]), resamples=200)
-    done = evaluate(scores_of(random.random((400, 20))), corpus, asked).directions["t2v"]
-    for figure in done.summary.values():
-        assert figure.low is not None
-        assert figure.high is not None
-        assert figure.low <= figure.value <= figure.high
 
 
 def test_an_evaluation_is_ready_for_json() -> None:
@@ -436,36 +406,12 @@ def test_relevance_that_does_not_fit_is_refused() -> None:
             evaluate(scores, corpus, PLAIN, relevance=Degrees(np.full((6, 4), degree)))
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"ties": "lucky"},
-        {"t2v_protocol": "best-caption"},
-        {"v2t_protocol": "caption"},
-        {"directions": ("v2v",)},
-        {"directions": ()},
-        {"metrics": ()},
-        {"confidence": 1.0},
-        {"resamples": -1},
-        {"threads": -1},
-        {"v2t_protocol": "every-caption", "metrics": parse_metrics(["nDCG@5"])},
-    ],
-)
+WRONG: list[dict[str, Any]] = [{"ties": "lucky"}, {"t2v_protocol": "best-caption"}, {"v2t_protocol": "caption"}]
+WRONG += [{"directions": ("v2v",)}, {"directions": ()}, {"metrics": ()}, {"confidence": 1.0}, {"threads": -1}]
+WRONG += [{"v2t_protocol": "every-caption", "metrics": parse_metrics(["nDCG@5"])}]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         EvaluationSettings(**wrong)
-
-
-def test_an_evaluation_imports_no_torch() -> None:
-    code = (
-        "import sys, numpy as np, polars as pl\n"
-        "from evenreel.corpus import make_corpus\n"
-        "from evenreel.evaluation import evaluate\n"
-        "from evenreel.types import Scores\n"
-        "one = make_corpus(pl.DataFrame({'clip_id': ['a']}),"
-        " pl.DataFrame({'caption_id': ['0'], 'clip_id': ['a'], 'text': ['a ball']}))\n"
-        "evaluate(Scores(np.ones((1, 1)), ['0'], ['a']), one)\n"
-        "sys.exit('torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

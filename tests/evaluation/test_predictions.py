@@ -14,7 +14,7 @@ from evenreel.errors import ScoresError
 from evenreel.evaluation import load_scores
 from evenreel.integrations.mteb import load_predictions
 from evenreel.types import Corpus
-from tests.cli.test_library_commands import evenreel, here
+from tests.cli.test_library_commands import here
 from tests.evaluation.small_corpus import corpus_of
 
 LISTED = {"c0": {"v0": 0.5, "v2": 0.25}, "c1": {"v0": 1, "v1": -2.5}, "c2": {}}
@@ -52,7 +52,7 @@ def test_what_is_listed_scores_and_what_is_not_was_not_retrieved(tmp_path: Path)
 def test_the_command_measures_them(tmp_path: Path) -> None:
     save_corpus(corpus_of([0, 1, 2], 3), tmp_path / "corpus")
     asked = ("--corpus", tmp_path / "corpus", "-m", "R@1", "-m", "R@3", "-m", "MRR", "--json")
-    done = evenreel("evaluate", predictions(tmp_path), *asked)
+    done = here("evaluate", predictions(tmp_path), *asked)
     assert done.returncode == 0, done.stderr
     (system,) = json.loads(done.stdout)["systems"]
     assert list(system["directions"]) == ["t2v"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -235,210 +236,90 @@ def test_a_bank_knows_whose_captions_it_has(tmp_path: Path) -> None:
     assert load_bank(save(tmp_path / "plain.npz", values=np.ones((2, 3)), video_ids=CLIPS), CLIPS).notice(["x"]) == ""
 
 
-def broken(path: Path, data: bytes) -> Path:
-    path.write_bytes(data)
-    return path
-
-
-def npy_bytes(array: NDArray[Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=True)
-    return buffer.getvalue()
-
-
 class Boom:
     def __reduce__(self) -> Any:
         raise AssertionError
 
 
-BAD_FILES: dict[str, tuple[str, Any, str]] = {
-    "transposed": ("s.npy", lambda p: np.save(p, VALUES.T), "3 x 4, but .* lies the other way round"),
-    "another size": (
-        "s.npy",
-        lambda p: np.save(p, np.eye(5)),
-        r"5 x 5, but the corpus has 4 captions and 3 clips .*split",
-    ),
-    "one axis": ("s.npy", lambda p: np.save(p, np.arange(4.0)), r"shape \(4,\)"),
-    "text": ("s.npy", lambda p: np.save(p, np.full((4, 3), "x")), "two axes"),
-    "complex": ("s.npy", lambda p: np.save(p, VALUES + 1j), "two axes"),
-    "pickled array": (
-        "s.npy",
-        lambda p: broken(p, npy_bytes(np.array([[{}]], dtype=object))),
-        r"s.npy holds Python objects, which are never read; save numbers, values.astype\(float\), for example",
-    ),
-    "a pickle in disguise": (
-        "s.npy",
-        lambda p: broken(p, pickle.dumps([1])),
-        "s.npy is no .npy file, whatever its name: it begins with .*; save the matrix with numpy.save",
-    ),
-    "text in disguise": (
-        "s.npy",
-        lambda p: broken(p, b"0.1,0.2,0.3\n0.3,0.1,0.2\n"),
-        "s.npy is no .npy file, whatever its name: it begins with '0.1,0.2,'; save the matrix with numpy.save",
-    ),
-    "an npz in disguise": (
-        "s.npy",
-        lambda p: save(p.with_suffix(".npz"), values=VALUES).rename(p),
-        "s.npy is a zip file, as .npz files are; name it .npz",
-    ),
-    "cut short": (
-        "s.npy",
-        lambda p: broken(p, npy_bytes(VALUES)[:-8]),
-        r"s.npy is cut short: 4 x 3 numbers of float64 and their header take 224 bytes, and it has 216; write it again",
-    ),
-    "cut in its header": (
-        "s.npy",
-        lambda p: broken(p, npy_bytes(VALUES)[:40]),
-        "s.npy is cut short or damaged in its header; write it again",
-    ),
-    "empty": ("s.npy", lambda p: broken(p, b""), "s.npy is empty; write it again"),
-    "a folder": (
-        "s.npz",
-        lambda p: p.mkdir(),
-        r"s.npz is a folder; name a file of scores \(npz, npy, parquet or a run\)",
-    ),
-    "bytes": (
-        "s.npz",
-        lambda p: save(p, values=VALUES, caption_ids=np.array(CAPTIONS).astype("S"), video_ids=CLIPS),
-        r"array caption_ids of .* is \|S2 \(4,\); it must be a row of text: save it with .astype\(str\)",
-    ),
-    "no zip": ("s.npz", lambda p: broken(p, b"PK\x03\x04 what"), "cannot be read as .npz"),
-    "no ids": ("s.npz", lambda p: save(p, values=VALUES), "no array 'caption_ids' .it has: values."),
-    "ids of another length": (
-        "s.npz",
-        lambda p: save(p, values=VALUES.T, caption_ids=CAPTIONS, video_ids=CLIPS),
-        "3 x 4 for 4 captions and 3 videos",
-    ),
-    "pickled ids": (
-        "s.npz",
-        lambda p: save(p, values=VALUES, caption_ids=np.array(CAPTIONS, dtype=object), video_ids=CLIPS),
-        r"cannot be read as .npz .*save the ids with .astype\(str\)",
-    ),
-    "uses with no axis": (
-        "s.npz",
-        lambda p: save(p, values=VALUES, caption_ids=CAPTIONS, video_ids=CLIPS, uses="other"),
-        "array uses of .* must be a row of text",
-    ),
-    "uses that are numbers": (
-        "s.npz",
-        lambda p: save(p, values=VALUES, caption_ids=CAPTIONS, video_ids=CLIPS, uses=[0.5]),
-        "array uses of .* must be a row of text",
-    ),
-    "ids with two axes": (
-        "s.npz",
-        lambda p: save(p, values=VALUES, caption_ids=[CAPTIONS], video_ids=CLIPS),
-        "must be a row of text",
-    ),
-    "a stranger": (
-        "s.npz",
-        lambda p: save(p, values=VALUES, caption_ids=["c0", "c1", "zz", "c3"], video_ids=CLIPS),
-        "'zz', which is no caption",
-    ),
-    "a strange clip": (
-        "s.npz",
-        lambda p: save(p, values=VALUES, caption_ids=CAPTIONS, video_ids=["v0", "v1", "v9"]),
-        "'v9', which is no clip",
-    ),
-    "twice": (
-        "s.npz",
-        lambda p: save(p, values=VALUES, caption_ids=["c0", "c1", "c1", "c3"], video_ids=CLIPS),
-        "caption 'c1' twice",
-    ),
-    "a matrix as csv": (
-        "s.csv",
-        lambda p: np.savetxt(p, VALUES, delimiter=","),
-        r"s.csv is a table of numbers, not a run; save a matrix as .npy \(numpy.save\), its rows and columns in the "
-        r"corpus's order, or, with its ids, as .npz",
-    ),
-    "a matrix with tabs": (
-        "s.tsv",
-        lambda p: np.savetxt(p, VALUES, delimiter="\t"),
-        "is a table of numbers, not a run",
-    ),
-    "a matrix as text": ("s.txt", lambda p: np.savetxt(p, VALUES), "is a table of numbers, not a run"),
-    "a csv with ids": (
-        "s.csv",
-        lambda p: pl.DataFrame({"caption_id": CAPTIONS, "v0": [0.5] * 4}).write_csv(p),
-        "s.csv is a table of columns, not a run; .*, or, with its ids, as .npz or Parquet",
-    ),
-    "no parquet": ("s.parquet", lambda p: broken(p, b"PAR1 no"), "cannot be read as Parquet"),
-    "no captions": (
-        "s.parquet",
-        lambda p: pl.DataFrame({"a": [1]}).write_parquet(p),
-        "no column caption_id; it has: a",
-    ),
-    "a pair twice": (
-        "s.parquet",
-        lambda p: pl.concat([long_table(), long_table().tail(1)]).write_parquet(p),
-        "Row 13 of .* a second time",
-    ),
-    "a null": (
-        "s.parquet",
-        lambda p: long_table().with_columns(score=pl.lit(None, pl.Float64)).write_parquet(p),
-        "Row 1 of .* no number",
-    ),
-    "a row of no caption": (
-        "s.parquet",
-        lambda p: (
-            long_table()
-            .with_columns(caption_id=pl.when(pl.int_range(12) != 4).then(pl.col("caption_id")))
-            .write_parquet(p)
-        ),
-        "Row 5 of .* has no caption_id",
-    ),
-    "a row of no caption in a wide table": (
-        "s.parquet",
-        lambda p: pl.DataFrame({"caption_id": ["c0", None], "v0": [1, 2]}).write_parquet(p),
-        "Row 2 of .* has no caption_id",
-    ),
-    "lists for ids": (
-        "s.parquet",
-        lambda p: pl.DataFrame({"caption_id": [["c0"]], "clip_id": ["v0"], "score": [1]}).write_parquet(p),
-        "Column 'caption_id' of .* List.String.; it must hold one id a row",
-    ),
-    "structs for clips": (
-        "s.parquet",
-        lambda p: pl.DataFrame({"caption_id": ["c0"], "clip_id": [{"a": 1}], "score": [1]}).write_parquet(p),
-        "Column 'clip_id' of .* one id a row",
-    ),
-    "lists for scores": (
-        "s.parquet",
-        lambda p: pl.DataFrame({"caption_id": ["c0"], "clip_id": ["v0"], "score": [[1.0]]}).write_parquet(p),
-        "Column 'score' of .* must hold numbers",
-    ),
-    "bytes for ids": (
-        "s.parquet",
-        lambda p: pl.DataFrame({"caption_id": [b"\xff"], "clip_id": ["v0"], "score": [1.0]}).write_parquet(p),
-        "Column 'caption_id' of .* no text",
-    ),
-    "words in a wide table": (
-        "s.parquet",
-        lambda p: pl.DataFrame({"caption_id": CAPTIONS, "v0": ["a"] * 4}).write_parquet(p),
-        "Column 'v0' of .* not full of numbers",
-    ),
-    "of torch": ("s.pt", lambda p: broken(p, pickle.dumps(Boom)), "may be a pickle"),
-    "zeros of gigabytes": (
-        "s.npz",
-        endless_zeros,
-        r"would unpack from .* KiB to 3\.0 GiB, .* without compression",
-    ),
-    "a claim of terabytes": (
-        "s.npz",
-        lambda p: archive(p, values=claiming((2**21, 2**21))),
-        r"claims 2,097,152 x 2,097,152 of float32, 16\.0 TiB, and has 0 bytes",
-    ),
-    "a claim of terabytes, npy": (
-        "s.npy",
-        lambda p: broken(p, claiming((2**21, 2**21))),
-        r"cut short: 2,097,152 x 2,097,152 numbers of float32 .* take 17,592,186,044,544 bytes, and it has 128",
-    ),
-    "nothing": ("s.npz", lambda p: None, "There is no file"),
-}
+Write = Callable[[Path], object]
 
 
-@pytest.mark.parametrize("case", sorted(BAD_FILES))
-def test_what_does_not_fit_gets_a_sentence(case: str, corpus: Corpus, tmp_path: Path) -> None:
-    name, write, sentence = BAD_FILES[case]
+def holding(data: bytes) -> Write:
+    return lambda path: path.write_bytes(data)
+
+
+def npy(array: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, np.asarray(array), allow_pickle=True)
+    return buffer.getvalue()
+
+
+def npz(**changes: Any) -> Write:
+    return lambda path: save(path, **{"values": VALUES, "caption_ids": CAPTIONS, "video_ids": CLIPS} | changes)
+
+
+def table(columns: Any) -> Write:
+    return lambda path: pl.DataFrame(columns).write_parquet(path)
+
+
+def a_pair(**changes: Any) -> Write:
+    return table({"caption_id": ["c0"], "clip_id": ["v0"], "score": [1.0]} | changes)
+
+
+GAP = pl.when(pl.int_range(12) != 4).then(pl.col("caption_id"))
+AS_CSV = pl.DataFrame({"caption_id": CAPTIONS, "v0": [0.5] * 4}).write_csv().encode()
+BAD_FILES: list[tuple[str, Write, str]] = [
+    ("s.npy", holding(npy(VALUES.T)), "3 x 4, but .* lies the other way round"),
+    ("s.npy", holding(npy(np.eye(5))), r"5 x 5, but the corpus has 4 captions and 3 clips .*split"),
+    ("s.npy", holding(npy(np.arange(4.0))), r"shape \(4,\)"),
+    ("s.npy", holding(npy(np.full((4, 3), "x"))), "two axes"),
+    ("s.npy", holding(npy(VALUES + 1j)), "two axes"),
+    ("s.npy", holding(npy(np.array([[{}]], dtype=object))), "holds Python objects, which are never read; save numbers"),
+    ("s.npy", holding(pickle.dumps([1])), "is no .npy file, whatever its name: it begins with .*; save the matrix"),
+    ("s.npy", holding(b"0.1,0.2,0.3\n0.3,0.1,0.2\n"), "whatever its name: it begins with '0.1,0.2,'; save the matrix"),
+    ("s.npy", lambda p: save(p.with_suffix(".npz"), values=VALUES).rename(p), "is a zip file, .*; name it .npz"),
+    ("s.npy", holding(npy(VALUES)[:-8]), "is cut short: 4 x 3 numbers of float64 .* take 224 bytes, and it has 216"),
+    ("s.npy", holding(npy(VALUES)[:40]), "s.npy is cut short or damaged in its header; write it again"),
+    ("s.npy", holding(b""), "s.npy is empty; write it again"),
+    ("s.npz", lambda p: p.mkdir(), r"s.npz is a folder; name a file of scores \(npz, npy, parquet or a run\)"),
+    ("s.npz", npz(caption_ids=np.array(CAPTIONS).astype("S")), r"caption_ids .* \|S2 .*: save it with .astype\(str\)"),
+    ("s.npz", holding(b"PK\x03\x04 what"), "cannot be read as .npz"),
+    ("s.npz", lambda p: save(p, values=VALUES), "no array 'caption_ids' .it has: values."),
+    ("s.npz", npz(values=VALUES.T), "3 x 4 for 4 captions and 3 videos"),
+    ("s.npz", npz(caption_ids=np.array(CAPTIONS, dtype=object)), r"as .npz .*save the ids with .astype\(str\)"),
+    ("s.npz", npz(uses="other"), "array uses of .* must be a row of text"),
+    ("s.npz", npz(uses=[0.5]), "array uses of .* must be a row of text"),
+    ("s.npz", npz(caption_ids=[CAPTIONS]), "must be a row of text"),
+    ("s.npz", npz(caption_ids=["c0", "c1", "zz", "c3"]), "'zz', which is no caption"),
+    ("s.npz", npz(video_ids=["v0", "v1", "v9"]), "'v9', which is no clip"),
+    ("s.npz", npz(caption_ids=["c0", "c1", "c1", "c3"]), "caption 'c1' twice"),
+    ("s.csv", lambda p: np.savetxt(p, VALUES, delimiter=","), "is a table of numbers, not a run; save a matrix as"),
+    ("s.tsv", lambda p: np.savetxt(p, VALUES, delimiter="\t"), "is a table of numbers, not a run"),
+    ("s.txt", lambda p: np.savetxt(p, VALUES), "is a table of numbers, not a run"),
+    ("s.csv", holding(AS_CSV), "is a table of columns, not a run; .*, or, with its ids, as .npz or Parquet"),
+    ("s.parquet", holding(b"PAR1 no"), "cannot be read as Parquet"),
+    ("s.parquet", table({"a": [1]}), "no column caption_id; it has: a"),
+    ("s.parquet", table(pl.concat([long_table(), long_table().tail(1)])), "Row 13 of .* a second time"),
+    ("s.parquet", table(long_table().with_columns(score=pl.lit(None, pl.Float64))), "Row 1 of .* no number"),
+    ("s.parquet", table(long_table().with_columns(caption_id=GAP)), "Row 5 of .* has no caption_id"),
+    ("s.parquet", table({"caption_id": ["c0", None], "v0": [1, 2]}), "Row 2 of .* has no caption_id"),
+    ("s.parquet", a_pair(caption_id=[["c0"]]), "Column 'caption_id' of .* List.String.; it must hold one id a row"),
+    ("s.parquet", a_pair(clip_id=[{"a": 1}]), "Column 'clip_id' of .* one id a row"),
+    ("s.parquet", a_pair(score=[[1.0]]), "Column 'score' of .* must hold numbers"),
+    ("s.parquet", a_pair(caption_id=[b"\xff"]), "Column 'caption_id' of .* no text"),
+    ("s.parquet", table({"caption_id": CAPTIONS, "v0": ["a"] * 4}), "Column 'v0' of .* not full of numbers"),
+    ("s.pt", holding(pickle.dumps(Boom)), "may be a pickle"),
+    ("s.npz", endless_zeros, r"would unpack from .* KiB to 3\.0 GiB, .* without compression"),
+    ("s.npz", lambda p: archive(p, values=claiming((2**21, 2**21))), r"float32, 16\.0 TiB, and has 0 bytes"),
+    ("s.npy", holding(claiming((2**21, 2**21))), "cut short: .* take 17,592,186,044,544 bytes, and it has 128"),
+    ("s.npz", lambda p: None, "There is no file"),
+]
+
+
+@pytest.mark.parametrize(("name", "write", "sentence"), BAD_FILES)
+def test_what_does_not_fit_gets_a_sentence(
+    name: str, write: Write, sentence: str, corpus: Corpus, tmp_path: Path
+) -> None:
     write(tmp_path / name)
     with pytest.raises(ScoresError, match=sentence) as raised:
         load_scores(tmp_path / name, corpus)

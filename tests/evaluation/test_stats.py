@@ -295,13 +295,6 @@ def test_systems_that_use_more_are_named() -> None:
     )
 
 
-def test_a_comparison_tells_how_far_it_is() -> None:
-    told: list[float] = []
-    base = evaluation(np.arange(1, 5))
-    compare(base, {"x": base}, progress=told.append)
-    assert told == [0.5, 1]
-
-
 @pytest.mark.parametrize("word", ["R@1", "MedR", "MeanR", "Rsum", "GeoR"])
 def test_sums_over_clips_are_as_good_as_every_query(word: str) -> None:
     """With values that are unknown, other ones for each column, against the weighted summary of all queries."""

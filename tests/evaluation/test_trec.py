@@ -20,15 +20,7 @@ CAPTIONS, CLIPS = ["c0", "c1", "c2"], ["v0", "v1", "v2"]
 @pytest.fixture
 def corpus() -> Corpus:
     clips = pl.DataFrame({"clip_id": CLIPS, "verb_classes": [[0], [0], [1]], "noun_classes": [[0], [1, 2], [3]]})
-    captions = pl.DataFrame(
-        {
-            "caption_id": CAPTIONS,
-            "clip_id": CLIPS,
-            "text": ["a", "b", "c"],
-            "verb_classes": [[0], [0], [1]],
-            "noun_classes": [[0], [1, 2], [3]],
-        }
-    )
+    captions = clips.with_columns(caption_id=pl.Series(CAPTIONS), text=pl.Series(["a", "b", "c"]))
     return make_corpus(clips, captions)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -50,11 +48,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def here(*arguments: str) -> Result:
     """The command in this process, which has its imports behind it."""
     return CliRunner().invoke(app, arguments)
-
-
-def evenreel(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
-    return subprocess.run([sys.executable, "-m", "evenreel", *arguments], capture_output=True, text=True, check=False)
 
 
 def test_a_corpus_is_computed_listed_loaded_and_left_alone(corpus: Path) -> None:
@@ -117,6 +110,5 @@ def test_wrong_usage_says_what_is_right(corpus: Path, arguments: list[str], word
 
 
 def test_a_folder_without_a_corpus_fails(tmp_path: Path) -> None:
-    done = evenreel("features", str(tmp_path), "--model", "builtin")
-    assert done.returncode == 1
-    assert "evenreel corpus import" in done.stderr
+    done = here("features", str(tmp_path), "--model", "builtin")
+    assert "evenreel corpus import" in str(done.exception)

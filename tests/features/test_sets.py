@@ -12,13 +12,7 @@ import polars as pl
 import pytest
 
 from evenreel.errors import FeaturesError, MediaError
-from evenreel.features import (
-    feature_folder,
-    find_clips,
-    load_text_features,
-    load_video_features,
-    read_manifest,
-)
+from evenreel.features import feature_folder, find_clips, load_text_features, load_video_features, read_manifest
 from evenreel.features.clips import CorpusClip, clip_key
 from evenreel.features.corpus_words import CorpusWords
 from evenreel.features.manifest import DamagedManifestError, FeatureSet
@@ -216,36 +210,18 @@ def test_the_name_of_a_shard_has_in_it_what_makes_a_difference_and_nothing_else(
 
 # A damaged manifest ------------------------------------------------------------------------------------------------
 
-GOOD = {
-    "format": 1,
-    "encoder_id": "org/pixels@1",
-    "weights_hash": "a" * 64,
-    "dimension": 12,
-    "precision": "float32",
-    "videos": "/videos",
-    "sets": [{"rule": "4 midpoints", "words": "ocr", "windows": None}],
-}
+SET = {"rule": "4 midpoints", "words": "ocr", "windows": None}
+GOOD = {"format": 1, "encoder_id": "org/pixels@1", "weights_hash": "a" * 64, "dimension": 12, "precision": "float32"}
+GOOD |= {"videos": "/videos", "sets": [SET]}
+BAD: dict[str, list[object]] = {
+    "format": ["1"], "encoder_id": [7], "weights_hash": [None], "dimension": ["12", True], "videos": [None],
+    "sets": [[], {}, ["4 midpoints"], [SET | {"rule": 4}], [SET | {"words": ["ocr"]}], [SET | {"windows": "12"}]],
+}  # fmt: skip
+WITHOUT = {name: value for name, value in GOOD.items() if name != "precision"}
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        [],
-        "text",
-        GOOD | {"format": "1"},
-        GOOD | {"encoder_id": 7},
-        GOOD | {"weights_hash": None},
-        GOOD | {"dimension": "12"},
-        GOOD | {"dimension": True},
-        GOOD | {"videos": None},
-        GOOD | {"sets": []},
-        GOOD | {"sets": {}},
-        GOOD | {"sets": ["4 midpoints"]},
-        GOOD | {"sets": [{"rule": 4, "words": "ocr", "windows": None}]},
-        GOOD | {"sets": [{"rule": "4 midpoints", "words": ["ocr"], "windows": None}]},
-        GOOD | {"sets": [{"rule": "4 midpoints", "words": "ocr", "windows": "12"}]},
-        {name: value for name, value in GOOD.items() if name != "precision"},
-    ],
+    "wrong", [[], "text", WITHOUT, *(GOOD | {name: value} for name, values in BAD.items() for value in values)]
 )
 def test_a_manifest_of_other_types_is_damaged(tmp_path: Path, wrong: object) -> None:
     path = tmp_path / "features.json"

@@ -41,18 +41,9 @@ def make_shard(count: int = 4, dimension: int = 8, seed: int = 0) -> Shard:
     frames = np.random.default_rng(seed).normal(size=(count, dimension))
     frames /= np.linalg.norm(frames, axis=1, keepdims=True)
     times = np.arange(count, dtype=np.float64)
-    return Shard(
-        clip_id="ab12cd34",
-        info=INFO,
-        encoder_id="builtin",
-        weights_hash="f" * 64,
-        rule="every 1 s",
-        times_s=times,
-        spans_s=np.stack([times, times + 1], axis=1),
-        frames=frames.astype(np.float16),
-        tracks=(TRACK,),
-        reader_id="rapidocr",
-    )
+    spans, frames = np.stack([times, times + 1], axis=1), frames.astype(np.float16)
+    seen = ("builtin", "f" * 64, "every 1 s", times, spans, frames)
+    return Shard("ab12cd34", INFO, *seen, (TRACK,), "rapidocr")
 
 
 @st.composite
@@ -66,21 +57,13 @@ def track(draw: st.DrawFn) -> TextTrack:
 def any_shard(draw: st.DrawFn) -> Shard:
     base = make_shard(draw(st.integers(0, 5)), draw(st.integers(1, 9)), draw(st.integers(0, 99)))
     seen, read = draw(st.booleans()), draw(st.booleans())
-    return dataclasses.replace(
-        base,
-        info=dataclasses.replace(
-            INFO, duration_s=draw(st.none() | reals), notes=tuple(draw(st.lists(texts, max_size=2)))
-        ),
-        encoder_id="org/name@abc" if seen else None,
-        weights_hash="0" * 64 if seen else None,
-        frames=base.frames if seen else None,
-        rule=draw(texts),
-        times_s=np.sort(
-            np.asarray(draw(st.lists(reals, min_size=len(base.times_s), max_size=len(base.times_s))), float)
-        ),
-        tracks=tuple(draw(st.lists(track(), max_size=3))) if read else None,
-        reader_id="rapidocr" if read else None,
-    )
+    info = dataclasses.replace(INFO, duration_s=draw(st.none() | reals), notes=tuple(draw(st.lists(texts, max_size=2))))
+    times = draw(st.lists(reals, min_size=len(base.times_s), max_size=len(base.times_s)))
+    shard = dataclasses.replace(base, info=info, rule=draw(texts), times_s=np.sort(np.asarray(times, float)))
+    who = ("org/name@abc", "0" * 64, base.frames) if seen else (None, None, None)
+    shard = dataclasses.replace(shard, encoder_id=who[0], weights_hash=who[1], frames=who[2])
+    tracks = tuple(draw(st.lists(track(), max_size=3))) if read else None
+    return dataclasses.replace(shard, tracks=tracks, reader_id="rapidocr" if read else None)
 
 
 def assert_same(left: Shard, right: Shard) -> None:

@@ -27,6 +27,10 @@ from tests.features.test_shards import make_shard
 
 BOX = (0.0, 0.0, 1.0, 1.0)
 words = st.text("abcAB{}", min_size=1, max_size=3)
+SIGNS = st.lists(
+    st.tuples(st.lists(words, min_size=1, max_size=3), st.floats(0, 8), st.floats(0, 3), st.floats(0, 1)), max_size=6
+)
+"""Words of each sign, when it begins, how long it is shown and how surely it was read."""
 
 
 def sign(text: str, start_s: float, end_s: float, confidence: float = 0.9) -> TextTrack:
@@ -61,14 +65,7 @@ def test_braces_on_a_sign_are_braces() -> None:
     assert texts([sign("{0} {words}", 0, 0)])[0] == say("{0} {words}")
 
 
-@given(
-    st.lists(
-        st.tuples(st.lists(words, min_size=1, max_size=3), st.floats(0, 8), st.floats(0, 3), st.floats(0, 1)),
-        max_size=6,
-    ),
-    st.integers(1, 6),
-    st.integers(7, 16),
-)
+@given(SIGNS, st.integers(1, 6), st.integers(7, 16))
 def test_every_window_has_the_words_that_a_slow_loop_finds(
     rows: list[tuple[list[str], float, float, float]], count: int, most: int
 ) -> None:
@@ -153,15 +150,7 @@ def test_a_window_is_as_certain_as_its_words_on_the_signs_where_each_was_read_be
     assert written((), sampled, 2, lambda text: True) == (("", 0.0),) * 2
 
 
-@given(
-    st.lists(
-        st.tuples(st.lists(words, min_size=1, max_size=3), st.floats(0, 8), st.floats(0, 3), st.floats(0, 1)),
-        max_size=6,
-    ),
-    st.integers(1, 6),
-    st.integers(7, 16),
-    st.booleans(),
-)
+@given(SIGNS, st.integers(1, 6), st.integers(7, 16), st.booleans())
 def test_it_is_the_same_read_from_signs_whose_sentences_are_known(
     rows: list[tuple[list[str], float, float, float]], count: int, most: int, exact: bool
 ) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.language import narrations, word_agreement
-from evenreel.language import Tagged, lemmas, load_tagger, unknown_share
+from evenreel.language import Tagged, annotate, lemmas, load_tagger, unknown_share
 from evenreel.language.pattern import PatternTagger, _rules_for, _textblob
 from evenreel.language.tokens import split_words
 from tests.language.words import WORDS
@@ -153,14 +153,9 @@ def test_importing_the_layer_is_cheap_and_two_runs_are_equal() -> None:
         "found = l.annotate([('a', 'a man cuts two tomatoes'), ('b', 'turn on tap')], l.load_tagger('pattern'))\n"
         "print(sorted(heavy), found)"
     )
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
-        ).stdout
-        for seed in ("1", "2")
-    ]
-    assert runs[0] == runs[1]
-    assert runs[0].startswith("[] ")
+    command = [sys.executable, "-c", code]  # with another seed of hashes than this process
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "1"})
+    assert done.stdout == f"[] {annotate([('a', 'a man cuts two tomatoes'), ('b', 'turn on tap')], TAGGER)}\n"
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 """What keeps the matchers small; one without a line has its defaults."""
 
 
-ADAPTERS = {
-    "linear": AdapterSettings(),
-    "mlp": AdapterSettings(kind="mlp"),
-    "windows": AdapterSettings(windows=True),
-}
+ADAPTERS = {"linear": AdapterSettings(), "mlp": AdapterSettings(kind="mlp"), "windows": AdapterSettings(windows=True)}
 
 
 def captions(lengths: tuple[int, ...] = WORDS, seed: int = 0, dtype: torch.dtype = torch.float32) -> TextBatch:

@@ -315,6 +315,15 @@ def test_windows_that_a_matcher_does_not_know_change_nothing(name: str) -> None:
     torch.testing.assert_close(scores_of(matcher, captions(), clips()), scores_of(matcher, captions(), videos()))
 
 
+@pytest.mark.parametrize(
+    "name", [name for name, one in MATCHERS.items() if "heads" in one.settings.__dataclass_fields__]
+)
+def test_heads_that_do_not_divide_the_features(name: str) -> None:
+    settings = {"heads": 3} | ({"temporal_layers": 1} if name in ("wti", "bima") else {})
+    with pytest.raises(UsageError, match="length 16 cannot be split among 3 attention heads"):
+        build_matcher(name, 16, settings)
+
+
 def test_a_matcher_that_does_not_exist() -> None:
     with pytest.raises(UsageError, match=r"No matcher is called 'wit'; there are mean_pool, "):
         build_matcher("wit", 8)

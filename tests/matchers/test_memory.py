@@ -112,9 +112,7 @@ def test_scoring_keeps_to_its_budget(name: str, shape: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"fusion": "cross_attention"}, {"attention_norm": False}, {"intra": "keys"}],
-    ids=str,
+    "settings", [{}, {"fusion": "cross_attention"}, {"attention_norm": False}, {"intra": "keys"}], ids=str
 )
 def test_chunks_of_tcd_keep_to_theirs_with_as_many_windows_as_frames(settings: dict[str, Any]) -> None:
     """Tables of frames by windows, of every head, are the largest where vectors are short."""

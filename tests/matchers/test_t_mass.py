@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.errors import UsageError
 from evenreel.losses import info_nce
 from evenreel.matchers import build_matcher
 from evenreel.matchers.t_mass import TMass, TMassSettings, best_draw
@@ -171,9 +170,3 @@ def test_the_radius_starts_where_it_is_told_to() -> None:
     model = TMass(DIMENSION, TMassSettings(radius=2.3))
     radii = model._radius(torch.rand(3, 4), torch.ones(3, 4, dtype=torch.bool))
     torch.testing.assert_close(radii, torch.full((3, DIMENSION), 2.3))
-
-
-def test_more_frames_than_the_radius_has_weights_for() -> None:
-    model = build_matcher("t_mass", DIMENSION, {"max_frames": 3})
-    with pytest.raises(UsageError, match=r"A clip has 4 frames, but this matcher was built for 3 at most"):
-        model.encode_video(videos())

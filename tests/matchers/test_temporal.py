@@ -84,16 +84,6 @@ def test_training_starts_at_mean_pool() -> None:
     )
 
 
-def test_it_sees_the_order_of_frames_and_mean_pool_does_not() -> None:
-    text, video = captions(), videos((4, 4))
-    backwards = videos((4, 4))
-    backwards.frames.copy_(video.frames.flip(1))
-    one, other = (scores_of(trained("temporal"), text, each) for each in (video, backwards))
-    assert (one - other).abs().max() > 1e-3
-    one, other = (scores_of(trained("mean_pool"), text, each) for each in (video, backwards))
-    torch.testing.assert_close(one, other)
-
-
 def test_places_are_counted_among_real_frames() -> None:
     """A gap in the middle is as good as none: windows without text stand behind frames that way."""
     transformer = disturb(TemporalTransformer(DIMENSION, SETTINGS), 0.3).eval()
@@ -113,11 +103,6 @@ def test_too_many_frames() -> None:
         transformer(torch.randn(2, 9, DIMENSION), mask)
     mask[:, 6:] = False  # padding needs no positions
     assert transformer(torch.randn(2, 9, DIMENSION), mask).isfinite().all()
-
-
-def test_heads_that_do_not_divide_the_features() -> None:
-    with pytest.raises(UsageError, match=r"length 16 cannot be split among 3 attention heads"):
-        TemporalTransformer(DIMENSION, TemporalSettings(heads=3))
 
 
 def test_dropout_is_for_training_only() -> None:

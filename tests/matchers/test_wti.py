@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.errors import UsageError
 from evenreel.matchers import TextBatch, VideoBatch, build_matcher
 from tests.matchers.examples import DIMENSION, captions, disturb, scores_of, videos
 
@@ -73,8 +72,3 @@ def test_frames_go_through_the_temporal_blocks_once_a_video() -> None:
         seen = replace(video, frames=matcher.temporal(video.frames, video.frame_mask))
         assert not torch.allclose(seen.frames, video.frames)
         torch.testing.assert_close(scores_of(matcher, text, video), slow(matcher, text, seen), atol=1e-12, rtol=0)
-
-
-def test_heads_that_do_not_divide_the_features() -> None:
-    with pytest.raises(UsageError, match="cannot be split among 5 attention heads"):
-        build_matcher("wti", DIMENSION, {"temporal_layers": 1, "heads": 5})

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from evenreel.audits.dictionary.audit import audit_dictionary
-from evenreel.audits.dictionary.figures import count_curves
 from evenreel.audits.dictionary.measures import ChosenElements, NamedCaptions, gain_of_named, measure
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.counts import first_share
 from evenreel.errors import UsageError
-from evenreel.evaluation.concentration import gini, skewness
 from evenreel.evaluation.stats import resampled_weights
 from evenreel.features.scene_elements import EmbeddedDictionary, top_of_means
 from evenreel.language.scene_dictionary import SceneDictionary, given
@@ -261,19 +259,5 @@ def test_a_kind_that_no_caption_names_has_no_gain() -> None:
     assert rows["gain of named phrases, points"] == ("100.0 (95% interval 100.0 to 100.0)", None)
 
 
-def test_a_curve_is_named_once_wherever_it_begins() -> None:
-    """Captions that name activities alone have their curve in the second panel only."""
-    own, captions, chosen = known_world(36)
-    named = [Elements((), one.activities) for one in captions.named]
-    figure = count_curves(measure(own, replace(captions, named=named), chosen, SETTINGS))
-    assert [trace.name for trace in figure.data if trace.showlegend] == ["got by clips", "named by captions"]
-
-
 def test_figures_of_counts() -> None:
-    counts = np.array([5, 1, 1, 1, 0])
-    by_hand = sum(abs(x - y) for x in counts for y in counts) / (2 * 5 * 5 * counts.mean())
-    assert gini(counts) == pytest.approx(by_hand)
-    assert np.isnan(gini(np.zeros(3, np.int64)))
     assert first_share(np.array([9, *[1] * 11])) == pytest.approx(100 * 18 / 20)
-    assert np.isnan(skewness(np.array([2, 2])))
-    assert skewness(np.array([0, 0, 0, 9])) > 1

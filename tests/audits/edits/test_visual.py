@@ -15,8 +15,6 @@ from evenreel.audits import AuditSettings, audit_visual, measure_perturbed
 from evenreel.audits.edits.perturbed import AS_IS, CLIP_PLACINGS, Perturbed, Standings
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, ScoresError, UsageError
-from evenreel.report.page import render
-from evenreel.report.result.page import audit_page
 from evenreel.types import Scores
 from tests.audits.edits.small_edits import CAPTION_IDS, CLIP_IDS, CLIPS, OWN, World, arguments, corpus, of
 
@@ -163,18 +161,6 @@ def test_scale_and_offset_of_a_caption_do_not_matter(seed: int, scale: float, of
     np.testing.assert_array_equal(one.percentile, other.percentile)
 
 
-def test_captions_of_one_clip_are_drawn_together() -> None:
-    """Saying every caption twice changes no interval."""
-    clean, edited = World(0.5).scores()
-    once = make_corpus(CORPUS.clips, CORPUS.captions[::2])
-    ids = CAPTION_IDS[::2], CLIP_IDS
-    single = arguments({name: Scores(values[::2], *ids) for name, values in edited.items()})
-    doubled = {name: of(np.repeat(values[::2], 2, axis=0)) for name, values in edited.items()}
-    first = measure_perturbed(Scores(clean[::2], *ids), once, **single).effect
-    second = measure_perturbed(of(np.repeat(clean[::2], 2, axis=0)), CORPUS, **arguments(doubled)).effect
-    assert (first.value, first.low, first.high) == pytest.approx((second.value, second.low, second.high))
-
-
 def test_what_not_all_scores_have_is_left_out_and_said() -> None:
     clean, wanted = settings_of(World(0.5))
     ids = CAPTION_IDS[2:], CLIP_IDS[:59]
@@ -193,15 +179,6 @@ def test_what_scores_use_is_said_of_each_edit() -> None:
     }
     found = audit_visual(clean, CORPUS, **arguments(used))
     assert "The scores of 'control' use other queries." in found.notices
-
-
-def test_the_page_has_every_edit_and_escapes_its_name() -> None:
-    clean, wanted = settings_of(World(0.5))
-    edited = {"<b>odd</b>": wanted["edited"]["entity-swapped"], **wanted["edited"]}
-    page = render(audit_page([audit_visual(clean, CORPUS, **arguments(edited))]))
-    assert "<b>odd" not in page
-    assert "&lt;b&gt;odd&lt;/b&gt;" in page
-    assert "How it was calculated" in page
 
 
 def test_what_is_wrong_is_said_in_a_sentence() -> None:

@@ -21,7 +21,7 @@ from evenreel.audits.hubness.chance import DRAWS, EntryCounts, _distinct
 from evenreel.audits.hubness.figures import occurrence_shares
 from evenreel.audits.hubness.measures import HubnessMeasures, _gini_slope, _skewness_slope
 from evenreel.corpus import make_corpus
-from evenreel.errors import CorpusError, ScoresError
+from evenreel.errors import CorpusError
 from evenreel.evaluation.concentration import gini, skewness
 from evenreel.language import Token
 from evenreel.report.page import render
@@ -70,7 +70,7 @@ def test_three_queries_by_hand() -> None:
     assert found.hubs.tolist() == []  # 2 is less than 0.75 + 2 x 0.75
 
 
-@limits(max_examples=20)
+@limits(max_examples=10)
 @given(st.integers(0, 10**6), st.sampled_from([8, 2**26]))
 def test_counts_are_those_of_loops(seed: int, band_bytes: int) -> None:
     """Equal scores, clips that are not retrieved, captions of one clip, of no clip and of a clip that is not ranked."""
@@ -139,7 +139,7 @@ def test_a_planted_hub_is_found_with_its_count() -> None:
 
 
 def test_random_rankings_are_as_skewed_as_chance_says() -> None:
-    found = [measured(planted(300, 120, seed)) for seed in range(40)]
+    found = [measured(planted(300, 120, seed)) for seed in range(20)]
     for number in range(3):
         ones = [one.occurrences[number] for one in found]
         binomial = stats.binom(300, ones[0].depth / 120)
@@ -149,7 +149,7 @@ def test_random_rankings_are_as_skewed_as_chance_says() -> None:
             values = np.array([getattr(one, figure).value for one in ones])
             error = values.std() / len(ones) ** 0.5
             assert values.mean() == pytest.approx(getattr(ones[0], f"chance_{figure}"), abs=4 * error)
-    assert sum(one.effect.is_significant for one in found) <= 7  # 5 % of 40 are more than that once in 2,000
+    assert sum(one.effect.is_significant for one in found) <= 4  # 5 % of 20 are more than that once in 400
 
 
 def test_captions_of_one_clip_that_rank_alike_make_random_rankings_uneven() -> None:
@@ -192,7 +192,7 @@ def test_intervals_cover_what_other_queries_give() -> None:
     """Clips of unequal popularity, many sets of queries: the interval of each against the mean of all."""
     generator = np.random.default_rng(5)
     popular = generator.normal(size=150)
-    found = [measured(popular + generator.gumbel(size=(200, 150))) for _ in range(60)]
+    found = [measured(popular + generator.gumbel(size=(200, 150))) for _ in range(30)]
     for figure in ("skewness", "gini"):
         each = [getattr(one.main, figure) for one in found]
         truth = np.mean([one.value for one in each])
@@ -225,25 +225,6 @@ def test_slopes_are_differences(slope: object, figure: object) -> None:
     assert found @ counts == pytest.approx(0, abs=1e-12)  # twice as many queries, the same figure
 
 
-@limits(max_examples=20)
-@given(st.integers(0, 10**6))
-def test_the_order_of_captions_and_clips_does_not_matter(seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    values = generator.integers(0, 6, size=(40, 15)).astype(np.float64)
-    own = generator.integers(0, 15, 40).tolist()
-    rows, columns = generator.permutation(40), generator.permutation(15)
-    scores = scores_of(values)
-    moved = Scores(
-        values[rows][:, columns], [scores.caption_ids[row] for row in rows], [scores.video_ids[one] for one in columns]
-    )
-    first, second = (measure_hubness(one, corpus_of(15, own)) for one in (scores, moved))
-    for one, other in zip(first.occurrences, second.occurrences, strict=True):
-        np.testing.assert_allclose(one.counts[columns], other.counts)
-        for figure in ("skewness", "gini"):
-            expected, found = (getattr(part, figure) for part in (one, other))
-            assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
-
-
 def test_where_all_clips_are_shown_alike_there_is_no_hub() -> None:
     for values in (np.zeros((50, 40)), np.full((50, 40), NONE)):
         result = audit_hubness(scores_of(values), corpus_of(40))
@@ -269,8 +250,6 @@ def test_too_few_come_first_and_a_short_list_is_told() -> None:
 def test_what_cannot_be_audited() -> None:
     with pytest.raises(CorpusError, match="of one clip; which clips crowd a ranking needs two"):
         measured(np.zeros((3, 1)))
-    with pytest.raises(ScoresError, match="caption 'c1' and video 'v0' is NaN"):
-        measured(np.array([[0.0, 1.0], [np.nan, 1.0]]))
 
 
 def token(word: str, tag: str = "NN") -> Token:

@@ -31,10 +31,7 @@ def corpus_of(split: str, lengths: np.ndarray, each: int) -> Corpus:
     """`each` clips of every class with a caption, all of one split."""
     numbers = np.repeat(np.arange(CLASSES), each).tolist()
     ids = [f"{split}{row}" for row in range(len(lengths))]
-    classes = {
-        "verb_classes": [[one // NOUNS] for one in numbers],
-        "noun_classes": [[one % NOUNS] for one in numbers],
-    }
+    classes = {"verb_classes": [[one // NOUNS] for one in numbers], "noun_classes": [[one % NOUNS] for one in numbers]}
     count = len(ids)
     clips = {"clip_id": ids, "frame_count": lengths.astype(np.int64), "fps": [60.0] * count, "split": [split] * count}
     captions = {"caption_id": [f"c{one}" for one in ids], "clip_id": ids, "text": [f"do {one}" for one in numbers]}

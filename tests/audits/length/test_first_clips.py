@@ -14,7 +14,6 @@ from evenreel.audits.length.data import LengthData
 from evenreel.audits.length.first_clips import DEPTHS, FirstClipLengths, measure_first
 from evenreel.audits.ordered_rows import OrderedRows
 from evenreel.corpus import make_corpus
-from evenreel.errors import ScoresError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.types import Corpus, Scores
 from tests.audits.length.small_lengths import TESTED, ranked_clips, ranking
@@ -126,14 +125,6 @@ def test_a_ranking_that_leaves_length_alone_has_no_excess() -> None:
     corpus, _ = ranked_clips()
     level = Scores(np.zeros((len(corpus.captions), len(corpus.clips))), *ids(corpus))
     np.testing.assert_allclose(first_of(level, corpus).excess, 0, atol=1e-12)
-
-
-def test_a_score_that_is_no_number_is_refused() -> None:
-    corpus, _ = ranked_clips()
-    values = ranking(0.0).values.copy()
-    values[3, 4] = np.nan
-    with pytest.raises(ScoresError, match="is NaN"):
-        first_of(Scores(values, *ids(corpus)), corpus)
 
 
 def ids(corpus: Corpus) -> tuple[list[str], list[str]]:

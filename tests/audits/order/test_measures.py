@@ -15,8 +15,7 @@ from scipy.stats import binomtest
 
 from evenreel.audits import AuditSettings, measure_order
 from evenreel.audits.order.preference import ALL_RIGHT, LIKED, TEXT, TEXT_OF_CLIP, VIDEO
-from evenreel.errors import CorpusError, ScoresError, UsageError
-from evenreel.evaluation.results import Interval
+from evenreel.errors import CorpusError, UsageError
 from evenreel.types import Corpus, Scores
 from tests.audits.order.small_orders import Ranker, beside, both, by_both, lead, orders, scores_of, table_of
 from tests.audits.small_pairs import hit
@@ -224,16 +223,6 @@ def test_pairs_of_one_video_count_once() -> None:
     assert together.preferred.value == alone.preferred.value
 
 
-def test_without_resamples_there_is_no_interval() -> None:
-    corpus = orders(40, both(40))
-    found = measure_order(scores_of(Ranker(1.0).values(corpus, 1), corpus), corpus, AuditSettings(resamples=0))
-    assert found.preferred == Interval(found.preferred.value)
-    assert found.verdict == "open" and not found.is_within
-    of_clips = orders(40, both(40)[:40])
-    found = measure_order(scores_of(Ranker(1.0).values(of_clips, 1), of_clips), of_clips, AuditSettings(resamples=0))
-    assert found.preferred == Interval(found.preferred.value)
-
-
 def test_a_single_pair_has_no_others() -> None:
     corpus = orders(1, ["v0"])
     found = measure_order(scores_of([[1.0, 0.0]], corpus), corpus)
@@ -273,9 +262,3 @@ def test_hazard_213_scores_of_several_other_orders_are_refused() -> None:
     scores: Any = scores_of(np.ones((1, 6)), corpus)
     with pytest.raises(UsageError, match="of one other order, and reversed, random are given; give one --edited"):
         measure_order(scores, corpus, edited={"reversed": scores, "random": scores})
-
-
-def test_a_score_that_is_no_number_is_refused() -> None:
-    corpus = orders(3, ["v0"])
-    with pytest.raises(ScoresError, match="The score of caption 'c0' and video 'v1_reverse' is NaN"):
-        measure_order(scores_of([[1.0, 1.0, 1.0, 1.0, np.nan, 1.0]], corpus), corpus)

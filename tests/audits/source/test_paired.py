@@ -20,7 +20,7 @@ from evenreel.audits.statistics.deltas import DELTA_METRICS, relative_delta
 from evenreel.audits.statistics.inversion import inverted_interval
 from evenreel.audits.statistics.means import sign_test
 from evenreel.audits.statistics.swaps import drawn_flips
-from evenreel.errors import CorpusError, ScoresError, UsageError
+from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.results import Interval
 from evenreel.types import Corpus, Scores
 from tests.audits.small_pairs import beats, expected_rank, hit, pairs_of, scores_of
@@ -291,20 +291,18 @@ def hubs(seed: int, pairs: int, captions: int, spread: float) -> tuple[Corpus, n
     return pairs_of(tuple(own.tolist()), pairs), values
 
 
-@pytest.mark.parametrize(("pairs", "captions", "spread"), [(40, 1, 0.8), (30, 3, 1.5)])
-def test_hubs_are_no_preference(pairs: int, captions: int, spread: float) -> None:
-    """Samples of pairs report one in up to 77 % of such worlds; 5 % of 60 are at most 9 with a chance of .998."""
+def test_hubs_are_no_preference() -> None:
+    """Samples of pairs report one in up to 77 % of such worlds; 5 % of 40 are at most 7 with a chance of .998."""
     alarms: dict[str, int] = {}
-    for world in range(60):
-        found = measured(*hubs(world, pairs, captions, spread), AuditSettings(resamples=100, seed=world))
+    for world in range(40):
+        found = measured(*hubs(world, 30, 3, 1.5), AuditSettings(resamples=100, seed=world))
         told = {f"{kind} {word}": one for kind, row in found.deltas.items() for word, one in row.items()}
         told |= {"auc": found.auc, "videos": found.video_deltas["MeanR"]}
         for name, one in told.items():
             _, low, high = ends(one)
             neutral = 50 if name == "auc" else 0
             alarms[name] = alarms.get(name, 0) + (not low <= neutral <= high)
-    assert max(alarms.values()) <= 10, alarms
-    assert alarms["normalized MixR"] <= 8, alarms
+    assert max(alarms.values()) <= 7, alarms
 
 
 def test_a_preference_is_found_among_hubs() -> None:
@@ -343,11 +341,6 @@ def test_a_group_that_cannot_be_measured() -> None:
         measure_source(scores_of([[0.0] * 4], corpus), corpus, "kling")
     with pytest.raises(UsageError, match="'middle' is no way"):
         measured(corpus, [[0.0] * 4], location="middle")
-
-
-def test_nan_names_caption_and_clip() -> None:
-    with pytest.raises(ScoresError, match="caption 'c1' and video 'sora1' is NaN"):
-        measured(pairs_of((0, 1), 2), [[0.0] * 4, [0.0, 0.0, 0.0, math.nan]])
 
 
 def test_no_sample_no_ends() -> None:

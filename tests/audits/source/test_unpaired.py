@@ -17,7 +17,7 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.gallery import EVERY_GROUP
 from evenreel.audits.source.unpaired import FIRST_PLACES, Unpaired, measure_unpaired
 from evenreel.corpus import make_corpus
-from evenreel.errors import CorpusError, ScoresError
+from evenreel.errors import CorpusError
 from evenreel.types import Corpus, Scores
 from tests.audits.small_pairs import beats, hit, pairs_of, scores_of
 
@@ -186,7 +186,7 @@ def test_a_small_interval_by_hand() -> None:
         made = [one for one in range(8) if one not in real]
         drawn.append(100 * np.mean([beats(row[one], row[other]) for one in real for other in made]) - 50)
     names = [f"q{n}" for n in range(4)], corpus.clips["clip_id"].to_list()
-    how = AuditSettings(resamples=20_000, confidence=0.5)
+    how = AuditSettings(resamples=5_000, confidence=0.5)
     found = measure_unpaired(Scores(np.repeat(values, 4, axis=0), *names), corpus, how).preferences[EVERY_GROUP]
     value = 50 + drawn[0]
     expected = value - np.quantile(drawn, 0.75), value - np.quantile(drawn, 0.25)
@@ -199,12 +199,12 @@ def test_the_interval_holds_what_is_true_as_often_as_it_says() -> None:
     corpus, _ = unlike(0, 8, 12, 10)
     names, held = ([f"q{n}" for n in range(8)], corpus.clips["clip_id"].to_list()), 0
     generator = np.random.default_rng(0)
-    for _ in range(100):
+    for _ in range(60):
         leaning = generator.normal(size=(8, 1)) * np.repeat([0.5, -0.5], [12, 10])
         values = generator.normal(size=22) + leaning + generator.normal(size=(8, 22))
         share = measure_unpaired(Scores(values, *names), corpus).preferences[EVERY_GROUP].share
         held += share.low <= 50 <= share.high  # type: ignore[operator]
-    assert 89 <= held <= 99
+    assert 52 <= held <= 59
 
 
 def test_a_pair_counts_as_one() -> None:
@@ -240,20 +240,18 @@ def hubs(seed: int, captions: int, spread: float) -> tuple[Corpus, Scores]:
     return corpus, Scores(values, [f"q{n}" for n in range(captions)], corpus.clips["clip_id"].to_list())
 
 
-@pytest.mark.parametrize("spread", [0.0, 1.0])
-def test_hubs_are_no_preference(spread: float) -> None:
-    """Samples of captions report exposure in most such worlds; 5 % of 120 are 1 to 13 with a chance of .99."""
+def test_hubs_are_no_preference() -> None:
+    """Samples of captions report exposure in most such worlds; 5 % of 60 are at most 8 with a chance of .998."""
     alarms: dict[str, int] = {}
-    for world in range(120):
-        corpus, scores = hubs(world, 40, spread)
-        found = measure_unpaired(scores, corpus, AuditSettings(resamples=150, seed=world))
+    for world in range(60):
+        corpus, scores = hubs(world, 40, 1.0)
+        found = measure_unpaired(scores, corpus, AuditSettings(resamples=100, seed=world))
         told = {"share": (found.preferences[EVERY_GROUP].share, 50.0)}
         told |= {f"first {k}": (one, found.exposure.gallery) for k, one in found.exposure.shown.items()}
         for name, (one, neutral) in told.items():
             assert one.low is not None and one.high is not None
             alarms[name] = alarms.get(name, 0) + (not one.low <= neutral <= one.high)
-    assert max(alarms.values()) <= 14, alarms
-    assert alarms["share"] >= 1, alarms
+    assert 1 <= max(alarms.values()) <= 8, alarms
 
 
 def of_videos(seed: int) -> tuple[Corpus, Scores]:
@@ -275,15 +273,15 @@ def of_videos(seed: int) -> tuple[Corpus, Scores]:
 def test_clips_of_a_video_are_one_piece_of_evidence() -> None:
     """By themselves, clips of such videos report a preference in every other world."""
     told = {"auto": 0, "clip": 0}
-    for world in range(60):
+    for world in range(30):
         corpus, scores = of_videos(world)
         for cluster in told:
-            found = measure_unpaired(scores, corpus, AuditSettings(resamples=150, seed=world, cluster=cluster))
+            found = measure_unpaired(scores, corpus, AuditSettings(resamples=100, seed=world, cluster=cluster))
             share = found.preferences[EVERY_GROUP].share
             told[cluster] += not share.low <= 50 <= share.high  # type: ignore[operator]
             assert found.preferences[EVERY_GROUP].drawn == (6 if cluster == "auto" else 48)
-    assert told["auto"] <= 8
-    assert told["clip"] >= 20
+    assert told["auto"] <= 5
+    assert told["clip"] >= 10
 
 
 def test_one_clip_that_takes_all_first_places_is_one_clip() -> None:
@@ -299,7 +297,7 @@ def test_one_clip_that_takes_all_first_places_is_one_clip() -> None:
 def test_the_p_value_goes_with_the_interval() -> None:
     corpus, values = unlike(0, 60, 50, 40)
     names = [f"q{n}" for n in range(60)], corpus.clips["clip_id"].to_list()
-    how = AuditSettings(resamples=20_000)
+    how = AuditSettings(resamples=5_000)
     found = measure_unpaired(Scores(values, *names), corpus, how).preferences[EVERY_GROUP]
     assert found.p_value is not None
     at_edge = measure_unpaired(Scores(values, *names), corpus, replace(how, confidence=1 - found.p_value))
@@ -320,13 +318,6 @@ def test_a_gallery_of_one_kind_is_refused(corpus: Corpus) -> None:
         measure_unpaired(Scores(np.zeros((1, 2)), ["c0"], ["r0", "r1"]), corpus)
     with pytest.raises(CorpusError, match="0 are real and 1 generated"):
         measure_unpaired(Scores(np.zeros((1, 1)), ["c0"], ["s0"]), corpus)
-
-
-def test_nan_names_caption_and_clip(corpus: Corpus) -> None:
-    values = np.zeros((len(QUERIES), len(CLIPS)))
-    values[2, 3] = math.nan
-    with pytest.raises(ScoresError, match="caption 'c2' and video 's0' is NaN"):
-        measured(values, corpus)
 
 
 def test_whole_numbers_are_scores_too() -> None:

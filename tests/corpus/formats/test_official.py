@@ -142,11 +142,8 @@ def test_activitynet_names_that_are_one_with_the_prefix_are_refused(tmp_path: Pa
 
 
 def test_activitynet_joins_sentences_and_names_alike(tmp_path: Path) -> None:
-    entry = {
-        "duration": 82.73,
-        "timestamps": [[0.83, 19.86], [17.37, 60]],
-        "sentences": ["A woman sits. ", " She rows."],
-    }
+    said_of = ["A woman sits. ", " She rows."]
+    entry = {"duration": 82.73, "timestamps": [[0.83, 19.86], [17.37, 60]], "sentences": said_of}
     files = {
         "train.json": {"v_aaa": entry, "v_bbb": entry},
         "train_ids.json": ["v_aaa", "v_gone"],
@@ -227,14 +224,9 @@ def test_vatex_lists_are_not_needed_beside_the_official_files(tmp_path: Path) ->
 
 
 def test_youcook2_json(tmp_path: Path) -> None:
-    video = {
-        "subset": "validation",
-        "recipe_type": "226",
-        "annotations": [
-            {"id": 0, "segment": [47, 60], "sentence": "pick the ends off"},
-            {"id": 1, "segment": [67, 89.5], "sentence": "combine"},
-        ],
-    }
+    told = [(0, [47, 60], "pick the ends off"), (1, [67, 89.5], "combine")]
+    rows = [{"id": number, "segment": segment, "sentence": text} for number, segment, text in told]
+    video = {"subset": "validation", "recipe_type": "226", "annotations": rows}
     done = read("youcook2", tmp_path, {"youcookii_annotations_trainval.json": {"database": {"xHr8X2Wpmno": video}}})
     assert texts(done) == {"xHr8X2Wpmno_0": ["pick the ends off"], "xHr8X2Wpmno_1": ["combine"]}
     clip = one(done, "xHr8X2Wpmno_1")
@@ -274,12 +266,8 @@ def textvr(name: str, caption: str, words: str) -> dict[str, Any]:
 
 
 def test_textvr_with_its_words_on_screen(tmp_path: Path) -> None:
-    sign = {
-        "text": "SALE",
-        "score": "0.9",
-        "tracks": {"12": [0, 0, 10, 0, 10, 4, 0, 4, 1, 1], "15": [2, 2, 12, 2, 12, 6, 2, 6, 1, 1]},
-        "recommend_box": 12,
-    }
+    boxes = {"12": [0, 0, 10, 0, 10, 4, 0, 4, 1, 1], "15": [2, 2, 12, 2, 12, 6, 2, 6, 1, 1]}
+    sign = {"text": "SALE", "score": "0.9", "tracks": boxes, "recommend_box": 12}
     files = {
         "TextVR_test.json": [
             textvr("Games/a b.mp4", "A sale.", "Games/a b.json"),
@@ -395,12 +383,8 @@ def test_epic_kitchens_train_table_has_a_caption_a_segment(tmp_path: Path) -> No
     done = read("epic-kitchens-100", tmp_path, files)
     assert texts(done) == {"P01_101_0": ["take the plate"], "P01_101_1": ["take the plate"]}
     clip = one(done, "P01_101_1")
-    assert (clip["start_s"], clip["frame_count"], clip["fps"], clip["path"]) == (
-        3600,
-        200,
-        50,
-        "P01/videos/P01_101.MP4",
-    )
+    place = "P01/videos/P01_101.MP4"
+    assert (clip["start_s"], clip["frame_count"], clip["fps"], clip["path"]) == (3600, 200, 50, place)
     assert done.corpus.captions["noun_classes"].to_list() == [[2, 13], [2]]
 
 
@@ -424,14 +408,9 @@ def test_retimed_segments_without_a_sentence_are_counted(tmp_path: Path) -> None
 
 
 QVHIGHLIGHT = {
-    "qid": 5,
-    "query": "A girl cooks.",
-    "duration": 150,
-    "vid": "abc_210.0_360.0",
-    "relevant_clip_ids": [1, 3],
-    "saliency_scores": [[1, 2, 3], [4, 4, 4]],
-    "relevant_windows": [[2, 4], [6, 8]],
-}
+    "qid": 5, "query": "A girl cooks.", "duration": 150, "vid": "abc_210.0_360.0", "relevant_clip_ids": [1, 3],
+    "saliency_scores": [[1, 2, 3], [4, 4, 4]], "relevant_windows": [[2, 4], [6, 8]],
+}  # fmt: skip
 
 
 def test_qvhighlights(tmp_path: Path) -> None:
@@ -448,12 +427,9 @@ def test_qvhighlights(tmp_path: Path) -> None:
 
 
 DIDEMO_MOMENT = {
-    "annotation_id": 3,
-    "video": "12@N00_1.mov",
-    "description": "a dog jumps",
-    "num_segments": 6,
+    "annotation_id": 3, "video": "12@N00_1.mov", "description": "a dog jumps", "num_segments": 6,
     "times": [[0, 0], [0, 1], [5, 5], [0, 0]],
-}
+}  # fmt: skip
 
 
 def test_didemo_moments(tmp_path: Path) -> None:
@@ -492,13 +468,9 @@ def test_multivent_has_every_relevant_video_of_a_query(tmp_path: Path) -> None:
 
 
 RTIME = {
-    "temporal": True,
-    "reverse": True,
-    "forward_captions": ["It opens."],
-    "reverse_captions": ["It closes."],
-    "forward_rewrites": ["It is opened."],
-    "reverse_rewrites": [],
-}
+    "temporal": True, "reverse": True, "forward_captions": ["It opens."], "reverse_captions": ["It closes."],
+    "forward_rewrites": ["It is opened."], "reverse_rewrites": [],
+}  # fmt: skip
 
 
 def test_reversed_in_time(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import huggingface_hub
@@ -36,27 +37,18 @@ def test_a_csv_with_standard_columns_and_own_ones(tmp_path: Path) -> None:
     assert done.notices == ()
 
 
-def as_csv(folder: Path) -> None:
-    ROWS.write_csv(folder / "mine.csv")
+PICTURES = ROWS.with_columns(picture=pl.lit(b"\x00" * 100))
+WRITERS = {
+    "csv": ROWS.write_csv,
+    "tsv": lambda path: ROWS.write_csv(path, separator="\t"),
+    "jsonl": ROWS.write_ndjson,
+    "parquet": PICTURES.write_parquet,
+}
 
 
-def as_tsv(folder: Path) -> None:
-    ROWS.write_csv(folder / "mine.tsv", separator="\t")
-
-
-def as_jsonl(folder: Path) -> None:
-    ROWS.write_ndjson(folder / "mine.jsonl")
-
-
-def as_parquet(folder: Path) -> None:
-    stored = ROWS.with_columns(picture=pl.lit(b"\x00" * 100))
-    stored.write_parquet(folder / "mine.parquet")
-
-
-@pytest.mark.parametrize("write_table", [as_csv, as_tsv, as_jsonl, as_parquet])
-def test_every_kind_of_table_says_the_same(write_table: object, tmp_path: Path) -> None:
-    assert callable(write_table)
-    write_table(tmp_path)
+@pytest.mark.parametrize("kind", WRITERS)
+def test_every_kind_of_table_says_the_same(kind: str, tmp_path: Path) -> None:
+    WRITERS[kind](tmp_path / f"mine.{kind}")
     done = FORMATS["table"]([tmp_path])
     assert texts(done) == {"a": ["one", "three"], "b": ["two"]}
     assert done.corpus.clips["path"].to_list() == ["x/a.mp4", "x/b.mp4"]
@@ -195,12 +187,9 @@ def holds_both_splits(done: Imported) -> bool:
     return splits(done) == {"a": "train", "b": "train", "c": "test"} and texts(done)["c"] == ["three"]
 
 
-def test_a_snapshot_of_the_hub(tmp_path: Path) -> None:
-    assert holds_both_splits(FORMATS["hugging-face"]([snapshot(tmp_path)]))
-
-
-def test_a_folder_that_datasets_saved(tmp_path: Path) -> None:
-    assert holds_both_splits(FORMATS["hugging-face"]([saved_to_disk(tmp_path)]))
+@pytest.mark.parametrize("made", [snapshot, saved_to_disk])
+def test_a_snapshot_of_the_hub_and_a_folder_that_datasets_saved(made: Callable[[Path], Path], tmp_path: Path) -> None:
+    assert holds_both_splits(FORMATS["hugging-face"]([made(tmp_path)]))
 
 
 def test_a_hub_id_is_downloaded_without_scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -270,15 +270,8 @@ def held_for_gradients() -> Iterator[dict[int, int]]:
 
 def test_the_published_settings() -> None:
     paper, release = PRESETS["paper"], PRESETS["release"]
-    assert (paper.form, paper.weight, paper.share, paper.on, paper.reduction) == ("hinge", 1.0, 1.0, "cosine", "sum")
-    assert (release.form, release.weight, release.share, release.on, release.reduction) == (
-        "hinge",
-        0.002,
-        0.5,
-        "logit",
-        "sum",
-    )
-    assert paper.margin == release.margin == 0
+    assert paper == SourceDebias("hinge", weight=1.0, share=1.0, on="cosine", reduction="sum", margin=0)
+    assert release == SourceDebias("hinge", weight=0.002, share=0.5, on="logit", reduction="sum", margin=0)
 
 
 @pytest.mark.parametrize(

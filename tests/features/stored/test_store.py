@@ -422,8 +422,7 @@ def test_the_command(corpus: Corpus, tmp_path: Path) -> None:
     places = {name: as_folder(tmp_path / name, arrays) for name, arrays in streams.items()}
     save_corpus(corpus, tmp_path / "corpus")
     words = [word for name, place in places.items() for word in ("--stored", f"{name}={place}")]
-    command = [sys.executable, "-m", "evenreel", "features", str(tmp_path / "corpus"), *words, "--name", "tbn"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    done = run_here("features", tmp_path / "corpus", *words, "--name", "tbn", environment={})
     assert done.returncode == 3, done.stderr
     assert done.stdout.splitlines() == [
         f"Features of stored:tbn in {tmp_path / 'corpus' / 'features' / 'tbn'}:",

@@ -23,7 +23,7 @@ from evenreel.matchers import PairBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.batches import to_device
 from evenreel.matchers.bima.matcher import Bima, Reading, captions_read
-from evenreel.matchers.bima.settings import BimaSettings, with_dictionary_and_words
+from evenreel.matchers.bima.settings import with_dictionary_and_words
 from evenreel.matchers.entry import LearnedFrom
 from evenreel.similarity.scene_elements import aggregate
 from tests.matchers.examples import DIMENSION, SETTINGS, captions, disturb, pairs, scores_of, text_rows, videos
@@ -486,11 +486,6 @@ def test_there_have_to_be_words_to_write() -> None:
     with pytest.raises(UsageError, match="no word of captions is there to be written; .* lower words_at_least"):
         matcher.read_start()
     build_matcher("bima", DIMENSION, OFF).read_start()  # type: ignore[attr-defined]
-
-
-def test_a_weight_that_makes_no_sense() -> None:
-    with pytest.raises(UsageError, match="The setting g of bima is 'fixed'; it must be adaptive, none or a number"):
-        BimaSettings(g="fixed")  # type: ignore[arg-type]
 
 
 def test_a_reading_that_makes_no_sense() -> None:

@@ -23,16 +23,10 @@ from evenreel.matchers.hgr.text import GraphLimits, graph_tensors
 from evenreel.types import RoleGraph, RoleNode
 from tests.matchers.examples import DIMENSION, KNOWN, SETTINGS, captions, disturb, pairs, scores_of, small, videos
 
+PARTS = [("ARG0", (0, 1)), ("V", (2,)), ("ARG1", (3, 4, 5)), ("ARGM-DIR", (7,)), ("V", (9,)), ("NOUN", (8,))]
 DOG = RoleGraph(
     ("a", "dog", "throws", "a", "red", "ball", "to", "dog", "and", "sleeps"),
-    (
-        RoleNode("ARG0", (0, 1)),
-        RoleNode("V", (2,)),
-        RoleNode("ARG1", (3, 4, 5)),
-        RoleNode("ARGM-DIR", (7,)),
-        RoleNode("V", (9,)),
-        RoleNode("NOUN", (8,)),
-    ),
+    tuple(RoleNode(*part) for part in PARTS),
     ((1, 0), (1, 2), (1, 3), (4, 0)),
 )
 """Two verbs that share a noun, a noun of none, and a word that nobody knows."""
