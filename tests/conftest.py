@@ -110,6 +110,15 @@ def shared_data() -> Path:
     return SHARED_DATA
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _prebuilt_libraries(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """One place for all processes of this run."""
+    from tests import prebuilt
+
+    own = tmp_path_factory.getbasetemp()
+    prebuilt.PLACE = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "prebuilt"
+
+
 @pytest.fixture(scope="session")
 def epic_kitchens(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Imported:
     """EPIC-KITCHENS-100 retrieval, its training segments from the table that is re-timed to 30 frames a second.

@@ -15,7 +15,6 @@ import pytest
 import evenreel.encoders
 from evenreel.config import IndexSettings
 from evenreel.features.shards import read_shard, shard_files, write_shard
-from evenreel.library import index_folders
 from evenreel.library.index import ingest
 from evenreel.library.store.catalog import open_for_writing, transaction
 from evenreel.library.store.kept import FILE, write_copy
@@ -94,10 +93,12 @@ def without_models() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
     """Two videos, and their library; in the tests of the module no model is loaded."""
+    from tests import prebuilt  # which imports this module
+
     place = tmp_path_factory.mktemp("made")
     write_folder(place / "videos", 2)
     with without_models():
-        index_folders([place / "videos"], place / "library", QUICK)
+        prebuilt.library(place / "videos", place / "library", QUICK)
         yield place / "videos", place / "library"
 
 

@@ -18,6 +18,7 @@ from evenreel.library import index_folders, open_library, repair, tag_library, v
 from evenreel.library.store.catalog import open_for_writing, set_meta, transaction
 from evenreel.library.store.writer import FoundFile, Store
 from evenreel.media.content import FileStamp
+from tests import prebuilt
 from tests.features.test_shards import make_shard
 from tests.library.damage import change, write
 from tests.library.fakes import DIMENSION, SUBJECTS, WordsEncoder, encode
@@ -177,7 +178,7 @@ def test_an_index_run_finds_those_of_new_clips(tmp_path: Path, caplog: pytest.Lo
     videos, library = tmp_path / "videos", tmp_path / "library"
     settings = IndexSettings(model="builtin", read_text=False, workers=1)
     write_folder(videos, 2, seconds=1.0)
-    index_folders([videos], library, settings)
+    prebuilt.library(videos, library, settings)
     tag_library(library, given([f"{colour} square" for colour in ("red", "green", "blue", "black")], []))
     made_from = "SELECT value FROM meta WHERE key = 'elements_made_from'"
     connection = sqlite3.connect(library / "catalog.sqlite", isolation_level=None)

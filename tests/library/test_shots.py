@@ -19,6 +19,7 @@ from evenreel.library import index_folders, repair, verify
 from evenreel.library.search.moments import high_stretches
 from evenreel.library.store.catalog import SCHEMA_VERSION
 from evenreel.planted import write_clip
+from tests import prebuilt
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.damage import WITHOUT_SPEECH, change, table_of, write
 
@@ -41,7 +42,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pictures = [np.tile(RED if number < 12 else BLUE, (64, 64, 1)) for number in range(20)]
     (tmp_path / "videos").mkdir()
     write_clip(tmp_path / "videos" / "two.mp4", iter(pictures), 5)
-    index_folders([tmp_path / "videos"], tmp_path / "library", SETTINGS)
+    prebuilt.library(tmp_path / "videos", tmp_path / "library", SETTINGS)
     return tmp_path / "library"
 
 

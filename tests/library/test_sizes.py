@@ -14,9 +14,9 @@ from evenreel.library.rendered import SIZES_PX, unknown_to_builtin
 from evenreel.library.sizes import PARTS, sizes_on_disk
 from evenreel.planted.scenes import SceneRanges
 from evenreel.planted.shots import PLANTED_SCENES
+from tests import prebuilt
 from tests.in_process import run_here
 from tests.library.test_also import BOTH, load
-from tests.library.words_only import index
 
 
 def evenreel(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -43,7 +43,7 @@ def test_what_is_rendered_has_the_sizes_that_are_known() -> None:
 
 
 def test_the_builtin_model_is_warned_of_where_a_clip_is_no_rendered_one(videos: Path, library: Path) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     with open_library(library, vision=False) as opened:
         assert opened.unknown_to_model() is None  # there is no model
     with sqlite3.connect(library / "catalog.sqlite") as connection:
@@ -56,7 +56,7 @@ def test_the_builtin_model_is_warned_of_where_a_clip_is_no_rendered_one(videos: 
 
 
 def test_remove_on_the_command_line(videos: Path, library: Path) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     dry = evenreel("remove", videos / "clip_00.mp4", "--library", library, "--dry-run")
     assert dry.stdout.startswith("Would forget 1 file (1 clip)")
     assert "finds them again" in dry.stdout

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from evenreel.planted import write_clip
+from evenreel.media.encode import clip_bytes
 from evenreel.types import Pixels
 
 
 def write_video(path: Path, seed: int, seconds: float = 2.0, fps: int = 5, size: int = 64) -> Path:
     """A square that moves over a background; equal seeds give equal bytes, which FFmpeg's defaults do not."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_clip(path, _pictures(seed, round(seconds * fps), size), fps)
+    path.write_bytes(_content(seed, round(seconds * fps), fps, size))
     return path
+
+
+@cache
+def _content(seed: int, count: int, fps: int, size: int) -> bytes:
+    """Of one video; a run of tests writes the same ones hundreds of times."""
+    return clip_bytes(_pictures(seed, count, size), fps)
 
 
 def _pictures(seed: int, count: int, size: int) -> Iterator[Pixels]:

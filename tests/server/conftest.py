@@ -13,11 +13,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from evenreel.config import IndexSettings
-from evenreel.library import index_folders
 from evenreel.library.index import ingest
 from evenreel.media import workers
 from evenreel.planted import Entity, Scene, write_scene
 from evenreel.server import ServeSettings, make_app
+from tests import prebuilt
 from tests.forked import FORKED_SUBPROCESS
 
 PATIENCE_S = 120.0  # a busy machine is no failure
@@ -59,7 +59,7 @@ def served(rendered: Path, tmp_path_factory: pytest.TempPathFactory) -> Served:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ingest, "IndexJob", quick)
         patch.setattr(workers, "subprocess", FORKED_SUBPROCESS)
-        index_folders([rendered], folder / "library", IndexSettings(model="builtin", workers=1))
+        prebuilt.library(rendered, folder / "library", IndexSettings(model="builtin", workers=1))
     return Served(folder / "library", rendered, ServeSettings(cache=folder / "cache", painters=1))
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from evenreel.config import IndexSettings
-from evenreel.library import index_folders
 from evenreel.planted import draw_clip, write_clip
+from tests import prebuilt
 from tests.server.conftest import SCENES, Served
 
 QUIET = IndexSettings(model="builtin", read_text=False, speech=None, workers=1)
@@ -20,5 +20,5 @@ def make_own(folder: Path, served: Served) -> Path:
     (folder / "videos" / "broken.mp4").unlink()
     star = list(draw_clip(replace(SCENES["star.mp4"], seed=1)))
     write_clip(folder / "videos" / "star trimmed.mp4", star[6:], 12)
-    index_folders([folder / "videos"], folder / "library", QUIET)
+    prebuilt.library(folder / "videos", folder / "library", QUIET)
     return folder

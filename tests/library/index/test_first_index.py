@@ -17,6 +17,7 @@ from evenreel.errors import EncoderError, LibraryError
 from evenreel.library import index_folders, verify
 from evenreel.library.store.catalog import CATALOG, open_for_writing, set_meta, transaction
 from evenreel.library.store.filesystem import library_lock
+from tests import prebuilt
 from tests.in_process import run_here
 from tests.library.videos import write_folder
 
@@ -119,7 +120,7 @@ def test_broken_videos_alone_load_no_model(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_folder_without_a_video_is_no_news_to_a_library_that_is_there(tmp_path: Path, videos: Path) -> None:
-    index_folders([videos], tmp_path / "library", WORDS_ONLY)
+    prebuilt.library(videos, tmp_path / "library")
     (tmp_path / "texts").mkdir()
     assert index_folders([tmp_path / "texts"], tmp_path / "library", WORDS_ONLY).did_nothing
 
@@ -145,7 +146,7 @@ def test_a_library_of_broken_files_says_so_and_loads_no_model(tmp_path: Path, mo
     library = tmp_path / "library"
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "broken.mp4").write_bytes(b"not a video at all" * 100)
-    index_folders([tmp_path / "broken"], library, WORDS_ONLY)
+    prebuilt.library(tmp_path / "broken", library)
     with closing(open_for_writing(library)) as connection, transaction(connection):
         set_meta(connection, {"model": "builtin", "weights_hash": "none", "dimension": "8"})
     monkeypatch.setattr(encoders, "load_encoder", refuses(AssertionError("a model was loaded")))
@@ -157,7 +158,7 @@ def test_a_library_of_broken_files_says_so_and_loads_no_model(tmp_path: Path, mo
 
 
 def test_a_library_whose_files_are_all_gone_says_so(tmp_path: Path, videos: Path) -> None:
-    index_folders([videos], tmp_path / "library", WORDS_ONLY)
+    prebuilt.library(videos, tmp_path / "library")
     for video in videos.iterdir():
         video.unlink()
     index_folders([videos], tmp_path / "library", replace(WORDS_ONLY, accept_missing=True))

@@ -13,6 +13,7 @@ from evenreel.errors import UsageError
 from evenreel.library import open_library, verify
 from evenreel.library.index.ignoring import IGNORE_FILE, MAX_BYTES, IgnoreRules, pattern_trouble
 from evenreel.library.index.scan import rescan, scan
+from tests import prebuilt
 from tests.library.videos import write_folder
 from tests.library.words_only import index
 
@@ -57,7 +58,7 @@ def test_what_is_passed_over_is_what_git_passes_over(tmp_path: Path) -> None:
 def test_a_pattern_is_kept_by_the_library_and_an_indexed_file_comes_back_without_work(
     videos: Path, library: Path
 ) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     report = index(videos, library, ignore=("clip_0[0-2]*",))
     assert (report.missing, report.ignored, report.unchanged) == (3, 3, 1)  # most of a folder, and no vanished disk
     again = index(videos, library)
@@ -72,7 +73,7 @@ def test_a_pattern_is_kept_by_the_library_and_an_indexed_file_comes_back_without
 
 def test_a_folder_that_is_ignored_takes_its_files_out(videos: Path, library: Path) -> None:
     write_folder(videos / "old" / "deep", 2, first=10)
-    index(videos, library)
+    prebuilt.library(videos, library)
     (videos / IGNORE_FILE).write_text("old\n")
     report = index(videos, library)
     assert (report.missing, report.ignored, report.unchanged) == (2, 1, 4)

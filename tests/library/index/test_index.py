@@ -28,6 +28,7 @@ from evenreel.library.index.scan import scan
 from evenreel.library.store import catalog as catalogs
 from evenreel.library.store.writer import Store
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
+from tests import prebuilt
 from tests.library.damage import write
 from tests.library.state import state
 from tests.library.videos import write_folder, write_video
@@ -63,14 +64,14 @@ def test_every_file_is_indexed_and_a_second_run_does_nothing(videos: Path, libra
 
 
 def test_unchanged_files_cost_a_stat(videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     monkeypatch.setattr("evenreel.features.pool.watched_digest", lambda path, *_: pytest.fail(f"{path} was read"))
     monkeypatch.setattr("evenreel.library.index.passes.ClipReader", lambda *_: pytest.fail("a reader was started"))
     assert index(videos, library).unchanged == 4
 
 
 def test_a_new_file_is_the_only_work(videos: Path, library: Path) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     write_video(videos / "deeper" / "new.mp4", 99)
     progress = CountingProgress()
     report = index_folders([videos], library, WORDS_ONLY, progress=progress)
@@ -80,7 +81,7 @@ def test_a_new_file_is_the_only_work(videos: Path, library: Path) -> None:
 @pytest.mark.parametrize("times", [(0, 0), (2**33, 2**33)], ids=["mtime 0", "mtime in the future"])
 def test_a_touched_file_is_recognised_by_content(videos: Path, library: Path, times: tuple[int, int]) -> None:
     """Hazard 61: only equality of the stamp counts, whatever the clock says."""
-    index(videos, library)
+    prebuilt.library(videos, library)
     os.utime(videos / "clip_00.mp4", times)
     report = index(videos, library)
     assert (report.indexed, report.recognised, report.unchanged, report.frames) == (0, 1, 3, 0)
@@ -89,7 +90,7 @@ def test_a_touched_file_is_recognised_by_content(videos: Path, library: Path, ti
 
 def test_a_file_changed_in_place_is_noticed_though_size_and_time_are_the_same(videos: Path, library: Path) -> None:
     """Hazard 61: the change time tells, which no program can set."""
-    index(videos, library)
+    prebuilt.library(videos, library)
     path = videos / "clip_00.mp4"
     before = path.stat()
     content = bytearray(path.read_bytes())
@@ -101,7 +102,7 @@ def test_a_file_changed_in_place_is_noticed_though_size_and_time_are_the_same(vi
 
 def test_moved_copied_and_linked_files_are_one_clip(videos: Path, library: Path) -> None:
     """Hazard 28."""
-    index(videos, library)
+    prebuilt.library(videos, library)
     (videos / "clip_00.mp4").rename(videos / "renamed.mp4")
     shutil.copy(videos / "clip_01.mp4", videos / "copy.mp4")
     os.link(videos / "clip_02.mp4", videos / "hard.mp4")
@@ -123,7 +124,7 @@ def test_the_same_new_content_twice_is_read_once(videos: Path, library: Path) ->
 
 
 def test_an_edited_file_replaces_what_was_known_of_it(videos: Path, library: Path) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     old = set(state(library)["shards"])
     write_video(videos / "clip_00.mp4", 77)
     assert index(videos, library).indexed == 1
@@ -134,7 +135,7 @@ def test_an_edited_file_replaces_what_was_known_of_it(videos: Path, library: Pat
 
 
 def test_a_deleted_file_is_marked_and_comes_back_without_work(videos: Path, library: Path, tmp_path: Path) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     (videos / "clip_00.mp4").rename(tmp_path / "away.mp4")
     assert index(videos, library).missing == 1
     assert paths(library, "state = 'missing'") == ["clip_00.mp4"]
@@ -149,7 +150,7 @@ def test_a_vanished_disk_never_empties_a_library(tmp_path: Path, library: Path, 
     """Hazard 31."""
     videos = tmp_path / "videos"
     files = write_folder(videos, 12)
-    index(videos, library)
+    prebuilt.library(videos, library)
     before = state(library)
     for file in files[: gone * 3]:
         file.unlink()
@@ -162,7 +163,7 @@ def test_a_vanished_disk_never_empties_a_library(tmp_path: Path, library: Path, 
 
 def test_a_folder_that_is_gone_altogether_is_an_error(videos: Path, library: Path) -> None:
     """Hazard 31."""
-    index(videos, library)
+    prebuilt.library(videos, library)
     videos.rename(videos.with_name("elsewhere"))
     with pytest.raises(LibraryError, match="does not exist; if it is on a disk"):
         index(videos, library)
@@ -305,7 +306,7 @@ def test_metadata_goes_to_its_own_file_also_when_others_fail(videos: Path, libra
 def test_changed_metadata_is_taken_over_without_reading_a_video(videos: Path, library: Path) -> None:
     table = videos / "manifest.csv"
     table.write_text("path,caption\nclip_00.mp4,a yellow tram\n")
-    index(videos, library)
+    prebuilt.library(videos, library)
     table.write_text("path,caption\nclip_00.mp4,a purple balloon\n")
     assert index(videos, library).frames == 0
     with open_library(library) as opened:
@@ -346,7 +347,7 @@ def test_a_table_whose_paths_lead_nowhere_is_noticed(
     videos: Path, library: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (videos / "metadata.csv").write_text("path,caption\nvideos/clip_00.mp4,a\n")
-    index(videos, library)
+    prebuilt.library(videos, library)
     assert "none of the files" in caplog.text
 
 
@@ -389,7 +390,7 @@ def test_a_night_without_the_share_costs_no_finished_work(
 def test_a_stage_that_fails_leaves_the_file_searchable(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
 
     def crash(*_: object) -> None:
         raise MediaError("crashed", "the reader crashed")
@@ -404,7 +405,7 @@ def test_a_kill_before_an_edited_clip_is_dropped_leaves_nothing_behind(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Hazard 33."""
-    index(videos, library)
+    prebuilt.library(videos, library)
     write_video(videos / "clip_00.mp4", 77)
 
     def killed(*_: object) -> None:
@@ -638,7 +639,7 @@ def test_a_full_disk_stops_cleanly_and_loses_nothing(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """Hazard 35: the index of before is still searchable, and the next run goes on."""
-    index(videos, library)
+    prebuilt.library(videos, library)
     before = state(library)
     write_video(videos / "new.mp4", 99)
 
@@ -713,7 +714,7 @@ def test_readers_see_a_consistent_library_while_it_is_written(tmp_path: Path, li
 
 def test_a_library_of_another_version_is_refused_and_untouched(videos: Path, library: Path) -> None:
     """Hazard 40."""
-    index(videos, library)
+    prebuilt.library(videos, library)
     newer = catalogs.SCHEMA_VERSION + 1
     write(library, f"UPDATE meta SET value = '{newer}' WHERE key = 'schema_version'")
     before = (library / "catalog.sqlite").read_bytes()
@@ -727,7 +728,7 @@ def test_a_library_of_another_version_is_refused_and_untouched(videos: Path, lib
 
 @pytest.mark.parametrize("version", ["²", "9" * 5_000, "2.0", ""], ids=["superscript", "digits", "point", "nothing"])
 def test_a_version_that_is_no_number_is_damage(videos: Path, library: Path, version: str) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     write(library, f"UPDATE meta SET value = '{version}' WHERE key = 'schema_version'")
     with pytest.raises(LibraryError, match="its format is not what was written") as refused:
         open_library(library)
@@ -750,7 +751,7 @@ def test_a_library_that_cannot_be_written_says_so_and_is_still_searched(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Hazard 36; root may write anywhere, so the refusal is a stub."""
-    index(videos, library)
+    prebuilt.library(videos, library)
     monkeypatch.setattr("filelock.FileLock.acquire", _read_only)
     monkeypatch.setattr("evenreel.library.store.catalog.os.access", lambda *_: False)
     with pytest.raises(LibraryError, match="cannot be written: Read-only file system"):

@@ -25,6 +25,7 @@ from evenreel.library.search import searcher as search_module
 from evenreel.library.store.catalog import open_for_writing, set_meta, transaction
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.writer import insert_clip
+from tests import prebuilt
 from tests.features.test_shards import make_shard
 from tests.library.damage import as_format_1, change, library, videos, write
 from tests.library.state import state
@@ -41,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     videos = place / "videos"
     write_folder(videos, 3)
     (videos / "metadata.csv").write_text("path,caption\nclip_00.mp4,a red tram\n")
-    index_folders([videos], place / "library", SETTINGS)
+    prebuilt.library(videos, place / "library", SETTINGS)
     return videos, place / "library"
 
 

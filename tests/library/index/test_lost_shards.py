@@ -10,6 +10,7 @@ import pytest
 
 from evenreel.library import open_library, verify
 from evenreel.library.index.ingest import LOST
+from tests import prebuilt
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.state import state
 from tests.library.videos import write_video
@@ -51,7 +52,7 @@ def test_a_clip_whose_shard_is_gone_is_indexed_anew(videos: Path, library: Path,
 
 
 def test_a_file_that_returns_and_whose_shard_is_gone(videos: Path, library: Path, tmp_path: Path) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     before = state(library)
     (videos / "clip_02.mp4").rename(tmp_path / "away.mp4")
     index(videos, library)
@@ -80,7 +81,7 @@ def test_a_damaged_shard_ends_no_run_that_adds_to_it(videos: Path, library: Path
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_copy_of_a_clip_whose_shard_is_damaged(videos: Path, library: Path, damage: str) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     content = (videos / "clip_02.mp4").read_bytes()
     DAMAGE[damage](shard_of(library, "clip_02"))
     (videos / "copy.mp4").write_bytes(content)
@@ -115,7 +116,7 @@ def test_hazard_33_a_kill_while_the_clip_of_an_edited_file_is_dropped(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, name: str, returns: bool
 ) -> None:
     """Its old content may be back by the next run."""
-    index(videos, library)
+    prebuilt.library(videos, library)
     write_video(videos / "clip_02.mp4", 77)
     monkeypatch.setattr(f"evenreel.library.store.writer.{name}", killed)
     with pytest.raises(SystemExit):
@@ -132,7 +133,7 @@ def test_hazard_33_a_kill_while_the_clip_of_an_edited_file_is_dropped(
 def test_hazard_33_a_kill_after_a_removal_and_before_its_note_goes(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     write_video(videos / "clip_02.mp4", 77)
     from evenreel.features import shards
     from evenreel.library.store import writer as store
@@ -159,7 +160,7 @@ def test_hazard_33_a_new_file_that_is_gone_after_a_kill_leaves_nothing(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """Its shard has no rows yet, or its rows no file."""
-    index(videos, library)
+    prebuilt.library(videos, library)
     before = state(library)
     write_video(videos / "new.mp4", 77)
     place = (
@@ -177,7 +178,7 @@ def test_hazard_33_a_new_file_that_is_gone_after_a_kill_leaves_nothing(
 
 
 def test_half_written_shards_go_also_where_there_is_nothing_to_read(videos: Path, library: Path) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     before = state(library)
     left = next(library.glob("shards/*/")) / ".abc.safetensors.0123456789abcdef.tmp"
     left.write_bytes(b"half")

@@ -13,6 +13,7 @@ import pytest
 
 from evenreel.errors import LibraryError
 from evenreel.library import index_folders, open_library, verify
+from tests import prebuilt
 from tests.in_process import run_here
 from tests.library.damage import write
 from tests.library.state import state
@@ -32,7 +33,7 @@ def states(library: Path) -> dict[str, str]:
 
 
 def test_a_moved_file_is_one_file_with_its_new_path(videos: Path, library: Path) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     (videos / "sub").mkdir()
     (videos / "clip_00.mp4").rename(videos / "sub" / "renamed.mp4")
     report = index(videos, library)
@@ -79,7 +80,7 @@ def test_what_was_said_about_a_file_moves_with_it(videos: Path, library: Path, t
 
 def test_a_copy_that_is_deleted_is_not_missed_and_the_last_one_is(videos: Path, library: Path) -> None:
     shutil.copy(videos / "clip_00.mp4", videos / "copy.mp4")
-    index(videos, library)
+    prebuilt.library(videos, library)
     (videos / "copy.mp4").unlink()
     assert index(videos, library).moved == 1
     assert "copy.mp4" not in states(library)
@@ -109,7 +110,7 @@ def test_a_copy_that_is_away_for_a_while_keeps_what_was_said_about_it(
 
 def test_an_older_library_loses_its_second_names(videos: Path, library: Path) -> None:
     """A library that an earlier version indexed has the old name as missing beside the new one."""
-    index(videos, library)
+    prebuilt.library(videos, library)
     write(
         library,
         "INSERT INTO files SELECT replace(path, 'clip_00', 'before'), 'before.mp4', root, size, mtime_ns, ctime_ns,"
@@ -124,7 +125,7 @@ def test_a_renamed_folder_is_no_vanished_disk(tmp_path: Path, library: Path, kep
     videos = tmp_path / "videos"
     write_folder(videos / "summer", 12)
     write_folder(videos / "kept", kept, first=20)
-    index(videos, library)
+    prebuilt.library(videos, library)
     (videos / "summer").rename(videos / "summer of 2024")
     report = index(videos, library)
     assert (report.moved, report.missing, report.frames) == (12, 0, 0)

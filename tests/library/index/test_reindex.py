@@ -23,6 +23,7 @@ from evenreel.library import index_folders, reindex, repair, tag_library, verify
 from evenreel.library.elements import elements_files, named_elements
 from evenreel.library.store.also import further
 from evenreel.library.store.catalog import open_for_reading
+from tests import prebuilt
 from tests.library.damage import table_of
 from tests.library.state import state
 from tests.library.test_also import BOTH, SETTINGS, load
@@ -46,7 +47,7 @@ def alone(library: Path, videos: Path, settings: IndexSettings) -> dict[str, Any
 def test_the_library_is_then_as_if_it_were_made_with_the_new_model(
     videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index_folders([videos], library, WITH_TEXT)
+    prebuilt.library(videos, library, WITH_TEXT)
     tracks = table_of(library, "tracks")
     assert tracks
     with pytest.MonkeyPatch.context() as patch:
@@ -64,7 +65,7 @@ def test_the_library_is_then_as_if_it_were_made_with_the_new_model(
 
 
 def test_new_and_missing_files_and_scene_elements(videos: Path, library: Path) -> None:
-    index_folders([videos], library, SETTINGS)
+    prebuilt.library(videos, library, SETTINGS)
     shutil.copy(videos / "clip_00.mp4", videos / "new.mp4")
     (videos / "clip_01.mp4").unlink()
     report = reindex(library, NEW)
@@ -100,7 +101,7 @@ def test_vectors_of_clips_whose_folder_is_gone_stay(videos: Path, library: Path,
 def test_vectors_of_a_clip_whose_file_cannot_be_read_stay(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index_folders([videos], library, SETTINGS)
+    prebuilt.library(videos, library, SETTINGS)
     digest = ReaderPool.digest
 
     def refuse(self: ReaderPool, path: str, limit_s: float) -> str:
@@ -119,7 +120,7 @@ def test_vectors_of_a_clip_whose_file_cannot_be_read_stay(
 
 
 def test_a_model_that_stands_beside_the_old_one_is_not_made_again(videos: Path, library: Path, tmp_path: Path) -> None:
-    index_folders([videos], library, BOTH)
+    prebuilt.library(videos, library, BOTH)
     assert reindex(library, NEW).indexed == 0
     assert verify(library) == []
     assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
@@ -156,7 +157,7 @@ def broken_off_behind(monkeypatch: pytest.MonkeyPatch, library: Path) -> None:
 def test_a_run_that_was_broken_off_before_anything_was_made_is_no_damage(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index_folders([videos], library, SETTINGS)
+    prebuilt.library(videos, library, SETTINGS)
     broken_off(monkeypatch, library, "_its_files")
     shutil.rmtree(library / "models")
     assert verify(library) == []
@@ -168,7 +169,7 @@ def test_a_run_that_was_broken_off_before_anything_was_made_is_no_damage(
 def test_until_the_exchange_a_search_uses_the_old_vectors_and_a_later_run_goes_on(
     videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
-    index_folders([videos], library, SETTINGS)
+    prebuilt.library(videos, library, SETTINGS)
     with open_library(library) as opened:
         before = opened.search("red")
     broken_off(monkeypatch, library, at)
@@ -183,7 +184,7 @@ def test_until_the_exchange_a_search_uses_the_old_vectors_and_a_later_run_goes_o
 def test_the_next_run_finishes_an_exchange(
     videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index_folders([videos], library, SETTINGS)
+    prebuilt.library(videos, library, SETTINGS)
     broken_off_behind(monkeypatch, library)
     with open_library(library) as opened:
         assert opened.search("red").hits
@@ -195,7 +196,7 @@ def test_the_next_run_finishes_an_exchange(
 def test_repair_finishes_an_exchange_that_was_broken_off_behind_its_transaction(
     videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index_folders([videos], library, SETTINGS)
+    prebuilt.library(videos, library, SETTINGS)
     broken_off_behind(monkeypatch, library)
     (problem,) = verify(library)
     assert problem.where == f"model {NEW}@1"
@@ -209,7 +210,7 @@ def test_repair_finishes_an_exchange_that_was_broken_off_behind_its_transaction(
 def test_a_damaged_shard_is_found_though_it_waits_for_its_place(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index_folders([videos], library, SETTINGS)
+    prebuilt.library(videos, library, SETTINGS)
     broken_off_behind(monkeypatch, library)
     waiting = sorted(library.glob("shards.next-*/*/*.safetensors"))
     waiting[0].write_bytes(b"spoilt")
@@ -230,7 +231,7 @@ def finish_by_repair(_: Path, library: Path) -> None:
 def test_a_dictionary_of_scene_elements_that_was_made_before_an_exchange_was_finished_stays(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, finish: Callable[[Path, Path], None]
 ) -> None:
-    index_folders([videos], library, SETTINGS)
+    prebuilt.library(videos, library, SETTINGS)
     tag_library(library, SceneDictionary(("ball",), ("jump",), source="before"))
     broken_off_behind(monkeypatch, library)
     with monkeypatch.context() as patch:  # as an evenreel did that did not finish the exchange first
@@ -247,7 +248,7 @@ def test_a_dictionary_of_scene_elements_that_was_made_before_an_exchange_was_fin
 def test_making_scene_elements_finishes_an_exchange(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index_folders([videos], library, SETTINGS)
+    prebuilt.library(videos, library, SETTINGS)
     broken_off_behind(monkeypatch, library)
     tag_library(library, SceneDictionary(("cat",), ("run",), source="after"))
     assert verify(library) == []
@@ -255,7 +256,7 @@ def test_making_scene_elements_finishes_an_exchange(
 
 
 def test_a_library_that_is_open_says_that_its_model_was_exchanged(videos: Path, library: Path) -> None:
-    index_folders([videos], library, SETTINGS)
+    prebuilt.library(videos, library, SETTINGS)
     with open_library(library) as opened:
         assert opened.search("red").hits
         reindex(library, NEW)
@@ -264,7 +265,7 @@ def test_a_library_that_is_open_says_that_its_model_was_exchanged(videos: Path, 
 
 
 def test_a_search_without_vision_goes_on_whatever_the_model_is(videos: Path, library: Path) -> None:
-    index_folders([videos], library, replace(SETTINGS, model=None))
+    prebuilt.library(videos, library, replace(SETTINGS, model=None))
     with open_library(library) as words, open_library(library, vision=False) as blind:
         found = words.search("clip").hits
         assert len(found) == len(blind.search("clip").hits) == 4

@@ -11,6 +11,7 @@ from evenreel import open_library
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import index_folders, remove_from_library, repair, verify
 from evenreel.library.index import removing
+from tests import prebuilt
 from tests.library.state import state
 from tests.library.test_also import BOTH, SETTINGS, load
 from tests.library.videos import write_folder
@@ -56,7 +57,7 @@ def test_a_forgotten_folder_leaves_the_library_as_it_is_without_it(
 def test_a_folder_inside_an_indexed_one_is_found_again_unless_it_is_ignored(videos: Path, library: Path) -> None:
     inside = videos / "old [1]"
     write_folder(inside, 2, first=7)
-    index(videos, library)
+    prebuilt.library(videos, library)
     assert remove_from_library(library, inside).found_again == (str(videos),)
     assert index(videos, library).indexed == 2
     report = remove_from_library(library, [inside, videos / "clip_00.mp4"], ignore=True)

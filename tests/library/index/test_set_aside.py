@@ -31,6 +31,7 @@ from evenreel.features.shards import Shard
 from evenreel.library import IndexReport, index_folders, open_library, verify
 from evenreel.library.index.metadata import read_tables
 from evenreel.media.content import FileStamp, _DigestProgress, content_digest, watched_digest
+from tests import prebuilt
 from tests.library.videos import write_folder, write_video
 from tests.library.words_only import WORDS_ONLY, index
 
@@ -264,7 +265,7 @@ def test_a_broken_table_beside_the_videos_is_set_aside(videos: Path, library: Pa
     content, words = BROKEN_TABLES[kind]
     table = videos / "metadata.csv"
     table.write_bytes(b"path,caption\nclip_00.mp4,a yellow tram\n")
-    index(videos, library)
+    prebuilt.library(videos, library)
     table.write_bytes(content)
     write_video(videos / "new.mp4", 9)
     report = index(videos, library)

@@ -26,6 +26,7 @@ from evenreel.library.index.scan import scan
 from evenreel.library.people.listing import list_faces, list_people
 from evenreel.library.people.looking import WantedClip, _PeopleRun
 from evenreel.library.people.store import FILE, people_store
+from tests import prebuilt
 from tests.faces.drawn_faces import write_models, write_people
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.damage import QUICK
@@ -56,7 +57,7 @@ def test_people_are_added_to_a_library_that_has_none_without_reading_it_anew(
     tmp_path: Path, settings: IndexSettings
 ) -> None:
     write_people(tmp_path / "videos" / "ada.mp4", [{(0, 0): 0}, {(0, 0): 0, (1, 4): 1}])
-    index_folders(tmp_path / "videos", tmp_path / "library", replace(QUICK, read_text=False))
+    prebuilt.library(tmp_path / "videos", tmp_path / "library", replace(QUICK, read_text=False))
     report = index_folders(tmp_path / "videos", tmp_path / "library", settings)
     assert (report.indexed, report.frames, report.people) == (0, 0, 1)
     assert who(tmp_path / "library") == [(None, 2, 1), (None, 1, 1)]
@@ -92,7 +93,7 @@ def test_a_brake_ends_the_looking_and_the_next_run_goes_on(
 
 def test_nobody_but_the_owner_may_read_the_file(library: Path, tmp_path: Path, settings: IndexSettings) -> None:
     write_people(tmp_path / "videos" / "ada.mp4", [{(0, 0): 0}])
-    index_folders(tmp_path / "videos", tmp_path / "library", settings)
+    prebuilt.library(tmp_path / "videos", tmp_path / "library", settings)
     assert stat.S_IMODE((tmp_path / "library" / FILE).stat().st_mode) == 0o600
 
 
@@ -195,7 +196,7 @@ def test_models_that_are_gone_later_stop_no_run(
 ) -> None:
     models = write_models(tmp_path / "models")
     write_people(tmp_path / "videos" / "ada.mp4", [{(0, 0): 0}])
-    index_folders(tmp_path / "videos", tmp_path / "library", replace(settings, face_models=models))
+    prebuilt.library(tmp_path / "videos", tmp_path / "library", replace(settings, face_models=models))
     shutil.rmtree(models)
     write_people(tmp_path / "videos" / "more.mp4", [{(0, 0): 0}], grey=30)
     with caplog.at_level(logging.WARNING, "evenreel"):

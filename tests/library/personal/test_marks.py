@@ -14,6 +14,7 @@ import pytest
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.library import open_library, repair, verify
 from evenreel.library.personal.file import COPY, FILE
+from tests import prebuilt
 from tests.library.damage import change
 from tests.library.videos import write_video
 from tests.library.words_only import index
@@ -22,7 +23,7 @@ from tests.library.words_only import index
 @pytest.fixture
 def marked(videos: Path, library: Path) -> Path:
     """A library of four clips, of which the first is a favourite with a note at its second second."""
-    index(videos, library)
+    prebuilt.library(videos, library)
     with open_library(library) as opened:
         opened.personal.mark(str(videos / "clip_00.mp4"), favourite=True)
         opened.personal.mark(str(videos / "clip_00.mp4"), 1.0, note="the square turns")

@@ -9,6 +9,7 @@ import pytest
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.library import open_library
 from evenreel.library.personal.records import MOST_SEEN, SavedSearch
+from tests import prebuilt
 from tests.library.videos import write_video
 from tests.library.words_only import index
 
@@ -20,7 +21,7 @@ def news(library: Path, name: str, *, keep: bool = False) -> list[str]:
 
 def test_what_came_since_is_new_until_it_is_looked_at(videos: Path, library: Path) -> None:
     write_video(videos / "red bus.mp4", 20)
-    index(videos, library)
+    prebuilt.library(videos, library)
     with open_library(library) as opened:
         saved = opened.personal.save_search("bus", name="buses")
         assert (saved.query, saved.where, len(saved.seen)) == ("bus", None, 1)
@@ -44,7 +45,7 @@ def test_what_came_since_is_new_until_it_is_looked_at(videos: Path, library: Pat
 
 
 def test_wrong_ones_are_refused(videos: Path, library: Path) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     with open_library(library) as opened:
         opened.personal.save_search("clip")
         with pytest.raises(UsageError, match="There is a saved search 'clip'"):

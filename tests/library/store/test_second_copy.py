@@ -18,6 +18,7 @@ from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.library.store import writer as store_module
 from evenreel.library.store.kept import FILE, read_copy
 from evenreel.library.store.sealed_lines import sealed_line
+from tests import prebuilt
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.damage import QUICK, change, library, made, table_of, videos
 from tests.library.state import state
@@ -71,7 +72,7 @@ def _copy_of_another_model(library: Path, clip_id: str) -> None:
 
 def test_a_library_of_words_alone_stays_one(videos: Path, tmp_path: Path) -> None:
     words, library = IndexSettings(model=None, workers=1), tmp_path / "words"
-    index_folders([videos], library, words)
+    prebuilt.library(videos, library, words)
     before = state(library)
     (library / FILE).unlink()
     change(library, "DELETE FROM meta WHERE key = 'model'")

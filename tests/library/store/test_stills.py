@@ -22,6 +22,7 @@ from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.library.index import ingest
 from evenreel.media import open_video, parse_rule
 from evenreel.types import FloatArray
+from tests import prebuilt
 from tests.in_process import run_here
 from tests.library.state import state
 from tests.library.videos import write_video
@@ -54,7 +55,7 @@ def pixels(jpeg: bytes | None) -> FloatArray:
 def test_each_moment_has_the_picture_that_is_on_screen_then(videos: Path, library: Path) -> None:
     """The expected picture is decoded anew and made smaller by another filter of Pillow."""
     long = write_video(videos / "long.mp4", 50, seconds=4.0, size=640)
-    index(videos, library)
+    prebuilt.library(videos, library)
     clip_id = clip_of(library, "long")
     with open_video(long) as video:
         frames = list(video.frames(parse_rule("every 1 s")))
@@ -69,7 +70,7 @@ def test_each_moment_has_the_picture_that_is_on_screen_then(videos: Path, librar
 
 
 def test_a_small_video_is_not_blown_up(videos: Path, library: Path) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     assert pixels(read_still(folder_of(library), clip_of(library, "clip_00"), 0.0)).shape == (64, 64, 3)
 
 
@@ -96,7 +97,7 @@ def test_a_clip_has_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_damage_is_found_dropped_and_costs_only_time(
     videos: Path, library: Path, damage: Callable[[bytes], bytes]
 ) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     whole, clip_id = state(library), clip_of(library, "clip_01")
     path = shard_path(folder_of(library), clip_id)
     path.write_bytes(damage(path.read_bytes()))
@@ -142,7 +143,7 @@ def test_stills_of_another_clip_or_time_are_not_shown(tmp_path: Path) -> None:
 
 
 def test_stills_of_a_clip_that_is_replaced_or_forgotten_go_with_it(videos: Path, library: Path) -> None:
-    index(videos, library)
+    prebuilt.library(videos, library)
     before = {path.stem for path in shard_files(folder_of(library))}
     assert len(before) == 4
     write_video(videos / "clip_00.mp4", 77)
