@@ -147,9 +147,7 @@ class Scene:
                 "use even sides of at least 16."
             )
         if self.frame_count < 1:
-            raise UsageError(
-                f"A clip of {self.duration_s} s at {self.fps} pictures a second has no picture."
-            )
+            raise UsageError(f"A clip of {self.duration_s} s at {self.fps} pictures a second has no picture.")
 
     @property
     def subject(self) -> Entity:
