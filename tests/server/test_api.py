@@ -154,7 +154,7 @@ def test_hazard_50_a_picture_without_length_is_counted(client: TestClient) -> No
         *(({"q": q}, 400, "empty") for q in ("", "   ", "\x00\x01")),
         ({"q": "x" * 20_000}, 422, "q: "),
         *(({"q": "star", "k": k}, 422, "k: ") for k in ("0", "-1", "1000000000", "201", "many", "1.5", "")),
-        ({"q": "a then b", "right": "x.mp4"}, 422, "right: "),
+        ({"q": "a then b", "right": "x.mp4"}, 422, "right"),
         *(({"q": "a then b", "within": within}, 422, "within: ") for within in ("0", "inf")),
         ({"q": "a shape", "right": "0" * 32}, 404, "no clip"),
     ],
