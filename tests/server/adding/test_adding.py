@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from evenreel.server.adding.places import HomeFolders
 from evenreel.server.adding.run import RunOrder
 from tests.library.words_only import WORDS_ONLY
 from tests.server.adding.conftest import NewHome
-from tests.server.conftest import wait_until
+from tests.server.conftest import PATIENCE_S, wait_until
 
 ADD: dict[str, Any] = {"action": "start", "folder": "Videos", "model": "builtin"}
 
@@ -45,8 +46,11 @@ def order(visitor: TestClient, status: int = 200, **what: object) -> dict[str, A
 
 
 def until(visitor: TestClient, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    wait_until(lambda: holds(state(visitor)))
-    return state(visitor)
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds(told := state(visitor)):
+        assert time.monotonic() < deadline, told
+        time.sleep(0.1)
+    return told
 
 
 def ended(visitor: TestClient) -> dict[str, Any]:

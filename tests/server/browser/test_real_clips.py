@@ -263,18 +263,6 @@ def test_a_clip_that_stands_on_its_side_is_shown_upright(visits: Visits) -> None
     assert np.isclose(width / height, video_width / video_height, rtol=0.05)
 
 
-@pytest.mark.slow
-def test_the_library_says_what_was_set_aside_and_why(visits: Visits) -> None:
-    page = visits.open()
-    page.get_by_role("link", name="Library").click()
-    expect(page.locator(".file")).to_have_count(7)
-    page.locator("label", has_text="Set aside").click()
-    page.wait_for_url("**/library?state=set_aside")
-    expect(page.locator(".file h2")).to_have_text(["corrupted.mp4"])
-    expect(page.locator(".file .why")).to_contain_text("1 of 50 packets cannot be decoded")
-    expect(page.get_by_role("button", name="Try again what was set aside")).to_be_enabled()
-
-
 def test_keyboard_alone_from_the_query_to_the_clip_and_back(visits: Visits) -> None:
     page = visits.open()
     search(page, SEVERAL)

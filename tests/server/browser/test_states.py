@@ -298,8 +298,12 @@ def test_an_address_of_no_clip_is_one_sentence(visits: Visits) -> None:
 
 @pytest.mark.slow
 def test_what_was_set_aside_is_tried_again(visits: Visits) -> None:
-    page = visits.open("/library?state=set_aside")
+    page = visits.open()
+    page.get_by_role("link", name="Library").click()
+    page.locator("label", has_text="Set aside").click()
+    page.wait_for_url("**/library?state=set_aside")
     expect(page.locator(".file h2")).to_have_text(["broken.mp4"])
+    expect(page.locator(".file .why")).to_contain_text("not a video")
     sentence = "0 files taken in; 1 file still set aside."
     started: list[str] = []
 
