@@ -131,15 +131,6 @@ def test_a_run_ends_with_a_server_that_is_killed(new_home: NewHome, monkeypatch:
     assert json.loads((new_home.library / NOTE).read_text())["state"] == "paused"
 
 
-def test_a_library_that_was_moved_is_gone_on_with_in_its_new_place(new_home: NewHome, tmp_path: Path) -> None:
-    new_home.gate.touch()
-    _note(new_home, library=tmp_path / "old place")
-    with new_home.visitor() as visitor:
-        assert ended(visitor)["state"] == "done"
-        assert clips(visitor) == 3
-    assert not (tmp_path / "old place").exists()
-
-
 def test_a_paused_run_waits_for_a_person(new_home: NewHome) -> None:
     with new_home.visitor() as visitor:
         order(visitor, **ADD)
@@ -274,15 +265,19 @@ def test_hazard_158_a_folder_that_vanishes_before_it_is_read(here: TestClient, n
 
 
 @pytest.mark.parametrize("state", ["running", "paused"])
-def test_hazard_219_the_folders_that_are_there_go_on_without_one_that_is_gone(new_home: NewHome, state: str) -> None:
+def test_hazard_219_the_folders_that_are_there_go_on_without_one_that_is_gone(
+    new_home: NewHome, tmp_path: Path, state: str
+) -> None:
+    """Also where the library was moved since."""
     new_home.gate.touch()
-    _note(new_home, new_home.home / "gone", new_home.home / "Videos", state=state)
+    _note(new_home, new_home.home / "gone", new_home.home / "Videos", state=state, library=tmp_path / "old place")
     with new_home.visitor() as visitor:
         if state == "paused":
             order(visitor, action="resume")
         told = ended(visitor)
         assert (told["state"], clips(visitor)) == ("done", 3)
         assert "Left out, as not there: gone; connect its disk" in told["sentence"]
+    assert not (tmp_path / "old place").exists()
 
 
 def test_hazard_159_a_library_that_a_terminal_is_indexing(here: TestClient, new_home: NewHome) -> None:
