@@ -96,7 +96,7 @@ def shows(page: Page, video: Path, time_s: float) -> None:
 
 @pytest.mark.parametrize(
     ("words", "name", "marks"),
-    [("japan netherlands", MATCH, ["NETHERLANDS", "JAPAN"]), ("a metro train", "metro_train.mp4", [])],
+    [("japan netherlands", MATCH, ["NETHERLANDS", "JAPAN"]), ("a metro train", "metro_train.mp4", ["metro", "train"])],
 )
 def test_a_card_plays_from_its_moment(
     visits: Visits, real_library: Path, words: str, name: str, marks: list[str]
