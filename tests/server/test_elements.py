@@ -15,6 +15,7 @@ from evenreel.planted import vocabulary
 from evenreel.server import make_app
 from tests.cli.test_library_commands import here, printed_json
 from tests.server.conftest import Served, wait_for_model
+from tests.server.test_api import ask
 
 THINGS = [f"{colour} {shape}" for colour in vocabulary.colours() for shape in vocabulary.shapes()]
 PLACES = list(vocabulary.backgrounds())
@@ -46,12 +47,6 @@ def tagged(place: Path, served: Served) -> Iterator[TestClient]:
     with TestClient(make_app(place, served.settings), base_url="http://127.0.0.1:8765") as visitor:
         wait_for_model(visitor)
         yield visitor
-
-
-def ask(client: TestClient, path: str, **query: object) -> dict[str, Any]:
-    answer = client.get(path, params={name: str(value) for name, value in query.items()})
-    assert answer.status_code == 200, answer.text
-    return dict(answer.json())
 
 
 def phrases(found: dict[str, Any]) -> list[str]:

@@ -19,6 +19,7 @@ from evenreel.server import make_app
 from tests.in_process import run_here
 from tests.server.conftest import Served, wait_for_model
 from tests.server.reranked import save_tcd
+from tests.server.test_api import ask
 
 QUERY = "a red star"
 
@@ -41,14 +42,8 @@ def visitor(served: Served, **changes: Any) -> Iterator[TestClient]:
         yield client
 
 
-def ask(client: TestClient, **query: object) -> dict[str, Any]:
-    answer = client.get("/api/v1/search", params={name: str(value) for name, value in query.items()})
-    assert answer.status_code == 200, answer.text
-    return dict(answer.json())
-
-
 def test_each_clip_that_was_re_ranked_tells_its_parts(reranking: TestClient, served: Served, checkpoint: Path) -> None:
-    answer = ask(reranking, q=QUERY, k=2)
+    answer = ask(reranking, "/api/v1/search", q=QUERY, k=2)
     with open_library(served.library) as library:
         found = library.search(QUERY, k=2, rerank=load_matcher(checkpoint), rerank_depth=3)
     assert [hit["clip_id"] for hit in answer["hits"]] == [hit.clip_id for hit in found.hits]
@@ -73,22 +68,22 @@ def test_one_thread_re_ranks_so_that_no_clip_is_encoded_twice(
 
     monkeypatch.setattr(Library, "search", noted)
     for number in range(4):
-        ask(reranking, q=f"a first search {number}", k=1)
-        ask(reranking, q=f"a first search {number}", k=1, rerank=False)
+        ask(reranking, "/api/v1/search", q=f"a first search {number}", k=1)
+        ask(reranking, "/api/v1/search", q=f"a first search {number}", k=1, rerank=False)
     assert threads[True] == {"rerank_0"} and not threads[True] & threads[False]
 
 
 def test_it_can_be_left_out(reranking: TestClient, client: TestClient) -> None:
-    plain, asked = ask(reranking, q=QUERY, rerank=False), ask(client, q=QUERY)
+    plain, asked = ask(reranking, "/api/v1/search", q=QUERY, rerank=False), ask(client, "/api/v1/search", q=QUERY)
     assert [hit["scores"] for hit in plain["hits"]] == [hit["scores"] for hit in asked["hits"]]
     assert all(hit["parts"] == {} and "reranked" not in hit["scores"] for hit in plain["hits"])
-    again = ask(reranking, q=QUERY)
+    again = ask(reranking, "/api/v1/search", q=QUERY)
     # As many as are shown, though 3 were asked for.
     assert sum("reranked" in hit["scores"] for hit in again["hits"]) == 4
 
 
 def test_clips_like_a_clip_are_not_re_ranked(reranking: TestClient) -> None:
-    first = ask(reranking, q=QUERY, k=1)["hits"][0]["clip_id"]
+    first = ask(reranking, "/api/v1/search", q=QUERY, k=1)["hits"][0]["clip_id"]
     hits = reranking.get(f"/api/v1/clips/{first}/similar").json()["hits"]
     assert hits and all(hit["parts"] == {} for hit in hits)
 
@@ -98,10 +93,12 @@ def test_a_matcher_of_another_model_leaves_the_library_s_order(
 ) -> None:
     foreign = save_tcd(tmp_path / "foreign", weights_hash="00" * 32)
     for other in visitor(served, rerank=str(foreign)):
-        answer = ask(other, q=QUERY)
+        answer = ask(other, "/api/v1/search", q=QUERY)
         sentence = "The matcher that is to re-rank cannot be used here, so the clips stand in the library's order."
         assert answer["notices"] == [sentence]
-        assert [hit["clip_id"] for hit in answer["hits"]] == [hit["clip_id"] for hit in ask(client, q=QUERY)["hits"]]
+        assert [hit["clip_id"] for hit in answer["hits"]] == [
+            hit["clip_id"] for hit in ask(client, "/api/v1/search", q=QUERY)["hits"]
+        ]
 
 
 def test_the_command_says_at_once_what_cannot_be(

@@ -28,7 +28,7 @@ def main() -> None:
         really(*signalled)  # type: ignore[arg-type]
 
     run.SaidProgress.file_done = held  # type: ignore[method-assign, assignment]
-    run.SAID_EVERY_S = 0.0
+    run.SAID_EVERY_S = 0.01
     run._stop = stop  # type: ignore[assignment]
     ingest.IndexJob = partial(ingest.IndexJob, reader="tests.library.stub_reader:QuickReader")  # type: ignore[assignment, misc]
     run.main()

@@ -108,12 +108,6 @@ def test_a_second_search_that_takes_long_says_that_it_is_under_way(visits: Visit
     assert names(page)[0] == "heart.mp4"
 
 
-def test_what_a_ranking_favours_is_silent_where_nothing_is_beyond_chance(visits: Visits) -> None:
-    page = visits.found(STAR)
-    expect(page.locator(".card").first).to_be_visible()
-    expect(page.locator(".favours")).to_have_count(0)
-
-
 def test_what_a_ranking_favours_never_stands_above_the_results(visits: Visits) -> None:
     page = favouring(visits, Look())
     expect(page.locator(".favours")).to_contain_text(FAVOURED)
@@ -142,7 +136,7 @@ def test_half_a_word_is_not_told_that_nothing_fits(visits: Visits) -> None:
     page = visits.open()
     expect(page.locator("#home-examples li").first).to_be_visible()
     said = page.evaluate(TYPE, ["xq", "harbour"])
-    assert "4 clips fit “harbour”" in said[-1]
+    assert "4 clips match “harbour”" in said[-1]
     assert not [text for text in said if "Nothing fits" in text]
 
 

@@ -93,7 +93,7 @@ def test_moments_far_apart_in_a_long_film_are_results_of_their_own(visits: Visit
     expect(cards.locator("h3")).to_have_text(["star.mp4", "star.mp4"])
     expect(cards.locator(".reason")).to_have_text(["says LATE at 33:20", "says EARLY at 0:30"])
     expect(cards.nth(1).locator(".facts")).to_contain_text("part 2 of 2 found")
-    expect(page.locator("#summary")).to_contain_text("1 clip fits")
+    expect(page.locator("#summary")).to_contain_text("1 clip matches")
     cards.nth(1).locator("h3 a").press("Enter")
     expect(page.locator("#player")).to_be_visible()
     assert "t=30" in page.url
