@@ -109,12 +109,12 @@ def test_a_bias_without_cost_is_not_admitted_and_the_figures_say_why() -> None:
 
 @pytest.mark.parametrize("evidence", EVIDENCE, ids=lambda one: one.name)
 def test_rows_of_every_bias_are_made(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainings, "annotation_table", lambda folder: made_up_table())
+    monkeypatch.setattr(trainings, "annotation_table", lambda folder: made_up_table(1_400, nouns=40))
     assert {BASELINE, *ADMISSION, *([evidence.oracle] if evidence.oracle else [])} <= set(evidence.rows)
     assert sum(row.chosen for row in evidence.rows.values()) == 1
     kinds = ("untrained", "baseline", "admission")
     rows = [name for name, row in evidence.rows.items() if row.kind in kinds or row.chosen]
-    place = Place(1, 0.9, Size(*((240, 40) if evidence.world == "drawn" else (60, 0)), steps=2), Path())
+    place = Place(1, 0.5, Size(*((900, 40) if evidence.world == "drawn" else (60, 0)), steps=2), Path())
     found = dict(evidence.measure(evidence.draw(place), place, rows))
     assert list(found) == rows
     for name, figures in found.items():

@@ -148,8 +148,8 @@ def halves(text: str) -> tuple[str, str]:
 
 
 def test_the_command_writes_the_test_split_under_its_ids(tmp_path: Path) -> None:
-    words = ["planted", "visual", "--clips", "10", "--workers", "1", "--out", str(tmp_path / "edited")]
-    done = CliRunner().invoke(app, [*words, "--edit", "background-removed", "--json"])
+    words = ["planted", "visual", "--clips", "10", "--workers", "1", "--edit", "background-removed", "--json", "--out"]
+    done = CliRunner().invoke(app, [*words, str(tmp_path / "edited")])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert (found["edit"], found["rendered"], found["clips"]) == ("background-removed", 3, 3)

@@ -1,4 +1,4 @@
-"""Perturbations of clips: what each says it does, held against slow counts; and rows on a tiny world."""
+"""Perturbations of clips: what each says it does, held against slow counts."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ def test_there_are_two_for_each_dataset() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_their_numbers_are_the_published_ones(name: str) -> None:
     """The paper: 100 epochs and a margin of 0.2; HGR's code: batches of 64, Adam at 1e-4 without decay or clipping."""
-    shipped = recipe(name)
+    shipped = study_recipe(name)
+    assert (shipped.name, shipped) == (name, recipe(name)), "a study takes them"
     assert (shipped.loop.epochs, shipped.loop.batch_size, shipped.loop.gradient_clip) == (100, 64, 0)
     assert (shipped.optimiser.lr, shipped.optimiser.weight_decay, shipped.schedule.form) == (1e-4, 0, "constant")
     assert (shipped.matcher.name, shipped.matcher.settings["margin"]) == ("hgr", 0.2)
@@ -60,11 +61,6 @@ def test_the_fraction_gives_the_published_strata(dataset: str, sizes: tuple[int,
     assert members is not None and members.fraction is not None
     strata = adjusted_strata(np.arange(float(sum(sizes))), members.count, members.fraction)
     assert tuple(map(len, strata)) == sizes
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_study_takes_them(name: str) -> None:
-    assert study_recipe(name).name == name
 
 
 def test_every_row_of_the_page_is_a_recipe() -> None:

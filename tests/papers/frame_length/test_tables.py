@@ -123,8 +123,9 @@ def test_every_table_is_made_and_its_lead_says_the_change_of_two_rows(name: str,
     metric, _, names = found.effect.name.removeprefix("Change of ").partition(": ")
     lead, _, less = names.partition(" less ")
     assert found.effect.value == pytest.approx(rows[lead][metric] - rows[less][metric])
-    assert first.columns.index("mAP-EPIC AVG") < first.columns.index("mAP AVG")
-    assert any("mAP-EPIC is the paper's mAP" in sentence for sentence in found.method)
+    if name != "length/t3":  # of ranks alone
+        assert first.columns.index("mAP-EPIC AVG") < first.columns.index("mAP AVG")
+        assert any("mAP-EPIC is the paper's mAP" in sentence for sentence in found.method)
     assert [figure.draw() for figure in found.figures]
 
 

@@ -17,7 +17,6 @@ from evenreel.planted.worlds.vectors import (
     frames_of,
     normals,
     rotation,
-    stream,
     words_of,
 )
 
@@ -153,8 +152,3 @@ def test_frames_are_drawn_in_blocks_of_bounded_memory() -> None:
     tracemalloc.stop()
     block_bytes = BLOCK_CLIPS * 2 * 64 * 4
     assert peak - frames.nbytes < 8 * block_bytes < 8 * count * 2 * 64
-
-
-def test_streams_do_not_touch_each_other() -> None:
-    drawn = {part: stream(1, part).random() for part in Stream}
-    assert len(set(drawn.values())) == len(Stream)
