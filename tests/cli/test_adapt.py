@@ -246,16 +246,16 @@ def test_what_was_prepared_is_used_and_goes_along(
 def test_whether_the_bias_correction_learned_is_said(place: Place, checkpoint: Path, tmp_path: Path) -> None:
     """In the result, in the terminal and on the page: the rank of the labels before and after the target stage."""
     plain, ranks = ("--settings", "titan/offline"), {}
-    for steps in (0, 60):
-        fit = ("--set", f"causal_fit.steps={steps}", "--set", "causal_fit.lr=0.05")
+    for steps in (0, 300):
+        fit = ("--set", f"causal_fit.steps={steps}", "--set", "causal_fit.lr=0.01")
         printed = json.loads(place.adapted(*plain, *fit, "--dry-run", "--json", checkpoint=checkpoint))
-        assert printed["settings"]["causal_fit"] == {"steps": steps, "lr": 0.05, "batch_size": 128, "seed": 0}
+        assert printed["settings"]["causal_fit"] == {"steps": steps, "lr": 0.01, "batch_size": 128, "seed": 0}
         ranks[steps] = printed["steps"][0]["label_rank"]
-    assert ranks[0]["before"] == ranks[0]["after"] == ranks[60]["before"] > 1
-    assert ranks[60]["after"] < ranks[60]["before"]
+    assert ranks[0]["before"] == ranks[0]["after"] == ranks[300]["before"] > 1
+    assert ranks[300]["after"] < ranks[300]["before"]
     page = tmp_path / "page.html"
     told = place.adapted(*plain, *fit, "--dry-run", "--report", page, checkpoint=checkpoint)
-    figures = (ranks[60]["candidates"], *(f"{ranks[60][name]:.2f}" for name in ("before", "after")))
+    figures = (ranks[300]["candidates"], *(f"{ranks[300][name]:.2f}" for name in ("before", "after")))
     assert "rank {1} of {0} before it trained on them, {2} after".format(*figures) in " ".join(told.split())
     assert "".join(f"<td>{one}</td>" for one in figures) in page.read_text()
     without = place.adapted(*plain, "--set", "causal=false", "--dry-run", "--report", page, checkpoint=checkpoint)

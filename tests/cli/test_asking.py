@@ -25,8 +25,7 @@ HEART = Scene((Entity("heart", "blue", "large"),), "bounces", "forest", duration
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("asked")
-    videos = folder / "videos"
-    videos.mkdir()
+    (videos := folder / "videos").mkdir()
     for name, scene in (("star.mp4", STAR), ("heart.mp4", HEART)):
         write_scene(videos / name, scene)
     index_folders([videos], folder / "library", IndexSettings(model="builtin", workers=1, read_text=False))
@@ -41,8 +40,7 @@ def search(place: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
 def answered(place: Path, *arguments: object) -> dict[str, Any]:
     done = search(place, *arguments, "--json")
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
 def test_then_is_printed_with_both_times(place: Path) -> None:
@@ -109,11 +107,8 @@ def test_each_format_says_what_is_said(spoken: Path) -> None:
     assert (text.returncode, text.stdout) == (0, "Ann: Good morning.\nThe tram is late.\n")
     assert "1 more transcript (pt-BR); choose one with --language" in text.stderr
     found = transcript(spoken, clip, "--format", "srt", "--language", "pt")
-    assert [cue.content for cue in srt.parse(found.stdout)] == ["Bom dia."]
-    assert found.stderr == ""
-    assert transcript(spoken, clip, "--format", "vtt").stdout.startswith(
-        "WEBVTT\n\n00:00:00.200 --> 00:00:01.000\n<v Ann>Good"
-    )
+    assert [cue.content for cue in srt.parse(found.stdout)] == ["Bom dia."] and found.stderr == ""
+    assert "\n00:00:00.200 --> 00:00:01.000\n<v Ann>Good" in transcript(spoken, clip, "--format", "vtt").stdout
     records = json.loads(transcript(spoken, clip, "--format", "json").stdout)
     assert [(one["language"], len(one["utterances"])) for one in records] == [("en", 2), ("pt-BR", 1)]
 
@@ -126,9 +121,7 @@ def test_what_is_not_there_is_said_in_a_sentence(spoken: Path) -> None:
         ("videos/clip_2.mp4", (), "put subtitles beside the video"),
     ):
         found = transcript(spoken, clip, *options)
-        assert (found.returncode, found.stdout) == (1, ""), clip
-        assert sentence in found.stderr.replace("\n", " ")
-        assert "Traceback" not in found.stderr
+        assert (found.returncode, found.stdout) == (1, "") and sentence in found.stderr.replace("\n", " ")
 
 
 def test_subtitles_in_pictures_are_indexed_found_and_printed(tmp_path: Path) -> None:
@@ -141,9 +134,8 @@ def test_subtitles_in_pictures_are_indexed_found_and_printed(tmp_path: Path) -> 
     assert "its subtitles are pictures, and no text in pictures was to be read" in unread.stderr.replace("\n", " ")
 
     assert evenreel(tmp_path, "index", "videos", "-l", "library", "--no-vision").returncode == 0
-    assert (
-        transcript(tmp_path, "videos/film.mkv").stdout == "Where is the key of the old house?\nIt was here yesterday.\n"
-    )
+    said = "Where is the key of the old house?\nIt was here yesterday.\n"
+    assert transcript(tmp_path, "videos/film.mkv").stdout == said
     subtitles = transcript(tmp_path, "videos/film.mkv", "--format", "srt", "--language", "en").stdout
     assert [cue.start.total_seconds() for cue in srt.parse(subtitles)] == [0.5, 1.7]
     (hit,) = json.loads(evenreel(tmp_path, "search", "yesterday", "-l", "library", "--json").stdout)["hits"]

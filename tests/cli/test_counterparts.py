@@ -146,7 +146,7 @@ def test_mix(paired: Path, tmp_path: Path) -> None:
     asked = ("mix", paired, "--share", 1, "--split", "test", "--paired-only", "--out", tmp_path / "mixed")
     done = here(*asked)
     assert done.exit_code == 0 and "  test: 2 clips, 2 of sora\n" in done.stdout
-    assert json.loads(here(*asked, "--json").stdout)["generated"] == {"test": {"sora": 2}}
+    assert json.loads(here(*asked, "--json").stdout)["generated"] == {"sora": 2}
     mixed = load_corpus(tmp_path / "mixed")
     assert mixed.clips["clip_id"].to_list()[-2:] == mixed.captions["clip_id"].to_list()[-2:] == ["c11@sora", "c12@sora"]
     texts = load_texts(tmp_path / "mixed")

@@ -27,7 +27,6 @@ def test_a_library_is_published_described_searched_and_served(tmp_path: Path) ->
     assert (report["clips"], report["to"]) == (12, place)
     told = here("info", "-l", place, "--snapshot-cache", cache)
     assert f"published snapshot {report['id']}" in told.stdout
-    assert "index INVERTED of tracks.text: recall 1.0000" in told.stdout
     about = json.loads(here("info", "-l", place, "--snapshot-cache", cache, "--json").stdout)
     assert about["snapshot"]["id"] == report["id"] and about["library"] == place
     found = json.loads(here("search", "bus", "--no-vision", "-l", place, "--snapshot-cache", cache, "--json").stdout)
