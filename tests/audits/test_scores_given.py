@@ -62,7 +62,8 @@ def test_a_result_has_whole_tables_a_json_and_a_page_on_which_names_are_text(nam
     page = render(audit_page([found]))
     assert page.count('class="chart"') == len(found.figures)
     assert "How it was calculated" in page
-    assert not any(f"<b>{one}" in page for one in ("sora", "ball", "edit"))
+    drawn = [str(json.loads(figure.draw().to_json())) for figure in found.figures]  # labels in which tags would count
+    assert not any(f"<b>{one}" in text for one in ("sora", "ball", "edit") for text in (page, *drawn))
 
 
 @pytest.mark.parametrize("name", AUDITS)
@@ -80,8 +81,11 @@ def test_captions_of_one_clip_are_drawn_together_so_saying_all_twice_is_no_more_
     once, given = asked(name, scores()).effect, scores()
     twice = Scores(np.tile(given.values, (2, 1)), [*CAPTIONS, *(f"{one} again" for one in CAPTIONS)], given.video_ids)
     again = asked(name, twice, times=2).effect
-    for one, other in ((once.value, again.value), (once.low, again.low), (once.high, again.high)):
-        assert one == pytest.approx(other, nan_ok=True)
+    assert again.value == pytest.approx(once.value)
+    if name == "confounds":  # of shares of clips with several captions the wider of two intervals is taken
+        assert again.low <= once.low <= once.high <= again.high  # type: ignore[operator]
+    else:
+        assert (again.low, again.high) == pytest.approx((once.low, once.high))
 
 
 @pytest.mark.parametrize("name", AUDITS)

@@ -296,7 +296,9 @@ print(len(found), encoder.batch_size < 2048)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit of memory is one of Linux")
-@pytest.mark.parametrize("device", ["auto", "cpu:0"])  # the built-in model: on ONNX Runtime, and on torch
+@pytest.mark.parametrize(  # the built-in model: on ONNX Runtime, and on torch
+    "device", ["auto", pytest.param("cpu:0", marks=pytest.mark.slow)]
+)
 def test_batches_halve_where_memory_really_runs_out(device: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", TOO_LARGE, "builtin", device, "100"], capture_output=True, text=True, check=False
