@@ -17,13 +17,8 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RUNS = {"console": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-c"]}
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        pytest.param(["search"], id="search"),
-        pytest.param(["fair", "correct"], id="fair correct", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [["search"], ["fair", "correct"]], ids=" ".join)
 @pytest.mark.timeout(900)
 def test_what_a_tutorial_shows_is_what_is_printed(names: list[str], tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
