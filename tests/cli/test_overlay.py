@@ -46,7 +46,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("planted")
     for name, edit in EDITS.items():
         corpus, made = place / name, place / f"{name}-features"
-        done("planted", "scene_text", "--strength", "1", "--clips", "28", "--workers", "1", *edit, "--out", corpus)
+        done("planted", "scene_text", "--strength", "1", "--clips", "40", "--workers", "1", *edit, "--out", corpus)
         reading = ("--words", "corpus", "--rule", "2 midpoints", "--workers", "1", "--out", made)
         done("features", corpus, "--model", "builtin", *reading)
         for system in ("bm25", "mean_pool"):

@@ -317,7 +317,7 @@ def run_program(client: Path, code: str, address: str) -> subprocess.CompletedPr
     """Run a program where there is the client and no evenreel."""
     environment = {**os.environ, "PYTHONPATH": str(client), "EVENREEL_ADDRESS": address, "EVENREEL_TOKEN": TOKEN}
     command = [str(ENVIRONMENT / "python"), "-c", code]
-    return subprocess.run_program(command, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def example() -> str:
