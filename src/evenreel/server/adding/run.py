@@ -152,11 +152,8 @@ class SaidProgress:
         with self._lock:
             if self._stage != (stage := f"reading {progress.stage}"):
                 self._stage, self._began = stage, self._clock()
-            self._file, self._done, self._total = (
-                os.path.basename(progress.file) or None,
-                progress.files_done,
-                progress.files,
-            )
+            self._file = os.path.basename(progress.file) or None
+            self._done, self._total = progress.files_done, progress.files
             self._said_at = self._clock()
             self._say(
                 replace(
