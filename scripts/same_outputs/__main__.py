@@ -37,7 +37,7 @@ PARTS = ("demo", "api", "json", "recipes", "evidence", "help")
 GOOD = (0, 3)
 """Exit statuses of a command that did its work; 3: with inputs set aside."""
 
-SHOWN, TOLD = 4, 600
+SHOWN, TOLD = 12, 600
 """Lines that are told of a difference, and letters of an error."""
 
 QUIET = {

@@ -6,6 +6,7 @@ import math
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +40,20 @@ LONGEST = 160
 
 
 def differing_text(one: str, two: str) -> list[str]:
-    """Lines that differ, each as it was and as it is; figures may by `SAME`."""
+    """Lines that differ, each as it was and as it is, that are gone and that came; figures may by `SAME`.
+
+    Lines are put beside one another by what they say without their figures, so that one that goes moves no other.
+    """
     if one == two:
         return []
-    one, two = _masked(one), _masked(two)
-    left, right = one.splitlines(), two.splitlines()
-    found = [_told(a, b) for a, b in zip(left, right, strict=False) if a != b and not _alike(a, b)]
-    if len(left) != len(right):
-        found.append(f"{len(left)} lines -> {len(right)}")
+    left, right = _masked(one).splitlines(), _masked(two).splitlines()
+    bare = [[NUMBER.sub("#", line) for line in lines] for lines in (left, right)]
+    found = []
+    for _, begin, end, start, stop in SequenceMatcher(None, *bare, autojunk=False).get_opcodes():
+        pairs = list(zip(left[begin:end], right[start:stop], strict=False))
+        found += [_told(a, b) for a, b in pairs if not _alike(a, b)]
+        found += [f"gone: {line.strip()[:LONGEST]}" for line in left[begin + len(pairs) : end]]
+        found += [f"came: {line.strip()[:LONGEST]}" for line in right[start + len(pairs) : stop]]
     return found
 
 
