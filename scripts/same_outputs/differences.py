@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -30,6 +31,9 @@ MAY_DIFFER = (
 )
 """What a text may say another way each time, and what takes its place: ids of a library and
 digests of features hang on where files lie and when they were written."""
+
+BY_PLACE = re.compile(r"[0-9a-f]{32}")
+"""Names of clips that are written anew, which hang on where the given ones lie."""
 
 IGNORED = ("*.lock", "*.log", "*.sqlite-wal", "*.sqlite-shm", "events.out.*")
 CLOCK_COLUMNS = re.compile(r"^id$|mtime|inode|_at$|^when|time_ns|^device$")
@@ -61,7 +65,12 @@ def differing_files(one: Path, two: Path) -> Iterator[str]:
     """Files below two folders that one has alone, or whose content differs."""
     left, right = ({path.relative_to(root): path for path in _files(root)} for root in (one, two))
     for name in sorted(left.keys() ^ right.keys()):
-        yield f"{name} is only in the folder {'before' if name in left else 'after'}"
+        if not BY_PLACE.fullmatch(name.stem):
+            yield f"{name} is only in the folder {'before' if name in left else 'after'}"
+    counts = [Counter(name.parent for name in names if BY_PLACE.fullmatch(name.stem)) for names in (left, right)]
+    for folder in sorted(counts[0].keys() | counts[1].keys()):
+        if counts[0][folder] != counts[1][folder]:
+            yield f"{folder} has {counts[0][folder]} such files before and {counts[1][folder]} after"
     for name in sorted(left.keys() & right.keys()):
         if left[name].read_bytes() == right[name].read_bytes():
             continue
