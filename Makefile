@@ -2,8 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
-# Two more than there are cores: some tests wait for servers and disks.
-TESTERS = $(shell $(BIN)/python -c "import os; print(min(8, 2 + (os.cpu_count() or 1)))")
+# One more than there are cores: some tests wait for servers and disks.
+TESTERS = $(shell $(BIN)/python -c "import os; print(min(8, 1 + (os.cpu_count() or 1)))")
 
 # Bytecode is kept, also where the environment says not to: each of several processes imports all tests.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder

@@ -253,6 +253,7 @@ def test_nothing_exceeds_its_budget() -> None:
     assert not over, over
 
 
+@pytest.mark.slow
 def test_what_is_done_most_leads_through_no_more_files() -> None:
     command = [sys.executable, str(REPOSITORY / "scripts" / "budget.py"), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

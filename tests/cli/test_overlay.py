@@ -63,6 +63,7 @@ def audit(place: Path, system: str) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.slow
 def test_what_reads_follows_misleading_words_and_what_sees_alone_does_not(planted: Path) -> None:
     reads, sees = audit(planted, "bm25"), audit(planted, "mean_pool")
     assert reads["effect"]["value"] > 1.0 and reads["effect"]["low"] > 0.5

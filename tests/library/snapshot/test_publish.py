@@ -40,6 +40,7 @@ def first_ten(folder: Path, text: str) -> list[tuple[str, float]]:
         return sorted((hit.clip_id, round(hit.score, 5)) for hit in library.search(text, 10).hits)
 
 
+@pytest.mark.slow
 def test_answers_go_on_while_a_snapshot_is_replaced_twice(home: Path, tmp_path: Path, bucket: str) -> None:
     place, cache = f"{bucket}/twice", SnapshotCache(tmp_path / "cache", rows_bytes=0)
     expected = {text: first_ten(home, text) for text in WORDS}
