@@ -51,9 +51,9 @@ def differing_text(one: str, two: str) -> list[str]:
     if one == two:
         return []
     left, right = _masked(one).splitlines(), _masked(two).splitlines()
-    bare = [[NUMBER.sub("#", line) for line in lines] for lines in (left, right)]
+    before, after = ([NUMBER.sub("#", line) for line in lines] for lines in (left, right))
     found = []
-    for _, begin, end, start, stop in SequenceMatcher(None, *bare, autojunk=False).get_opcodes():
+    for _, begin, end, start, stop in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         pairs = list(zip(left[begin:end], right[start:stop], strict=False))
         found += [_told(a, b) for a, b in pairs if not _alike(a, b)]
         found += [f"gone: {line.strip()[:LONGEST]}" for line in left[begin + len(pairs) : end]]
