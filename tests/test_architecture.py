@@ -67,11 +67,6 @@ def module_names() -> frozenset[str]:
     return frozenset(map(name_of, source_files()))
 
 
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
 def imports_of(path: Path, *, deferred: bool = True, typed: bool = True) -> Iterator[str]:
     """Names of modules, and of what is in them, that a file imports.
 
@@ -80,25 +75,35 @@ def imports_of(path: Path, *, deferred: bool = True, typed: bool = True) -> Iter
         deferred: whether with the imports of its functions.
         typed: whether with those that only type checkers see.
     """
-    left_out = {
-        id(inner)
-        for node in ast.walk(tree_of(path))
-        if (isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not deferred)
-        or (_is_type_checking(node) and not typed)
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree_of(path)):
-        if id(node) in left_out:
+    for names, module, in_function, for_types in _imports(path):
+        if (in_function and not deferred) or (for_types and not typed):
             continue
+        yield from names
+        yield from (homes()[name] for name in names if name in homes())
+        if module and not set(names) <= module_names():  # of modules only, a package is named for where they are
+            yield module
+
+
+@cache
+def _imports(path: Path) -> list[tuple[tuple[str, ...], str | None, bool, bool]]:
+    """What each import of a file names, the module it is from, and whether it is in a function, and for types only."""
+    found: list[tuple[tuple[str, ...], str | None, bool, bool]] = []
+
+    def look(node: ast.AST, in_function: bool, for_types: bool) -> None:
         if isinstance(node, ast.ImportFrom):
             assert node.module and not node.level, f"line {node.lineno}: an import names its module in full"
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            yield from names
-            yield from (homes()[name] for name in names if name in homes())
-            if not names <= module_names():  # of modules only, a package is named for where they are
-                yield node.module
+            names = tuple(f"{node.module}.{alias.name}" for alias in node.names)
+            found.append((names, node.module, in_function, for_types))
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.append((tuple(alias.name for alias in node.names), None, in_function, for_types))
+        elif isinstance(node, ast.stmt | ast.excepthandler | ast.match_case | ast.Module):
+            in_function = in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            for_types = for_types or _is_type_checking(node)
+            for inner in ast.iter_child_nodes(node):
+                look(inner, in_function, for_types)
+
+    look(ast.parse(path.read_text(encoding="utf-8")), False, False)
+    return found
 
 
 @cache

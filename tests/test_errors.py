@@ -8,7 +8,7 @@ from functools import cache
 
 from evenreel import errors
 from evenreel.errors import EvenreelError
-from tests.test_architecture import name_of, source_files, tree_of
+from tests.test_architecture import name_of, source_files
 
 CLASSES = {name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, EvenreelError)}
 CLASSES -= {"MediaError"}  # a code, and what goes on behind the name of the file
@@ -30,7 +30,12 @@ def literal(node: ast.AST) -> str | None:
 @cache
 def sentences() -> dict[str, str]:
     """Sentences by where they are made."""
-    calls = ((path, node) for path in source_files() for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
+    calls = (
+        (path, node)
+        for path in source_files()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+    )
     found = {
         f"{name_of(path)}:{node.lineno}": literal(node.args[0])
         for path, node in calls

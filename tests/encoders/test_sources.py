@@ -367,6 +367,7 @@ for folder in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_loading_says_nothing(checkpoints: dict[str, Path], tmp_path: Path) -> None:
     folders = []
     for family, folder in checkpoints.items():

@@ -155,6 +155,7 @@ def test_a_search_by_words_alone_loads_no_model(library: Path, monkeypatch: pyte
         assert opened.search("a high beep", k=3).notices == ()
 
 
+@pytest.mark.slow
 def test_a_brake_ends_the_listening_and_the_next_run_goes_on(
     videos: Path, clap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,7 +80,15 @@ def read(benchmark: Path, model: Path, rule: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", [name for name in TOWERS if name not in BIMA or name == "msrvtt-9k/bima"])
+def each() -> Iterator[Any]:
+    """On a change each matcher on one benchmark, and each benchmark with one matcher."""
+    for name in TOWERS:
+        if name not in BIMA or name == "msrvtt-9k/bima":
+            quick = name.startswith(("msrvtt-9k/", "ghost/")) or name.endswith("/mean_pool") or name == "vitevqa/tcd"
+            yield name if quick else pytest.param(name, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", each())
 def test_it_runs_to_its_first_step(name: str, places: Path, tmp_path: Path) -> None:
     recipe = shortened(name, places)
     loaded = load_material(recipe, verdicts=places / "verdicts.jsonl")  # of recipes that read the same clips alike

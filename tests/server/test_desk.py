@@ -332,6 +332,7 @@ def test_a_library_that_is_filled_while_it_is_served(served: Served, tmp_path: P
         assert "seen" in answer["hits"][0]["scores"]
 
 
+@pytest.mark.slow
 def test_sixteen_ask_while_the_model_is_exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each answer is that of one of the two models or a request to come back; the last are those of the new one."""
     monkeypatch.setattr("evenreel.encoders.load_encoder", load)

@@ -20,7 +20,7 @@ from evenreel.server.records import Retry
 from evenreel.server.retry import Retrier
 
 Operation = APIOperation[Any, Any, Any, Any]
-EXAMPLES = 25
+EXAMPLES = min(25, settings().max_examples // 2)
 PLAIN = ("/api/v1/stats", "/api/v1/examples", "/api/v1/health", "/api/v1/retry", "/api/v1/marks")
 AT_THE_MACHINE = ("/api/v1/folders", "/api/v1/indexing")
 """Refused to the client of these tests, which comes from elsewhere; `tests/server/adding` asks them from here."""

@@ -102,6 +102,7 @@ def _heard(visitor: socket.socket) -> bytes:
     return b""
 
 
+@pytest.mark.slow
 def test_a_worker_that_cannot_be_started_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

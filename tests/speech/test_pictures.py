@@ -253,6 +253,7 @@ def test_pictures_that_are_or_claim_to_be_huge_are_left_out(tmp_path: Path, side
         assert len(decoded) == 0
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_pictures_end_in_a_sentence(tmp_path: Path) -> None:
     small = display_set([(10, 10, drawn("Hi", 14))])
     counter = Counter()

@@ -200,6 +200,7 @@ def test_a_pattern_that_fits_nothing(corpus_folder: Path, clip_folder: Path) -> 
         load_material(end_to_end(corpus_folder, clip_folder, backbone={"frozen": ["visual.conv1"]}))
 
 
+@pytest.mark.slow
 def test_a_clip_that_vanishes_from_a_process_that_decodes(
     tmp_path: Path, corpus_folder: Path, clip_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

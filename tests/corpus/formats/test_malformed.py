@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -227,15 +228,15 @@ def put(value: Any, place: tuple[Any, ...], new: Any) -> Any:
     return copy
 
 
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", JSON_FILES)
-def test_any_wrong_value_anywhere_is_a_sentence_or_a_corpus(name: str, tmp_path: Path) -> None:
+def test_any_wrong_value_anywhere_is_a_sentence_or_a_corpus(name: str, every: int, tmp_path: Path) -> None:
     files = JSON_FILES[name]
     write(tmp_path, files)
     for file, sound in files.items():
-        for place in places(sound):
-            for wrong in WRONG:
-                write(tmp_path, {file: json.dumps(put(sound, place, wrong))})
-                assert reads_or_says(name, tmp_path), (file, place, wrong)
+        for place, wrong in list(product(places(sound), WRONG))[::every]:
+            write(tmp_path, {file: json.dumps(put(sound, place, wrong))})
+            assert reads_or_says(name, tmp_path), (file, place, wrong)
         write(tmp_path, {file: sound})
 
 

@@ -26,7 +26,7 @@ def killed(*arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("rounds", [5, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_killing_the_indexer_at_random_points_changes_nothing(rounds: int) -> None:
     assert int(killed("--rounds", str(rounds)).split()[0]) >= rounds
 

@@ -137,7 +137,12 @@ def test_a_damaged_file_can_be_forgotten_as_a_whole_and_all_else_goes_on(
     assert not list(library.glob(f"{FILE}*"))
 
 
-@pytest.mark.parametrize("where", ["at-a-line", "within-sqlite", "everyone"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "where", ["at-a-line", pytest.param("within-sqlite", marks=SLOW), pytest.param("everyone", marks=SLOW)]
+)
 def test_killed_at_any_step_the_next_command_finishes_it(made: Path, where: str) -> None:
     """Of Ada, or of everyone, nothing is left as soon as anything was begun; Bob is whole."""
     in_memory = Path("/dev/shm")  # a process that is killed loses nothing of a disk, so none is waited for

@@ -87,7 +87,8 @@ def test_a_brake_ends_the_looking_and_the_next_run_goes_on(
         index_found(library, settings, found, RunParts(brake=brake))
     assert len(looked) == 2
     report = index_folders(tmp_path / "videos", library, settings)
-    assert (report.people in (2, 3), report.notes) == (True, [])
+    assert 1 <= report.people <= 3  # what had been looked at when it ended may have been kept
+    assert report.notes == []
     assert who(library) == [(None, 1, 1)] * 3
 
 

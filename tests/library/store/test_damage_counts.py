@@ -18,6 +18,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
         yield damage_catalog.make(tmp_path_factory.mktemp("made") / "place", clips=3)
 
 
+@pytest.mark.slow
 def test_random_bits_pages_and_logs(made: Made, tmp_path: Path) -> None:
     """No error that is no sentence, no wrong answer that `verify` does not find, all repaired; much of it is found."""
     damages = [damage for damage in (flip_bit, hurt_page, hurt_file) for _ in range(5)]

@@ -234,21 +234,12 @@ def test_what_cannot_be_watched_is_a_sentence(videos: Path, library: Path, tmp_p
     watcher.stop()
 
 
-def test_random_events_and_kills_end_in_the_state_of_a_clean_index() -> None:
-    """The script of a thousand events, with forty."""
-    command = [
-        sys.executable,
-        "-m",
-        "scripts.watch_events",
-        "--events",
-        "40",
-        "--kills",
-        "2",
-        "--pause",
-        "0.1",
-        "--words",
-    ]
+@pytest.mark.parametrize(("events", "kills"), [(15, 1), pytest.param(40, 2, marks=pytest.mark.slow)])
+def test_random_events_and_kills_end_in_the_state_of_a_clean_index(events: int, kills: int) -> None:
+    """The script of a thousand events, with a few."""
+    asked = f"--events {events} --kills {kills} --pause 0.1 --words"
+    command = [sys.executable, "-m", "scripts.watch_events", *asked.split()]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("40 events")
+    assert done.stdout.startswith(f"{events} events")
     assert "0 in another state than a clean index: none" in done.stdout

@@ -151,6 +151,7 @@ def test_parts_are_compared_with_neither(material: EveryInput) -> None:
     assert rest > 1 and f"The other {rest} rows are within chance of neither." in found.sentence
 
 
+@pytest.mark.slow
 def test_thresholds_let_through_what_they_say(material: EveryInput) -> None:
     words = CounterfactualSettings(beta=3, theta=0.5)
     found = run_study("titan/f4", material, quick_settings(adapting(protocol="online", counterfactuals=words)))

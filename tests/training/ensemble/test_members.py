@@ -308,6 +308,7 @@ SETTINGS: dict[str, Any] = {"members": {"begin": "full"}, "records": {"save_ever
 """12 steps on all clips, then 9 and 3 on the strata."""
 
 
+@pytest.mark.slow
 def test_what_is_killed_goes_on_with_the_member_it_was_at(tmp_path: Path) -> None:
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     for number, (killed_after, over) in enumerate([(15, ("all",)), (8, ("all", "1"))]):  # in member 1, then in 2
