@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -15,9 +16,11 @@ from evenreel import encoders
 from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, LibraryError
 from evenreel.library import index_folders, verify
+from evenreel.library.store import catalog
 from evenreel.library.store.catalog import CATALOG, open_for_writing, set_meta, transaction
 from evenreel.library.store.filesystem import library_lock
 from tests import prebuilt
+from tests.forked import context
 from tests.in_process import run_here
 from tests.library.videos import write_folder
 
@@ -39,6 +42,21 @@ def videos(tmp_path: Path) -> Path:
     """A folder with two videos."""
     write_folder(tmp_path / "videos", 2)
     return tmp_path / "videos"
+
+
+def _killed_as_it_begins(videos: Path, library: Path) -> None:
+    catalog.lay_down = lambda _: os._exit(9)  # type: ignore[assignment]
+    index_folders(videos, library, WORDS_ONLY)
+
+
+def test_a_run_that_is_killed_before_its_catalog_has_tables_is_gone_on_with(tmp_path: Path, videos: Path) -> None:
+    process = context.Process(target=_killed_as_it_begins, args=(videos, tmp_path / "library"))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 9
+    assert index_folders(videos, tmp_path / "library", WORDS_ONLY).indexed == 2
+    assert verify(tmp_path / "library") == []
+    assert not list((tmp_path / "library").glob(".catalog*"))
 
 
 @pytest.mark.parametrize("error", [EncoderError("The model cannot be had."), KeyboardInterrupt()], ids=type)

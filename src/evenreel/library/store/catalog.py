@@ -17,6 +17,7 @@ from pathlib import Path
 from evenreel.documents import whole_number
 from evenreel.errors import EvenreelError, LibraryError
 from evenreel.features.shards import shard_files
+from evenreel.files import TEMPORARY_SUFFIX, replacing
 from evenreel.library.store import kept, seals
 from evenreel.library.store.filesystem import is_network_filesystem
 from evenreel.library.store.model_folders import library_of
@@ -115,7 +116,13 @@ def open_for_repair(library: Path, file: str) -> sqlite3.Connection:
     """
     try:
         library.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(library / file, isolation_level=None, check_same_thread=False, timeout=30)
+        if not (place := library / file).exists() or not place.stat().st_size:
+            # Under another name first: a catalog that is there has its tables, wherever a run is killed.
+            for left in library.glob(f".{file}.*{TEMPORARY_SUFFIX}*"):
+                left.unlink()
+            with replacing(place) as new, contextlib.closing(sqlite3.connect(new, isolation_level=None)) as empty:
+                create_schema(empty)
+        connection = sqlite3.connect(place, isolation_level=None, check_same_thread=False, timeout=30)
     except (OSError, sqlite3.Error) as error:
         raise LibraryError(f"The library {library} cannot be written: {error}.") from error
     try:
@@ -156,8 +163,6 @@ def _prepare_for_writing(connection: sqlite3.Connection, library: Path) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
-    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        create_schema(connection)
     check_version(connection, library)
 
 
