@@ -171,6 +171,8 @@ def parse_json(text: str, where: str) -> Any:
             json.dumps(value, ensure_ascii=False).encode()
         return value
     except json.JSONDecodeError as error:
+        if error.msg == "Extra data" and error.lineno > 1:
+            raise CorpusError(f"{where} holds a JSON value in each line, not one in all; name it .jsonl.") from error
         raise CorpusError(f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
     except UnicodeEncodeError as error:
         half = error.object[error.start]
