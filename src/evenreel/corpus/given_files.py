@@ -193,11 +193,13 @@ def read_lines(path: Path) -> list[str]:
 def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Iterate over the objects of a JSON Lines file, each with its place (file, line) for error messages.
 
+    Lines that begin with # are comments.
+
     Raises:
         CorpusError: the file cannot be read, or a line is no JSON object.
     """
     for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if line.strip():
+        if line.strip() and not line.startswith("#"):
             where = f"{path.name}, line {number}"
             yield f"{where},", typed(parse_json(line, where), dict, where)
 

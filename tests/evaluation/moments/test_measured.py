@@ -76,6 +76,25 @@ def test_without_ties_ratings_are_ranked_as_windows_are(items: list[tuple[bool, 
     assert rated_precision(right, scores) == pytest.approx(average_precision(ranked, int(right.sum())))
 
 
+@pytest.mark.parametrize(
+    ("windows", "notice"),
+    [
+        ([[0.1, 0.9]], "all predicted windows end within the first second, as shares of a clip do"),
+        ([[20, 30], [90, 101]], None),
+        (
+            [[20, 30], [0, 3000], [5, 103]],
+            "2 predicted windows not within the clip, such as 0 to 3000 s of the 100 s of",
+        ),
+        ([[-5, 30]], "1 predicted window not within the clip, such as -5 to 30 s"),
+    ],
+)
+def test_hazard_224_times_that_are_no_seconds_of_the_clip_are_told(windows: list[list[float]], notice: str) -> None:
+    given = predicted(windows)
+    for one in (given, MomentPredictions(given.windows, clips={"q0": ("c0",) * len(windows)})):
+        notices = evaluate_moments(one, truth_of([[20, 30]])).notices
+        assert len(notices) == bool(notice) and all(told.startswith(notice) for told in notices)
+
+
 def test_a_true_window_is_found_once_and_by_the_first() -> None:
     shared = np.array([[0.6, 0.55], [0.9, 0.2], [0.3, 0.7]])
     assert found_windows(shared, 0.5).tolist() == [True, False, True]  # the second overlaps only what is taken
