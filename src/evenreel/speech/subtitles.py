@@ -5,8 +5,8 @@ a letter or digit (`♪`), drawings and comments of SubStation, and the same wor
 of SubStation have them. What stands in brackets (`[door slams]`) stays: subtitles for the hard of hearing say so what
 is heard.
 
-SubRip and WebVTT are read by their own grammar here: the parsers of pysubs2, srt and webvtt-py each take a line of
-words with two times or an arrow in it for the times of a cue, or lose the words before it.
+Each is read by its own grammar here: the parsers of pysubs2, srt and webvtt-py each take a line of words with two times
+or an arrow in it for the times of a cue, or lose the words before it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,14 @@ from __future__ import annotations
 import html
 import itertools
 import re
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from evenreel.errors import MediaError
 from evenreel.speech.encodings import decode
 from evenreel.speech.utterances import SpeechSource, Utterance
 from evenreel.wording import count, is_printable, seconds_of
-
-if TYPE_CHECKING:
-    from pysubs2 import SSAEvent
 
 SUFFIXES = (".srt", ".vtt", ".ass", ".ssa")
 """What the names of subtitle files end in."""
@@ -51,6 +47,12 @@ _TAG = re.compile(r"</?[A-Za-z][^<>]*>|<\d[\d:.]*>|</>|\{\\[^{}]*\}")
 _REFERENCE = re.compile(r"&#?\w+;")
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]*)>")
 _EVENT = re.compile(r"^[ \t]*(?:Dialogue|Comment):.*$", re.MULTILINE)
+_SHORT_CLOCK = r"(\d{1,3}:\d\d?:\d\d?(?:[.,]\d{1,3})?)"
+_DIALOGUE = re.compile(
+    rf"\s*Dialogue:[^,]*,\s*{_SHORT_CLOCK}\s*,\s*{_SHORT_CLOCK}\s*,[^,]*,([^,]*),(?:[^,]*,){{4}}(.*)", re.ASCII
+)
+_OVERRIDE = re.compile(r"\{[^}]*\}")
+_DRAWING = re.compile(r"\\p[1-9]")
 _MOST_ROWS = 4  # that roll up at a time
 _APART_S = 0.05  # between two cues of which one goes on with the other's lines
 _FLASH_S = 0.1  # of a cue that nobody reads
@@ -105,7 +107,7 @@ def parse_subtitles(data: bytes, suffix: str, language: str | None = None) -> Su
     if not text.strip():
         raise MediaError("empty", "the subtitle file is empty; copy it again")
     form = _format(text, suffix)
-    cues, broken = _substation_cues(text, form) if form in {"ass", "ssa"} else _timed_cues(text, form)
+    cues, broken = _substation_cues(text) if form in {"ass", "ssa"} else _timed_cues(text, form)
     return utterances_of(cues, form, broken, doubt=doubt, source="sidecar", language=language)
 
 
@@ -209,52 +211,31 @@ def _seconds(clock: str) -> float:
     return round(seconds_of(clock.replace(",", ".")) or 0.0, 3)
 
 
-def _substation_cues(text: str, form: Format) -> tuple[list[Cue], int]:
+def _substation_cues(text: str) -> tuple[list[Cue], int]:
     """The dialogue of SubStation, and how many of its lines cannot be read; styles and fonts are not looked at."""
-    lines = _EVENT.findall(text)
+    lines = [line for line in _EVENT.findall(text) if line.lstrip().startswith("Dialogue")]
     if len(lines) > MOST_CUES:
         raise too_many_cues(len(lines))
-    events: list[SSAEvent] = []
-    broken = 0
-    try:
-        events = _parsed("\n".join(lines), form)
-    except ValueError:  # one line that cannot be read is an error of the whole
-        for line in lines:
-            try:
-                events += _parsed(line, form)
-            except ValueError:
-                broken += 1
-    dialogue = [event for event in events if event.is_text]
-    return [Cue(one.start / 1000, one.end / 1000, one.text, one.name.strip() or None) for one in dialogue], broken
-
-
-def _parsed(text: str, form: Format) -> list[SSAEvent]:
-    from pysubs2 import SSAFile
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # margins that are no numbers
-        return list(SSAFile.from_string(text, format_=form))
+    events = [_DIALOGUE.fullmatch(line) for line in lines]
+    cues = [Cue(_seconds(one[1]), _seconds(one[2]), one[4], one[3]) for one in events if one]
+    return cues, len(events) - len(cues)
 
 
 def _plain(cue: Cue, form: Format) -> tuple[list[str], str | None]:
     """Lines with words and the speaker, without tags."""
     if form in {"ass", "ssa"}:
-        text, speakers = _without_overrides(cue.text), [cue.speaker or ""]
+        if any(map(_DRAWING.search, _OVERRIDE.findall(cue.text))):
+            return [], None
+        text, speakers = _OVERRIDE.sub("", cue.text).replace(r"\h", " ").replace(r"\n", "\n"), [cue.speaker or ""]
     else:
-        text = _unescaped(_TAG.sub("", cue.text)).replace(r"\N", "\n")
+        text = _unescaped(_TAG.sub("", cue.text))
         speakers = _VOICE.findall(cue.text) if form == "vtt" else []
     names = dict.fromkeys(filter(None, (one_line(_unescaped(name)) for name in speakers)))
-    return list(filter(None, map(one_line, text.split("\n")))), ", ".join(names) or None
+    return list(filter(None, map(one_line, text.replace(r"\N", "\n").split("\n")))), ", ".join(names) or None
 
 
 def _unescaped(text: str) -> str:
     return _REFERENCE.sub(lambda found: html.unescape(found[0]), text)
-
-
-def _without_overrides(text: str) -> str:
-    from pysubs2 import SSAEvent
-
-    return SSAEvent(text=text).plaintext
 
 
 def one_line(text: str) -> str:
