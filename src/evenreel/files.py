@@ -51,11 +51,7 @@ def caseless(text: str) -> str:
 
 
 class FileNames:
-    """Names or paths of files, found by any of their spellings.
-
-    Args:
-        names: the names as they are.
-    """
+    """Names or paths of files, found by any of their spellings."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._alike: defaultdict[str, set[str]] = defaultdict(set)
@@ -74,23 +70,20 @@ def file_at(folder: str | os.PathLike[str], name: str) -> Path:
     if os.path.lexists(asked) or ".." in parts:
         return asked
     found = Path(asked.anchor if os.path.isabs(name) else folder)
-    for part in filter(None, parts):
-        spelt = part if os.path.lexists(found / part) else _names_in(found).find(part)
-        if spelt is None:
-            return asked
-        found /= spelt
+    try:
+        for part in filter(None, parts):
+            there = os.path.lexists(found / part)
+            spelt = part if there else _in_folder(str(found), found.stat().st_mtime_ns).find(part)
+            if spelt is None:
+                return asked
+            found /= spelt
+    except OSError:
+        return asked
     return found
 
 
-def _names_in(folder: Path) -> FileNames:
-    try:
-        return _listed(str(folder), folder.stat().st_mtime_ns)
-    except OSError:
-        return FileNames(())
-
-
 @lru_cache(maxsize=64)
-def _listed(folder: str, changed_ns: int) -> FileNames:
+def _in_folder(folder: str, changed_ns: int) -> FileNames:
     return FileNames(os.listdir(folder))
 
 

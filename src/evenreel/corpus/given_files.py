@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from evenreel.corpus.imported import Notice
+from evenreel.documents import brief
 from evenreel.errors import CorpusError
 from evenreel.files import VIDEO_SUFFIXES
 from evenreel.wording import other_separator
@@ -369,9 +370,3 @@ def stem(name: str) -> str:
     """
     path = PurePosixPath(name.strip().replace("\\", "/"))
     return path.stem if path.suffix.lower() in VIDEO_SUFFIXES else path.name
-
-
-def brief(value: object) -> str:
-    """Return a value as text for an error message, shortened where it is long."""
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -137,11 +137,11 @@ def test_windows_of_a_length_alone_keep_their_queries() -> None:
 def test_a_query_without_an_answer_finds_nothing_and_is_said() -> None:
     truth = truth_of([[0, 10]], [[0, 10]])
     only = predicted([[0, 10]])
-    with pytest.raises(ScoresError, match="1 of 2 queries have no prediction, 'q1'"):
+    with pytest.raises(ScoresError, match="1 of 2 queries have no prediction, q1 for"):
         evaluate_moments(only, truth)
     found = evaluate_moments(only, truth, MomentSettings(("mIoU",), partial=True))
     assert found.per_query["mIoU"].tolist() == [100, 0] and "1 queries" in found.notices[0]
-    with pytest.raises(ScoresError, match="no window for, 'q1'"):
+    with pytest.raises(ScoresError, match="no window for, q1"):
         evaluate_moments(predicted([[0, 1]], [[0, 1]]), truth_of([[0, 10]]))
     with pytest.raises(ScoresError, match="needs ratings"):
         evaluate_moments(only, truth_of([[0, 10]]), MomentSettings(("HIT@1-Good",)))
@@ -283,7 +283,7 @@ def test_beside_it_stands_what_naming_clips_alone_finds() -> None:
 
 def test_clips_of_another_corpus_and_systems_of_two_kinds_get_a_sentence(tmp_path: Path) -> None:
     truth = truth_of([[0, 10]])
-    with pytest.raises(ScoresError, match="No query is about one of the 1 clips that predictions name, 'x'"):
+    with pytest.raises(ScoresError, match="No query is about one of the 1 clips that predictions name, x"):
         evaluate_moments(in_clips([("x", 0, 1)]), truth)
     both = {
         "one": evaluate_moments(in_clips([("c0", 0, 1)]), truth),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arguments import check_kind, check_settings_kind
+from evenreel.corpus.imported import some
 from evenreel.errors import ScoresError
 from evenreel.evaluation.intervals import GroupedMean, degree_interval, share_interval
 from evenreel.evaluation.moments.predictions import MomentPredictions, RankedWindows
@@ -34,8 +35,6 @@ from evenreel.evaluation.moments.windows import (
 )
 from evenreel.evaluation.results import Interval
 from evenreel.wording import count
-
-_SHOWN = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,19 +205,19 @@ def _misfits(predictions: MomentPredictions, truth: MomentTruth, settings: Momen
     unknown = [name for name in predictions.windows if name not in asked]
     if unknown:
         raise ScoresError(
-            f"Predictions are of {len(unknown):,} queries that this corpus has no window for, {_some(unknown)} for "
+            f"Predictions are of {len(unknown):,} queries that this corpus has no window for, {some(unknown)} for "
             "example; select the split they are of."
         )
     named = {clip for clips in predictions.clips.values() for clip in clips}
     if named and named.isdisjoint(truth.clip_ids):
         raise ScoresError(
-            f"No query is about one of the {len(named):,} clips that predictions name, {_some(sorted(named))} for "
+            f"No query is about one of the {len(named):,} clips that predictions name, {some(sorted(named))} for "
             "example; are they of another corpus?"
         )
     missing = [name for name in truth.query_ids if name not in predictions.windows]
     if missing and not settings.partial:
         raise ScoresError(
-            f"{len(missing):,} of {len(truth.query_ids):,} queries have no prediction, {_some(missing)} for example; "
+            f"{len(missing):,} of {len(truth.query_ids):,} queries have no prediction, {some(missing)} for example; "
             "give an empty list of windows for each, or accept that with partial."
         )
     told = [f"{len(missing):,} queries have no prediction and find nothing"] if missing else []
@@ -241,7 +240,3 @@ def _odd_times(predictions: MomentPredictions, truth: MomentTruth) -> Iterator[s
     ]
     if beyond:
         yield f"{count(len(beyond), 'predicted window')} not within the clip, such as {beyond[0]}; are they in seconds?"
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:_SHOWN]))

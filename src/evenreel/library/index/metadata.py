@@ -93,7 +93,10 @@ def rows_of_files(rows: Mapping[str, Metadata], paths: Iterable[str]) -> tuple[d
     Returns:
         The rows, and a sentence on those that name no file; None where there are none.
     """
-    files = FileNames(paths)
+    there = set(paths)
+    if rows.keys() <= there:
+        return dict(rows), None
+    files = FileNames(there)
     spelt = {path: files.find(path) for path in rows}
     lost = [path for path, found in spelt.items() if found is None and not os.path.lexists(path)]
     known = {path: rows[other] for other, path in spelt.items() if path is not None}
