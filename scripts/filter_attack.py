@@ -35,7 +35,7 @@ SLOWEST_S = 2.0
 LONGEST_SENTENCE = 2_000
 METADATA: Metadata = {"source": "camera", "year": 2019, "two words": True, "größe": 1.5, "Name": "x' OR 1=1 --"}
 READABLE = {"files", "clips", "clip_elements", "roots"}
-FUNCTIONS = {"json_extract", "typeof", "like", "substr", "length", "max", "rtrim", "ifnull"}
+FUNCTIONS = {"json_extract", "typeof", "like", "substr", "length", "max", "rtrim", "ifnull", "name_key"}
 FOUND = "SELECT clip_id FROM files JOIN clips USING (clip_id)"
 OF_METADATA = re.compile("|".join(("element", "metadata", *map(re.escape, METADATA))), re.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""Writing of files whole or not at all, also after a crash or a power cut."""
+"""Names of files, whose spellings differ; writing of files whole or not at all, also after a crash or a power cut."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from evenreel.errors import OutputError
@@ -23,6 +26,66 @@ VIDEO_SUFFIXES = frozenset(
     + (".mpeg", ".mpg", ".mts", ".mxf", ".ogv", ".ts", ".vob", ".webm", ".wmv")
 )
 """Suffixes, in lower case, of files that may be videos."""
+
+
+def name_key(name: str) -> str:
+    r"""Return what all spellings of a file's name or path have in common, whichever system or program wrote them.
+
+    Capitals, Unicode forms (é as one letter or two), separators, kinds of white space and letters that nobody sees do
+    not count.
+
+    >>> name_key("Sub\\Cafe\u0301\u200e 3.MP4") == name_key("sub/caf\u00e9\u202f3.mp4")
+    True
+    """
+    seen = name.replace("\\", "/")
+    if not seen.isprintable():
+        seen = "".join(one for one in seen if one.isspace() or unicodedata.category(one) not in {"Cc", "Cf"})
+    return caseless(" ".join(seen.split()))
+
+
+def caseless(text: str) -> str:
+    """Return a text without capitals and in one Unicode form, to be compared."""
+    return (
+        text.lower() if text.isascii() else unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
+    )
+
+
+class FileNames:
+    """Names or paths of files, found by any of their spellings."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._alike: defaultdict[str, set[str]] = defaultdict(set)
+        for name in names:
+            self._alike[name_key(name)].add(name)
+
+    def find(self, name: str) -> str | None:
+        """Return the name as it is: spelt the same, else the only one that is spelt in another way."""
+        alike = self._alike.get(name_key(name), set())
+        return name if name in alike else next(iter(alike)) if len(alike) == 1 else None
+
+
+def file_at(folder: str | os.PathLike[str], name: str) -> Path:
+    """Return the path of a file in a folder by any spelling of its name, a path from there; as given where none is."""
+    asked, parts = Path(folder, name), name.replace("\\", "/").split("/")
+    if os.path.lexists(asked) or ".." in parts:
+        return asked
+    found = Path(asked.anchor if os.path.isabs(name) else folder)
+    try:
+        for part in filter(None, parts):
+            there = os.path.lexists(found / part)
+            spelt = part if there else _in_folder(str(found), found.stat().st_mtime_ns).find(part)
+            if spelt is None:
+                return asked
+            found /= spelt
+    except OSError:
+        return asked
+    return found
+
+
+@lru_cache(maxsize=64)
+def _in_folder(folder: str, changed_ns: int) -> FileNames:
+    return FileNames(os.listdir(folder))
+
 
 FileState = tuple[int, int, int]
 """Inode, size in bytes, and time of the last change in nanoseconds: they differ wherever a file was written anew."""

@@ -73,7 +73,7 @@ def test_what_scores_use_is_read_from_our_own_tags(corpus: Corpus, tmp_path: Pat
 
 
 def test_the_mark_that_some_programs_begin_a_file_with_is_no_part_of_it(corpus: Corpus, tmp_path: Path) -> None:
-    found = read_run(written(tmp_path / "a.run", "\ufeff" + RUN), corpus)
+    found = read_run(written(tmp_path / "a.run", "\ufeff# made by X on day 2\n" + RUN), corpus)  # a comment
     np.testing.assert_array_equal(found.block(slice(0, 3), slice(0, 3)), HELD)
 
 
@@ -153,6 +153,8 @@ def test_qrels(corpus: Corpus, tmp_path: Path) -> None:
 def test_wrong_calls_get_a_sentence(corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'a b' is empty or has a space"):
         write_run(Scores(VALUES, ["a b", "c", "d"], CLIPS), tmp_path / "a.run")
+    with pytest.raises(UsageError, match="'#a' begins with #"):
+        write_run(Scores(VALUES, ["#a", "c", "d"], CLIPS), tmp_path / "a.run")
     with pytest.raises(UsageError, match="depth is 0"):
         write_run(Scores(VALUES, CAPTIONS, CLIPS), tmp_path / "a.run", depth=0)
     spoiled = VALUES.copy()

@@ -86,7 +86,7 @@ def test_a_clip_that_words_alone_do_not_find_is_not_retrieved(place: Path) -> No
 
 
 def test_files_that_the_library_lacks_are_said_and_the_others_scored(library: Library) -> None:
-    found = search_scores(library, corpus_of({"a": "clip_03.mp4", "b": "gone.mp4", "c": "clip_01.mp4"}))
+    found = search_scores(library, corpus_of({"a": "Videos\\Clip_03.MP4", "b": "gone.mp4", "c": "clip_01.mp4"}))
     assert (found.missing, found.scores.video_ids) == (("b",), ["a", "c"])
     every = search_scores(library, whole()).scores
     np.testing.assert_array_equal(found.scores.values, every.values[:, [3, 1]])

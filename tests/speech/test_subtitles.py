@@ -107,12 +107,47 @@ def test_words_that_are_numbers_or_hold_blank_lines_are_kept() -> None:
     assert one_text(text, ".vtt") == ["12", "7"]
 
 
+@pytest.mark.parametrize(
+    ("suffix", "lines", "words"),
+    [
+        (".srt", "play from 00:00:10,000 to 00:00:12,000 please", "play from 00:00:10,000 to 00:00:12,000 please"),
+        (".vtt", "one<00:01.500> two<00:02.000> three", "one two three"),
+        (".vtt", " \nalpha\n \nwords", "alpha words"),
+        (".vtt", "THAT LANTERN -->> THEY WILL\nCONTINUE", "THAT LANTERN -->> THEY WILL CONTINUE"),
+        (".srt", "Go left --> then right\nand stop", "Go left --> then right and stop"),
+        (".srt", "salt &amp; pepper &lt;3 it&#39;s AT&T", "salt & pepper <3 it's AT&T"),
+        (".srt", "1984\n", "1984"),
+    ],
+)
+def test_hazard_220_no_line_of_words_is_taken_for_times(suffix: str, lines: str, words: str) -> None:
+    head = "WEBVTT\n\n" if suffix == ".vtt" else ""
+    for arrow in ("-->", "–>", "-–>"):
+        text = f"{head}00:00:01.000 {arrow} 00:00:03.000\n{lines}\n\n00:00:05.000 --> 00:00:07.000\nsecond\n"
+        found = parse_subtitles(text.encode(), suffix)
+        assert (cues(found.utterances), found.notes) == ([(1.0, 3.0, words), (5.0, 7.0, "second")], ())
+
+
+@pytest.mark.parametrize("blank", [" \n", ""])  # as a video site writes it, and as converters leave it
+@pytest.mark.parametrize("suffix", [".vtt", ".srt"])
+def test_hazard_221_lines_that_roll_up_are_said_once(suffix: str, blank: str) -> None:
+    spoken = [f"n{number} " + "la " * (number % 7) + "<i>it</i> &amp; more" for number in range(40)]
+    text, before = "WEBVTT\n\n" if suffix == ".vtt" else "", blank
+    for number, line in enumerate(spoken):
+        start, end = f"00:0{number // 10}:{number % 10 * 6:02}.000", f"00:0{number // 10}:{number % 10 * 6 + 5:02}.990"
+        text += f"{start} --> {end}\n{before}{line}\n\n{end} --> {end[:-1]}9\n{line}\n{blank}\n"
+        before = f"{line}\n" if number % 10 < 8 else blank
+    said = [(6.0 * n, line.replace("<i>it</i> &amp;", "it &")) for n, line in enumerate(spoken)]
+    assert [(one.start_s, one.text) for one in parse_subtitles(text.encode(), suffix).utterances] == said
+    again = written(suffix, [Line(0, 2000, "No."), Line(2000, 4000, "No.")])
+    assert len(parse_subtitles(again.encode(), suffix).utterances) == 2
+
+
 def test_broken_cues_are_left_out_and_counted() -> None:
     good = "1\n00:00:01,000 --> 00:00:02,000\nfirst\n\n"
     for bad in (
         "2\n00:00:0x,000 --> 00:00:04,000\nlost\n\n",
         "2\n00:00:05,000 --> 00:00:04,000\nback in time\n\n",
-        "2\n100:00:00,000 --> 100:00:01,000\nafter a hundred hours\n\n",
+        "2\n1000:00:00,000 --> 1000:00:01,000\nafter a thousand hours\n\n",
         "2\n00:00:05,000 --> -00:00:06,000\nends below zero\n\n",
         "2\n00:00:05,000 -->\nwithout an end\n\n",
         f"2\n00:00:03,000 --> 00:00:04,000\n{'endless ' * 700}\n\n",

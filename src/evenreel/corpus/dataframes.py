@@ -90,6 +90,19 @@ def as_dataframe(given: object, name: str, remedy: str, *, keep_index: bool = Fa
     return table.with_columns((selectors.categorical() | selectors.enum()).cast(pl.String))
 
 
+def as_ids(values: pl.Series) -> pl.Series:
+    """Convert a column of ids to text; whole numbers that are held as 12.0, as where one is missing, are 12.
+
+    >>> as_ids(pl.Series([12.0, None, float("nan")])).to_list(), as_ids(pl.Series([12.0, 0.5])).to_list()
+    (['12', None, None], ['12.0', '0.5'])
+    """
+    if values.dtype.is_float():
+        values = values.fill_nan(None)
+        whole = values.cast(pl.Int64, strict=False)
+        values = whole if whole.eq_missing(values).all() else values
+    return values.cast(pl.String)
+
+
 def _converted(given: object) -> pl.DataFrame | None:
     """The table in polars; None where it is none."""
     if isinstance(given, pl.DataFrame):

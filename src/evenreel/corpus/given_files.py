@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from evenreel.corpus.imported import Notice
+from evenreel.documents import brief
 from evenreel.errors import CorpusError
 from evenreel.files import VIDEO_SUFFIXES
 from evenreel.wording import other_separator
@@ -171,6 +172,8 @@ def parse_json(text: str, where: str) -> Any:
             json.dumps(value, ensure_ascii=False).encode()
         return value
     except json.JSONDecodeError as error:
+        if error.msg == "Extra data" and error.lineno > 1:
+            raise CorpusError(f"{where} holds a JSON value in each line, not one in all; name it .jsonl.") from error
         raise CorpusError(f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
     except UnicodeEncodeError as error:
         half = error.object[error.start]
@@ -191,11 +194,13 @@ def read_lines(path: Path) -> list[str]:
 def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Iterate over the objects of a JSON Lines file, each with its place (file, line) for error messages.
 
+    Lines that begin with # are comments.
+
     Raises:
         CorpusError: the file cannot be read, or a line is no JSON object.
     """
     for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if line.strip():
+        if line.strip() and not line.startswith("#"):
             where = f"{path.name}, line {number}"
             yield f"{where},", typed(parse_json(line, where), dict, where)
 
@@ -365,9 +370,3 @@ def stem(name: str) -> str:
     """
     path = PurePosixPath(name.strip().replace("\\", "/"))
     return path.stem if path.suffix.lower() in VIDEO_SUFFIXES else path.name
-
-
-def brief(value: object) -> str:
-    """Return a value as text for an error message, shortened where it is long."""
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from evenreel.corpus.dataframes import as_ids
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
 
@@ -28,7 +29,7 @@ def order_twins(corpus: Corpus) -> dict[str, list[str]]:
     """
     if ORDER_OF not in corpus.clips.columns:
         return {}
-    said = corpus.clips.select("clip_id", pl.col(ORDER_OF).cast(pl.String)).filter(pl.col(ORDER_OF) != "")
+    said = corpus.clips.select("clip_id", as_ids(corpus.clips[ORDER_OF])).filter(pl.col(ORDER_OF) != "")
     shot = dict(said.iter_rows())
     found: dict[str, list[str]] = {}
     for twin, clip in shot.items():

@@ -16,7 +16,7 @@ from evenreel.corpus.imported import some, table
 from evenreel.corpus.prompts import file_name
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import CorpusError
-from evenreel.files import VIDEO_SUFFIXES
+from evenreel.files import VIDEO_SUFFIXES, FileNames, file_at
 from evenreel.types import CAMERA, Corpus
 
 _TAKEN_OVER = ("split", "domain", "verb_classes", "noun_classes")
@@ -210,12 +210,13 @@ class _RealClips:
 
     def __init__(self, corpus: Corpus) -> None:
         real = corpus.clips.filter(~is_generated()).select("clip_id", "path")
-        self.ids = frozenset(real["clip_id"])
+        self.ids = FileNames(real["clip_id"])
         self._by_file_name: dict[str, str] = {file_name(clip_id): clip_id for clip_id in real["clip_id"]}
         self._by_video: dict[str, list[str]] = {}
         for clip_id, path in real.iter_rows():
             if path:
                 self._by_video.setdefault(stem(path), []).append(clip_id)
+        self._file_names, self._videos = FileNames(self._by_file_name), FileNames(self._by_video)
 
     def mirrored_by(self, folder: Path, file: Path) -> str | None:
         """The clip that a file of a folder is called after; None where it is none.
@@ -225,11 +226,11 @@ class _RealClips:
         """
         name = file.relative_to(folder).with_suffix("").as_posix()
         for called in (name, file.stem):
-            if called in self.ids:
-                return called
-        if file.stem in self._by_file_name:
-            return self._by_file_name[file.stem]
-        found = self._by_video.get(file.stem, [])
+            if clip_id := self.ids.find(called):
+                return clip_id
+        if named := self._file_names.find(file.stem):
+            return self._by_file_name[named]
+        found = self._by_video.get(self._videos.find(file.stem) or "", [])
         if len(found) > 1:
             raise CorpusError(
                 f"{file} could mirror {len(found):,} clips, whose videos are all called {file.stem!r} ({some(found)}); "
@@ -261,16 +262,14 @@ def _in_table(real: _RealClips, place: Path, videos: Path, generator: Generator 
         row = {name: from_cell(cell.strip()) for name, cell in cells.items()}
         if not row["path"]:
             continue
-        file = place.parent / row["path"]
-        if row["clip_id"] not in real.ids:
+        file = file_at(place.parent, row["path"])
+        if (clip_id := real.ids.find(row["clip_id"])) is None:
             strangers.append(f"{row['path']} ({where}: {row['clip_id']})")
         elif not file.is_file():
             missing.append(f"{row['path']} ({where}: {row['clip_id']})")
         else:
             made_by = _generator_of(row, generator, where)
-            clips.append(
-                GeneratedClip(row["clip_id"], path_from(videos, file), made_by, row.get("generated_id") or None)
-            )
+            clips.append(GeneratedClip(clip_id, path_from(videos, file), made_by, row.get("generated_id") or None))
     return FoundVideos(tuple(clips), tuple(strangers), tuple(missing))
 
 

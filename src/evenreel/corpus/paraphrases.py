@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
+from evenreel.corpus.dataframes import as_ids
 from evenreel.corpus.formats.plain_tables import read_table
 from evenreel.corpus.imported import some
 from evenreel.errors import CorpusError
@@ -28,7 +29,7 @@ def read_paraphrases(path: Path, corpus: Corpus) -> dict[str, str]:
     table = read_table(path)
     if missing := [name for name in (ID, TEXT) if name not in table.columns]:
         raise CorpusError(f"{path} has no column {missing[0]!r}; it needs {ID} and {TEXT}, a row a caption.")
-    rows = table.select(pl.col(ID, TEXT).cast(pl.String))
+    rows = pl.DataFrame([as_ids(table[ID]), table[TEXT].cast(pl.String)])
     empty = rows.select(pl.any_horizontal(pl.all().fill_null("").str.strip_chars() == "").alias("empty"))["empty"]
     if empty.any():
         raise CorpusError(f"Row {empty.arg_true()[0] + 1} of {path} lacks {ID} or {TEXT}; fill both, or drop the row.")

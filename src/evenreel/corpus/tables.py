@@ -8,7 +8,7 @@ from itertools import islice
 import polars as pl
 
 from evenreel.arguments import check_corpus, check_kind
-from evenreel.corpus.dataframes import TableLike, as_dataframe
+from evenreel.corpus.dataframes import TableLike, as_dataframe, as_ids
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
 
@@ -194,7 +194,7 @@ def _cast(values: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
     if held.is_nested() and not (kind == CLASSES and whole):
         raise CorpusError(_no_cast(values, kind, name))
     try:
-        done = values.cast(kind)
+        done = as_ids(values) if kind == pl.String else values.cast(kind)
     except pl.exceptions.PolarsError as error:
         raise CorpusError(_no_cast(values, kind, name)) from error
     if kind.is_integer() and held.is_float():

@@ -35,7 +35,7 @@ from evenreel.errors import CorpusError, MediaError
 from evenreel.features.clip_run import ClipRun
 from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clips_of
 from evenreel.features.progress import SetAside
-from evenreel.files import write_durably
+from evenreel.files import file_at, write_durably
 from evenreel.media.excerpts import Excerpt
 from evenreel.media.parts import WHOLE, Part
 from evenreel.media.workers import Worker
@@ -201,7 +201,7 @@ class RequestMaker:
         if not place.is_file():
             if not clip.path:
                 raise MediaError(*NO_PATH)
-            found = self._read(excerpt, self._given.videos / clip.path, clip.part)
+            found = self._read(excerpt, file_at(self._given.videos, clip.path), clip.part)
             try:
                 write_durably(place, _png(found) if excerpt == "keyframe" else found.tobytes())
             except OSError as error:

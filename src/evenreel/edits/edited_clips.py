@@ -25,6 +25,7 @@ from evenreel.features.facts import FACTS, FactSettings, clip_facts
 from evenreel.features.folder import remove_leftovers
 from evenreel.features.lock import writer_lock
 from evenreel.features.progress import SetAside
+from evenreel.files import file_at
 from evenreel.media.content import stamp
 from evenreel.media.encode import clip_bytes
 from evenreel.media.workers import Worker
@@ -181,7 +182,7 @@ class _Editing:
         """Read frames (T, 3, H, W) at some moments, H and W even, and the sound (N,) of the clip."""
         start_s = clip.part.start_s or 0.0
         sound_s = [start_s, start_s + min(length_s, MOST_SOUND_S)]
-        task = {"path": str(self._settings.videos / clip.path), "at_s": [*times_s], "sound_s": sound_s}
+        task = {"path": str(file_at(self._settings.videos, clip.path)), "at_s": [*times_s], "sound_s": sound_s}
         found: list[Pixels] = []
         sound = np.zeros(round((sound_s[1] - start_s) * _SOUND_RATE), np.float32)
         for message, array in worker.run(task):
@@ -198,7 +199,7 @@ class _Editing:
 
     def _key(self, clip: CorpusClip) -> str:
         """Return 32 hex digits over all that goes into a file."""
-        source = asdict(stamp(str(self._settings.videos / clip.path)))
+        source = asdict(stamp(str(file_at(self._settings.videos, clip.path))))
         named = [_VERSION, clip.clip_id, clip.path, asdict(clip.part), source, self._settings.fps]
         named += [dict(self._edit.described), *self._edit.described_of(clip.clip_id)]
         return hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()

@@ -28,6 +28,7 @@ from evenreel.features.facts import FACTS, FactSettings, clip_facts
 from evenreel.features.folder import Ledger, remove_leftovers
 from evenreel.features.lock import writer_lock
 from evenreel.features.progress import TRANSIENT, SetAside
+from evenreel.files import file_at
 from evenreel.media.content import changed_while_reading, stamp
 from evenreel.media.same_form import Form
 from evenreel.media.workers import Worker
@@ -139,7 +140,7 @@ class _Encoding:
 
     def _write(self, worker: Worker, job: _EncodeJob) -> None:
         clip = job.clip
-        place = self._settings.videos / clip.path
+        place = file_at(self._settings.videos, clip.path)
         digest = self._ledger.digest(clip.path, place) or self._ledger.look(clip.path, place, self._digest)[1]
         key = self._key(job, digest)
         file = ChangedClip(f"{CLIPS}/{_slug(clip.clip_id)}-{key}.mp4", job.frames, float(self._form.fps))

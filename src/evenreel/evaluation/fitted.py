@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.corpus.dataframes import INDEX
+from evenreel.corpus.dataframes import INDEX, as_ids
 from evenreel.errors import ScoresError
 from evenreel.evaluation.listed import WHAT_WAS_SCORED, ListedScores, make_listed
 from evenreel.evaluation.settings import Direction
@@ -94,7 +94,7 @@ def _text_column(where: str, table: pl.DataFrame, name: str) -> pl.Series:
     if column.null_count():
         raise ScoresError(f"Row {int(column.is_null().arg_true()[0]) + 1} of {where} has no {name}; every row has one.")
     try:
-        return column.cast(pl.String)
+        return as_ids(column)
     except pl.exceptions.PolarsError as error:
         raise ScoresError(f"Column {name!r} of {where} holds {column.dtype}, which is no text.") from error
 

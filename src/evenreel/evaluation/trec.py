@@ -1,6 +1,7 @@
 """TREC files of runs and relevance judgements, as trec_eval, ir_measures, ranx and other tools read them.
 
-A run has a line `query Q0 item rank score tag` for each listed pair, a file of judgements `query 0 item grade`.
+A run has a line `query Q0 item rank score tag` for each listed pair, a file of judgements `query 0 item grade`. Lines
+that begin with # are comments.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def read_run(path: Path, corpus: Corpus, *, partial: bool = False, queries: Dire
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ScoresError(f"{path} cannot be read as a run ({error}). {READABLE}") from error
     lines = lines.with_columns(pl.col("line").str.strip_prefix("\ufeff"))
-    lines = lines.filter(pl.col("line").str.strip_chars() != "")
+    lines = lines.filter(~pl.col("line").str.contains(r"^\s*(#|$)"))
     if lines.height == 0:
         raise ScoresError(f"{path} has no line; a run has one for each listed pair.")
     listing = lines.select("number", pl.col("line").str.extract_groups(_LINE)).unnest("line")
@@ -188,7 +189,10 @@ def _sides(caption_ids: Sequence[str], video_ids: Sequence[str], direction: Dire
     for ids in sides:
         for name in ids.filter(ids.str.contains(r"\s") | (ids == "")):
             raise UsageError(f"The id {name!r} is empty or has a space in it, which TREC's files cannot hold.")
-    return (sides[0], sides[1]) if direction == "t2v" else (sides[1], sides[0])
+    queries, gallery = sides if direction == "t2v" else sides[::-1]
+    for name in queries.filter(queries.str.starts_with("#")):
+        raise UsageError(f"The id {name!r} begins with #, and TREC's readers pass over such lines; rename that query.")
+    return queries, gallery
 
 
 def _open_run(part: Path, path: Path) -> IO[bytes]:

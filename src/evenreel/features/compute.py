@@ -42,6 +42,7 @@ from evenreel.features.settings import FeatureReport, FeatureSettings, Words, pr
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, write_shard
 from evenreel.features.texts import BLOCK_TEXTS, DamagedTextsError, block_files, encode_block, read_block, write_block
 from evenreel.features.windows import with_windows
+from evenreel.files import file_at
 from evenreel.media import parse_rule
 from evenreel.media.content import FileStamp
 from evenreel.types import Corpus, Encoder, FloatArray, Pixels, WindowRule
@@ -223,7 +224,7 @@ class FeatureJob:
 
     def _undone(self, path: str, clips: list[CorpusClip]) -> list[CorpusClip]:
         """Return the clips of a file that there is work for; all where its content must be looked at first."""
-        place = self._settings.videos / path
+        place = file_at(self._settings.videos, path)
         digest = self._ledger.digest(path, place)
         if digest is None:
             return clips
@@ -286,7 +287,7 @@ class FeatureJob:
     def _read_file(self, reader: ClipReader, clips: list[CorpusClip]) -> None:
         """Read the clips of one file, one after the other; where the file is gone, their stored features will do."""
         path = clips[0].path
-        place = self._settings.videos / path
+        place = file_at(self._settings.videos, path)
         before: FileStamp | MediaError
         try:
             before, digest = self._ledger.look(path, place, self._digest)
@@ -319,7 +320,7 @@ class FeatureJob:
             if wanted:
                 if isinstance(before, MediaError):
                     raise before
-                place = str(self._settings.videos / clip.path)
+                place = str(file_at(self._settings.videos, clip.path))
                 read = reader.read(ClipSource(key, place, before, clip.part), wanted)
         except MediaError as error:
             if not self._pool.stopping:  # a worker that was ended by us is no fault of the clip

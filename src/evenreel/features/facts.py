@@ -16,7 +16,7 @@ from evenreel.errors import CorpusError, MediaError
 from evenreel.features.clip_run import ClipRun
 from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clips_of
 from evenreel.features.progress import SetAside
-from evenreel.files import replacing
+from evenreel.files import file_at, replacing
 from evenreel.media.content import FileStamp, stamp
 from evenreel.media.parts import WHOLE
 from evenreel.media.workers import Worker
@@ -146,7 +146,7 @@ class _HeaderJob:
     def _is_known(self, path: str) -> bool:
         row = self.found.get(path)
         try:
-            now = stamp(str(self._settings.videos / path))
+            now = stamp(str(file_at(self._settings.videos, path)))
         except MediaError:
             return False
         return row is not None and FileStamp(row["size"], row["mtime_ns"], row["ctime_ns"]) == now
@@ -155,7 +155,7 @@ class _HeaderJob:
         return Worker(READER, {"limits": asdict(self._settings.limits)}, self._settings.limits)
 
     def _read(self, worker: Worker, path: str) -> None:
-        place = str(self._settings.videos / path)
+        place = str(file_at(self._settings.videos, path))
         row: dict[str, Any] = {"path": path, **asdict(stamp(place))}
         for info, _ in worker.run({"path": place}):
             row |= {name: info[name] for name in FACT_COLUMNS}

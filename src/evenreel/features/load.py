@@ -23,6 +23,7 @@ from evenreel.features.shards import Shard, read_shard
 from evenreel.features.stored.clips import StoredClips, read_index, unread_captions
 from evenreel.features.texts import Place, find_texts, read_block
 from evenreel.features.windows import Sampled, read_confidence
+from evenreel.files import file_at
 from evenreel.media.content import content_digest
 from evenreel.types import Corpus, OnScreen, TextFeatures, VideoFeatures
 
@@ -287,7 +288,7 @@ def _keys(
     digests: dict[str, str | None] = {"": None}
     for clip in clips_of(corpus):
         if clip.path not in digests:
-            digests[clip.path] = _digest(ledger, clip.path, Path(manifest.videos) / clip.path)
+            digests[clip.path] = _digest(ledger, clip.path, file_at(manifest.videos, clip.path))
         digest = digests[clip.path]
         yield clip, clip_key(digest, clip, made, manifest.precision) if digest else None
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from evenreel.config import MediaLimits
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.clips import NO_PATH, clips_of
+from evenreel.files import file_at
 from evenreel.media.workers import Worker
 from evenreel.types import Corpus, Pixels
 
@@ -41,7 +42,7 @@ class ClipPictures:
             why = "the corpus has no such clip" if clip is None else NO_PATH[1]
             raise CorpusError(f"The clip {clip_id!r} cannot be shown: {why}.")
         start_s = clip.part.start_s or 0.0
-        task = {"path": str(self.videos / clip.path), "at_s": [start_s + float(time_s) for time_s in times_s]}
+        task = {"path": str(file_at(self.videos, clip.path)), "at_s": [start_s + float(time_s) for time_s in times_s]}
         worker = Worker(READER, {"limits": asdict(self.limits)}, self.limits)
         try:
             frames = [pixels for _, pixels in worker.run(task) if pixels is not None]

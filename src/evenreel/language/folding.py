@@ -23,7 +23,7 @@ def fold(text: str) -> str:
     """
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text.casefold()).casefold())
     # Accents only: the vowel signs of other scripts are combining marks too, and belong to the word.
-    kept = "".join(letter for letter in plain if not "\u0300" <= letter <= "\u036f")
+    kept = "".join(letter for letter in plain if not ("\u0300" <= letter <= "\u036f" or _is_unseen(letter)))
     return unicodedata.normalize("NFKC", kept.replace("ı", "i"))
 
 
@@ -59,6 +59,11 @@ def stop_words() -> frozenset[str]:
     """Return the English words that are ignored in a search of on-screen text."""
     text = resources.files("evenreel.language").joinpath("stop_words.txt").read_text(encoding="utf-8")
     return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
+
+
+def _is_unseen(letter: str) -> bool:
+    """Whether nobody sees a letter, such as a soft hyphen or a mark of direction, and it keeps no words apart."""
+    return unicodedata.category(letter) == "Cf" and letter not in "\u200b\u200c\u200d"
 
 
 def _in_word(letter: str) -> bool:

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import sqlite3
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +19,7 @@ from typing import NamedTuple
 
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.features.shards import read_shard, shard_path
+from evenreel.files import file_at, name_key
 from evenreel.library.search.hits import Element, TextHit
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import has_elements, load_metadata, loaded_path, stored_path
@@ -249,8 +249,8 @@ def list_files(connection: sqlite3.Connection, query: FileQuery) -> FilePage:
         )
     ]
     folder_of = _folders(connection)
-    if wanted := _without_case(query.text):
-        paths = [path for path in paths if wanted in _without_case(_shown(loaded_path(path), folder_of))]
+    if wanted := name_key(query.text):
+        paths = [path for path in paths if wanted in name_key(_shown(loaded_path(path), folder_of))]
     chosen = paths[query.offset : query.offset + query.limit]
     return FilePage(len(paths), tuple(_library_file(connection, path, folder_of) for path in chosen))
 
@@ -334,7 +334,7 @@ def clip_named(connection: sqlite3.Connection, name: str) -> str:
     Raises:
         NotFoundError: the catalog has no such clip.
     """
-    paths = stored_path(name), stored_path(os.path.abspath(name))
+    paths = stored_path(name), stored_path(str(file_at(os.curdir, os.path.abspath(name))))
     row = connection.execute(
         "SELECT clip_id FROM clips WHERE clip_id = ?1 UNION ALL"
         " SELECT clip_id FROM files WHERE path IN (?1, ?2) AND clip_id IS NOT NULL",
@@ -358,11 +358,6 @@ def _folders(connection: sqlite3.Connection) -> Callable[[str], str]:
 
 def _shown(path: str, folder_of: Callable[[str], str]) -> str:
     return os.path.join(folder_of(path), printable(os.path.basename(path)))
-
-
-def _without_case(text: str) -> str:
-    """Text to compare; some systems store ü in file names as a u with a mark."""
-    return unicodedata.normalize("NFC", text).casefold()
 
 
 def _library_file(connection: sqlite3.Connection, stored: str | bytes, folder_of: Callable[[str], str]) -> ListedFile:

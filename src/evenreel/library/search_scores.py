@@ -11,6 +11,7 @@ from pathlib import PurePath
 import numpy as np
 
 from evenreel.errors import CorpusError
+from evenreel.files import FileNames
 from evenreel.language.bm25 import WORD_COUNTS
 from evenreel.library.library import Library
 from evenreel.library.search.asked import as_sentence
@@ -41,8 +42,9 @@ class SearchScores:
 def search_scores(library: Library, corpus: Corpus, progress: Progress = lambda share: None) -> SearchScores:
     """Search a library for every caption of a corpus, and score its clips by where they stand.
 
-    A file of the library is the clip's whose path it ends with. Captions are searched for as sentences, also where they
-    begin as a query in quotes or of one channel does. Clips that stand equal score equally.
+    A file of the library is the clip's whose path it ends with, in any spelling. Captions are searched for as
+    sentences, also where they begin as a query in quotes or of one channel does. Clips that stand equal score
+    equally.
 
     Args:
         library: library of the clips' files.
@@ -111,14 +113,15 @@ def _paths(corpus: Corpus) -> dict[str, str]:
 
 def _matched(wanted: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str]:
     """Clips of the library by those of the corpus."""
-    ends = {PurePath(path).parts: clip for path, clip in wanted.items()}
-    lengths = sorted({len(parts) for parts in ends}, reverse=True)
-    files: dict[str, list[str]] = defaultdict(list)
+    ends = {PurePath(path.replace("\\", "/")).as_posix(): clip for path, clip in wanted.items()}
+    named, lengths = FileNames(ends), sorted({path.count("/") + 1 for path in ends}, reverse=True)
+    fitting: dict[str, list[tuple[str, bool]]] = defaultdict(list)
     for path in found:
-        parts = PurePath(path).parts
-        fits = [ends[parts[-length:]] for length in lengths if parts[-length:] in ends]
-        if fits:
-            files[fits[0]].append(path)
+        names = PurePath(path).as_posix().split("/")
+        tails = ("/".join(names[-length:]) for length in lengths)
+        if fits := next(((end, end == tail) for tail in tails if (end := named.find(tail))), None):
+            fitting[ends[fits[0]]].append((path, fits[1]))
+    files = {clip: [one for one, same in its if same] or [one for one, _ in its] for clip, its in fitting.items()}
     several = next((paths for paths in files.values() if len({found[path] for path in paths}) > 1), None)
     if several is not None:
         raise CorpusError(

@@ -3,7 +3,7 @@
 A file belongs to a video where its name begins with the video's, whole or without suffix, and goes on with a dot: in
 the same folder (mpv, VLC, Plex, Jellyfin), or in a folder `Subs`, `Sub` or `Subtitles` beside the video (VLC, Kodi,
 Plex). Of several videos it is that with the longest name: `film.part2.srt` is of `film.part2.mkv`, not of `film.mkv`.
-Capital letters do not count, nor how accents are encoded.
+Capital letters do not count, nor how accents are encoded (`evenreel.files.name_key`).
 
 Between name and suffix may stand, in any order, a language (`en`, `pt-BR`, `ger`), `forced`, `sdh`, `cc`, `default` and
 free words. The last language counts. `hi` is Hindi where it stands alone, and `hearing impaired` beside a language.
@@ -12,11 +12,11 @@ free words. The last language counts. `hi` is Hindi where it stands alone, and `
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from evenreel.files import name_key
 from evenreel.media.languages import language_tag
 from evenreel.speech.subtitles import SUFFIXES
 
@@ -54,7 +54,7 @@ def sidecars_of(videos: Iterable[str], subtitles: Iterable[str]) -> dict[str, li
     named: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for video in videos:
         folder, name = os.path.split(video)
-        for own in dict.fromkeys((_folded(name), _folded(os.path.splitext(name)[0]))):
+        for own in dict.fromkeys((name_key(name), name_key(os.path.splitext(name)[0]))):
             named[folder, own].append(video)
     found: defaultdict[str, list[Sidecar]] = defaultdict(list)
     for path in sorted(subtitles, key=os.fsencode):
@@ -66,7 +66,7 @@ def sidecars_of(videos: Iterable[str], subtitles: Iterable[str]) -> dict[str, li
 def _belonging(path: str, named: Mapping[tuple[str, str], list[str]]) -> list[tuple[str, Sidecar]]:
     """The videos that a subtitle file belongs to; several share a name where only their suffixes differ."""
     folder, name = os.path.split(path)
-    words = _folded(os.path.splitext(name)[0]).split(".")
+    words = name_key(os.path.splitext(name)[0]).split(".")
     folders = [folder]
     if os.path.basename(folder).lower() in FOLDERS:
         folders.append(os.path.dirname(folder))
@@ -86,7 +86,3 @@ def language_in(words: Iterable[str]) -> str | None:
     tags = [tag for word in words if word not in _NO_LANGUAGES and (tag := language_tag(word))]
     spoken = [tag for tag in tags if tag != "hi"] or tags
     return spoken[-1] if spoken else None
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold()

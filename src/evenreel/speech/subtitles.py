@@ -1,26 +1,27 @@
 """Subtitle files as utterances: SubRip (`.srt`), WebVTT (`.vtt`), SubStation (`.ass`, `.ssa`), from bytes of any kind.
 
-One cue is one utterance. Left out are cues without a letter or digit (`♪`), drawings and comments of SubStation, and
-the same words at the same times once more, as layers of SubStation have them. What stands in brackets
-(`[door slams]`) stays: subtitles for the hard of hearing say so what is heard.
+One cue is one utterance, of the lines that are new in it: a line that rolls up is said once. Left out are cues without
+a letter or digit (`♪`), drawings and comments of SubStation, and the same words at the same times once more, as layers
+of SubStation have them. What stands in brackets (`[door slams]`) stays: subtitles for the hard of hearing say so what
+is heard.
+
+Each is read by its own grammar here: the parsers of pysubs2, srt and webvtt-py each take a line of words with two times
+or an arrow in it for the times of a cue, or lose the words before it.
 """
 
 from __future__ import annotations
 
 import html
+import itertools
 import re
-import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from evenreel.errors import MediaError
 from evenreel.speech.encodings import decode
 from evenreel.speech.utterances import SpeechSource, Utterance
-from evenreel.wording import count, is_printable
-
-if TYPE_CHECKING:
-    from pysubs2 import SSAEvent
+from evenreel.wording import count, is_printable, seconds_of
 
 SUFFIXES = (".srt", ".vtt", ".ass", ".ssa")
 """What the names of subtitle files end in."""
@@ -37,15 +38,24 @@ LONGEST_CUE = 5_000
 Format = Literal["srt", "vtt", "ass", "ssa"]
 
 _ARROW = "-->"
+_CLOCK = r"((?:\d{1,3}:)?\d\d?:\d\d?[.,]\d{1,3})(?!\d)"
+_HEAD = re.compile(
+    rf"^[ \t]*(?:(-?){_CLOCK}[ \t]*[-–—]{{1,3}}>[ \t]*{_CLOCK}|-?\d+:.*{_ARROW}).*$", re.ASCII | re.MULTILINE
+)
+_NUMBER = re.compile(r"(?:\n[ \t]*\d+[ \t]*\n|\n[ \t]*\n[ \t]*\d+\s*)\Z")  # of the cue that follows
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|<\d[\d:.]*>|</>|\{\\[^{}]*\}")
+_REFERENCE = re.compile(r"&#?\w+;")
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]*)>")
 _EVENT = re.compile(r"^[ \t]*(?:Dialogue|Comment):.*$", re.MULTILINE)
-_BLANKS = re.compile(r"\n{3,}")
-_GAP = re.compile(r"\n(?:[ \t]*\n)+")
-_LAST_NUMBER = re.compile(r"(?:^|\n)[ \t]*\d+[ \t]*\n?$")
-_NUMBER = 0  # stands before the times of a cue, so that no words are taken for it
-_SRT_TIMES = re.compile(r"\s*(-?)((?:\d\d?:){2}\d\d?[.,]\d{1,3})\s*-->\s*((?:\d\d?:){2}\d\d?[.,]\d{1,3})(?!\d)")
-_VTT_TIMES = re.compile(r"\s*(-?)((?:\d{1,4}:)?\d\d:\d\d\.\d{3})\s*-->\s*((?:\d{1,4}:)?\d\d:\d\d\.\d{3})(?!\d)")
+_SHORT_CLOCK = r"(\d{1,3}:\d\d?:\d\d?(?:[.,]\d{1,3})?)"
+_DIALOGUE = re.compile(
+    rf"\s*Dialogue:[^,]*,\s*{_SHORT_CLOCK}\s*,\s*{_SHORT_CLOCK}\s*,[^,]*,([^,]*),(?:[^,]*,){{4}}(.*)", re.ASCII
+)
+_OVERRIDE = re.compile(r"\{[^}]*\}")
+_DRAWING = re.compile(r"\\p[1-9]")
+_MOST_ROWS = 4  # that roll up at a time
+_APART_S = 0.05  # between two cues of which one goes on with the other's lines
+_FLASH_S = 0.1  # of a cue that nobody reads
 
 
 @dataclass(frozen=True)
@@ -97,7 +107,7 @@ def parse_subtitles(data: bytes, suffix: str, language: str | None = None) -> Su
     if not text.strip():
         raise MediaError("empty", "the subtitle file is empty; copy it again")
     form = _format(text, suffix)
-    cues, broken = _substation_cues(text, form) if form in {"ass", "ssa"} else _timed_cues(text, form)
+    cues, broken = _substation_cues(text) if form in {"ass", "ssa"} else _timed_cues(text, form)
     return utterances_of(cues, form, broken, doubt=doubt, source="sidecar", language=language)
 
 
@@ -137,22 +147,37 @@ def utterances_of(
     Raises:
         MediaError: no cue has a time and words (not_media).
     """
-    found: dict[Utterance, None] = {}
-    total = broken
-    for cue in cues:
-        total += 1
-        if cue.end_s < max(cue.start_s, 0.0) or len(cue.text) > LONGEST_CUE:
-            broken += 1
-            continue
-        text, speaker = _plain(cue, form)
+    given, found = list(cues), list[Utterance]()
+    whole = [cue for cue in given if cue.end_s >= max(cue.start_s, 0.0) and len(cue.text) <= LONGEST_CUE]
+    total, broken = len(given) + broken, len(given) + broken - len(whole)
+    before, shown = Cue(0.0, -1.0, ""), list[str]()
+    for cue in sorted(whole, key=lambda one: (one.start_s, one.end_s)):
+        lines, speaker = _plain(cue, form)
+        rolled = _rolled(before, shown, cue, lines)
+        text, start_s = " ".join(lines[rolled:]), max(0.0, cue.start_s)
         if any(map(str.isalnum, text)):
-            start_s = max(0.0, cue.start_s)
-            found[Utterance(text, start_s, cue.end_s, source, language, speaker=speaker)] = None
+            found.append(Utterance(text, start_s, cue.end_s, source, language, speaker=speaker))
+        elif rolled and found:  # what was said is shown for longer
+            found[-1] = replace(found[-1], end_s=max(found[-1].end_s, cue.end_s))
+        before, shown = cue, lines
     if not found:
         raise MediaError("not_media", "no cue with a time and words is in the subtitles")
     notes = [f"{broken:,} of {count(total, 'cue')} could not be read and were left out"] if broken else []
-    ordered = sorted(found, key=lambda one: (one.start_s, one.end_s))
+    ordered = sorted(dict.fromkeys(found), key=lambda one: (one.start_s, one.end_s))
     return Subtitles(tuple(ordered), (*notes, *([doubt] if doubt else [])))
+
+
+def _rolled(before: Cue, shown: list[str], cue: Cue, lines: list[str]) -> int:
+    """How many lines at a cue's top are those at the bottom of the cue before it, which it follows at once.
+
+    The very same cue once more is said again, unless it is too short to be.
+    """
+    if not before.start_s < cue.start_s <= before.end_s + _APART_S:
+        return 0
+    if lines == shown and cue.end_s - cue.start_s > _FLASH_S:
+        return 0
+    most = min(_MOST_ROWS, len(lines), len(shown))
+    return next((rows for rows in range(most, 0, -1) if shown[-rows:] == lines[:rows]), 0)
 
 
 def _format(text: str, suffix: str) -> Format:
@@ -162,93 +187,55 @@ def _format(text: str, suffix: str) -> Format:
     if event := _EVENT.search(text):
         return "ssa" if "marked=" in event[0][:30].lower() else "ass"
     first = next((line for line in text.split("\n") if _ARROW in line), "")
-    return "vtt" if suffix.lower() == ".vtt" and not _SRT_TIMES.match(first) else "srt"
+    return "vtt" if suffix.lower() == ".vtt" and "," not in first.partition(_ARROW)[0] else "srt"
 
 
 def _timed_cues(text: str, form: Format) -> tuple[list[Cue], int]:
-    """Cues under a line with an arrow, and how many of such lines say no times."""
-    arrows = sum(_ARROW in line for line in text.split("\n"))
-    if arrows > MOST_CUES:
-        raise too_many_cues(arrows)
-    checked = "\n".join(_checked(line, form) if _ARROW in line else line for line in text.split("\n"))
-    blocks = _blocks(checked) if form == "vtt" else [_BLANKS.sub("\n\n", checked)]
-    events = _parsed("".join(f"{block}\n\n{_NUMBER}\n" for block in blocks), form)
-    cues = [_cue(event, _own_words(event.text)) for event in events]
-    return cues, arrows - len(events)
+    """Cues under a line of times, and how many of such lines say none; any other line with an arrow is of words.
+
+    A cue of WebVTT ends at an empty line, one of SubRip above the number of the next. A start below zero is zero.
+    """
+    heads = list(_HEAD.finditer(text))
+    if len(heads) > MOST_CUES:
+        raise too_many_cues(len(heads))
+    cues = []
+    for head, after in itertools.zip_longest(heads, heads[1:]):
+        if head[2]:
+            words = text[head.end() : after and after.start()]
+            words = words.partition("\n\n")[0] if form == "vtt" else _NUMBER.sub("", words) if after else words
+            cues.append(Cue(0.0 if head[1] else _seconds(head[2]), _seconds(head[3]), words))
+    return cues, len(heads) - len(cues)
 
 
-def _checked(line: str, form: Format) -> str:
-    """A line of times as the parser is to find it: a start below zero is zero; what is no two times has none."""
-    times = _VTT_TIMES.match(line) if form == "vtt" else _SRT_TIMES.match(line)
-    if times is None:
-        return _ARROW
-    zero = "00:00:00.000" if form == "vtt" else "00:00:00,000"
-    return f"{zero if times[1] else times[2]} {_ARROW} {times[3]}"
+def _seconds(clock: str) -> float:
+    return round(seconds_of(clock.replace(",", ".")) or 0.0, 3)
 
 
-def _blocks(text: str) -> Iterator[str]:
-    """The cues of WebVTT from their times on: without their names, and what is no cue."""
-    for block in _GAP.split(text):
-        before, arrow, _ = block.partition(_ARROW)
-        if arrow:
-            yield block[before.rfind("\n") + 1 :]
-
-
-def _own_words(written: str) -> str:
-    """The words of a cue without those of a broken one that follows it."""
-    text = written.replace(r"\N", "\n")
-    before, arrow, _ = text.partition(_ARROW)
-    return _LAST_NUMBER.sub("", before[: before.rfind("\n") + 1]) if arrow else text
-
-
-def _substation_cues(text: str, form: Format) -> tuple[list[Cue], int]:
+def _substation_cues(text: str) -> tuple[list[Cue], int]:
     """The dialogue of SubStation, and how many of its lines cannot be read; styles and fonts are not looked at."""
-    lines = _EVENT.findall(text)
+    lines = [line for line in _EVENT.findall(text) if line.lstrip().startswith("Dialogue")]
     if len(lines) > MOST_CUES:
         raise too_many_cues(len(lines))
-    events: list[SSAEvent] = []
-    broken = 0
-    try:
-        events = _parsed("\n".join(lines), form)
-    except ValueError:  # one line that cannot be read is an error of the whole
-        for line in lines:
-            try:
-                events += _parsed(line, form)
-            except ValueError:
-                broken += 1
-    return [_cue(event, event.text, event.name.strip()) for event in events if event.is_text], broken
+    events = [_DIALOGUE.fullmatch(line) for line in lines]
+    cues = [Cue(_seconds(one[1]), _seconds(one[2]), one[4], one[3]) for one in events if one]
+    return cues, len(events) - len(cues)
 
 
-def _parsed(text: str, form: Format) -> list[SSAEvent]:
-    from pysubs2 import SSAFile
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # margins that are no numbers
-        if form in {"ass", "ssa"}:
-            return list(SSAFile.from_string(text, format_=form))
-        return list(SSAFile.from_string(text, format_=form, keep_html_tags=True))
-
-
-def _cue(event: SSAEvent, text: str, speaker: str = "") -> Cue:
-    return Cue(event.start / 1000, event.end / 1000, text, speaker or None)
-
-
-def _plain(cue: Cue, form: Format) -> tuple[str, str | None]:
-    """Words and speaker without tags, each in one line."""
+def _plain(cue: Cue, form: Format) -> tuple[list[str], str | None]:
+    """Lines with words and the speaker, without tags."""
     if form in {"ass", "ssa"}:
-        return one_line(_without_overrides(cue.text)), one_line(cue.speaker or "") or None
-    text, voices = cue.text, _VOICE.findall(cue.text) if form == "vtt" else []
-    text = _TAG.sub("", text)
-    if form == "vtt":
-        text, voices = html.unescape(text), [html.unescape(name) for name in voices]
-    speakers = dict.fromkeys(filter(None, map(one_line, voices)))
-    return one_line(text), ", ".join(speakers) or None
+        if any(map(_DRAWING.search, _OVERRIDE.findall(cue.text))):
+            return [], None
+        text, speakers = _OVERRIDE.sub("", cue.text).replace(r"\h", " ").replace(r"\n", "\n"), [cue.speaker or ""]
+    else:
+        text = _unescaped(_TAG.sub("", cue.text))
+        speakers = _VOICE.findall(cue.text) if form == "vtt" else []
+    names = dict.fromkeys(filter(None, (one_line(_unescaped(name)) for name in speakers)))
+    return list(filter(None, map(one_line, text.replace(r"\N", "\n").split("\n")))), ", ".join(names) or None
 
 
-def _without_overrides(text: str) -> str:
-    from pysubs2 import SSAEvent
-
-    return SSAEvent(text=text).plaintext
+def _unescaped(text: str) -> str:
+    return _REFERENCE.sub(lambda found: html.unescape(found[0]), text)
 
 
 def one_line(text: str) -> str:

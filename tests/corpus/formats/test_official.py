@@ -457,14 +457,17 @@ def test_moments_annotated_anew(tmp_path: Path) -> None:
 
 
 def test_multivent_has_every_relevant_video_of_a_query(tmp_path: Path) -> None:
-    judged = [("q", "v1", 1), ("q", "v3", 1), ("q", "v2", 0), ("r", "v2", 1)]
-    lines = "\n".join(json.dumps({"query_id": q, "doc_id": v, "relevance": r}) for q, v, r in judged)
+    judged = [("q", "v1", 1), ("q", "v3", 1), ("q", "v2", 0), ("q", "v0", -2), ("r", "v2", 1)]
+    lines = "# judged twice\n" + "\n".join(
+        json.dumps({"query_id": q, "doc_id": v, "relevance": r}) for q, v, r in judged
+    )
     files = {"multivent_2_q.csv": "Query_id,query\nq,a storm\nr,a march\ns,nothing\n"}
     files |= {"multivent_2_j.jsonl": lines, "multivent_2_ids.csv": "id\nv0\nv1\nv2\nv3\n"}
     done = read("multivent-2", tmp_path, files)
     found = own_clip(done.corpus, ["q", "r"], ["v0", "v1", "v2", "v3"]).block(slice(0, 2), slice(0, 4))
     assert found.tolist() == [[0, 1, 0, 1], [0, 0, 1, 0]]
     assert said(done, "queries have no relevant video", "s")
+    assert said(done, "1 judgement of a grade below 0")
 
 
 RTIME = {

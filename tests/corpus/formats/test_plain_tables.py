@@ -73,6 +73,26 @@ def test_a_list_of_captions_is_one_caption_each_and_file_names_give_splits(tmp_p
     assert done.notices[0].sentence.startswith("1 rows of ")
 
 
+@pytest.mark.parametrize("kind", ["parquet", "jsonl", "json"])
+def test_hazard_223_a_clip_without_captions_stays_and_ids_are_as_written(kind: str, tmp_path: Path) -> None:
+    rows = pl.DataFrame({"video_id": [12.0, 13.0, 14.0], "captions": [["one cat"], [], None]})
+    {"parquet": rows.write_parquet, "jsonl": rows.write_ndjson, "json": rows.write_json}[kind](tmp_path / f"t.{kind}")
+    done = FORMATS["table"]([tmp_path / f"t.{kind}"])
+    assert done.corpus.clips["clip_id"].to_list() == ["12", "13", "14"]
+    assert done.corpus.captions.select("caption_id", "text").rows() == [("12#0", "one cat")]
+    assert [notice.sentence[:10] for notice in done.notices] == ["2 rows of "]
+
+
+def test_what_is_wrong_is_named_by_its_row_in_the_file(tmp_path: Path) -> None:
+    lines = ['{"video_id": "a", "captions": ["one", "two", "three"]}', '{"video_id": "", "captions": ["four"]}']
+    for name, words in (
+        ("t.jsonl", "row 2 after the header, names no clip"),
+        ("t.json", "in each line.* name it .jsonl"),
+    ):
+        with pytest.raises(CorpusError, match=words):
+            FORMATS["table"]([write(tmp_path, {name: "\n".join(lines)}) / name])
+
+
 def test_a_corpus_as_two_tables(tmp_path: Path) -> None:
     files = {
         "clips.csv": "clip_id,frame_count,noun_classes\na,10,[3]\nb,20,\n",

@@ -76,6 +76,25 @@ def test_without_ties_ratings_are_ranked_as_windows_are(items: list[tuple[bool, 
     assert rated_precision(right, scores) == pytest.approx(average_precision(ranked, int(right.sum())))
 
 
+@pytest.mark.parametrize(
+    ("windows", "notice"),
+    [
+        ([[0.1, 0.9]], "all predicted windows end within the first second, as shares of a clip do"),
+        ([[20, 30], [90, 101]], None),
+        (
+            [[20, 30], [0, 3000], [5, 103]],
+            "2 predicted windows not within the clip, such as 0 to 3000 s of the 100 s of",
+        ),
+        ([[-5, 30]], "1 predicted window not within the clip, such as -5 to 30 s"),
+    ],
+)
+def test_hazard_224_times_that_are_no_seconds_of_the_clip_are_told(windows: list[list[float]], notice: str) -> None:
+    given = predicted(windows)
+    for one in (given, MomentPredictions(given.windows, clips={"q0": ("c0",) * len(windows)})):
+        notices = evaluate_moments(one, truth_of([[20, 30]])).notices
+        assert len(notices) == bool(notice) and all(told.startswith(notice) for told in notices)
+
+
 def test_a_true_window_is_found_once_and_by_the_first() -> None:
     shared = np.array([[0.6, 0.55], [0.9, 0.2], [0.3, 0.7]])
     assert found_windows(shared, 0.5).tolist() == [True, False, True]  # the second overlaps only what is taken
@@ -118,11 +137,11 @@ def test_windows_of_a_length_alone_keep_their_queries() -> None:
 def test_a_query_without_an_answer_finds_nothing_and_is_said() -> None:
     truth = truth_of([[0, 10]], [[0, 10]])
     only = predicted([[0, 10]])
-    with pytest.raises(ScoresError, match="1 of 2 queries have no prediction, 'q1'"):
+    with pytest.raises(ScoresError, match="1 of 2 queries have no prediction, q1 for"):
         evaluate_moments(only, truth)
     found = evaluate_moments(only, truth, MomentSettings(("mIoU",), partial=True))
     assert found.per_query["mIoU"].tolist() == [100, 0] and "1 queries" in found.notices[0]
-    with pytest.raises(ScoresError, match="no window for, 'q1'"):
+    with pytest.raises(ScoresError, match="no window for, q1"):
         evaluate_moments(predicted([[0, 1]], [[0, 1]]), truth_of([[0, 10]]))
     with pytest.raises(ScoresError, match="needs ratings"):
         evaluate_moments(only, truth_of([[0, 10]]), MomentSettings(("HIT@1-Good",)))
@@ -264,7 +283,7 @@ def test_beside_it_stands_what_naming_clips_alone_finds() -> None:
 
 def test_clips_of_another_corpus_and_systems_of_two_kinds_get_a_sentence(tmp_path: Path) -> None:
     truth = truth_of([[0, 10]])
-    with pytest.raises(ScoresError, match="No query is about one of the 1 clips that predictions name, 'x'"):
+    with pytest.raises(ScoresError, match="No query is about one of the 1 clips that predictions name, x"):
         evaluate_moments(in_clips([("x", 0, 1)]), truth)
     both = {
         "one": evaluate_moments(in_clips([("c0", 0, 1)]), truth),

@@ -21,7 +21,9 @@ import pytest
 from evenreel.config import MediaLimits
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, MediaError, UsageError
 from evenreel.features.progress import NoProgress
+from evenreel.files import file_at
 from evenreel.library import IndexReport, index_folders, open_library, repair, verify
+from evenreel.library.index.ignoring import IGNORE_FILE
 from evenreel.library.index.ingest import IndexJob
 from evenreel.library.index.passes import RunParts
 from evenreel.library.index.scan import scan
@@ -343,12 +345,33 @@ def test_a_table_with_another_separator_is_set_aside_and_says_so(
     assert aside.sentence.endswith(f"its values seem to be {sentence}")
 
 
-def test_a_table_whose_paths_lead_nowhere_is_noticed(
-    videos: Path, library: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (videos / "metadata.csv").write_text("path,caption\nvideos/clip_00.mp4,a\n")
-    prebuilt.library(videos, library)
-    assert "none of the files" in caplog.text
+def test_hazard_222_a_file_is_found_by_any_spelling_of_its_name(tmp_path: Path, library: Path) -> None:
+    """As a Mac, a camera or Windows writes it, in tables, ignore lists, filters, corpora and queries."""
+    names = ["cafe\u0301.MP4", "IMG_1.mp4", "two\u202fwords.mp4", "\u200ekettle\u00ad.mp4", "ou\u0308t.mp4"]
+    names.append("sub/in.mp4")
+    videos = tmp_path / "videos"
+    (videos / "sub").mkdir(parents=True)
+    for clip, name in zip(write_folder(videos, len(names)), names, strict=True):
+        clip.rename(videos / name)
+    asked = ["caf\u00e9.mp4", "img_1.MP4", "two words.mp4", "kettle.mp4", "sub\\in.mp4"]
+    (videos / "metadata.csv").write_text(
+        "path,caption\n" + "".join(f"{name},lamp {n}\n" for n, name in enumerate(asked))
+    )
+    (videos / IGNORE_FILE).write_text("O\u00dcT.mp4\n")
+    report = index_folders([videos], library, WORDS_ONLY)
+    assert (report.indexed, report.ignored, report.warnings) == (5, 1, [])
+    with open_library(library) as opened:
+        for number, name in enumerate(asked):
+            (hit,) = opened.search("lamp", where=f"path like '%/{name}'").hits
+            assert hit.metadata == {"caption": f"lamp {number}"}
+            assert file_at(videos, name).is_file()
+        assert [os.path.basename(hit.path) for hit in opened.search("kettle").hits] == [names[3]]
+
+
+def test_rows_of_a_table_that_name_no_file_are_counted(videos: Path, library: Path) -> None:
+    (videos / "metadata.csv").write_text("path,caption\nvideos/clip_00.mp4,a\nclip_01.mp4,b\nclip_9.mp4,c\n")
+    (told,) = index_folders([videos], library, WORDS_ONLY).warnings
+    assert told.startswith("2 of 3 rows of the metadata tables name no file of the library, such as ")
 
 
 def test_metadata_stays_when_a_file_is_touched_or_returns_in_a_run_without_its_table(

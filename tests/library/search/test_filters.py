@@ -66,7 +66,7 @@ def chosen(condition: Filter) -> list[int]:
 
 
 def passing(text: str) -> list[int]:
-    return chosen(parse_filter(text, KEYS))
+    return chosen(parse_filter(text, KEYS, columns_of(CATALOG)))
 
 
 @of_each(

@@ -267,7 +267,7 @@ def test_blocks_step_by_step_are_those_from_scratch() -> None:
     for clip_id in ("c4", "c1"):
         remove_clip_text(connection, clip_id)
         connection.execute("DELETE FROM tracks WHERE clip_id = ?", (clip_id,))
-    index_about(connection, "/gone.mp4", "gone.mp4", "")
+    index_about(connection, "/gone.mp4", "")
     connection.execute("DELETE FROM about")
     connection.execute("DELETE FROM name_words")
     step_by_step = content(connection)

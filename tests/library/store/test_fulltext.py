@@ -132,9 +132,8 @@ def test_incremental_indexes_equal_a_rebuild(
             for readings in tracks:
                 library.add_track(clip_id, *readings)
             library.add_file(path, clip_id, {"caption": f"Übung {len(tracks)}"})
-            name = connection.execute("SELECT name FROM files WHERE path = ?", (path,)).fetchone()[0]
             index_clip_text(connection, clip_id)
-            index_about(connection, path, name, f"Übung {len(tracks)}")
+            index_about(connection, path, f"Übung {len(tracks)}")
     incremental = state(connection)
     rebuild_full_text(connection)
     assert state(connection) == incremental
@@ -157,8 +156,8 @@ def test_files_that_are_not_there_are_not_indexed_by_name(library: Library) -> N
 
 
 def test_indexing_a_file_again_replaces_its_entry(library: Library) -> None:
-    index_about(library.connection, "/a.mp4", "a.mp4", "old")
-    index_about(library.connection, "/a.mp4", "a.mp4", "new")
+    index_about(library.connection, "/a.mp4", "old")
+    index_about(library.connection, "/a.mp4", "new")
     assert state(library.connection)["about"] == [("/a.mp4", "a mp4", "new")]
 
 
@@ -330,7 +329,7 @@ def test_names_and_captions_are_found(library: Library) -> None:
     ):
         library.add_clip(clip_id)
         library.add_file(f"/{name}", clip_id)
-        index_about(library.connection, f"/{name}", name, caption)
+        index_about(library.connection, f"/{name}", caption)
     hits = about_hits(library.connection, "dog beach", {"a", "b", "c"})
     assert [hit.clip_id for hit in hits] == ["b", "a"]
     assert hits[0].coverage == 1.0
@@ -381,7 +380,7 @@ NASTY = [
 @pytest.mark.parametrize("query", NASTY)
 def test_query_syntax_is_harmless(library: Library, query: str) -> None:
     show(library, "c", "EXIT")
-    index_about(library.connection, "/exit.mp4", "exit.mp4", "")
+    index_about(library.connection, "/exit.mp4", "")
     library.add_file("/exit.mp4", "c")
     expected = ["c"] if "exit" in query else []
     assert found_ids(library, query) == expected

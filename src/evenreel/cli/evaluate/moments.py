@@ -104,5 +104,5 @@ def measured(
         searched = {name: one for name, one in predicted.items() if one.clips}
         named = {f"{name}, the whole of its clips": clips_alone(one, truth) for name, one in searched.items()}
         guesses = named or blind_predictions(truth, learned)
-        found |= {name: evaluate_moments(one, truth, plain) for name, one in guesses.items()}
+        found |= {name: replace(evaluate_moments(one, truth, plain), notices=()) for name, one in guesses.items()}
     return found

@@ -24,8 +24,9 @@ from evenreel.corpus.formats.plain_tables import (
     tables_among,
     with_split,
 )
-from evenreel.corpus.given_files import brief, field, optional, read_json, read_text
+from evenreel.corpus.given_files import field, optional, read_json, read_text
 from evenreel.corpus.imported import Imported
+from evenreel.documents import brief
 from evenreel.errors import CorpusError
 
 CONVERTED = "refs/convert/parquet"

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.given_files import ReleaseFiles, brief, csv_rows, field, optional, read_json
+from evenreel.corpus.given_files import ReleaseFiles, csv_rows, field, optional, read_json
 from evenreel.corpus.imported import Draft, Imported
+from evenreel.documents import brief
 from evenreel.errors import CorpusError
 
 FORMS = (("MSRVTT_data.json",), ("train_val_videodatainfo.json", "test_videodatainfo.json"), ("MSR_VTT.json",))

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import polars as pl
 
+from evenreel.corpus.dataframes import as_ids
 from evenreel.corpus.given_files import ReleaseFiles, csv_rows, parse_json, read_json, read_text, stem, typed
 from evenreel.corpus.imported import Imported, Notice, repeated, some, table
 from evenreel.corpus.tables import CAPTION_COLUMNS, CLASSES, CLIP_COLUMNS, make_corpus
@@ -109,7 +110,12 @@ def from_captions(frames: Mapping[str, pl.DataFrame]) -> Imported:
     notices = []
     if empty.any():
         notices.append(Notice(f"{empty.sum():,} rows of {where} have no text and give no caption.", left_out=True))
-    corpus = make_corpus(clips, captions.filter(~empty))
+    try:
+        corpus = make_corpus(clips, captions.filter(~empty))
+    except CorpusError as error:  # its rows are not those of the files
+        raise CorpusError(
+            f"{where} make no sound corpus, with a row for each clip and each caption:", *error.args
+        ) from error
     return Imported(corpus, (*notices, *repeated(corpus)))
 
 
@@ -226,15 +232,17 @@ def with_split(frame: pl.DataFrame, split: str | None) -> pl.DataFrame:
 def _in_form(frame: pl.DataFrame, where: str) -> pl.DataFrame:
     """A file's rows with `text`, one caption each, and the clip as `clip_id`, or as `_FILE` under another name."""
     clip, text = (_first(frame, names, where) for names in (CLIP_NAMES, TEXT_NAMES))
-    frame = _with_texts(_with_classes(_flat(frame, where, clip), where), text, where)
-    names = frame[clip].cast(pl.String)
+    frame = _flat(frame, where, clip)
+    names = as_ids(frame[clip])
     for row in (names.is_null() | (names.str.strip_chars() == "")).arg_true():
         raise CorpusError(f"{where}, row {row + 1} after the header, names no clip in {clip}; name it or drop the row.")
     if clip == "clip_id":
-        return frame.with_columns(names)
-    frame = frame.drop(clip).with_columns(names.alias(_FILE))
-    are_files = any(stem(name) != name for name in names.unique())
-    return frame.with_columns(names.alias("path")) if are_files and "path" not in frame.columns else frame
+        frame = frame.with_columns(names)
+    else:
+        frame = frame.drop(clip).with_columns(names.alias(_FILE))
+        if any(stem(name) != name for name in names.unique()) and "path" not in frame.columns:
+            frame = frame.with_columns(names.alias("path"))
+    return _with_texts(_with_classes(frame, where), text, where)
 
 
 def _first(rows: pl.DataFrame, names: Sequence[str], where: str) -> str:
@@ -261,7 +269,8 @@ def _with_texts(frame: pl.DataFrame, text: str, where: str) -> pl.DataFrame:
         raise CorpusError(f"The column {text} of {where} holds {kind}; it must hold text, or lists of texts.")
     frame = frame.rename({text: "text"})
     if isinstance(kind, pl.List):  # an id of the row cannot be that of several captions
-        frame = frame.drop("caption_id", strict=False).explode("text")
+        some_text = pl.when(pl.col("text").list.len() > 0).then("text")  # what explode makes of none differs
+        frame = frame.drop("caption_id", strict=False).with_columns(some_text).explode("text")
     return frame.with_columns(pl.col("text").cast(pl.String))
 
 
@@ -286,7 +295,7 @@ def _with_ids(rows: pl.DataFrame) -> pl.DataFrame:
 def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows with `caption_id`: the table's own, or else `CLIP#N`."""
     number = pl.int_range(pl.len()).over("clip_id").cast(pl.String)
-    own = [pl.col("caption_id").cast(pl.String)] if "caption_id" in rows.columns else []
+    own = [as_ids(rows["caption_id"])] if "caption_id" in rows.columns else []
     return rows.with_columns(caption_id=pl.coalesce(*own, pl.col("clip_id") + "#" + number))
 
 

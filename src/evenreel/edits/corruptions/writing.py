@@ -26,6 +26,7 @@ from evenreel.features.facts import FACTS, FactSettings, clip_facts
 from evenreel.features.folder import remove_leftovers
 from evenreel.features.lock import writer_lock
 from evenreel.features.progress import SetAside
+from evenreel.files import file_at
 from evenreel.media.content import stamp
 from evenreel.media.workers import Worker
 from evenreel.progress import Progress, stretch_of
@@ -198,7 +199,7 @@ class _Corrupting:
         return _TakenFrames(one.clip.path, tuple(at_s), size), rate
 
     def _read(self, source: _TakenFrames) -> dict[str, Any]:
-        return {"path": str(self._settings.videos / source.path), "at_s": source.at_s}
+        return {"path": str(file_at(self._settings.videos, source.path)), "at_s": source.at_s}
 
     def _file(self, kind: Corruption, one: TimedClip, sources: Sequence[_TakenFrames]) -> ChangedClip:
         """Return path and frames of a new file, whose name is a digest of all that goes into it.
@@ -212,7 +213,7 @@ class _Corrupting:
         count = len(own.at_s)
         frames = count + (inserted(count, kind.strength) if kind.kind == _LENGTHENS else 0)
         used = sources if kind.kind in BORROWING else sources[:1]
-        stamps = [asdict(stamp(str(self._settings.videos / source.path))) for source in used]
+        stamps = [asdict(stamp(str(file_at(self._settings.videos, source.path)))) for source in used]
         named = [_VERSION, *kind, self._settings.seed, one.clip.clip_id, rate, used, stamps]
         key = hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()
         return ChangedClip(f"{CLIPS}/{key}.mp4", frames, rate)

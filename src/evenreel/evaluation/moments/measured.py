@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arguments import check_kind, check_settings_kind
+from evenreel.corpus.imported import some
 from evenreel.errors import ScoresError
 from evenreel.evaluation.intervals import GroupedMean, degree_interval, share_interval
 from evenreel.evaluation.moments.predictions import MomentPredictions, RankedWindows
@@ -23,7 +24,7 @@ from evenreel.evaluation.moments.settings import (
     MomentSettings,
     parse_moment_metric,
 )
-from evenreel.evaluation.moments.truth import MomentTruth
+from evenreel.evaluation.moments.truth import SLACK_S, MomentTruth
 from evenreel.evaluation.moments.windows import (
     THRESHOLDS,
     Windows,
@@ -33,8 +34,7 @@ from evenreel.evaluation.moments.windows import (
     rated_precision,
 )
 from evenreel.evaluation.results import Interval
-
-_SHOWN = 3
+from evenreel.wording import count
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,28 +200,43 @@ def _default_words(predictions: MomentPredictions, truth: MomentTruth) -> tuple[
 
 
 def _misfits(predictions: MomentPredictions, truth: MomentTruth, settings: MomentSettings) -> tuple[str, ...]:
-    """Sentences on queries without predictions."""
+    """Sentences on queries without predictions, and on windows that are hardly in seconds."""
     asked = set(truth.query_ids)
     unknown = [name for name in predictions.windows if name not in asked]
     if unknown:
         raise ScoresError(
-            f"Predictions are of {len(unknown):,} queries that this corpus has no window for, {_some(unknown)} for "
+            f"Predictions are of {len(unknown):,} queries that this corpus has no window for, {some(unknown)} for "
             "example; select the split they are of."
         )
     named = {clip for clips in predictions.clips.values() for clip in clips}
     if named and named.isdisjoint(truth.clip_ids):
         raise ScoresError(
-            f"No query is about one of the {len(named):,} clips that predictions name, {_some(sorted(named))} for "
+            f"No query is about one of the {len(named):,} clips that predictions name, {some(sorted(named))} for "
             "example; are they of another corpus?"
         )
     missing = [name for name in truth.query_ids if name not in predictions.windows]
     if missing and not settings.partial:
         raise ScoresError(
-            f"{len(missing):,} of {len(truth.query_ids):,} queries have no prediction, {_some(missing)} for example; "
+            f"{len(missing):,} of {len(truth.query_ids):,} queries have no prediction, {some(missing)} for example; "
             "give an empty list of windows for each, or accept that with partial."
         )
-    return (f"{len(missing):,} queries have no prediction and find nothing",) if missing else ()
+    told = [f"{len(missing):,} queries have no prediction and find nothing"] if missing else []
+    return (*told, *_odd_times(predictions, truth))
 
 
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:_SHOWN]))
+def _odd_times(predictions: MomentPredictions, truth: MomentTruth) -> Iterator[str]:
+    """Sentences on windows whose times are hardly seconds of their clips."""
+    length = dict(zip(truth.clip_ids, truth.durations, strict=True))
+    own = dict(zip(truth.query_ids, truth.clip_ids, strict=True))
+    given = {name: windows for name, windows in predictions.windows.items() if len(windows)}
+    last = max((windows.max() for windows in given.values()), default=np.inf)
+    if last <= 1 < max(windows.max() for windows in truth.windows):
+        yield "all predicted windows end within the first second, as shares of a clip do; seconds of the clip are read"
+    beyond = [
+        f"{start:g} to {end:g} s of the {length[clip]:g} s of {clip!r} for query {name!r}"
+        for name, windows in given.items()
+        for (start, end), clip in zip(windows, predictions.clips.get(name) or [own[name]] * len(windows), strict=True)
+        if start < 0 or end > length.get(clip, np.nan) + SLACK_S
+    ]
+    if beyond:
+        yield f"{count(len(beyond), 'predicted window')} not within the clip, such as {beyond[0]}; are they in seconds?"

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arguments import as_path
-from evenreel.corpus.given_files import brief, json_lines, typed
+from evenreel.corpus.given_files import json_lines, typed
+from evenreel.documents import brief
 from evenreel.errors import CorpusError, ScoresError
 
 RankedWindows = NDArray[np.float64]

@@ -2,7 +2,7 @@
 
 A file `.evenreelignore` holds for its folder and all below it; patterns that the library keeps hold for every indexed
 folder, from its top. As with git, the last pattern that matches decides, that of the innermost folder before others,
-and nothing in an ignored folder is looked at.
+and nothing in an ignored folder is looked at. Capitals and Unicode forms do not count, as on systems where they do not.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evenreel.errors import LibraryError, UsageError
+from evenreel.files import caseless
 from evenreel.wording import printable
 
 if TYPE_CHECKING:
@@ -51,11 +52,11 @@ class Ignored:
     def _spec(self) -> GitIgnoreSpec:
         from pathspec import GitIgnoreSpec
 
-        return GitIgnoreSpec.from_lines(self.patterns)
+        return GitIgnoreSpec.from_lines(map(caseless, self.patterns))
 
     def says(self, path: str, *, is_folder: bool) -> bool | None:
         """Return whether a path below the folder is ignored; None where no pattern matches it."""
-        within = os.path.relpath(path, self.folder)
+        within = caseless(os.path.relpath(path, self.folder))
         return self._spec.check_file(f"{within}/" if is_folder else within).include
 
 

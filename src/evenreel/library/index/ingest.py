@@ -24,7 +24,7 @@ from evenreel.library.index.foretelling import PICTURES_ALONE, WORDS_ALONE
 from evenreel.library.index.hearing import SpeechStage, check_speech
 from evenreel.library.index.ignoring import IgnoreRules, changed_patterns, kept_patterns, noted_patterns
 from evenreel.library.index.lengths import VideoLengths, measure_lengths
-from evenreel.library.index.metadata import KnownMetadata, read_tables, tables_beside
+from evenreel.library.index.metadata import KnownMetadata, read_tables, rows_of_files, tables_beside
 from evenreel.library.index.model import ModelInUse, resolve
 from evenreel.library.index.passes import (
     BOTH,
@@ -145,8 +145,13 @@ def index_found(library: Path, settings: IndexSettings, found: FoundFiles, parts
                 finish_exchange(library, catalog.get_meta(connection))
                 clear_unnamed(library, catalog.get_meta(connection))
                 clear_arrivals(library)  # of a run with Ray that was killed
-                job = IndexJob(Store(library, connection, found.known.rows), settings, parts)
-                return job.run(found.scan, found.known.set_aside)
+                there = (catalog.loaded_path(path) for (path,) in connection.execute("SELECT path FROM files"))
+                rows, lost = rows_of_files(found.known.rows, [*there, *(file.path for file in found.scan.files)])
+                report = IndexJob(Store(library, connection, rows), settings, parts).run(
+                    found.scan, found.known.set_aside
+                )
+                report.warnings += [lost] if lost and found.scan.changed is None else []
+                return report
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
         except (ValueError, TypeError, LookupError, ArithmeticError) as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +19,11 @@ from evenreel.config import MediaLimits
 from evenreel.errors import MediaError, UsageError
 from evenreel.extras import needed_extra
 from evenreel.features.progress import SetAside
+from evenreel.files import FileNames
 from evenreel.library.index.text_tables import read_json_lines, read_separated
 from evenreel.media.workers import Message, Worker
 from evenreel.types import Metadata
-from evenreel.wording import other_separator, printable
+from evenreel.wording import count, other_separator, printable
 
 log = logging.getLogger("evenreel")
 
@@ -81,11 +82,31 @@ def read_tables(beside: Sequence[Path], named: Sequence[Path], limits: MediaLimi
                     raise
                 _pass_over(table, error, known)
                 continue
-            if not any(os.path.lexists(path) for path in rows):
-                log.warning("none of the files that %s names is there; are its paths relative to its folder?", table)
             for path, metadata in rows.items():
                 known.rows[path] = {**known.rows.get(path, {}), **metadata}
     return known
+
+
+def rows_of_files(rows: Mapping[str, Metadata], paths: Iterable[str]) -> tuple[dict[str, Metadata], str | None]:
+    """Return the rows of tables by the paths of files as they are, however the tables spell them.
+
+    Returns:
+        The rows, and a sentence on those that name no file; None where there are none.
+    """
+    there = set(paths)
+    if rows.keys() <= there:
+        return dict(rows), None
+    files = FileNames(there)
+    spelt = {path: files.find(path) for path in rows}
+    lost = [path for path, found in spelt.items() if found is None and not os.path.lexists(path)]
+    known = {path: rows[other] for other, path in spelt.items() if path is not None}
+    known |= {path: row for path, row in rows.items() if path in known}  # that spelt the same
+    if not lost:
+        return known, None
+    return known, (
+        f"{len(lost):,} of {count(len(rows), 'row')} of the metadata tables {'name' if len(lost) > 1 else 'names'} no "
+        f"file of the library, such as {printable(lost[0])}; are the paths relative to the table's folder?"
+    )
 
 
 def _pass_over(table: Path, error: UsageError, known: KnownMetadata) -> None:

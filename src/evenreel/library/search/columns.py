@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal, NamedTuple
 
+from evenreel.files import name_key
 from evenreel.library.people.clips import knows_names, named_clips
 from evenreel.library.store.catalog import has_elements
 
-ColumnKind = Literal["number", "text", "date"]
+ColumnKind = Literal["number", "text", "date", "name"]
 
 
 class FilterColumn(NamedTuple):
-    """SQL of a column, and the kind of its values; a date is text such as `2024-05-31`.
+    """SQL of a column, and the kind of its values; a date is text such as `2024-05-31`, a name is in any spelling.
 
     A column of which a clip has several values or none has `of_clip` too: SQL with `{}` for a comparison of `sql`, true
     where one of the clip's values passes it. Its one bound value, where it needs one, is read by `bound` when a filter
@@ -54,9 +55,9 @@ _CREATED = (
 )
 
 COLUMNS: Mapping[str, FilterColumn] = {
-    "path": FilterColumn(_PATH, "text"),
-    "name": FilterColumn("files.name", "text"),
-    "folder": FilterColumn(_FOLDER, "text"),
+    "path": FilterColumn(_PATH, "name"),
+    "name": FilterColumn("files.name", "name"),
+    "folder": FilterColumn(_FOLDER, "name"),
     "container": FilterColumn("clips.container", "text"),
     "codec": FilterColumn("clips.codec", "text"),
     "duration_s": FilterColumn("clips.duration_s", "number"),
@@ -105,12 +106,14 @@ def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) 
         relative_paths: whether `path` is relative to the innermost indexed folder that holds a file, so that filters
             cannot reveal where it is; the name alone where no folder does.
     """
+    if not _has_function(connection, "name_key"):
+        connection.create_function("name_key", 1, lambda name: name and name_key(name), deterministic=True)
     found = {**COLUMNS, **_DATES, **_SPEECH}
     found |= _PERSONAL if _has_function(connection, "personal_notes") else {}
     found |= {ELEMENT: FilterColumn(PHRASE, "text", _ELEMENT_OF_CLIP)} if has_elements(connection) else {}
     if knows_names(connection):
         found[PEOPLE] = FilterColumn(_PERSON, "text", _PERSON_OF_CLIP, partial(named_clips, connection))
-    return found | ({"path": FilterColumn(RELATIVE_PATH, "text")} if relative_paths else {})
+    return found | ({"path": FilterColumn(RELATIVE_PATH, "name")} if relative_paths else {})
 
 
 def _has_function(connection: sqlite3.Connection, name: str) -> bool:

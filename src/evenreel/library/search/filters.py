@@ -10,6 +10,8 @@ value is neither true nor false, and `like` ignores the case of English letters.
 
 A column of yes and no is a condition by itself: `favourite`, `not has_words`.
 
+A path, name or folder equals one in another spelling: capitals, Unicode forms and separators do not count.
+
 A date is a day, `date >= '2024-05-01'`, and as text `date like '2024-05%'`.
 
 The column `element` exists where the library has scene elements, `people` where it has people with names. A clip has
@@ -28,6 +30,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import UsageError
+from evenreel.files import file_at
 from evenreel.library.search.columns import COLUMNS, ELEMENT, FLAGS, PEOPLE, FilterColumn, columns_of
 from evenreel.library.search.metadata_columns import MetadataKeys
 
@@ -43,7 +46,7 @@ TOLD = 80
 MAX_TOLD = 50
 """Most metadata columns that an error lists."""
 
-Kind = Literal["number", "text", "date", "any"]
+Kind = Literal["number", "text", "date", "name", "any"]
 Value = str | int | float
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -102,7 +105,7 @@ class _Operand:
 
 def below(folder: str | os.PathLike[str]) -> Filter:
     """Return the condition that a file is in a folder, or in one below it."""
-    inside = os.path.join(os.path.abspath(folder), "")
+    inside = os.path.join(file_at(os.sep, os.path.abspath(folder)), "")
     return Filter("(substr(CAST(files.path AS TEXT), 1, length(?)) = ?)", (inside, inside))
 
 
@@ -216,7 +219,9 @@ class _Walker:
         operator = operators.get(type(tree))
         if operator is None:
             raise self._refused(tree)
-        operands = left, right = _aligned([self._operand(tree.left), self._operand(tree.right)])
+        operands = left, right = _aligned(
+            [self._operand(tree.left), self._operand(tree.right)], spelt=operator not in {"=", "!="}
+        )
         values = left.parameters + right.parameters
         column = _column_of_several(operands)
         if column is None:
@@ -242,7 +247,7 @@ class _Walker:
         given = [self._operand(tree.this), *map(self._operand, others)]
         if isinstance(tree, nodes.Like):  # parts of a day are text
             given = [replace(one, kind="text") if one.kind == "date" else one for one in given]
-        operands = _aligned(given)
+        operands = _aligned(given, spelt=isinstance(tree, nodes.Between))
         if isinstance(tree, nodes.Like) and operands[1].kind == "number":
             raise UsageError(f"Only text is compared by like; write it as {operands[0].name} like '%...%'.")
         sql = template.format(*(operand.sql for operand in operands))
@@ -349,16 +354,18 @@ def _no_order(operands: Sequence[_Operand]) -> UsageError:
     return UsageError(f"A clip has several {what}, which have no order; compare {name} with =, !=, in (...) or like.")
 
 
-def _aligned(operands: list[_Operand]) -> list[_Operand]:
-    """The operands of one comparison, all of one kind."""
+def _aligned(operands: list[_Operand], *, spelt: bool) -> list[_Operand]:
+    """The operands of one comparison, all of one kind; names by what their spellings share, unless those count."""
     if all(operand.sql == "?" for operand in operands):
         raise UsageError(f"A comparison needs a column, not only values; {_example()}")
-    operands = _with_days(operands)
+    of_names = not spelt and any(operand.kind == "name" for operand in operands)
+    operands = [replace(one, kind="text") if one.kind == "name" else one for one in _with_days(operands)]
     kinds = {operand.kind for operand in operands} - {"any"}
     if len(kinds) != 1:
         raise _mismatch(operands)
     kind = kinds.pop()
-    return [operand.as_kind(kind) for operand in operands]
+    operands = [operand.as_kind(kind) for operand in operands]
+    return [replace(one, sql=f"name_key({one.sql})") for one in operands] if of_names else operands
 
 
 def _with_days(operands: list[_Operand]) -> list[_Operand]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
@@ -116,9 +117,10 @@ def remove_texts(connection: sqlite3.Connection, kind: TimedTexts, clip_id: str)
     _take_words(connection, kind.vocabulary, Counter(word for _, text in rows for word in set(text.split())))
 
 
-def index_about(connection: sqlite3.Connection, path: str | bytes, name: str, caption: str) -> None:
+def index_about(connection: sqlite3.Connection, path: str | bytes, caption: str) -> None:
     """Add or replace the name and the given caption of a file; `path` as in `files.path`."""
     remove_about(connection, path)
+    name = os.path.basename(path if isinstance(path, str) else path.decode(errors="ignore"))
     name, caption = " ".join(words(name)), " ".join(words(caption))
     connection.execute(
         "INSERT INTO about (rowid, path, name, caption) VALUES (?, ?, ?, ?)", (about_row(path), path, name, caption)
@@ -178,10 +180,10 @@ def fill_full_text(connection: sqlite3.Connection) -> None:
     """
     for kind in TEXT_OF:
         _fill_texts(connection, kind)
-    files = connection.execute("SELECT path, name, metadata FROM files WHERE state = 'indexed'")
+    files = connection.execute("SELECT path, metadata FROM files WHERE state = 'indexed'")
     while named := files.fetchmany(AT_ONCE):
-        for path, name, metadata in named:
-            index_about(connection, path, name, caption_of(json.loads(metadata)))
+        for path, metadata in named:
+            index_about(connection, path, caption_of(json.loads(metadata)))
 
 
 def _fill_texts(connection: sqlite3.Connection, kind: TimedTexts) -> None:

@@ -43,7 +43,7 @@ from evenreel.types import Encoder, Metadata
 from evenreel.wording import printable
 
 _MOVED = (
-    "SELECT gone.path, gone.metadata, here.path, here.name, here.metadata FROM files AS gone"
+    "SELECT gone.path, gone.metadata, here.path, here.metadata FROM files AS gone"
     " JOIN files AS here USING (clip_id) WHERE gone.state = 'missing' AND here.state = 'indexed'"
     " ORDER BY gone.path, here.metadata != '{}', here.path"
 )
@@ -208,7 +208,7 @@ class Store:
             )
             remove_about(self.connection, stored_path(file.path))
             if state == "indexed":
-                index_about(self.connection, stored_path(file.path), name, caption_of(metadata))
+                index_about(self.connection, stored_path(file.path), caption_of(metadata))
 
     def _note_replaced(self, path: str, clip_id: str | None) -> Metadata:
         """Remember the clip that a file had before, to be dropped; the metadata that the file has from now on."""
@@ -241,7 +241,7 @@ class Store:
         """
         with self._lock, transaction(self.connection):
             moved: set[str] = set()
-            for gone, said, here, name, own in self.connection.execute(_MOVED).fetchall():
+            for gone, said, here, own in self.connection.execute(_MOVED).fetchall():
                 both_said = "{}" not in {said, own}
                 if loaded_path(gone) in moved or (both_said and loaded_path(here) not in self._new):
                     continue
@@ -250,15 +250,15 @@ class Store:
                 if own == "{}" and said != "{}":
                     self.connection.execute("UPDATE files SET metadata = ? WHERE path = ?", (said, here))
                     remove_about(self.connection, here)
-                    index_about(self.connection, here, name, caption_of(load_metadata(said)))
+                    index_about(self.connection, here, caption_of(load_metadata(said)))
         return moved
 
     def update_metadata(self) -> int:
         """Bring the metadata of known files up to date with the tables; return how many changed."""
-        rows = self.connection.execute("SELECT path, name, state, metadata FROM files").fetchall()
+        rows = self.connection.execute("SELECT path, state, metadata FROM files").fetchall()
         changed = 0
         with self._lock, transaction(self.connection):
-            for stored, name, state, old in rows:
+            for stored, state, old in rows:
                 metadata = self._metadata.get(loaded_path(stored))
                 if metadata is None or dump_metadata(metadata) == old:
                     continue
@@ -268,7 +268,7 @@ class Store:
                 )
                 if state == "indexed":
                     remove_about(self.connection, stored)
-                    index_about(self.connection, stored, name, caption_of(metadata))
+                    index_about(self.connection, stored, caption_of(metadata))
         return changed
 
     def meta(self) -> dict[str, str]:
