@@ -15,7 +15,14 @@ from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media.allowlist import CONTAINER_NAMES
 from evenreel.media.dates import recorded_at
-from evenreel.media.opening import FFMPEG_ERRORS, check_size, open_container, subtitles_in_pictures, subtitles_of_text
+from evenreel.media.opening import (
+    FFMPEG_ERRORS,
+    check_size,
+    is_dolby_vision_alone,
+    open_container,
+    subtitles_in_pictures,
+    subtitles_of_text,
+)
 from evenreel.media.packets import JOINABLE, Demuxer, UnsafeSkipError, mean_rate, presentation_times
 from evenreel.media.picture import PictureMaker, orientation_of, shown_size
 from evenreel.media.sampling import SamplingRule, TimeRule
@@ -150,7 +157,8 @@ class Video:
         source = self._fresh_source()
         kept_rule = self._within_limits(rule, source)
         source.cursor.aim(self._targets(kept_rule, source))
-        maker = PictureMaker(source.stream.sample_aspect_ratio, orientation_of(source.first_frame))
+        aspect, turned = source.stream.sample_aspect_ratio, orientation_of(source.first_frame)
+        maker = PictureMaker(aspect, turned, is_ipt=is_dolby_vision_alone(source.stream))
         count = 0
         for timestamp, frame in self._wanted(source, shots):
             count += 1
@@ -281,3 +289,5 @@ def _stream_notes(source: Source) -> Iterator[str]:
     videos = source.container.streams.video
     if len(videos) > 1:
         yield f"{len(videos)} video streams; number {videos.index(source.stream) + 1} of them is used"
+    if is_dolby_vision_alone(source.stream):
+        yield "Dolby Vision that no other decoder can show (profile 5 or 10.0); its colours are near what is meant"
