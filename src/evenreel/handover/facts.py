@@ -201,7 +201,7 @@ def _timecode(tag: str | None, fps: Fraction) -> tuple[str | None, bool, str]:
     habit = drops_by_habit(fps)
     if tag is None:
         return None, habit, ""
-    drop = habit and any(mark in tag for mark in ";.,")
+    drop = FrameRate(fps).base % 30 == 0 and any(mark in tag for mark in ";.,")
     try:
         FrameRate(fps, drop).frame_of(tag)
     except UsageError:
