@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evenreel.errors import OutputError
@@ -55,6 +55,11 @@ def may_be_video(path: str) -> bool:
         head = file.read(8)
         return head.startswith(b"\0\0\1\xba") or head.endswith(b"ftyp")
     return False
+
+
+def first_there(paths: Sequence[str]) -> str:
+    """Return the first of the paths of one content that is on its disk now; of none that is, the first."""
+    return paths[0] if len(paths) == 1 else next(filter(os.path.lexists, paths), paths[0])
 
 
 def file_state(path: Path) -> FileState | None:

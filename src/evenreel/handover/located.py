@@ -29,7 +29,7 @@ def takes_of(library: Library, picks: Sequence[Pick], report: HandoverReport) ->
     same, found = SameContent(STALL_S), list[Take]()
     for pick in picks:
         try:
-            file = _unchanged(library, pick.clip_id, same)
+            file = _unchanged(library, pick, same)
         except (MediaError, NotFoundError) as error:
             report.leave_out(Take(pick, "", "", _name(library, pick.clip_id)), error)
             continue
@@ -37,11 +37,11 @@ def takes_of(library: Library, picks: Sequence[Pick], report: HandoverReport) ->
     return found
 
 
-def _unchanged(library: Library, clip_id: str, same: SameContent) -> Located:
+def _unchanged(library: Library, pick: Pick, same: SameContent) -> Located:
     why = "its file is not there any more; is its disk connected? `evenreel index` looks again"
-    for file in library.locate(clip_id).files:
+    for file in sorted(library.locate(pick.clip_id).files, key=lambda file: file.path != pick.path):
         try:
-            return same.check(clip_id, file, os.stat(file.path, follow_symlinks=False))
+            return same.check(pick.clip_id, file, os.stat(file.path, follow_symlinks=False))
         except OSError:
             continue
         except MediaError:

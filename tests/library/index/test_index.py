@@ -219,6 +219,21 @@ def test_a_file_set_aside_is_remembered_until_it_changes(videos: Path, library: 
     assert (mended.indexed, mended.set_aside) == (1, [])
 
 
+def test_hazard_232_after_a_disk_is_renamed_results_show_the_path_that_is_there(tmp_path: Path, library: Path) -> None:
+    write_folder(tmp_path / "disk", 2)
+    index(tmp_path / "disk", library)
+    (tmp_path / "disk").rename(tmp_path / "new name")
+    index(tmp_path / "new name", library)
+    with open_library(library, vision=False) as opened:
+        assert [hit.path for hit in opened.search("clip").hits] == [
+            str(tmp_path / "new name" / f"clip_0{k}.mp4") for k in (0, 1)
+        ]
+        (tmp_path / "new name").rename(tmp_path / "disk")
+        assert [hit.path for hit in opened.search("clip").hits] == [
+            str(tmp_path / "disk" / f"clip_0{k}.mp4") for k in (0, 1)
+        ]
+
+
 def test_links_are_not_followed(videos: Path, library: Path, tmp_path: Path) -> None:
     """Hazard 26: no circle, nothing outside the folder."""
     outside = write_folder(tmp_path / "outside", 1)[0]
