@@ -191,6 +191,27 @@ def test_a_last_frame_that_is_said_to_stay_for_days_costs_no_moment(honest: dict
     assert seen.frames == tuple((float(k), FPS * k) for k in range(SECONDS))
 
 
+@pytest.mark.parametrize(
+    ("days", "stays", "duration_s"), [(29, True, 29 * 86400 + 19.96), (31, True, 20), (10**6, False, None)]
+)
+def test_hazard_233_a_length_past_thirty_days_is_doubted(
+    honest: dict[str, Path], tmp_path: Path, days: int, stays: bool, duration_s: float | None
+) -> None:
+    """The last frame is said to stay for so long, or to come so late."""
+    numbers = itertools.count(1)
+
+    def late(packet: av.Packet) -> av.Packet:  # type: ignore[type-arg]
+        if next(numbers) == COUNT:
+            ticks = int(days * 86400 / packet.time_base)
+            packet.duration, packet.pts = (ticks, packet.pts) if stays else (1, ticks)
+            packet.dts = packet.pts
+        return packet
+
+    info = probe(remux(honest["mp4"], tmp_path / "late.mkv", late))
+    assert (info.duration_s, len(info.notes)) == (duration_s and pytest.approx(duration_s), int(days > 30))
+    assert all(note.startswith(f"doubtful: it says that it lasts {days:,} days") for note in info.notes)
+
+
 def test_a_video_that_is_longer_than_it_says_is_sampled_to_its_end(honest: dict[str, Path], tmp_path: Path) -> None:
     """Too many frames are noticed before the first is read, so that those that are kept are spread over all of it."""
     path = matroska_duration(honest["mkv"], tmp_path / "more.mkv", 2.0)

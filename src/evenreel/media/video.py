@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from evenreel.media.shots import ShotFinder
 
 _SHORT_BY_S = 0.5  # less is rounding, or a last frame that is held
+DOUBTFUL_S = 30 * 86_400.0
+"""A longer video is taken for one whose timestamps are wrong."""
 _TAIL_S = 2.0  # what is looked at to see whether a claimed end is real
 
 
@@ -122,14 +124,14 @@ class Video:
         The last packets are read, and all of them where the last contradict the header; nothing is decoded.
         """
         stream, container, extent = self._source.stream, self._source.container, self._extent
-        name = container.format.name
+        name, end_s = container.format.name, self._believed_end_s(extent)
         width, height = self._shown_size
         return VideoInfo(
             container=CONTAINER_NAMES.get(name, name),
             codec=stream.codec_context.name,
             width=width,
             height=height,
-            duration_s=extent.end_s,
+            duration_s=end_s,
             frame_count=extent.frame_count or stream.frames or None,
             fps=mean_rate(stream),
             rotation=orientation_of(self._source.first_frame).degrees,
@@ -226,6 +228,16 @@ class Video:
         if claimed_s is not None and end_s < claimed_s - _SHORT_BY_S:
             self._note_short(end_s, claimed_s)
         return _Extent(last_s, end_s, len(timestamps))
+
+    def _believed_end_s(self, extent: _Extent) -> float | None:
+        """Where the video ends; None where that is not to be believed."""
+        if extent.end_s <= DOUBTFUL_S:
+            return extent.end_s
+        shown_s = extent.last_s + self._source.usual_duration_s()  # as if its last frame did not stay
+        end_s = shown_s if shown_s <= DOUBTFUL_S else None
+        counts = "its length counts as unknown" if end_s is None else f"{end_s:.2f} s are counted"
+        self._note(f"doubtful: it says that it lasts {extent.end_s / 86_400:,.0f} days; {counts}")
+        return end_s
 
     def _measure(self, since: int | None = None) -> tuple[list[int], int]:
         """Timestamps and end of the packets, all of them or from the keyframe before a timestamp on."""
