@@ -25,6 +25,7 @@ from evenreel.media.allowlist import (
     open_options,
     packet_options,
 )
+from evenreel.media.content import not_regular
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -89,9 +90,7 @@ def _read_head(path: str | os.PathLike[str]) -> bytes:
     try:
         kind = os.stat(path).st_mode
         if not stat.S_ISREG(kind):
-            raise MediaError(
-                "unreadable", f"it is a {_kind_name(kind)}, not a regular file; only regular files are read"
-            )
+            raise not_regular(kind)
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -102,19 +101,6 @@ def _read_head(path: str | os.PathLike[str]) -> bytes:
         raise MediaError("unreadable", f"it cannot be read: {error.strerror}") from error
     finally:
         os.close(handle)
-
-
-def _kind_name(mode: int) -> str:
-    for test, name in (
-        (stat.S_ISDIR, "folder"),
-        (stat.S_ISFIFO, "named pipe"),
-        (stat.S_ISSOCK, "socket"),
-        (stat.S_ISCHR, "device"),
-        (stat.S_ISBLK, "device"),
-    ):
-        if test(mode):
-            return name
-    return "special file"
 
 
 def _explain(path: str | os.PathLike[str], head: bytes, error: BaseException) -> NoReturn:

@@ -50,7 +50,7 @@ class Clock:
     @property
     def starts_s(self) -> float:
         """Time in seconds, on the file's own clock, at which a player's timeline begins; 0 where it is negative."""
-        return max(0.0, float(self._first * self._time_base) - self.offset_s)
+        return max(0.0, -self.seconds(0))
 
     def seconds(self, timestamp: int) -> float:
         """Return the time in seconds at which a frame with this timestamp comes on screen."""

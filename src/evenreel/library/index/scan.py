@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evenreel.errors import LibraryError, MediaError
+from evenreel.errors import LibraryError
 from evenreel.files import may_be_video
 from evenreel.library.index.ignoring import Ignored, IgnoreRules, is_ignored
 from evenreel.library.store.writer import FoundFile
-from evenreel.media.content import FileStamp, unreadable
+from evenreel.media.content import FileStamp, not_regular, unreadable
 from evenreel.speech.sidecars import FOLDERS, is_subtitle
 from evenreel.wording import count, other_files, printable
 
@@ -242,12 +242,5 @@ def _look_at_entry(entry: os.DirEntry[str], root: str) -> FoundFile:
 
 
 def _look(path: str, root: str, result: os.stat_result) -> FoundFile:
-    error = None
-    if not stat.S_ISREG(result.st_mode):
-        error = MediaError("unreadable", f"it is {_kind(result.st_mode)}, not a regular file")
+    error = None if stat.S_ISREG(result.st_mode) else not_regular(result.st_mode)
     return FoundFile(path, root, FileStamp.of(result), error)
-
-
-def _kind(mode: int) -> str:
-    kinds = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device"}
-    return kinds.get(stat.S_IFMT(mode), "a special file")
