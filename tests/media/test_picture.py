@@ -292,7 +292,7 @@ def test_hazard_229_dolby_vision_5_has_the_colours_that_it_was_made_of(
     light = (PATCHES / 255) ** 2.4 * 60  # so dark that nothing is compressed
     crossed = 0.94 * np.eye(3) + 0.02
     ipt = pq((light @ np.linalg.inv(TO_BT709).T @ CONES.T @ crossed).clip(0)) @ TO_IPT.T + [0, 0.5, 0.5]
-    options = {"x265-params": "lossless=1:log-level=error"}
+    options = {"x265-params": "lossless=1:log-level=error:bframes=0"}
     film = Film([0], "libx265", "yuv420p10le", (16 * len(PATCHES), 16), options=options)
     frame = frame_420(np.moveaxis(patchwork(ipt * 1023), 2, 0), 10)
     path = marked_as_dolby(write_film(tmp_path / "a.mp4", film, [frame]), profile, compatible)

@@ -9,7 +9,7 @@ import stat
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import av
 from av.stream import Disposition
@@ -214,9 +214,9 @@ def refused_size(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[int
 
 def is_dolby_vision_alone(stream: VideoStream) -> bool:
     """Return whether pictures are IPT-PQ-c2 (profiles 5 and 10.0 of Dolby Vision), whatever the colour tags say."""
-    container: Any = stream.container  # PyAV's own annotation lacks it
+    dump = getattr(stream.container, "dumps_format", str)  # PyAV does not promise it
     with _log_of(av.logging.INFO):
-        said = container.dumps_format().split(f"Stream #0:{stream.index}[")[-1].partition("Stream #")[0]
+        said = dump().split(f"Stream #0:{stream.index}[")[-1].partition("Stream #")[0]
     return re.search(r"DOVI configuration record: .*profile: (5,|10,.* compatibility id: 0,)", said) is not None
 
 
