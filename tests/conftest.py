@@ -6,6 +6,7 @@ import fcntl
 import gc
 import os
 import pickle
+import shutil
 import signal
 import socket
 from collections import defaultdict
@@ -88,6 +89,10 @@ class TimesOfFiles:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._seconds[report.nodeid.partition("::")[0]] += report.duration
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        if exitstatus == 0 and len(self._seconds) > SHOWN_FILES:  # a whole run leaves a gigabyte, maybe in memory
+            shutil.rmtree(session.config._tmp_path_factory.getbasetemp(), ignore_errors=True)  # type: ignore[attr-defined]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         longest = sorted(self._seconds.items(), key=lambda one: -one[1])

@@ -61,7 +61,7 @@ def gop(length: int, *, b_frames: int = 0, more: str = "") -> dict[str, str]:
     return {"preset": "ultrafast", "x264-params": parts}
 
 
-def write_film(path: Path, film: Film, pictures: Sequence[Picture] | None = None) -> Path:
+def write_film(path: Path, film: Film, pictures: Sequence[Picture | av.VideoFrame] | None = None) -> Path:
     """Encode numbered pictures, or the given ones, into a file; its container follows from the name."""
     with av.open(str(path), "w", options=film.container_options) as container:
         stream = container.add_stream(film.codec, rate=25, options=film.options)
@@ -78,9 +78,12 @@ def write_film(path: Path, film: Film, pictures: Sequence[Picture] | None = None
     return path
 
 
-def _frame(picture: Picture, film: Film, time: int) -> av.VideoFrame:
-    layout = {2: "gray", 3: "rgb24"} if picture.ndim == 2 or picture.shape[2] == 3 else {3: "rgba"}
-    frame = av.VideoFrame.from_ndarray(picture, layout[picture.ndim])
+def _frame(picture: Picture | av.VideoFrame, film: Film, time: int) -> av.VideoFrame:
+    if isinstance(picture, av.VideoFrame):
+        frame = picture
+    else:
+        layout = {2: "gray", 3: "rgb24"} if picture.ndim == 2 or picture.shape[2] == 3 else {3: "rgba"}
+        frame = av.VideoFrame.from_ndarray(picture, layout[picture.ndim])
     frame.pts, frame.time_base = time, film.time_base
     return frame
 

@@ -10,7 +10,7 @@ import secrets
 import shutil
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,11 +21,14 @@ TEMPORARY_SUFFIX = ".tmp"
 
 _TEMPORARY = re.compile(rf"\..+\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}", re.DOTALL)
 
-VIDEO_SUFFIXES = frozenset(
-    (".3g2", ".3gp", ".apng", ".asf", ".avi", ".dv", ".flv", ".gif", ".m2ts", ".m2v", ".m4v", ".mkv", ".mov", ".mp4")
-    + (".mpeg", ".mpg", ".mts", ".mxf", ".ogv", ".ts", ".vob", ".webm", ".wmv")
-)
+VIDEO_SUFFIXES = frozenset((
+    ".3g2", ".3gp", ".3gpp", ".apng", ".asf", ".avi", ".divx", ".dv", ".f4v", ".flv", ".gif", ".insv", ".lrv", ".m1v",
+    ".m2p", ".m2t", ".m2ts", ".m2v", ".m4v", ".mk3d", ".mkv", ".mov", ".mp4", ".mp4v", ".mpe", ".mpeg", ".mpg",
+    ".mpv", ".mts", ".mxf", ".ogm", ".ogv", ".qt", ".tod", ".trp", ".ts", ".vob", ".webm", ".wmv",
+))  # fmt: skip
 """Suffixes, in lower case, of files that may be videos."""
+
+_SOMETIMES_VIDEOS = frozenset((".360", ".mod"))  # also part of a number, and tunes
 
 
 def name_key(name: str) -> str:
@@ -89,6 +92,22 @@ def _in_folder(folder: str, changed_ns: int) -> FileNames:
 
 FileState = tuple[int, int, int]
 """Inode, size in bytes, and time of the last change in nanoseconds: they differ wherever a file was written anew."""
+
+
+def may_be_video(path: str) -> bool:
+    """Return whether a file may be a video by its suffix, or where that is of other files too, by how it begins."""
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in _SOMETIMES_VIDEOS:
+        return suffix in VIDEO_SUFFIXES
+    with contextlib.suppress(OSError), open(path if os.path.isfile(path) else os.devnull, "rb") as file:
+        head = file.read(8)
+        return head.startswith(b"\0\0\1\xba") or head.endswith(b"ftyp")
+    return False
+
+
+def first_there(paths: Sequence[str]) -> str:
+    """Return the first of the paths of one content that is on its disk now; of none that is, the first."""
+    return paths[0] if len(paths) == 1 else next(filter(os.path.lexists, paths), paths[0])
 
 
 def file_state(path: Path) -> FileState | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 _TIME = re.compile(r"(?:(?:(\d{1,3}):)?(\d{1,3}):)?(\d{1,7}(?:\.\d{1,9})?)", re.ASCII)
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -40,6 +40,17 @@ def count(number: int, noun: str) -> str:
     ('1 file', '1,234 files')
     """
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def other_files(suffixes: Mapping[str, int]) -> str:
+    """Say how many files are no videos by their suffixes, and which are the most common of these.
+
+    >>> other_files({".jpg": 3, "": 1}), other_files({".txt": 1})
+    ('4 other files (.jpg)', '1 other file (.txt)')
+    """
+    named = sorted(filter(None, suffixes), key=lambda suffix: (-suffixes[suffix], suffix))
+    said = f"{', '.join(map(printable, named[:8]))}{', …' * (len(named) > 8)}"
+    return count(sum(suffixes.values()), "other file") + (f" ({said})" if said else "")
 
 
 def duration(seconds: float) -> str:

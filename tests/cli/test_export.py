@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import subprocess
 import sys
 from fractions import Fraction
@@ -146,6 +147,19 @@ def test_a_stretch_that_is_none_is_one_sentence(place: Path, tmp_path: Path, str
     done = export(place, "videos/a/tram.mp4", start, end, out=tmp_path)
     assert done.returncode == 1 and f"the stretch from {start} to {end} s is {what}" in done.stdout
     assert names(tmp_path) == []
+
+
+def test_of_copies_the_one_that_is_named_is_taken(place: Path, tmp_path: Path) -> None:
+    copies = [tmp_path / "films" / name for name in ("a.mp4", "b.mp4", "c.mp4")]
+    copies[0].parent.mkdir()
+    for copy in copies:
+        shutil.copy(place / "videos" / "bus.mp4", copy)
+    index_folders([copies[0].parent], tmp_path / "library", IndexSettings(model=None, workers=1, read_text=False))
+    for copy in copies:
+        words = ("export", str(copy), "1", "2", "--format", "json", "-l", str(tmp_path / "library"))
+        done = run(place, *words, "--out", str(tmp_path / copy.stem))
+        written = json.loads((tmp_path / copy.stem / f"{copy.stem}.json").read_text())
+        assert [one["path"] for one in written["stretches"]] == [str(copy)], done.stderr
 
 
 def test_a_clip_that_is_gone_costs_itself_and_the_rest_is_written(place: Path, tmp_path: Path) -> None:

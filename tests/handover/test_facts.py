@@ -53,12 +53,13 @@ def with_timecode(path: Path, fps: Fraction, timecode: str) -> Path:
         (Fraction(25), "01:00:00:00", False, 90_000),
         (Fraction(30000, 1001), "01:00:00;00", True, 107_892),
         (Fraction(30000, 1001), "01:00:00:00", False, 108_000),
+        (Fraction(30), "00:58:33;16", True, 105_300),
     ],
 )
 def test_frames_are_named_by_the_timecode_of_the_file(
     tmp_path: Path, fps: Fraction, timecode: str, drop: bool, first: int
 ) -> None:
-    found = facts_of(with_timecode(tmp_path / "a.mov", fps, timecode))
+    found = facts_of(with_timecode(tmp_path / "a.mkv", fps, timecode))
     assert (found.timecode, found.drop, found.first_frame) == (timecode, drop, first)
     pick = Pick("0" * 32, float(10 / fps), float(20 / fps))
     assert checked(Take(pick, "a", "a", "a"), found).source_frames == range(first + 10, first + 20)

@@ -15,6 +15,7 @@ from evenreel.errors import UsageError
 from evenreel.handover.frames import STANDARD, FrameRate, drops_by_habit, editing_rate, is_steady, meant_rate
 
 RATES = [FrameRate(fps, drops_by_habit(fps)) for fps in STANDARD] + [FrameRate(fps) for fps in STANDARD]
+RATES += [FrameRate(Fraction(30), drop=True), FrameRate(Fraction(60), drop=True)]
 OF_A_DAY_AND_A_HALF = 130_000 * 60
 
 

@@ -25,6 +25,7 @@ RATES = {
     "59.94": FrameRate(Fraction(60000, 1001), drop=True),
     "29.97 ndf": FrameRate(Fraction(30000, 1001)),
     "30": FrameRate(Fraction(30)),
+    "30 df": FrameRate(Fraction(30), drop=True),
     "50": FrameRate(Fraction(50)),
     "60": FrameRate(Fraction(60)),
 }
@@ -76,7 +77,7 @@ def read_otio(text: str, rate: FrameRate) -> Read:
 
 
 def read_edl(text: str, rate: FrameRate) -> Read:
-    labels = float(rate.fps) if rate.drop else float(rate.base)
+    labels = rate.base * 1000 / 1001 if rate.drop else float(rate.base)  # it drops at the rates of television alone
     return _clips(otio.adapters.read_from_string(text, "cmx_3600", rate=labels), labels)
 
 

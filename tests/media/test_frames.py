@@ -9,7 +9,8 @@ import itertools
 import os
 import resource
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 
@@ -405,19 +406,38 @@ def test_hazard_17_the_picture_size_changes(films: Path, tmp_path: Path) -> None
 def test_hazard_17_of_several_video_streams_the_default_is_read(films: Path, tmp_path: Path) -> None:
     path = tmp_path / "two.mkv"
     other = write_film(tmp_path / "other.mp4", Film(steady(20), size=(48, 32)))
-    with av.open(str(films / "b-frames.mp4")) as a, av.open(str(other)) as b, av.open(str(path), "w") as writer:
-        copies = [writer.add_stream_from_template(reader.streams.video[0]) for reader in (a, b)]
-        copies[0].disposition = av.stream.Disposition.forced
-        copies[1].disposition = av.stream.Disposition.default
-        for reader, copy in zip((b, a), copies[::-1], strict=True):
-            for packet in reader.demux(video=0):
-                if packet.dts is not None:
-                    packet.stream = copy
-                    writer.mux(packet)
+    write_streams(path, [(films / "b-frames.mp4", 0), (other, 1)])
     with open_video(path) as video:
         assert (video.info.width, video.info.height) == (48, 32)
         assert video.notes == ["2 video streams; number 2 of them is used"]
         assert len(list(video.frames(EVERY_FRAME))) == 20
+
+
+def write_streams(path: Path, films: Sequence[tuple[Path, int]]) -> None:
+    """The pictures of several films beside each other, each marked default or not."""
+    with av.open(str(path), "w") as writer, ExitStack() as opened:
+        readers = [(opened.enter_context(av.open(str(film))), default) for film, default in films]
+        copies = [writer.add_stream_from_template(reader.streams.video[0]) for reader, _ in readers]
+        for copy, (_, default) in zip(copies, readers, strict=True):
+            copy.disposition = av.stream.Disposition.default if default else av.stream.Disposition.forced
+        for copy, (reader, _) in reversed(list(zip(copies, readers, strict=True))):
+            for packet in reader.demux(video=0):
+                if packet.dts is not None:
+                    packet.stream = copy
+                    writer.mux(packet)
+
+
+@pytest.mark.parametrize("marked", [(0, 0), (1, 0), (1, 1)])
+@pytest.mark.parametrize("name", ["cover_first.mkv", "cover_last.mkv", "cover_first.mp4", "cover_last.mp4"])
+def test_hazard_227_one_picture_beside_a_film_is_its_cover(
+    films: Path, tmp_path: Path, name: str, marked: tuple[int, int]
+) -> None:
+    cover, film = write_film(tmp_path / "cover.mp4", Film([0], size=(48, 32))), films / "b-frames.mp4"
+    both = [(cover, marked[0]), (film, marked[1])]
+    write_streams(tmp_path / name, both if "first" in name else both[::-1])
+    with open_video(tmp_path / name) as video:
+        assert (video.info.width, video.info.duration_s) == (96, pytest.approx(6))
+        assert [number_in(frame.pixels) for frame in video.frames(EVERY_FRAME)] == list(range(150))
 
 
 def test_probe_says_what_header_and_packets_say(films: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 from fractions import Fraction
 from pathlib import Path
 
@@ -262,6 +263,43 @@ def test_hazard_15_hlg_becomes_srgb_on_a_display_of_1000_nits(tmp_path: Path) ->
     shown = first_frame(write_tagged(tmp_path / "a.mkv", frame, {**HDR_TAGS, "color_trc": 18})).pixels
     light = np.array([[compressed(1000 * value**1.2) for value in row] for row in scene])  # gamma 1.2 (BT.2100)
     np.testing.assert_allclose(middles(shown), srgb(light / 203), atol=4)
+
+
+# IPT-PQ-c2 as Dolby made it: Hunt-Pointer-Estevez cones of BT.2020 light, 2 % of each crossing over, in PQ, in IPT.
+CONES = np.array([[0.40024, 0.7076, -0.08081], [-0.2263, 1.16532, 0.0457], [0, 0, 0.91822]]) @ BT2020
+TO_IPT = np.array([[0.4, 0.4, 0.2], [4.455, -4.851, 0.396], [0.8056, 0.3572, -1.1628]])
+
+
+def marked_as_dolby(path: Path, profile: int, compatible: int) -> Path:
+    """An MP4 file with a record of Dolby Vision in the entry of its only stream (ETSI TS 103 572, box dvcC)."""
+    data = path.read_bytes()
+    record = struct.pack(">I4s5B19x", 32, b"dvcC", 1, 0, profile << 1, 0b110_101, compatible << 4)
+    entry = data.index(b"hev1", data.index(b"stsd")) - 4
+    end = entry + int.from_bytes(data[entry : entry + 4], "big")
+    for kind in (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd", b"hev1"):
+        at = data.index(kind, data.index(b"moov")) - 4
+        data = data[:at] + struct.pack(">I", int.from_bytes(data[at : at + 4], "big") + len(record)) + data[at + 4 :]
+    path.write_bytes(data[:end] + record + data[end:])
+    return path
+
+
+@pytest.mark.parametrize(
+    ("profile", "compatible", "is_ipt"), [(5, 0, True), (10, 0, True), (8, 1, False), (8, 0, False)]
+)
+def test_hazard_229_dolby_vision_5_has_the_colours_that_it_was_made_of(
+    tmp_path: Path, profile: int, compatible: int, is_ipt: bool
+) -> None:
+    light = (PATCHES / 255) ** 2.4 * 60  # so dark that nothing is compressed
+    crossed = 0.94 * np.eye(3) + 0.02
+    ipt = pq((light @ np.linalg.inv(TO_BT709).T @ CONES.T @ crossed).clip(0)) @ TO_IPT.T + [0, 0.5, 0.5]
+    options = {"x265-params": "lossless=1:log-level=error:bframes=0"}
+    film = Film([0], "libx265", "yuv420p10le", (16 * len(PATCHES), 16), options=options)
+    frame = frame_420(np.moveaxis(patchwork(ipt * 1023), 2, 0), 10)
+    path = marked_as_dolby(write_film(tmp_path / "a.mp4", film, [frame]), profile, compatible)
+    with open_video(path) as video:
+        shown = next(video.frames(parse_rule("every 1 s"))).pixels
+    assert any("Dolby Vision" in note for note in video.notes) == is_ipt
+    assert np.allclose(middles(shown), srgb(light / 203), atol=4) == is_ipt
 
 
 def test_hazard_15_a_highlight_keeps_its_hue_and_order() -> None:

@@ -157,6 +157,25 @@ def test_hazard_13_sound_that_begins_first_in_matroska(tmp_path: Path) -> None:
     assert (seen.duration_s, seen.frames, seen.notes) == (3.5, ((1.5, 0), (2.5, 25)), ())
 
 
+@pytest.mark.parametrize("kind", ["ts", "mkv", "mp4"])
+def test_hazard_228_a_recording_that_begins_in_the_middle_of_a_group(tmp_path: Path, kind: str) -> None:
+    """The decoder drops its first pictures in silence; the file's clock has begun before, as FFmpeg's."""
+    write_with_sound(tmp_path / "whole.ts", Film(steady(150), options=gop(50, b_frames=2)))
+    path = tmp_path / "a.ts"
+    path.write_bytes((tmp_path / "whole.ts").read_bytes()[188 * 60 :])
+    if kind != "ts":
+        path = remux(path, tmp_path / f"a.{kind}")
+    with av.open(str(path)) as container:
+        start_s, film = Fraction(container.start_time, 1_000_000), container.streams.video[0]
+        frames = [(frame.pts, number_in(frame.to_ndarray(format="rgb24"))) for frame in container.decode(film)]
+        times_s = [float(pts * film.time_base - start_s) for pts, _ in frames]
+    seen = look(path, "every 0.02 s")
+    assert times_s[0] > 0.5
+    assert [time_s for time_s, _ in seen.frames] == pytest.approx(times_s, abs=2e-3)
+    assert [number for _, number in seen.frames] == [number for _, number in frames]
+    assert (seen.duration_s, seen.notes) == (pytest.approx(times_s[-1], abs=0.05), ())
+
+
 def test_a_last_frame_that_is_said_to_stay_for_days_costs_no_moment(honest: dict[str, Path], tmp_path: Path) -> None:
     """Where nothing changes any more there is nothing to look at."""
     numbers, long_s = itertools.count(1), 9 * 3600
@@ -170,6 +189,27 @@ def test_a_last_frame_that_is_said_to_stay_for_days_costs_no_moment(honest: dict
     seen = look(path, limits=MediaLimits(max_frames=SECONDS))
     assert seen.duration_s is not None and seen.duration_s > long_s
     assert seen.frames == tuple((float(k), FPS * k) for k in range(SECONDS))
+
+
+@pytest.mark.parametrize(
+    ("days", "stays", "duration_s"), [(29, True, 29 * 86400 + 19.96), (31, True, 20), (10**6, False, None)]
+)
+def test_hazard_233_a_length_past_thirty_days_is_doubted(
+    honest: dict[str, Path], tmp_path: Path, days: int, stays: bool, duration_s: float | None
+) -> None:
+    """The last frame is said to stay for so long, or to come so late."""
+    numbers = itertools.count(1)
+
+    def late(packet: av.Packet) -> av.Packet:  # type: ignore[type-arg]
+        if next(numbers) == COUNT:
+            ticks = int(days * 86400 / packet.time_base)
+            packet.duration, packet.pts = (ticks, packet.pts) if stays else (1, ticks)
+            packet.dts = packet.pts
+        return packet
+
+    info = probe(remux(honest["mp4"], tmp_path / "late.mkv", late))
+    assert (info.duration_s, len(info.notes)) == (duration_s and pytest.approx(duration_s), int(days > 30))
+    assert all(note.startswith(f"doubtful: it says that it lasts {days:,} days") for note in info.notes)
 
 
 def test_a_video_that_is_longer_than_it_says_is_sampled_to_its_end(honest: dict[str, Path], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -116,7 +117,9 @@ def _picked(
         return _titled(str(document.get("query") or "stretches"), picks)
     if len(what) == 3:
         start_s, end_s = _seconds(what[1]), _seconds(what[2])
-        return PurePath(what[0]).stem, [Pick(library.clip_named(what[0]), start_s, end_s)]
+        return PurePath(what[0]).stem, [
+            Pick(library.clip_named(what[0]), start_s, end_s, path=os.path.abspath(what[0]))
+        ]
     if len(what) != 1:
         raise UsageError(USAGE)
     query = as_utf8(what[0]) or ""

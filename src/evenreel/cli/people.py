@@ -13,6 +13,7 @@ from evenreel.cli.options import JsonOption, LibraryOption
 from evenreel.cli.show_library import clock, console, print_json, safe, table_of
 from evenreel.config import default_library
 from evenreel.errors import NotFoundError, UsageError
+from evenreel.files import first_there
 from evenreel.wording import count
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def _paths(place: Path, faces: list[PersonFace]) -> dict[str, str]:
 
     with open_library(place, vision=False) as opened:
         located = {clip_id: opened.locate(clip_id).files for clip_id in {one.clip_id for one in faces}}
-    return {clip_id: files[0].path for clip_id, files in located.items() if files}
+    return {clip_id: first_there([one.path for one in files]) for clip_id, files in located.items() if files}
 
 
 def _show_sheet(sheet: Path | None) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
-from evenreel.wording import count, printable
+from evenreel.wording import count, other_files, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -126,7 +126,7 @@ def _remarks(out: Console, report: IndexReport) -> None:
 
 def _passed_over(out: Console, report: IndexReport) -> None:
     if report.other_files or report.links or report.ignored:
-        parts = [count(report.other_files, "other file"), count(report.links, "link")]
+        parts = [other_files(report.other_suffixes), count(report.links, "link")]
         parts.append(count(report.ignored, "ignored path"))
         out.print(f"  passed over: {', '.join(part for part in parts if not part.startswith('0 '))}")
     for folder in report.closed_folders:

@@ -26,7 +26,7 @@ from evenreel.types import Corpus
 FACTS = "video_facts.parquet"
 """Usual name of the file in which `clip_facts` keeps headers: a row a video, not a clip."""
 
-READER = "evenreel.media.headers:HeaderReader"
+READER = "evenreel.media.moments:HeaderReader"
 FACT_COLUMNS: dict[str, pl.DataType] = {
     "codec": pl.String(),
     "width": pl.Int64(),

@@ -2,6 +2,6 @@
 
 Read `settings` (what there is), `frames` (rates and timecodes), `facts` (what a file's own clock says), `picks` (what
 is taken), `copying` and `encoding` (cuts), `reader` (the worker that runs these), then a form each: `timelines`,
-`fcpxml`, `tables`, `words`, `sheet`; `located` finds the files, `export` brings all together, and `taking` is the
-one call for programs.
+`fcpxml`, `tables`, `sheet`; `export` brings all together, and `taking`, which finds the files, is the one call for
+programs.
 """

@@ -14,7 +14,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import av
-import numpy as np
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
@@ -23,7 +22,7 @@ from evenreel.handover.encoded_sound import EncodedSound
 from evenreel.handover.facts import FileFacts
 from evenreel.handover.frames import FrameRate
 from evenreel.media import open_video
-from evenreel.media.encode import BT709, LIMITED_RANGE
+from evenreel.media.encode import BT709, LIMITED_RANGE, even_sided
 from evenreel.media.moments import GivenTimes
 from evenreel.media.workers import Message
 from evenreel.types import Frame, Pixels
@@ -126,7 +125,7 @@ class _Film:
         return [float(start_s + Fraction(number, _FASTEST)) for number in range(count)]
 
     def _add(self, stream: VideoStream, frame: Frame) -> None:
-        pixels = _even(frame.pixels)
+        pixels = even_sided(frame.pixels)
         if (stream.width, stream.height) != (pixels.shape[1], pixels.shape[0]):
             raise MediaError("failed", "the size of its pictures changes in the stretch, which is not encoded")
         picture = av.VideoFrame.from_ndarray(pixels, format="rgb24").reformat(
@@ -144,7 +143,7 @@ class _Film:
         return max(0, round((time - self._stretch[0]) * TICKS))
 
     def _picture_stream(self, pixels: Pixels) -> VideoStream:
-        facts, shape = self._facts, _even(pixels).shape
+        facts, shape = self._facts, even_sided(pixels).shape
         stream = self._target.add_stream("libx264", rate=self._rate.fps, options=OPTIONS)
         stream.height, stream.width, stream.pix_fmt = shape[0], shape[1], "yuv420p"
         context = stream.codec_context
@@ -152,11 +151,3 @@ class _Film:
         context.colorspace = context.color_primaries = context.color_trc = BT709
         context.color_range = LIMITED_RANGE
         return stream
-
-
-def _even(pixels: Pixels) -> Pixels:
-    """(H, W, 3) with H and W even, as 4:2:0 wants them; the last row or column is left out."""
-    height, width = (side // 2 * 2 for side in pixels.shape[:2])
-    if not height or not width:
-        raise MediaError("failed", f"its pictures are {pixels.shape[1]} x {pixels.shape[0]}, too small to be encoded")
-    return np.ascontiguousarray(pixels[:height, :width])

@@ -21,9 +21,8 @@ from evenreel.handover.picks import CheckedTake, Take, checked
 from evenreel.handover.report import HandoverReport
 from evenreel.handover.settings import A_FILE_EACH, SUFFIXES, HandoverForm, HandoverSettings
 from evenreel.handover.sheet import MOST_STILLS, STILL_PX, SheetCell, sheet_jpeg
-from evenreel.handover.tables import as_csv, as_json
+from evenreel.handover.tables import as_csv, as_json, subtitles
 from evenreel.handover.timelines import as_edl, as_otio, of_one_rate
-from evenreel.handover.words import subtitles
 from evenreel.media.workers import Worker
 
 if TYPE_CHECKING:

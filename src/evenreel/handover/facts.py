@@ -24,6 +24,7 @@ from evenreel.media import open_video
 from evenreel.media.opening import open_container
 from evenreel.media.packets import Demuxer, time_base_of
 from evenreel.media.source import Source
+from evenreel.media.video import DOUBTFUL_S
 from evenreel.wording import printable
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def read_facts(path: str | os.PathLike[str], limits: MediaLimits) -> FileFacts:
         timecode=timecode,
         offset_s=offset_s,
         slack_s=slack_s,
-        duration_s=Fraction(info.duration_s or 0.0).limit_denominator(1_000_000),
+        duration_s=Fraction(DOUBTFUL_S if info.duration_s is None else info.duration_s).limit_denominator(1_000_000),
         width=info.width,
         height=info.height,
         sounds=sounds,
@@ -201,7 +202,7 @@ def _timecode(tag: str | None, fps: Fraction) -> tuple[str | None, bool, str]:
     habit = drops_by_habit(fps)
     if tag is None:
         return None, habit, ""
-    drop = habit and any(mark in tag for mark in ";.,")
+    drop = FrameRate(fps).base % 30 == 0 and any(mark in tag for mark in ";.,")
     try:
         FrameRate(fps, drop).frame_of(tag)
     except UsageError:

@@ -2,7 +2,7 @@
 
 A timecode (SMPTE ST 12-1) names frames by hours, minutes, seconds and frames of a whole-numbered rate. At 30000/1001
 and 60000/1001 frames a second it may drop labels so that it keeps up with a clock: the first two (four) of each
-minute but every tenth.
+minute but every tenth. Some files do so at 30 and 60 too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FrameRate:
 
     Attributes:
         fps: frames a second.
-        drop: whether labels are dropped; only of 30000/1001 and 60000/1001.
+        drop: whether labels are dropped; only of 30000/1001 and 60000/1001, and of 30 and 60 where a file does so.
     """
 
     fps: Fraction

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -32,16 +32,18 @@ class Pick:
         start_s: where it starts, in seconds of the timeline that a player shows.
         end_s: where it ends.
         reason: what the search said of it: its rank, score and words.
+        path: the one of its files that is meant, as the system names it; any where that is not there.
     """
 
     clip_id: str
     start_s: float
     end_s: float
     reason: dict[str, Any] = field(default_factory=dict)
+    path: str = ""
 
     def with_handles(self, handles_s: float) -> Pick:
         """Return the stretch with some seconds more on both sides."""
-        return Pick(self.clip_id, max(0.0, self.start_s - handles_s), self.end_s + handles_s, self.reason)
+        return replace(self, start_s=max(0.0, self.start_s - handles_s), end_s=self.end_s + handles_s)
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,7 @@ def stretches_of(document: Mapping[str, Any]) -> list[Pick]:
                     **{name: one[name] for name in REASONS if one.get(name) is not None},
                     "words": [str(word) for word in one.get("words") or ()],
                 },
+                str(one.get("path") or ""),
             )
             for one in document["stretches"]
         ]
@@ -168,9 +171,7 @@ def picks_of(result: Mapping[str, Any], *, every_moment: bool = False, others: b
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError("That is no result of a search; give what `evenreel search --json` prints.") from error
     _check_count(picks)
-    return [
-        Pick(pick.clip_id, pick.start_s, pick.end_s, {"query": result.get("query"), **pick.reason}) for pick in picks
-    ]
+    return [replace(pick, reason={"query": result.get("query"), **pick.reason}) for pick in picks]
 
 
 def _of_hit(rank: int, hit: Mapping[str, Any], every_moment: bool) -> Iterator[Pick]:
@@ -185,7 +186,7 @@ def _of_hit(rank: int, hit: Mapping[str, Any], every_moment: bool) -> Iterator[P
             **{name: hit[name] for name in _OF_HIT},
             "words": words,
         }
-        yield Pick(str(hit["clip_id"]), start_s, end_s, reason)
+        yield Pick(str(hit["clip_id"]), start_s, end_s, reason, str(hit.get("path") or ""))
 
 
 def _overlaps(text: Mapping[str, Any], start_s: float, end_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""Stretches as a table (csv) and as JSON, with times in seconds, frames and timecodes."""
+"""Stretches as a table (csv) and as JSON, with times in seconds, frames and timecodes; what is said, as subtitles."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
+from evenreel.errors import NotFoundError
 from evenreel.handover.picks import REASONS, CheckedTake
+from evenreel.speech.transcripts import is_in
+from evenreel.speech.writing import as_srt, as_vtt
+
+if TYPE_CHECKING:
+    from evenreel.speech import Transcript, Utterance
+
+_WRITERS = {"srt": as_srt, "vtt": as_vtt}
 
 COLUMNS = (
     *("number", "file", "path", "clip_id", "start_s", "end_s", "start_timecode", "end_timecode"),
@@ -62,3 +72,33 @@ def as_csv(takes: Sequence[CheckedTake], title: str) -> str:
 
 def _plain(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def subtitles(
+    transcripts: Sequence[Transcript], form: str, span_s: tuple[Fraction, Fraction], language: str | None
+) -> str:
+    """Write what is said between two times of a clip as subtitles, whose time 0 is the first of them.
+
+    Args:
+        transcripts: what is said in the clip, by each source.
+        form: `srt` or `vtt`.
+        span_s: start and end in seconds.
+        language: language of the transcript; None for the first there is.
+
+    Raises:
+        NotFoundError: nothing is known of what is said there.
+    """
+    start_s, end_s = map(float, span_s)
+    spoken = [one for one in transcripts if one.utterances and is_in(one, language)]
+    if not spoken:
+        where = "" if language is None else f" in {language[:40]}"
+        raise NotFoundError(f"nothing is known of what is said in it{where}, so there are no subtitles")
+    said = [_within(one, start_s, end_s) for one in spoken[0].utterances if one.start_s < end_s and one.end_s > start_s]
+    if not said:
+        raise NotFoundError("nothing is said in the stretch, so there are no subtitles")
+    return _WRITERS[form](said)
+
+
+def _within(one: Utterance, start_s: float, end_s: float) -> Utterance:
+    begins_s, ends_s = max(one.start_s, start_s) - start_s, min(one.end_s, end_s) - start_s
+    return replace(one, start_s=begins_s, end_s=ends_s, words=())

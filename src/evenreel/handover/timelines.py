@@ -42,8 +42,8 @@ def as_edl(takes: Sequence[CheckedTake], title: str) -> str:
         EvenreelError: OpenTimelineIO, or its adapter, is not installed.
     """
     otio, rate = _opentimelineio(), takes[0].facts.rate
-    # Labels count frames alike at 24 and 24000/1001; only where some are dropped does the rate change them.
-    labels = float(rate.fps) if rate.drop else float(rate.base)
+    # Labels count frames alike at 24 and 24000/1001; only where some are dropped does otio's rate change them.
+    labels = rate.base * 1000 / 1001 if rate.drop else float(rate.base)
     track = otio.schema.Track("V1", kind=otio.schema.TrackKind.Video)
     for take, reel in zip(takes, _reels(takes), strict=True):
         clip = otio.schema.Clip(_line(take.take.name), _reference(take, labels), _range(take.source_frames, labels))

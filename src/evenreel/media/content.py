@@ -16,6 +16,10 @@ from evenreel.errors import EvenreelError, MediaError
 
 _BLOCK_BYTES = 1 << 20
 _POLL_S = 0.1
+_KINDS = {
+    stat.S_IFDIR: "folder", stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device",
+    stat.S_IFBLK: "device",
+}  # fmt: skip
 _ZEROS = bytes(_BLOCK_BYTES)
 
 
@@ -93,7 +97,7 @@ def content_digest(path: str, reading: _DigestProgress | None = None) -> str:
         with open(descriptor, "rb", buffering=0) as file:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
-                raise MediaError("unreadable", "it is not a regular file")
+                raise not_regular(found.st_mode)
             while file.tell() < found.st_size and (block := file.read(_BLOCK_BYTES)):
                 digest.update(block)
                 if reading is not None:
@@ -152,6 +156,12 @@ def _overdue(reading: _DigestProgress, timeout_s: float) -> MediaError:
 def changed_while_reading() -> MediaError:
     """Make the error for a file that changed while it was read."""
     return MediaError("changed_while_reading", "it changed while it was read; it is tried again next time")
+
+
+def not_regular(mode: int) -> MediaError:
+    """Make the error for what is no regular file, by its mode."""
+    name = _KINDS.get(stat.S_IFMT(mode), "special file")
+    return MediaError("unreadable", f"it is a {name}, not a regular file; only regular files are read")
 
 
 def unreadable(error: OSError) -> MediaError:

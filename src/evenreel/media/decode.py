@@ -60,7 +60,7 @@ class FrameReader:
     ) -> None:
         self._packets = PacketReader(container, stream, cursor, may_skip=may_skip)
         self._codec = stream.codec_context
-        self._by_order = container.format.name in WITHOUT_PTS
+        self.by_order = container.format.name in WITHOUT_PTS
         self._usual_duration = usual_duration(stream)
         self._last: int | None = None
         self._run_start: int | None = None  # set until a run begun with a skip has shown its keyframe
@@ -125,11 +125,11 @@ class FrameReader:
 
     def _timestamp(self, frame: VideoFrame) -> int:
         """The frame's own timestamp, else one counted on from the frame before."""
-        own = frame.dts if self._by_order or frame.pts is None else frame.pts
+        own = frame.dts if self.by_order or frame.pts is None else frame.pts
         if self._last is None:
             return own if own is not None else 0
         if own is None or own <= self._last:
-            self.damage.unstamped += not self._by_order
+            self.damage.unstamped += not self.by_order
             return self._last + self._usual_duration
         return own
 

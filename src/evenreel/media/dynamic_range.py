@@ -22,6 +22,10 @@ WIDE_PRIMARIES = {9: "BT.2020", 11: "P3", 12: "P3"}  # primaries numbers of ITU-
 _SDR_GAMMA = 2.4  # ITU-R BT.1886
 _SRGB_STEPS = 4096
 _BT2020_LUMA = np.array([0.2627, 0.6780, 0.0593], np.float32)
+_IPT_TO_LMS = np.array([[1, 0.0976, 0.2052], [1, -0.1139, 0.1332], [1, 0.0326, -0.6769]], np.float32)
+_LMS_TO_BT2020 = np.array(  # with the crosstalk of 2 % taken out
+    [[3.2385, -2.3253, 0.0867], [-0.7192, 1.8782, -0.1590], [-0.0028, -0.0716, 1.0743]], np.float32
+)
 # Linear light with a D65 white to BT.709 (ITU-R BT.2087 for BT.2020, SMPTE EG 432-1 for Display P3).
 _TO_BT709 = {
     "BT.2020": [[1.6605, -0.5876, -0.0728], [-0.1246, 1.1329, -0.0083], [-0.0182, -0.1006, 1.1187]],
@@ -42,7 +46,18 @@ def to_srgb(signal: NDArray[np.uint16], transfer: int, primaries: int) -> Pixels
         transfer: H.273 transfer number; whatever is neither PQ nor HLG is taken as SDR video.
         primaries: H.273 primaries number; unknown ones of PQ and HLG are BT.2020.
     """
-    light = _light(transfer)[signal]
+    return _shown(_light(transfer)[signal], transfer, primaries)
+
+
+def ipt_to_srgb(signal: NDArray[np.uint16]) -> Pixels:
+    """Convert (H, W, 3) full-range IPT-PQ-c2 of 16 bits (ETSI TS 103 572) to (H, W, 3) sRGB of 8 bits."""
+    lms = (signal - np.array([0, 2**15, 2**15], np.float32)) @ _IPT_TO_LMS.T
+    light = _light(PQ)[lms.clip(0, 2**16 - 1).astype(np.uint16)] @ _LMS_TO_BT2020.T
+    return _shown(light.clip(0), PQ, 9)
+
+
+def _shown(light: FloatArray, transfer: int, primaries: int) -> Pixels:
+    """Linear light in the given primaries -> sRGB; the light is changed."""
     if transfer == HLG:  # its system gamma of 1.2 works on luminance (ITU-R BT.2100, table 5)
         light *= (PEAK / DIFFUSE_WHITE) * np.maximum(light @ _BT2020_LUMA, 1e-6)[..., None] ** np.float32(0.2)
     if transfer in (PQ, HLG):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenreel.errors import MediaError
 from evenreel.types import FloatArray, Pixels
 
 if TYPE_CHECKING:
@@ -120,3 +121,15 @@ class ClipEncoder:
             frame.sample_rate, frame.pts, frame.time_base = _SOUND_RATE, first, Fraction(1, _SOUND_RATE)
             self._container.mux(stream.encode(frame))
         self._container.mux(stream.encode(None))
+
+
+def even_sided(pixels: Pixels) -> Pixels:
+    """Return pixels (H, W, 3) with H and W even, as 4:2:0 wants them; the last row or column is left out.
+
+    Raises:
+        MediaError: nothing would be left (failed).
+    """
+    height, width = (side // 2 * 2 for side in pixels.shape[:2])
+    if not height or not width:
+        raise MediaError("failed", f"its pictures are {pixels.shape[1]} x {pixels.shape[0]}, too small to be encoded")
+    return np.ascontiguousarray(pixels[:height, :width])

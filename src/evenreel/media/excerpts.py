@@ -12,10 +12,9 @@ import numpy as np
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media import Video, open_video
-from evenreel.media.encode import ClipEncoder
+from evenreel.media.encode import ClipEncoder, even_sided
 from evenreel.media.parts import Part
 from evenreel.media.workers import Message
-from evenreel.types import Pixels
 
 Excerpt = Literal["keyframe", "first_half", "nothing"]
 """What is taken of a clip; `nothing` finds out whether it can be read."""
@@ -97,16 +96,8 @@ def _first_half(video: Video, part: Part) -> Iterator[Message]:
         if size not in (None, frame.pixels.shape):
             raise MediaError("failed", "the size of its pictures changes on the way; give it one size")
         size = frame.pixels.shape
-        encoder.add(_even(frame.pixels))
+        encoder.add(even_sided(frame.pixels))
         yield {"kind": "tick"}, None
     if size is None:
         raise MediaError("no_frames", "no frame of its first half could be decoded")
     yield {"kind": "first_half"}, np.frombuffer(encoder.finish(), np.uint8)
-
-
-def _even(pixels: Pixels) -> Pixels:
-    """(H, W, 3) with H and W even, as 4:2:0 wants them."""
-    height, width = (side // 2 * 2 for side in pixels.shape[:2])
-    if not height or not width:
-        raise MediaError("failed", f"its pictures are {pixels.shape[1]} x {pixels.shape[0]}, too small to be encoded")
-    return np.ascontiguousarray(pixels[:height, :width])

@@ -1,9 +1,9 @@
-"""The part of reading clips' frames at given moments, and their sound, that runs in a killable worker."""
+"""The part of reading headers, and frames and sound at given moments, that runs in a killable worker."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from evenreel.config import MediaLimits
@@ -63,3 +63,19 @@ class MomentReader:
                     yield {"kind": "sound", "start_s": block.start_s}, heard
         except MediaError as error:
             yield {"kind": "no_sound", "reason": error.reason, "why": str(error)}, None
+
+
+class HeaderReader:
+    """Worker that answers a task `{"path"}` with one message, the fields of `VideoInfo`.
+
+    Args:
+        limits: fields of `MediaLimits`.
+    """
+
+    def __init__(self, limits: dict[str, Any]) -> None:
+        self._limits = MediaLimits(**limits)
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        """Look at one file."""
+        with open_video(task["path"], self._limits) as video:
+            yield asdict(video.info), None

@@ -6,7 +6,8 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -22,7 +23,9 @@ from evenreel.media.allowlist import (
     TEXT_SUBTITLES,
     codec_options,
     open_options,
+    packet_options,
 )
+from evenreel.media.content import not_regular
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -39,13 +42,12 @@ _MEDIA_SIGNS = {
     b"GIF8": "GIF",
     b"\x30\x26\xb2\x75": "ASF",
 }
+_BESIDE_ONE_PICTURE = 1000  # where so many come beside one picture, that one is no film
 _NOT_A_PICTURE = Disposition.attached_pic | Disposition.timed_thumbnails
 
 
 def open_container(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[InputContainer, VideoStream]:
     """Open a local video file under the allowlists and choose its video stream; the caller must close the container.
-
-    The stream is the one marked default, else the first; pictures attached as cover art do not count.
 
     Raises:
         MediaError: unreadable, empty, not_media, truncated_header, format_not_allowed, no_video,
@@ -74,9 +76,13 @@ def open_file(path: str | os.PathLike[str], options: dict[str, str]) -> InputCon
         raise MediaError("empty", "the file is empty (0 bytes); copy it again")
     try:
         # An absolute path behind `file:` is never read as another protocol, an option or a device.
-        return av.open("file:" + os.path.abspath(os.fspath(path)), mode="r", options=options, metadata_errors="replace")
+        return _opened("file:" + os.path.abspath(os.fspath(path)), options)
     except FFMPEG_ERRORS as error:
         _explain(path, head, error)
+
+
+def _opened(address: str, options: dict[str, str]) -> InputContainer:
+    return av.open(address, mode="r", options=options, metadata_errors="replace")
 
 
 def _read_head(path: str | os.PathLike[str]) -> bytes:
@@ -84,9 +90,7 @@ def _read_head(path: str | os.PathLike[str]) -> bytes:
     try:
         kind = os.stat(path).st_mode
         if not stat.S_ISREG(kind):
-            raise MediaError(
-                "unreadable", f"it is a {_kind_name(kind)}, not a regular file; only regular files are read"
-            )
+            raise not_regular(kind)
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -97,19 +101,6 @@ def _read_head(path: str | os.PathLike[str]) -> bytes:
         raise MediaError("unreadable", f"it cannot be read: {error.strerror}") from error
     finally:
         os.close(handle)
-
-
-def _kind_name(mode: int) -> str:
-    for test, name in (
-        (stat.S_ISDIR, "folder"),
-        (stat.S_ISFIFO, "named pipe"),
-        (stat.S_ISSOCK, "socket"),
-        (stat.S_ISCHR, "device"),
-        (stat.S_ISBLK, "device"),
-    ):
-        if test(mode):
-            return name
-    return "special file"
 
 
 def _explain(path: str | os.PathLike[str], head: bytes, error: BaseException) -> NoReturn:
@@ -163,7 +154,9 @@ def _has_box(path: str | os.PathLike[str], wanted: bytes) -> bool:
 
 
 def choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStream:
-    """Choose the video stream of an open container: the one marked default, else the first that is no cover picture.
+    """Choose the video stream of an open container: the one marked default, else the first, that is no cover picture.
+
+    A cover is often not marked as one: a stream of a single picture is taken only where no other has more.
 
     Raises:
         MediaError: no_video, codec_not_allowed or too_large.
@@ -175,10 +168,22 @@ def choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStream
         if container.streams.video:
             what = "only a cover picture as video"
         raise MediaError("no_video", f"it has no video stream: {what}")
-    stream = next((s for s in candidates if s.disposition & Disposition.default), candidates[0])
+    candidates.sort(key=lambda stream: not stream.disposition & Disposition.default)
+    stream = candidates[0] if len(candidates) == 1 else _first_film(container, candidates)
     _check_codec(stream)
     check_size(stream.width, stream.height, limits)
     return stream
+
+
+def _first_film(container: InputContainer, streams: Sequence[VideoStream]) -> VideoStream:
+    """The first stream with more than one picture, by its packets; the first of all where none has."""
+    pictures = Counter[int]()
+    with contextlib.suppress(*FFMPEG_ERRORS), _opened(container.name, packet_options()) as again:
+        for packet in again.demux(*(again.streams[stream.index] for stream in streams)):
+            pictures[packet.stream_index] += packet.size > 0
+            if pictures[streams[0].index] > 1 or max(pictures.values()) >= _BESIDE_ONE_PICTURE:
+                break
+    return next((stream for stream in streams if pictures[stream.index] > 1), streams[0])
 
 
 def subtitles_of_text(container: InputContainer) -> list[SubtitleStream]:
@@ -198,20 +203,34 @@ def _subtitles_in(container: InputContainer, names: Collection[str]) -> list[Sub
 
 def refused_size(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[int, int] | None:
     """Return the picture size (width, height) that the decoder refused, read from its log; None for another reason."""
-    level, skips = av.logging.get_level(), av.logging.get_skip_repeated()
-    av.logging.set_level(av.logging.ERROR)
-    av.logging.set_skip_repeated(False)  # or the same size as in the file before would not be told
-    try:
-        with av.logging.Capture(local=False) as logs, contextlib.suppress(MediaError, *FFMPEG_ERRORS):
-            container, stream = open_container(path, limits)
-            with container:
-                stream.codec_context.options = codec_options(limits)
-                next(container.decode(stream), None)
-    finally:
-        av.logging.set_level(level)
-        av.logging.set_skip_repeated(skips)
+    with _log_of(av.logging.ERROR) as logs, contextlib.suppress(MediaError, *FFMPEG_ERRORS):
+        container, stream = open_container(path, limits)
+        with container:
+            stream.codec_context.options = codec_options(limits)
+            next(container.decode(stream), None)
     found = re.findall(r"Picture size (\d+)x(\d+)", "\n".join(message for _, _, message in logs))
     return (int(found[-1][0]), int(found[-1][1])) if found else None
+
+
+def is_dolby_vision_alone(stream: VideoStream) -> bool:
+    """Return whether pictures are IPT-PQ-c2 (profiles 5 and 10.0 of Dolby Vision), whatever the colour tags say."""
+    dump = getattr(stream.container, "dumps_format", str)  # PyAV does not promise it
+    with _log_of(av.logging.INFO):
+        said = dump().split(f"Stream #0:{stream.index}[")[-1].partition("Stream #")[0]
+    return re.search(r"DOVI configuration record: .*profile: (5,|10,.* compatibility id: 0,)", said) is not None
+
+
+@contextlib.contextmanager
+def _log_of(level: int) -> Iterator[list[tuple[int, str, str]]]:
+    before, skips = av.logging.get_level(), av.logging.get_skip_repeated()
+    av.logging.set_level(level)
+    av.logging.set_skip_repeated(False)  # or what was also said of the file before would not be told
+    try:
+        with av.logging.Capture(local=False) as logs:
+            yield logs
+    finally:
+        av.logging.set_level(before)
+        av.logging.set_skip_repeated(skips)
 
 
 def _check_codec(stream: VideoStream) -> None:

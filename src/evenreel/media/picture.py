@@ -10,7 +10,7 @@ import numpy as np
 from av.video.reformatter import ColorRange, VideoReformatter
 from numpy.typing import NDArray
 
-from evenreel.media.dynamic_range import needs_mapping, to_srgb
+from evenreel.media.dynamic_range import ipt_to_srgb, needs_mapping, to_srgb
 from evenreel.types import Pixels
 
 if TYPE_CHECKING:
@@ -110,16 +110,20 @@ class PictureMaker:
     Args:
         aspect: width over height of a stored pixel, None for square ones.
         orientation: how the pictures are turned.
+        is_ipt: whether their colours are those of `is_dolby_vision_alone`.
     """
 
-    def __init__(self, aspect: Fraction | None, orientation: Orientation) -> None:
+    def __init__(self, aspect: Fraction | None, orientation: Orientation, *, is_ipt: bool = False) -> None:
         self._aspect = aspect
         self._orientation = orientation
+        self._is_ipt = is_ipt
         self._reformatter = VideoReformatter()
 
     def pixels(self, frame: VideoFrame) -> Pixels:
         """Convert a decoded frame to pixels as a person sees them, (H, W, 3) uint8 RGB."""
-        if needs_mapping(frame.color_trc, frame.color_primaries):
+        if self._is_ipt:
+            rgb = ipt_to_srgb(np.asarray(self._converted(frame, "yuv444p16le"), np.uint16))
+        elif needs_mapping(frame.color_trc, frame.color_primaries):
             signal = np.asarray(self._converted(frame, "rgb48le"), np.uint16)
             rgb = to_srgb(signal, frame.color_trc, frame.color_primaries)
         elif _has_alpha(frame):
@@ -134,6 +138,7 @@ class PictureMaker:
             width=square_width(frame.width, self._aspect),
             format=layout,
             src_colorspace=matrix_of(frame),
+            src_color_range=ColorRange.JPEG if self._is_ipt else None,
             dst_color_range=ColorRange.JPEG,
             threads=1,
         ).to_ndarray()

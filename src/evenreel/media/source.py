@@ -34,8 +34,8 @@ _DURATION_TAG = re.compile(r"(\d{1,9}):(\d{1,9}):(\d{1,9}(?:\.\d*)?)", re.ASCII)
 class Clock:
     """Conversion between timestamps of a stream and seconds on the timeline that a player shows.
 
-    Zero is the first frame on screen; where the container starts earlier (its sound comes first), zero is
-    the container's start, as in browsers. A start above zero, negative timestamps and edit lists vanish so.
+    Zero is the container's start, as in browsers: its first frame, unless sound comes first, or pictures that cannot
+    be decoded without earlier ones. A start above zero, negative timestamps and edit lists vanish so.
 
     Args:
         first: timestamp of the first frame.
@@ -50,7 +50,7 @@ class Clock:
     @property
     def starts_s(self) -> float:
         """Time in seconds, on the file's own clock, at which a player's timeline begins; 0 where it is negative."""
-        return max(0.0, float(self._first * self._time_base) - self.offset_s)
+        return max(0.0, -self.seconds(0))
 
     def seconds(self, timestamp: int) -> float:
         """Return the time in seconds at which a frame with this timestamp comes on screen."""
@@ -111,7 +111,9 @@ class Source:
         """Return the end of the pictures that the header claims, in seconds of the player's timeline, or None."""
         stream, container = self.stream, self.container
         if stream.duration and stream.duration > 0:
-            return self.clock.offset_s + float(stream.duration * time_base_of(stream))
+            start = None if self.reader.by_order else stream.start_time
+            begins_s = self.clock.offset_s if start is None else self.clock.seconds(start)
+            return begins_s + float(stream.duration * time_base_of(stream))
         claim = tagged_duration_s(stream)
         if claim is None and container.duration and container.duration > 0:
             claim = float(container.duration * _CONTAINER_TICKS_S)
@@ -137,14 +139,12 @@ class Source:
             yield timestamp, frame
 
     def _offset_s(self, first: int) -> float:
-        container_start = self.container.start_time
+        container_start, start = self.container.start_time, self.stream.start_time
         if container_start is None:
             return 0.0
-        time_base = time_base_of(self.stream)
-        start = self.stream.start_time
-        if start is None or self.reader.damage.refused:  # the first frame is not the stream's first
-            start = first
-        return max(0.0, float(start * time_base - container_start * _CONTAINER_TICKS_S))
+        if start is None or not self.reader.by_order or self.reader.damage.refused:
+            start = first  # whatever the decoder has dropped before it
+        return max(0.0, float(start * time_base_of(self.stream) - container_start * _CONTAINER_TICKS_S))
 
 
 def _set_up_codec(stream: VideoStream, limits: MediaLimits, threads: int) -> None:

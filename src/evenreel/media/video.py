@@ -15,7 +15,14 @@ from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media.allowlist import CONTAINER_NAMES
 from evenreel.media.dates import recorded_at
-from evenreel.media.opening import FFMPEG_ERRORS, check_size, open_container, subtitles_in_pictures, subtitles_of_text
+from evenreel.media.opening import (
+    FFMPEG_ERRORS,
+    check_size,
+    is_dolby_vision_alone,
+    open_container,
+    subtitles_in_pictures,
+    subtitles_of_text,
+)
 from evenreel.media.packets import JOINABLE, Demuxer, UnsafeSkipError, mean_rate, presentation_times
 from evenreel.media.picture import PictureMaker, orientation_of, shown_size
 from evenreel.media.sampling import SamplingRule, TimeRule
@@ -28,6 +35,8 @@ if TYPE_CHECKING:
     from evenreel.media.shots import ShotFinder
 
 _SHORT_BY_S = 0.5  # less is rounding, or a last frame that is held
+DOUBTFUL_S = 30 * 86_400.0
+"""A longer video is taken for one whose timestamps are wrong."""
 _TAIL_S = 2.0  # what is looked at to see whether a claimed end is real
 
 
@@ -115,14 +124,14 @@ class Video:
         The last packets are read, and all of them where the last contradict the header; nothing is decoded.
         """
         stream, container, extent = self._source.stream, self._source.container, self._extent
-        name = container.format.name
+        name, end_s = container.format.name, self._believed_end_s(extent)
         width, height = self._shown_size
         return VideoInfo(
             container=CONTAINER_NAMES.get(name, name),
             codec=stream.codec_context.name,
             width=width,
             height=height,
-            duration_s=extent.end_s,
+            duration_s=end_s,
             frame_count=extent.frame_count or stream.frames or None,
             fps=mean_rate(stream),
             rotation=orientation_of(self._source.first_frame).degrees,
@@ -150,7 +159,8 @@ class Video:
         source = self._fresh_source()
         kept_rule = self._within_limits(rule, source)
         source.cursor.aim(self._targets(kept_rule, source))
-        maker = PictureMaker(source.stream.sample_aspect_ratio, orientation_of(source.first_frame))
+        aspect, turned = source.stream.sample_aspect_ratio, orientation_of(source.first_frame)
+        maker = PictureMaker(aspect, turned, is_ipt=is_dolby_vision_alone(source.stream))
         count = 0
         for timestamp, frame in self._wanted(source, shots):
             count += 1
@@ -219,6 +229,16 @@ class Video:
             self._note_short(end_s, claimed_s)
         return _Extent(last_s, end_s, len(timestamps))
 
+    def _believed_end_s(self, extent: _Extent) -> float | None:
+        """Where the video ends; None where that is not to be believed."""
+        if extent.end_s <= DOUBTFUL_S:
+            return extent.end_s
+        shown_s = extent.last_s + self._source.usual_duration_s()  # as if its last frame did not stay
+        end_s = shown_s if shown_s <= DOUBTFUL_S else None
+        counts = "its length counts as unknown" if end_s is None else f"{end_s:.2f} s are counted"
+        self._note(f"doubtful: it says that it lasts {extent.end_s / 86_400:,.0f} days; {counts}")
+        return end_s
+
     def _measure(self, since: int | None = None) -> tuple[list[int], int]:
         """Timestamps and end of the packets, all of them or from the keyframe before a timestamp on."""
         container, stream = open_container(self._path, self._limits)
@@ -281,3 +301,5 @@ def _stream_notes(source: Source) -> Iterator[str]:
     videos = source.container.streams.video
     if len(videos) > 1:
         yield f"{len(videos)} video streams; number {videos.index(source.stream) + 1} of them is used"
+    if is_dolby_vision_alone(source.stream):
+        yield "Dolby Vision that no other decoder can show (profile 5 or 10.0); its colours are near what is meant"

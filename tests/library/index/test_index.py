@@ -221,6 +221,21 @@ def test_a_file_set_aside_is_remembered_until_it_changes(videos: Path, library: 
     assert (mended.indexed, mended.set_aside) == (1, [])
 
 
+def test_hazard_232_after_a_disk_is_renamed_results_show_the_path_that_is_there(tmp_path: Path, library: Path) -> None:
+    write_folder(tmp_path / "disk", 2)
+    index(tmp_path / "disk", library)
+    (tmp_path / "disk").rename(tmp_path / "new name")
+    index(tmp_path / "new name", library)
+    with open_library(library, vision=False) as opened:
+        assert [hit.path for hit in opened.search("clip").hits] == [
+            str(tmp_path / "new name" / f"clip_0{k}.mp4") for k in (0, 1)
+        ]
+        (tmp_path / "new name").rename(tmp_path / "disk")
+        assert [hit.path for hit in opened.search("clip").hits] == [
+            str(tmp_path / "disk" / f"clip_0{k}.mp4") for k in (0, 1)
+        ]
+
+
 def test_links_are_not_followed(videos: Path, library: Path, tmp_path: Path) -> None:
     """Hazard 26: no circle, nothing outside the folder."""
     outside = write_folder(tmp_path / "outside", 1)[0]
@@ -238,6 +253,29 @@ def test_hidden_files_and_the_thumbnails_of_network_drives_are_passed_over(video
     (videos / "readme.txt").write_text("hello")
     report = index(videos, library)
     assert (report.indexed, report.other_files) == (4, 1)
+
+
+RARE = ".mod .tod .m2t .m2p .mpe .f4v .qt .3gpp .divx .ogm .mk3d .m1v .mpv .mp4v .lrv .insv .360 .trp"
+
+
+def test_hazard_230_a_film_is_found_by_any_suffix_of_films_and_others_are_named(tmp_path: Path) -> None:
+    film = write_film(tmp_path / "film.mpg", Film(range(5), "mpeg2video", time_base=Fraction(1, 25))).read_bytes()
+    names = [f"a{suffix.upper()}" for suffix in RARE.split()]
+    other = {
+        "tune.mod": b"ode to joy" * 99,
+        "v1.360": b"notes",
+        "b.bik": film,
+        "cover.jpg": b"",
+        "c.JPG": b"",
+        "README": b"",
+    }
+    folder = tmp_path / "films"
+    folder.mkdir()
+    for name, content in (dict.fromkeys(names, film) | other).items():
+        (folder / name).write_bytes(content)
+    found = scan([folder])
+    assert sorted(Path(file.path).name for file in found.files) == sorted(names)
+    assert "(6 other files (.jpg, .360, .bik, .mod) were passed over)" in found.no_video()
 
 
 def test_a_single_file_is_taken_whatever_its_name(videos: Path, library: Path) -> None:

@@ -241,7 +241,10 @@ def test_relative_paths_begin_below_the_indexed_folder(places: list[list[str]], 
         ).fetchone()
 
 
-DATES = [("2019-12-31T23:30:00", "2019-12-31"), ("2024-05-31", "2024-05-31"), (None, "2001-09-09")]
+DATES = [
+    ("2019-12-31T23:30:00", "2019-12-31"), ("2024-05-31", "2024-05-31"), (None, "2001-09-09"), ("1962", "1962-01-01"),
+    ("1962-07", "1962-07-01"),
+]  # fmt: skip
 
 
 def test_dates_are_days_of_the_camera_or_else_of_the_file() -> None:
@@ -270,8 +273,9 @@ def test_dates_are_days_of_the_camera_or_else_of_the_file() -> None:
     assert found("date between '2019-12-31' and '2019-12-31'") == ["0"]
     assert found("date like '2024-05%'") == ["1"]
     assert found("created is null") == ["2"]
-    assert found("modified = '2001-09-09'") == ["0", "1", "2"]
-    assert found("orientation = 'landscape' and has_words = false and has_speech = 0") == ["0", "1", "2"]
+    assert found("date < '1970-01-01'") == found("created like '1962%'") == ["3", "4"]
+    assert found("modified = '2001-09-09'") == list("01234")
+    assert found("orientation = 'landscape' and has_words = false and has_speech = 0") == list("01234")
     for wrong in ("date > 2024", "date = 'May'", "date > '2024-5-1'"):
         with pytest.raises(UsageError, match="A day is written '2024-05-31'"):
             found(wrong)

@@ -23,7 +23,7 @@ from evenreel.arrays import Column, Indices
 from evenreel.library.asking.half import ClipEvidence, FramesOfClip, Half, HalfInClip
 from evenreel.library.asking.order import NOTHING, OrderedPair, best_pair, highest_in_order
 from evenreel.library.asking.steps import Then
-from evenreel.library.search.allowed import first_paths
+from evenreel.library.search.allowed import shown_paths
 from evenreel.library.search.channels import AskedChannels, left_out, other_paths, united
 from evenreel.library.search.compact_ids import Encoded
 from evenreel.library.search.hits import Hit, SearchResult
@@ -133,7 +133,7 @@ def answer_in_order(asked: Then, k: int, channels: Sequence[AskedChannels], show
     notices = united([one.notices for one in channels])
     notices += [left_out(looking.spoilt)] if looking.spoilt else []
     ids = [one.clip_id for one in found]
-    paths = first_paths(channels[0].opened.connection, channels[0].allowed.where, ids)
+    paths = shown_paths(channels[0].opened.connection, channels[0].allowed.where, ids)
     found.sort(key=lambda one: (one.pair.state, -round(one.pair.value, 5), paths[one.clip_id]))
     measured = all(one.measured for one in channels)
     hits = tuple(one.hit(paths[one.clip_id], one.pair.state == NOTHING if measured else None) for one in found[:k])

@@ -20,8 +20,9 @@ class IndexReport:
     whose speech was recognised, `sounds` those whose sounds were encoded, `people` those in which faces were looked
     for.
     `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
-    run looked at. `ignored` counts files and folders that an ignore list passed over. `unfinished` is True where the
-    run was asked to end early: the next one goes on. `warnings` are sentences about the whole library.
+    run looked at. `other_suffixes` counts the files that are no videos by their names. `ignored`
+    counts files and folders that an ignore list passed over. `unfinished` is True where the run was asked to end early:
+    the next one goes on. `warnings` are sentences about the whole library.
     """
 
     indexed: int = 0
@@ -41,6 +42,7 @@ class IndexReport:
     set_aside: list[SetAside] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
     other_files: int = 0
+    other_suffixes: dict[str, int] = field(default_factory=dict)
     links: int = 0
     ignored: int = 0
     unfinished: bool = False
@@ -56,7 +58,8 @@ class IndexReport:
             lost: note on a file whose clip has no shard.
         """
         self.unchanged = len(plan.unchanged)
-        self.other_files, self.links, self.ignored = found.other_files, found.links, len(found.ignored)
+        self.other_files, self.other_suffixes = found.other_files.total(), dict(found.other_files)
+        self.links, self.ignored = found.links, len(found.ignored)
         self.notes += found.troubles
         self.closed_folders = [printable(folder) for folder in found.closed_folders]
         self.set_aside += [

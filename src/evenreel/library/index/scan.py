@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evenreel.errors import LibraryError, MediaError
-from evenreel.files import VIDEO_SUFFIXES
+from evenreel.errors import LibraryError
+from evenreel.files import may_be_video
 from evenreel.library.index.ignoring import Ignored, IgnoreRules, is_ignored
 from evenreel.library.store.writer import FoundFile
-from evenreel.media.content import FileStamp, unreadable
+from evenreel.media.content import FileStamp, not_regular, unreadable
 from evenreel.speech.sidecars import FOLDERS, is_subtitle
-from evenreel.wording import count, printable
+from evenreel.wording import count, other_files, printable
 
 SKIPPED_FOLDERS = frozenset({"@eadir", "#recycle", "$recycle.bin", "lost+found", "__macosx"})
 
@@ -28,7 +29,7 @@ class Scan:
         files: files to consider.
         roots: folders that were scanned.
         subtitles: subtitle files, see `evenreel.speech.sidecars`.
-        other_files: number of files that are neither by their names.
+        other_files: number of files that are neither, by their suffixes in lower case.
         links: number of links, which are not followed.
         closed_folders: folders that cannot be opened.
         ignored: files and folders that an ignore list has passed over.
@@ -40,7 +41,7 @@ class Scan:
     files: list[FoundFile] = field(default_factory=list)
     subtitles: list[FoundFile] = field(default_factory=list)
     roots: list[str] = field(default_factory=list)
-    other_files: int = 0
+    other_files: Counter[str] = field(default_factory=Counter)
     links: int = 0
     closed_folders: list[str] = field(default_factory=list)
     ignored: set[str] = field(default_factory=set)
@@ -50,13 +51,14 @@ class Scan:
 
     def no_video(self) -> str:
         """Return the sentence for folders that no library is made of."""
-        parts = [count(self.other_files, "other file"), count(self.links, "link")]
+        parts = [other_files(self.other_files), count(self.links, "link")]
         parts.append(count(len(self.ignored), "ignored path"))
         passed = " and ".join(part for part in parts if not part.startswith("0 "))
         were = "was" if passed.startswith("1 ") and " and " not in passed else "were"
         over = f" ({passed} {were} passed over)" if passed else ""
         folders = ", ".join(map(printable, self.roots))
-        return f"There is no video in {folders}{over}, so no library was made; name a folder that holds some."
+        do = "name a folder that holds some, or a film itself, which may have any suffix"
+        return f"There is no video in {folders}{over}, so no library was made; {do}."
 
 
 def scan(places: list[Path], rules: IgnoreRules | None = None) -> Scan:
@@ -202,12 +204,12 @@ class _Walk:
     def _file(self, entry: os.DirEntry[str], kind: str) -> Iterator[FoundFile]:
         if kind == "link":
             self.found.links += 1
-        elif Path(entry.name).suffix.lower() in VIDEO_SUFFIXES:
+        elif may_be_video(entry.path):
             yield _look_at_entry(entry, self.root)
         elif kind == "file" and is_subtitle(entry.name):
             self.found.subtitles.append(_look_at_entry(entry, self.root))
         elif kind == "file":
-            self.found.other_files += 1
+            self.found.other_files[Path(entry.name).suffix.lower()] += 1
         else:
             self.found.closed_folders.append(entry.path)
 
@@ -240,12 +242,5 @@ def _look_at_entry(entry: os.DirEntry[str], root: str) -> FoundFile:
 
 
 def _look(path: str, root: str, result: os.stat_result) -> FoundFile:
-    error = None
-    if not stat.S_ISREG(result.st_mode):
-        error = MediaError("unreadable", f"it is {_kind(result.st_mode)}, not a regular file")
+    error = None if stat.S_ISREG(result.st_mode) else not_regular(result.st_mode)
     return FoundFile(path, root, FileStamp.of(result), error)
-
-
-def _kind(mode: int) -> str:
-    kinds = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device"}
-    return kinds.get(stat.S_IFMT(mode), "a special file")

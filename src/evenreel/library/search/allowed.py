@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from evenreel.arrays import Flags
+from evenreel.files import first_there
 from evenreel.library.search.compact_ids import LINE_END, ClipIds, Encoded, encoded_ids, joined_ids
 from evenreel.library.search.filters import Filter
 from evenreel.library.store.catalog import loaded_path
@@ -78,14 +79,26 @@ def read_allowed(connection: sqlite3.Connection, gallery: ClipIds, where: Filter
 
 
 def first_paths(connection: sqlite3.Connection, where: Filter, clip_ids: Sequence[str]) -> dict[str, str]:
-    """Read the first of each clip's files that is there and passes a filter."""
+    """Read the first of each clip's files that was there at the last index run and passes a filter."""
+    return {clip_id: paths[0] for clip_id, paths in _paths(connection, where, clip_ids).items()}
+
+
+def shown_paths(connection: sqlite3.Connection, where: Filter, clip_ids: Sequence[str]) -> dict[str, str]:
+    """Read the first of each clip's files that passes a filter and is there now, such as on a disk of another name."""
+    return {clip_id: first_there(paths) for clip_id, paths in _paths(connection, where, clip_ids).items()}
+
+
+def _paths(connection: sqlite3.Connection, where: Filter, clip_ids: Sequence[str]) -> dict[str, list[str]]:
     rows = connection.execute(
-        "SELECT files.clip_id, min(files.path) FROM json_each(?) AS wanted"
+        "SELECT files.clip_id, files.path FROM json_each(?) AS wanted"
         " CROSS JOIN files ON files.clip_id = wanted.value CROSS JOIN clips ON clips.clip_id = files.clip_id"
-        f" WHERE files.state = 'indexed' AND {where.sql} GROUP BY files.clip_id",
+        f" WHERE files.state = 'indexed' AND {where.sql} ORDER BY files.path",
         (json.dumps(list(clip_ids)), *where.parameters),
     )
-    return {clip_id: loaded_path(path) for clip_id, path in rows}
+    paths: dict[str, list[str]] = {}
+    for clip_id, path in rows:
+        paths.setdefault(clip_id, []).append(loaded_path(path))
+    return paths
 
 
 class KeptFilters:

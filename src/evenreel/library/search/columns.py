@@ -50,8 +50,8 @@ _ITS_FOLDER = f"rtrim({_PATH}, replace({_PATH}, '{os.sep}', ''))"
 _FOLDER = f"ifnull(rtrim(substr({_ITS_FOLDER}, {_ABOVE} + 1), '{os.sep}'), '')"
 _MODIFIED = "date(files.mtime_ns / 1000000000, 'unixepoch', 'localtime')"
 _CREATED = (
-    "(SELECT date(created, CASE WHEN created LIKE '%Z' THEN 'localtime' ELSE '+0 days' END) FROM recorded"
-    " WHERE recorded.clip_id = clips.clip_id)"
+    "(SELECT CASE WHEN created LIKE '%Z' THEN date(created, 'localtime') ELSE substr(created || '-01-01', 1, 10) END"
+    " FROM recorded WHERE recorded.clip_id = clips.clip_id)"
 )
 
 COLUMNS: Mapping[str, FilterColumn] = {
@@ -99,7 +99,8 @@ _DATES = {"created": FilterColumn(_CREATED, "date"), "date": FilterColumn(f"coal
 def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) -> dict[str, FilterColumn]:
     """Return the columns of a catalog.
 
-    `created` is the day on which a file says that it was recorded, `date` that day or else `modified`.
+    `created` is the day on which a file says that it was recorded, the first one of a year or month alone; `date` that
+    day or else `modified`.
 
     Args:
         connection: connection to the catalog.

@@ -22,7 +22,7 @@ from evenreel.library.contents import no_clip
 from evenreel.library.people.store import people_state
 from evenreel.library.personal.file import personal_state
 from evenreel.library.search import filters
-from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths
+from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths, shown_paths
 from evenreel.library.search.answering import Answering, AnsweringClips
 from evenreel.library.search.by_words import find_by_words
 from evenreel.library.search.channels import AskedChannels, hit_of, left_out
@@ -275,7 +275,7 @@ class Searcher:
             notices.append(left_out(spoilt))
         clips = [met[clip_id] for clip_id in sound]
         asked.by_words.give_texts(clips)
-        paths = first_paths(self._connection, allowed.where, sound)
+        paths = shown_paths(self._connection, allowed.where, sound)
         evidence = SeenAndHeard(answered.sight, asked.sounds, notices)
         hits = tuple(
             hit_of(clip, about, paths[clip.clip_id], evidence)

@@ -14,7 +14,7 @@ import numpy as np
 
 from evenreel.arrays import Indices
 from evenreel.errors import UsageError
-from evenreel.library.search.allowed import first_paths, read_allowed
+from evenreel.library.search.allowed import read_allowed, shown_paths
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.gallery import Opened
 from evenreel.library.search.shown_clips import ShownClips
@@ -84,7 +84,7 @@ def unlike_clips(opened: Opened, where: Filter, k: int) -> UnlikeClips:
     chosen, apart = farthest_first(means, k)
     ids = [opened.gallery.clip_ids[int(places[row])] for row in chosen]
     sound, _ = ShownClips(opened.connection).first_sound(iter(ids), len(ids))
-    paths, shown = first_paths(opened.connection, where, sound), ShownClips(opened.connection).of(sound)
+    paths, shown = shown_paths(opened.connection, where, sound), ShownClips(opened.connection).of(sound)
     far = dict(zip(ids, zip(chosen.tolist(), apart, strict=True), strict=True))
     clips = tuple(
         UnlikeClip(

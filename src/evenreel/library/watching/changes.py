@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from evenreel.files import VIDEO_SUFFIXES
+from evenreel.files import may_be_video
 from evenreel.library.index.ignoring import IGNORE_FILE
 from evenreel.speech.sidecars import is_subtitle
 
@@ -102,10 +102,9 @@ class FileChanges:
             return False
         if name == IGNORE_FILE or name.lower().startswith(TABLES):
             return True
-        suffix = PurePath(name).suffix.lower()
         # What is gone may have been a folder of any name.
         may_be_folder = os.path.isdir(path) or not os.path.lexists(path)
-        return not name.startswith(".") and (suffix in VIDEO_SUFFIXES or is_subtitle(name) or may_be_folder)
+        return not name.startswith(".") and (may_be_video(path) or is_subtitle(name) or may_be_folder)
 
 
 def _look(path: str) -> Look:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evenreel.errors import NotFoundError, UsageError
-from evenreel.files import VIDEO_SUFFIXES
+from evenreel.files import may_be_video
 from evenreel.library.index.scan import SKIPPED_FOLDERS
 from evenreel.server.adding.records import FolderInside, FolderListing
 from evenreel.wording import printable
@@ -146,7 +146,7 @@ def count_videos(folder: Path, most: int, *, below: bool = True) -> VideoCount:
             if _is_folder(entry):
                 waiting += [Path(entry.path)] if below else []
             else:
-                videos += os.path.splitext(entry.name)[1].lower() in VIDEO_SUFFIXES
+                videos += may_be_video(entry.path)
     return VideoCount(videos, more=False)
 
 
