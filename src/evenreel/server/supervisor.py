@@ -16,7 +16,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from pathlib import Path
 
 from evenreel.config import usable_cores
 from evenreel.errors import UsageError
+from evenreel.processes import command
 from evenreel.server.settings import ServeSettings
 from evenreel.server.worker_task import WorkerTask
 
@@ -297,7 +297,7 @@ def _started(task: WorkerTask) -> tuple[subprocess.Popen[bytes], socket.socket]:
         undo.enter_context(ours)
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", "evenreel.server.worker_process", str(theirs.fileno())],
+                command("evenreel.server.worker_process", str(theirs.fileno())),
                 stdin=subprocess.PIPE,
                 env=_environment(task.settings.workers),
                 pass_fds=[theirs.fileno()],
