@@ -1,11 +1,14 @@
-"""Hazard 234: files of the current folder are never run."""
+"""Hazards 234 and 235: files of the current folder are never run, and nobody is told of what is done."""
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import re
+import socket
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -14,6 +17,7 @@ import pytest
 import evenreel
 from evenreel.planted import Entity, Scene, write_scene
 from evenreel.processes import command, safe_path
+from tests.cli.test_serve import get, running, wait_for
 
 TEXTS = {path: path.read_text("utf-8") for path in Path(evenreel.__file__).parent.rglob("*.py")}
 STARTED = sorted(set(re.findall(r'command\("(evenreel[\w.]*)"', "".join(TEXTS.values()))))
@@ -77,3 +81,66 @@ def test_hazard_234_nor_by_whole_commands(trap: Path, tmp_path: Path) -> None:
     ):
         done = subprocess.run(command("evenreel", *words), cwd=trap, capture_output=True, text=True, check=False)
         assert done.returncode == 0 and not (trap / "ran").exists(), done.stderr
+
+
+WATCH = """
+import sys
+
+def watch(event, given):
+    if event in {"socket.connect", "socket.sendto"}:
+        told = repr(given[1])
+    elif event == "socket.getaddrinfo":
+        told = repr(given[0])
+    else:
+        return
+    if not any(here in told for here in ("127.0.0.1", "::1", "localhost", "'/", "b'")):
+        with open(PLACE, "a") as file:
+            file.write(f"{sys.argv} {event} {told}\\n")
+
+sys.addaudithook(watch)
+"""
+"""Notes where any Python goes that is started with this as its `sitecustomize`."""
+
+
+@pytest.fixture
+def unheard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """A home of its own, and an environment in which all that goes out is noted; called, it checks that nothing did."""
+    home, noted = tmp_path / "home", tmp_path / "connections"
+    home.mkdir()
+    (tmp_path / "sitecustomize.py").write_text(WATCH.replace("PLACE", repr(str(noted))))
+    for name in ("DO_NOT_TRACK", "HF_HUB_DISABLE_TELEMETRY", "ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        proxy.setblocking(False)
+        for name in ("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}")
+
+        def check() -> None:
+            assert not noted.exists(), noted.read_text()
+            with pytest.raises(BlockingIOError):
+                proxy.accept()
+            assert {file.relative_to(home).parts[1] for file in home.rglob("*") if file.is_file()} <= {"evenreel"}
+
+        yield check
+
+
+def test_hazard_235_what_we_use_tells_nobody_of_it(unheard: Callable[[], None]) -> None:
+    code = "import evenreel, onnxruntime, huggingface_hub.constants as hub; assert hub.HF_HUB_DISABLE_TELEMETRY"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    unheard()
+
+
+@pytest.mark.slow
+def test_hazard_235_nor_do_whole_commands(unheard: Callable[[], None], tmp_path: Path) -> None:
+    (tmp_path / "videos").mkdir()
+    write_scene(tmp_path / "videos" / "star.mp4", Scene((Entity("star", "red", "large"),), "moves_right", "beach"))
+    library = tmp_path / "library"
+    for words in (("index", str(tmp_path / "videos"), "--model", "builtin"), ("search", "a star"), ("mcp",)):
+        started = command("evenreel", *words, "--library", str(library))
+        subprocess.run(started, stdin=subprocess.DEVNULL, check=True)
+    with running(library) as (_, port):
+        wait_for(port, "/api/v1/health", "model", {"ready"})
+        assert get(port, "/api/v1/search?q=a+star")[0] == 200
+    unheard()
