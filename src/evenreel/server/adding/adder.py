@@ -205,6 +205,8 @@ class Adder:
         with run.process.stdout as said, run.complaints:
             for line in said:
                 told = _told(line)
+                if told.get("why"):
+                    log.error("adding folders: %s", told["why"])
                 with self._lock:
                     if run.wanted is None:
                         self._told = _changed(self._told, **_news(told))
