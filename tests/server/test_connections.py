@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from evenreel.server import connections
-from evenreel.server.connections import LimitedServer, timed_protocol
+from evenreel.server.connections import LimitedServer
 
 IDLE_S = 0.3
 PATIENCE_S = 60.0  # a busy machine is no failure
@@ -48,12 +48,11 @@ async def running(most: int = 100, idle_s: float = IDLE_S) -> AsyncIterator[tupl
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(
             app,
-            http=timed_protocol(idle_s),
             lifespan="off",
             ws="none",
             log_level="critical",
         )
-        server = LimitedServer(config, most)
+        server = LimitedServer(config, most, idle_s)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         yield listener.getsockname()[1], server
         server.should_exit = True

@@ -162,15 +162,15 @@ def run_app(app: ASGIApp, settings: ServeSettings, on_ready: Callable[[str], Non
     Raises:
         UsageError: the address cannot be had.
     """
-    from evenreel.server.connections import LimitedServer, timed_protocol
+    from evenreel.server.connections import LimitedServer
 
     with _listening(settings) as listener:
-        config = server_config(app, settings, timed_protocol(settings.idle_s))
+        server = LimitedServer(server_config(app), settings.connections, settings.idle_s)
         on_ready(_address(settings, listener))
-        LimitedServer(config, settings.connections).run(sockets=[listener])
+        server.run(sockets=[listener])
 
 
-def server_config(app: ASGIApp, settings: ServeSettings, protocol: type[asyncio.Protocol]) -> uvicorn.Config:
+def server_config(app: ASGIApp) -> uvicorn.Config:
     """Configure uvicorn for one process that serves the application."""
     import uvicorn
 
@@ -182,7 +182,7 @@ def server_config(app: ASGIApp, settings: ServeSettings, protocol: type[asyncio.
         server_header=False,
         proxy_headers=False,
         ws="none",
-        http=protocol,
+        http="h11",
         lifespan="on",
         timeout_graceful_shutdown=GRACE_S,
     )

@@ -6,8 +6,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -33,12 +32,17 @@ class TimedProtocol(H11Protocol):
     """HTTP protocol that closes a connection which takes too long to send a request's head, first or later.
 
     While an answer is under way there is no limit: a player that is paused reads on when it goes on.
+
+    Args:
+        server: server that it is a connection of.
     """
 
-    idle_s: ClassVar[float]
-    on_lost: ClassVar[tuple[Callable[[], None], ...]] = ()
     waits_since: float = 0.0
     _hang_up: asyncio.TimerHandle | None = None
+
+    def __init__(self, server: LimitedServer) -> None:
+        super().__init__(server.config, server.server_state, server.lifespan.state)
+        self._idle_s, self._on_lost = server.idle_s, server.lost
 
     @property
     def waits(self) -> bool:
@@ -66,36 +70,19 @@ class TimedProtocol(H11Protocol):
         """Stop the timer, and tell whoever counts connections."""
         self._unwatch()
         super().connection_lost(exc)
-        for tell in self.on_lost:
-            tell()
+        self._on_lost()
 
     def _watch(self) -> None:
         """Run the timer, from when it began to run, as long as no answer is under way."""
         if self.cycle is not None and not self.cycle.response_complete:
             self._unwatch()
         elif self._hang_up is None:
-            self._hang_up = self.loop.call_later(self.idle_s, self.timeout_keep_alive_handler)
+            self._hang_up = self.loop.call_later(self._idle_s, self.timeout_keep_alive_handler)
 
     def _unwatch(self) -> None:
         if self._hang_up is not None:
             self._hang_up.cancel()
             self._hang_up = None
-
-
-def timed_protocol(idle_s: float, on_lost: Callable[[], None] | None = None) -> type[TimedProtocol]:
-    """Return a protocol class for uvicorn.
-
-    Args:
-        idle_s: seconds that a connection may take to bring a whole request.
-        on_lost: function that is called when a connection has ended.
-    """
-
-    class ConfiguredProtocol(TimedProtocol):
-        pass
-
-    ConfiguredProtocol.idle_s = idle_s
-    ConfiguredProtocol.on_lost = () if on_lost is None else (on_lost,)
-    return ConfiguredProtocol
 
 
 class LimitedServer(uvicorn.Server):
@@ -104,13 +91,14 @@ class LimitedServer(uvicorn.Server):
     For one more, that is closed which has waited longest without a whole request: who is silent keeps nobody out.
 
     Args:
-        config: how it serves, with a `timed_protocol`.
+        config: how it serves.
         most: connections that may be open at a time.
+        idle_s: seconds that one of them may take to bring a whole request.
     """
 
-    def __init__(self, config: uvicorn.Config, most: int) -> None:
+    def __init__(self, config: uvicorn.Config, most: int, idle_s: float) -> None:
         super().__init__(config)
-        self._most = most
+        self._most, self.idle_s = most, idle_s
         self._arriving, self._accepting = set[asyncio.Task[Any]](), list[asyncio.Task[None]]()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -147,23 +135,17 @@ class LimitedServer(uvicorn.Server):
             if not waiting:
                 warn_rarely("all %d connections are being answered; further ones are closed", self._most)
                 connection.close()
-                self.missed()
+                self.lost()
                 return
             min(waiting, key=lambda one: one.waits_since).transport.abort()
-        arriving = loop.create_task(loop.connect_accepted_socket(self._protocol, connection))
+        arriving = loop.create_task(loop.connect_accepted_socket(lambda: TimedProtocol(self), connection))
         self._arriving.add(arriving)
         arriving.add_done_callback(self._arrived)
 
-    def missed(self) -> None:
-        """Hear that a connection has ended which no protocol had."""
+    def lost(self) -> None:
+        """Hear that a connection has ended."""
 
     def _arrived(self, arriving: asyncio.Task[Any]) -> None:
         self._arriving.discard(arriving)
         if arriving.cancelled() or arriving.exception() is not None:  # gone before it was welcomed
-            self.missed()
-
-    def _protocol(self) -> asyncio.Protocol:
-        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
-            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
-        )
-        return made
+            self.lost()

@@ -9,7 +9,7 @@ import socket
 import sys
 
 from evenreel.server.app import make_app, server_config
-from evenreel.server.connections import LimitedServer, timed_protocol
+from evenreel.server.connections import LimitedServer
 from evenreel.server.peers import Peers
 from evenreel.server.supervisor import ALIVE, ALL_READY, BEAT_S, ENDED, LEAVING, NO_MORE, READY, UP, VISITOR
 from evenreel.server.worker_task import WorkerTask
@@ -33,8 +33,7 @@ class HandedServer(LimitedServer):
         self._no_more = asyncio.Event()
         settings = task.settings.of_one_worker()
         self._app = make_app(task.library, settings, self._peers)
-        protocol = timed_protocol(settings.idle_s, on_lost=lambda: self._say(ENDED))
-        super().__init__(server_config(self._app, settings, protocol), settings.connections)
+        super().__init__(server_config(self._app), settings.connections, settings.idle_s)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open the library, say that visitors may come, and begin to take them."""
@@ -92,7 +91,7 @@ class HandedServer(LimitedServer):
             self._no_more.set()
             self.should_exit = True
 
-    def missed(self) -> None:
+    def lost(self) -> None:
         """Say that a connection has ended."""
         self._say(ENDED)
 

@@ -137,8 +137,8 @@ def serving_here(library: Path, settings: ServeSettings) -> Iterator[int]:
     addresses: Queue[str] = Queue()
 
     class Kept(LimitedServer):
-        def __init__(self, config: uvicorn.Config, most: int) -> None:
-            super().__init__(config, most)
+        def __init__(self, config: uvicorn.Config, most: int, idle_s: float) -> None:
+            super().__init__(config, most, idle_s)
             servers.append(self)
 
     with pytest.MonkeyPatch.context() as patch:
