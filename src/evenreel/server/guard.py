@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenreel.server.login import FOR_PROGRAMS, Login
+from evenreel.server.senders import received
 from evenreel.server.settings import ServeSettings, is_known_host
 
 BODY_BYTES = 256 * 2**10
@@ -68,7 +69,7 @@ class Guard:
         answer: ASGIApp | None = self._refusal(scope) or await self._login.answer(scope, receive)
         if answer is None and scope["method"] not in READING and scope["path"] != PICTURES:
             try:
-                body = await asyncio.wait_for(_received(receive), self._settings.upload_timeout_s)
+                body = await received(receive, BODY_BYTES, self._settings.upload_timeout_s)
             except ClientDisconnect:
                 return
             except asyncio.TimeoutError:
@@ -95,26 +96,14 @@ def _name_of(host: str) -> str:
     return found[1] if found else ""
 
 
-async def _received(receive: Receive) -> bytes:
-    """The body of a request, or as much of it as shows that it is too large."""
-    body, more = bytearray(), True
-    while more and len(body) <= BODY_BYTES:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-    return bytes(body)
-
-
 def _repeated(body: bytes, receive: Receive) -> Receive:
     """A body that was received, to be received again, and then what comes after it."""
     messages = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def received() -> Message:
+    async def again() -> Message:
         return messages.pop() if messages else await receive()
 
-    return received
+    return again
 
 
 def _from_elsewhere(scope: Scope, headers: Headers, host: str) -> bool:

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope
 
-from evenreel.server.senders import Senders
+from evenreel.server.senders import Senders, received
 from evenreel.server.settings import ServeSettings
 
 SESSION = "/session"
@@ -135,20 +135,11 @@ class Login:
 
     async def _typed_token(self, request: Request) -> str:
         """The token of a form; nothing where it is too long, comes too slowly, or its sender leaves."""
-
-        async def received() -> bytes:
-            body = b""
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > LOGIN_BYTES:
-                    return b""
-            return body
-
         try:
-            body = await asyncio.wait_for(received(), self._timeout_s)
+            body = await received(request.receive, LOGIN_BYTES, self._timeout_s)
         except (asyncio.TimeoutError, ClientDisconnect):
             return ""
-        return parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
+        return "" if len(body) > LOGIN_BYTES else parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
 
     def _page(self, asked: str, problem: str, status: int = 401) -> Response:
         """The page that asks for the token and goes on to `asked`."""

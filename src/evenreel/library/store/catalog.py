@@ -246,7 +246,7 @@ def reading(connection: sqlite3.Connection, library: Path | None) -> Iterator[No
         raise
 
 
-def _why(error: sqlite3.Error, library: Path | None) -> str:
+def _why(error: Exception, library: Path | None) -> str:
     """Why a catalog that is not damaged cannot be read, and what to do."""
     is_full = library is not None and shutil.disk_usage(library).free < SHARED_MEMORY_BYTES
     return "its disk is full; make room on it" if is_full else f"{error}; run the same command again"
