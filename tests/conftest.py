@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 settings.register_profile("quick", deadline=None, max_examples=20, print_blob=True)
 settings.register_profile("full", deadline=None, max_examples=200, print_blob=True)
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))))
+"""Processes of ours look past the current folder, and run parts of tests."""
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 REPOSITORY = Path(__file__).resolve().parents[1]

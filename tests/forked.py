@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import os
 import subprocess
@@ -40,7 +41,7 @@ class ForkedWorker:
         messages.close()
         assert self._process.pid is not None
         self.pid = self._process.pid
-        self.stdin, self.stdout = opened(stdin, "wb"), opened(stdout, "rb")
+        self.stdin, self.stdout, self.stderr = opened(stdin, "wb"), opened(stdout, "rb"), io.BytesIO()
 
     def kill(self) -> None:
         if self.poll() is None:

@@ -25,7 +25,7 @@ from tests.each import check_each
 PACKAGE = Path(evenreel.__file__).parent
 
 LAYERS: list[set[str]] = [
-    {"errors", "extras", "types", "config", "version"},
+    {"errors", "extras", "types", "config", "processes", "version"},
     {"arrays", "files", "documents", "progress"},
     {"arguments", "array_files", "hub", "parquet_files", "provenance", "settings_checks", "wording"},
     {"media", "language", "corpus"},

@@ -1,5 +1,17 @@
 """Text-to-video retrieval you can trust."""
 
+import os
+
 import lazy_loader
+
+# What we use tells its makers of it unless told not to; said before any of it is imported, and to our processes too.
+for _telemetry, _off in (
+    ("DISABLE_SAFETENSORS_CONVERSION", "1"),  # of transformers, which asks the hub for it
+    ("DO_NOT_TRACK", "1"),
+    ("HF_HUB_DISABLE_TELEMETRY", "1"),
+    ("ORT_DISABLE_TELEMETRY", "1"),
+    ("RAY_USAGE_STATS_ENABLED", "0"),
+):
+    os.environ.setdefault(_telemetry, _off)
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

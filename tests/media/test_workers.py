@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,13 @@ def test_a_target_that_cannot_be_built_says_why_and_blames_no_task() -> None:
     with pytest.raises(EvenreelError, match="could not start: .*no such model") as caught:
         answer(Worker(TARGET, {"refuse": True}, LIMITS), do="arrays", count=1)
     assert not isinstance(caught.value, MediaError)
+
+
+def test_a_child_that_cannot_be_imported_says_its_own_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "numpy.py").write_text("raise ImportError('libblas is missing')")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}")
+    with pytest.raises(EvenreelError, match=r"could not start \(ImportError: libblas is missing\)\."):
+        answer(Worker(TARGET, {}, LIMITS), do="arrays", count=1)
 
 
 def test_closing_ends_the_child_for_good() -> None:

@@ -25,7 +25,7 @@ from evenreel.errors import (
     NotFoundError,
     UsageError,
 )
-from evenreel.server import ServeSettings, make_app
+from evenreel.server import ServeSettings, connections, make_app
 from evenreel.server import app as server_app
 from evenreel.server.desk import BusyError, LoadingError
 
@@ -126,8 +126,9 @@ class FakeServer:
 
     configs: list[uvicorn.Config]
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, most: int, idle_s: float) -> None:
         self.configs.append(config)
+        assert (most, idle_s) == (33, 7.5)
 
     def run(self, sockets: list[socket.socket]) -> None:
         assert sockets[0].getsockname()[1]
@@ -135,13 +136,12 @@ class FakeServer:
 
 def test_the_limits_of_the_settings_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FakeServer.configs = []
-    monkeypatch.setattr(uvicorn, "Server", FakeServer)
+    monkeypatch.setattr(connections, "LimitedServer", FakeServer)
     monkeypatch.setattr("evenreel.open_library", lambda *_, **__: io.BytesIO())  # something that can be closed
     settings = ServeSettings(port=0, cache=tmp_path, idle_s=7.5, connections=33)
     for _ in range(2):
         server_app.serve(tmp_path, settings, on_ready=lambda _: None)
-    config: Any = FakeServer.configs[-1]
-    assert (config.http.idle_s, config.limit_concurrency) == (7.5, 33)
+    assert len(FakeServer.configs) == 2
     assert logging.getLogger("uvicorn.error").filters.count(server_app._is_no_hurried_end) == 1
 
 

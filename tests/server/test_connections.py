@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 import time
 from collections.abc import AsyncIterator
@@ -11,15 +12,17 @@ from collections.abc import AsyncIterator
 import pytest
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from evenreel.server.connections import timed_protocol
+from evenreel.server import connections
+from evenreel.server.connections import LimitedServer
 
 IDLE_S = 0.3
 PATIENCE_S = 60.0  # a busy machine is no failure
 WHOLE = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+BODILESS = b"POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
 SLOW = b"GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
@@ -32,21 +35,26 @@ async def slow(request: Request) -> Response:
     return PlainTextResponse("answered")
 
 
+async def body(request: Request) -> Response:
+    with contextlib.suppress(ClientDisconnect):
+        await request.body()
+    return PlainTextResponse("answered")
+
+
 @contextlib.asynccontextmanager
-async def running(connections: int = 100, idle_s: float = IDLE_S) -> AsyncIterator[int]:
-    app = Starlette(routes=[Route("/", quick, methods=["GET", "POST"]), Route("/slow", slow)])
+async def running(most: int = 100, idle_s: float = IDLE_S) -> AsyncIterator[tuple[int, LimitedServer]]:
+    routes = [("/", quick), ("/slow", slow), ("/body", body)]
+    app = Starlette(routes=[Route(path, answer, methods=["GET", "POST"]) for path, answer in routes])
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(
             app,
-            http=timed_protocol(idle_s),
-            limit_concurrency=connections,
             lifespan="off",
             ws="none",
             log_level="critical",
         )
-        server = uvicorn.Server(config)
+        server = LimitedServer(config, most, idle_s)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
-        yield listener.getsockname()[1]
+        yield listener.getsockname()[1], server
         server.should_exit = True
         await serving
 
@@ -73,7 +81,7 @@ async def _trickle(writer: asyncio.StreamWriter, said: bytes) -> None:
 
 
 async def _hung_up(said: bytes, then: bytes) -> tuple[bytes, float]:
-    async with running() as port:
+    async with running() as (port, _):
         return await until_hung_up(port, said, then)
 
 
@@ -101,13 +109,47 @@ def test_an_answer_under_way_is_waited_for() -> None:
     assert took_s >= 3 * IDLE_S * 0.9
 
 
-def test_past_the_limit_of_connections_the_answer_is_503() -> None:
-    async def crowd() -> bytes:
-        async with running(connections=3, idle_s=PATIENCE_S) as port:
-            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
-            received, _ = await until_hung_up(port, WHOLE)
-            for _, writer in held:
-                writer.close()
-            return received
+@pytest.mark.parametrize(
+    ("held", "answers"),
+    [(b"", 1), (b"GET / HT", 1), (WHOLE, 1), (BODILESS, 1), (SLOW, 0)],
+    ids=["nothing", "half a line", "an answered one", "a body that never comes", "answers under way"],
+)
+def test_hazard_236_whoever_brings_no_whole_request_keeps_nobody_out(
+    held: bytes, answers: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nine come where three may be; then one asks, and each of them waits for as long as it likes."""
 
-    assert asyncio.run(crowd()).startswith(b"HTTP/1.1 503")
+    async def crowd() -> tuple[bytes, int]:
+        async with running(most=3, idle_s=PATIENCE_S) as (port, server):
+            visitors = []
+            for _ in range(9):
+                visitors.append(await asyncio.open_connection("127.0.0.1", port))
+                visitors[-1][1].write(held)
+                await asyncio.sleep(0.01)
+            received, _ = await until_hung_up(port, WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+            most = len(server.server_state.connections)
+            for _, writer in visitors:
+                writer.close()
+            return received, most
+
+    received, most = asyncio.run(crowd())
+    assert (received.count(b"answered"), most <= 3) == (answers, True)
+    assert len(caplog.records) == (not answers)
+
+
+def test_hazard_236_no_file_is_left_for_a_connection(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is taken when there is one, and a minute of it is one line of the log."""
+    really, refused = asyncio.SelectorEventLoop.sock_accept, [errno.EMFILE] * 5
+
+    async def accept(loop: asyncio.SelectorEventLoop, listener: socket.socket) -> object:
+        if refused:
+            raise OSError(refused.pop(), "Too many open files")
+        return await really(loop, listener)
+
+    monkeypatch.setattr(asyncio.SelectorEventLoop, "sock_accept", accept)
+    monkeypatch.setattr(connections, "AGAIN_S", 0.01)
+    received, _ = asyncio.run(_hung_up(SLOW, b""))
+    assert received.endswith(b"answered")
+    assert [record.getMessage() for record in caplog.records] == ["a connection cannot be taken (Too many open files)"]

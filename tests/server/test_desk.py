@@ -62,8 +62,14 @@ def clips(library: Library) -> bytes:
     return str(library.stats().clips).encode()
 
 
-def test_an_answer_is_kept_until_the_library_changes(place: Path) -> None:
+@pytest.mark.parametrize("frozen", [False, True])
+def test_an_answer_is_kept_until_the_library_changes(
+    place: Path, frozen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the folder may not be written by the server, and by another user."""
     asked: list[int] = []
+    if frozen:
+        monkeypatch.setattr(catalogs.os, "access", lambda *_: False)  # type: ignore[attr-defined]
 
     def counting(library: Library) -> bytes:
         asked.append(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,12 +11,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
+from starlette.types import Message
 
 from evenreel.errors import UsageError
-from evenreel.server.guard import Guard
+from evenreel.server.guard import BODY_BYTES, Guard
 from evenreel.server.settings import ServeSettings, is_known_host
 
 TOKEN = "correct horse battery"
+LEFT = b"the sender has gone"
 
 
 async def answer(request: Request) -> Response:
@@ -30,7 +33,20 @@ def client(settings: ServeSettings | None = None, base_url: str = "http://127.0.
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "10.0.0.7", "", "[::2]"]
+    "host",
+    [
+        "evil.example",
+        "evil.example:8765",
+        "127.0.0.1.evil.example",
+        "10.0.0.7",
+        "",
+        "[::2]",
+        "127.0.0.1:80@evil.com",
+        "127.0.0.1:80:80",
+        "[::1]evil.com",
+        "[::1]@evil.com:80",
+        "localhost/evil.com",
+    ],
 )
 def test_hazard_53_a_foreign_host_is_refused(host: str) -> None:
     refused = client().get("/", headers={"host": host})
@@ -132,3 +148,43 @@ def test_what_says_nothing_of_how_long_it_holds_is_asked_for_again() -> None:
     assert client().get("/").headers["cache-control"] == "no-cache"
     assert client().get("/", headers={"host": "evil.example"}).headers["cache-control"] == "no-cache"
     assert client().get("/kept").headers.get_list("cache-control") == ["max-age=60"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        ([b"a" * BODY_BYTES], 200),
+        ([b"a" * BODY_BYTES, b"a"], 413),
+        ([b"a"] * 1000, 200),
+        ([b"a", None], 408),
+        ([None], 408),
+        ([b"a", LEFT], None),
+    ],
+)
+def test_hazard_237_a_body_is_bounded_in_size_and_time_on_every_address(
+    sent: list[bytes | None], status: int | None
+) -> None:
+    """None stands for what never comes. Nothing of a refused request, or of one that was broken off, is passed on."""
+    chunks, reached, answered = list(sent), list[bytes](), list[Message]()
+
+    async def receive() -> Message:
+        chunk = chunks.pop(0)
+        if chunk is None:
+            await asyncio.sleep(60)
+        if chunk is LEFT:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": chunk, "more_body": bool(chunks)}
+
+    async def send(message: Message) -> None:
+        answered.append(message)
+
+    async def inside(request: Request) -> Response:
+        reached.append(await request.body())
+        return PlainTextResponse("inside")
+
+    app = Starlette(routes=[Route("/api/v1/mark", inside, methods=["POST"])])
+    scope = {"type": "http", "method": "POST", "path": "/api/v1/mark", "query_string": b""}
+    scope["headers"] = [(b"host", b"127.0.0.1")]
+    asyncio.run(Guard(app, ServeSettings(upload_timeout_s=0.1))(scope, receive, send))
+    assert [message["status"] for message in answered if "status" in message] == ([] if status is None else [status])
+    assert reached == ([b"".join(filter(None, sent))] if status == 200 else [])

@@ -20,10 +20,11 @@ from starlette.types import Message, Scope
 
 from evenreel.server import login
 from evenreel.server.guard import Guard
-from evenreel.server.login import COOKIE, own_page, session_of
+from evenreel.server.login import own_page, session_of
 from evenreel.server.settings import ServeSettings
 
 TOKEN = "correct horse battery"
+COOKIE = "evenreel_session_8765"
 DELAY_S = 0.05
 RIGHT_COOKIE = f"{COOKIE}={session_of(TOKEN)}"
 
@@ -183,6 +184,7 @@ def scope(path: str, address: str, headers: dict[str, str], method: str = "GET")
         "query_string": query.encode(),
         "headers": raw,
         "client": (address, 1),
+        "server": ("127.0.0.1", 8765),
     }
 
 

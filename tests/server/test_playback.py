@@ -115,7 +115,7 @@ def test_a_copy_that_is_the_same_is_sent_in_its_place(place: Served) -> None:
         assert visitor.get(media).content == whole
 
 
-def test_players_do_not_wait_for_searches(place: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_players_and_reads_by_key_do_not_wait_for_searches(place: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """All threads that search are taken and as many wait as may: a hundred ranges are sent all the same."""
     going, real = threading.Event(), Library.search
 
@@ -129,8 +129,12 @@ def test_players_do_not_wait_for_searches(place: Served, monkeypatch: pytest.Mon
         searches = [crowd.submit(visitor.get, "/api/v1/search", params={"q": f"star {number}"}) for number in range(4)]
         wait_until(lambda: sum(search.done() for search in searches) == 2)
         sent = [visitor.get(medias[n % 2], headers={"range": f"bytes={n}-{n + 99}"}).status_code for n in range(100)]
+        clip = medias[0].removesuffix("/media")
+        known = [
+            visitor.get(path).status_code for path in (clip, f"{clip}/transcripts", "/api/v1/marks", "/api/v1/saved")
+        ]
         going.set()
-        assert sent == [206] * 100
+        assert (sent, known) == ([206] * 100, [200] * 4)
         assert sorted(search.result().status_code for search in searches) == [200, 200, 503, 503]
 
 

@@ -46,7 +46,7 @@ def test_text_names_a_speaker_once_for_what_is_said_in_a_row() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 9_999), st.text(max_size=30)), min_size=1, max_size=6))
 def test_what_is_written_is_read_again(spoken: list[tuple[int, int, str]]) -> None:
-    kept = {(start, start + length, "x " + " ".join(words.split())) for start, length, words in spoken}
+    kept = {(start, start + length, f"x{start} " + " ".join(words.split())) for start, length, words in spoken}
     kept = {one for one in kept if one[2].isprintable()}
     said = [Utterance(words.strip(), start / 1000, end / 1000, "sidecar", "en") for start, end, words in sorted(kept)]
     if said:

@@ -101,6 +101,11 @@ class Library(LibraryContents):
             self._sounds.close()
         self._held.close()
 
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it sees no change of the catalog, where the folder is only read or its disk is full."""
+        return isinstance(self._connection, catalog.FrozenConnection)
+
     def search(
         self,
         text: Question,

@@ -29,6 +29,9 @@ def main() -> None:
     except Exception as error:
         _report(messages, error)
         return
+    nowhere = os.open(os.devnull, os.O_WRONLY)  # what native code prints from now on is for nobody
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
     write_message(messages, {"kind": "ready"})
     while True:
         try:
@@ -95,7 +98,8 @@ def _set_limits() -> None:
     except ImportError:  # Windows
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+    files = min(256, resource.getrlimit(resource.RLIMIT_NOFILE)[1] % 2**63)  # -1 stands for no limit
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
 
 
 if __name__ == "__main__":

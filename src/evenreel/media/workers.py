@@ -13,7 +13,6 @@ import os
 import signal
 import struct
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ import numpy as np
 
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError, Reason
+from evenreel.processes import command, last_words
 
 Message = tuple[dict[str, Any], "np.ndarray[Any, Any] | None"]
 
@@ -151,10 +151,10 @@ class Worker:
             if self._closed:
                 raise EvenreelError("The reader was closed.")
             process = self._process = subprocess.Popen(
-                [sys.executable, "-m", "evenreel.media.worker_process", self._target],
+                command("evenreel.media.worker_process", self._target),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,  # until it has started
                 env={**os.environ, "EVENREEL_PARENT": str(os.getpid())},
                 start_new_session=True,  # a terminal's Ctrl-C is for the parent, which ends its children itself
             )
@@ -165,7 +165,12 @@ class Worker:
             header, _ = self._receive(process, _STARTUP_TIMEOUT_S)
         except (EOFError, BrokenPipeError, ValueError) as error:
             self._end()
-            raise EvenreelError("A reader process could not start; is there enough free memory?") from error
+            with _pipe(process.stderr) as complaints:
+                why = last_words(complaints.read())
+            raise EvenreelError(
+                f"A reader process could not start{f' ({why}).' if why else '; is there enough free memory?'}"
+            ) from error
+        _pipe(process.stderr).close()
         if header["kind"] == "error":
             self._end()
             raise EvenreelError(f"A reader process could not start: {header['sentence']}.")

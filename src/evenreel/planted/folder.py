@@ -34,6 +34,7 @@ from evenreel.planted.statistics import planted_statistics
 from evenreel.planted.tables import CLIPS_FOLDER, clip_path, corpus_of
 from evenreel.planted.vocabulary import data_text, spoken_text
 from evenreel.planted.write import scene_bytes
+from evenreel.processes import safe_path
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -167,7 +168,8 @@ def _render(renderings: Sequence[Callable[[], None]], workers: int, done: Callab
     if not renderings:
         return
     context = get_context("spawn")  # a fork would copy the locks of threads that are not there
-    with ProcessPoolExecutor(min(workers, len(renderings)), context, initializer=_begin_worker) as pool:
+    workers = min(workers, len(renderings))
+    with safe_path(), ProcessPoolExecutor(workers, context, initializer=_begin_worker) as pool:
         jobs = [pool.submit(rendering) for rendering in renderings]
         try:
             for rendered, job in enumerate(as_completed(jobs), start=1):

@@ -39,9 +39,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("evenreel")
 
+FILES_A_CONNECTION, OTHER_FILES = 3, 1_024
+"""Files that may be open for a connection, and for all else."""
 PAGES = ("/", "/library")
 NO_PAGE = "There is nothing at this address; /api/v1/openapi.json lists those of the API."
 VARIES = {"vary": "accept"}
+QUEUE = 1_024
+"""Connections that the system keeps until they are taken."""
 GRACE_S = 3
 """Seconds that answers under way may take when the server is asked to stop."""
 STATUS: dict[type[EvenreelError], int] = {
@@ -158,30 +162,27 @@ def run_app(app: ASGIApp, settings: ServeSettings, on_ready: Callable[[str], Non
     Raises:
         UsageError: the address cannot be had.
     """
-    import uvicorn
-
-    from evenreel.server.connections import timed_protocol
+    from evenreel.server.connections import LimitedServer
 
     with _listening(settings) as listener:
-        config = server_config(app, settings, timed_protocol(settings.idle_s))
+        server = LimitedServer(server_config(app), settings.connections, settings.idle_s)
         on_ready(_address(settings, listener))
-        uvicorn.Server(config).run(sockets=[listener])
+        server.run(sockets=[listener])
 
 
-def server_config(app: ASGIApp, settings: ServeSettings, protocol: type[asyncio.Protocol]) -> uvicorn.Config:
+def server_config(app: ASGIApp) -> uvicorn.Config:
     """Configure uvicorn for one process that serves the application."""
     import uvicorn
 
     logging.getLogger("uvicorn.error").addFilter(_is_no_hurried_end)
     return uvicorn.Config(
         app,
-        log_level="warning",
+        log_level="error",  # its warnings are of what visitors do
         access_log=False,
         server_header=False,
         proxy_headers=False,
         ws="none",
-        http=protocol,
-        limit_concurrency=settings.connections,
+        http="h11",
         lifespan="on",
         timeout_graceful_shutdown=GRACE_S,
     )
@@ -209,11 +210,12 @@ def _is_no_hurried_end(record: logging.LogRecord) -> bool:
 
 
 def _listening(settings: ServeSettings) -> socket.socket:
-    """A socket that visitors can already connect to.
+    """A socket that visitors can already connect to, and room for the files of all of them.
 
     Raises:
         UsageError: the address cannot be had.
     """
+    _allow_files(settings.connections)
     try:
         found = socket.getaddrinfo(settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM)
         family, kind, protocol, _, address = found[0]
@@ -222,7 +224,7 @@ def _listening(settings: ServeSettings) -> socket.socket:
             if os.name == "posix":  # elsewhere it lets two servers have one port
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
-            listener.listen(128)
+            listener.listen(QUEUE)
             undo.pop_all()
     except (OSError, OverflowError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
@@ -230,6 +232,18 @@ def _listening(settings: ServeSettings) -> socket.socket:
             f"{settings.host} port {settings.port} cannot be had ({why.lower()}); choose another with --port or --host."
         ) from error
     return listener
+
+
+def _allow_files(connections: int) -> None:
+    """Raise the number of files that the process may have open, as far as the system lets it."""
+    with contextlib.suppress(ImportError, ValueError, OSError):  # it is Windows, or may not
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = FILES_A_CONNECTION * connections + OTHER_FILES
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        if soft != resource.RLIM_INFINITY and soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _address(settings: ServeSettings, listener: socket.socket) -> str:

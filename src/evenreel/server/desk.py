@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -95,8 +94,8 @@ class Desk:
 
     Each thread has a connection of its own; what they read is of one moment each. Models are loaded once, in the
     background, and shared; where the library's model changes, or that of sounds, the new one is loaded. One
-    thread more does all re-ranking, so that the clips that a matcher has encoded are kept once. Where files lie is
-    looked up by threads of their own, so that playing and searching never wait for each other.
+    thread more does all re-ranking, so that the clips that a matcher has encoded are kept once. What is
+    read by a key is looked up by a thread of its own, so that playing and searching never wait for each other.
 
     Args:
         library: folder of the library, or place of published snapshots, of which the newest is served.
@@ -208,8 +207,23 @@ class Desk:
         self._keep(key, answer)
         return answer
 
+    async def look_up(self, function: Callable[[Library], T]) -> T:
+        """Run a function that reads or notes little, by a key, in a thread of its own that waits for no search.
+
+        Raises:
+            BusyError: as many wait already as may be connected.
+            EvenreelError: the function raises it, or the library cannot be read just now.
+        """
+        if self._looking_up >= self._settings.connections:
+            raise BusyError("Too many clips are looked up; try again in a moment.")
+        self._looking_up += 1
+        try:
+            return await self._in(self._looking, function)
+        finally:
+            self._looking_up -= 1
+
     async def locate(self, clip_id: str) -> ClipMedia:
-        """Find the files of a clip, in threads of their own; cached while the library is unchanged.
+        """Find the files of a clip; cached while the library is unchanged.
 
         Raises:
             NotFoundError: the library has no such clip.
@@ -220,13 +234,7 @@ class Desk:
         if key in self._located:
             self._located.move_to_end(key)
             return self._located[key]
-        if self._looking_up >= self._settings.connections:
-            raise BusyError("Too many clips are looked up; try again in a moment.")
-        self._looking_up += 1
-        try:
-            found = await self._in(self._looking, lambda library: library.locate(clip_id))
-        finally:
-            self._looking_up -= 1
+        found = await self.look_up(lambda library: library.locate(clip_id))
         self._located[key] = found
         if len(self._located) > KEPT_PLACES:
             self._located.popitem(last=False)
@@ -414,6 +422,6 @@ class Desk:
             library.close()
 
     def _catalog_state(self) -> Hashable:
-        """What an open catalog does not see by itself: another file, or any change where it may not be written to."""
-        version = library_version(self.library)
-        return version[0][0] if os.access(self.library, os.W_OK) else version
+        """What this thread's open catalog does not see by itself: another file, or any change where it is frozen."""
+        version, own = library_version(self.library), getattr(self._own, "library", None)
+        return version if own is not None and own.is_frozen else version[0][0]

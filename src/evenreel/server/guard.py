@@ -6,15 +6,25 @@ anywhere, and a content security policy without any other place than our own.
 
 from __future__ import annotations
 
+import asyncio
+import re
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenreel.server.login import FOR_PROGRAMS, Login
+from evenreel.server.senders import received
 from evenreel.server.settings import ServeSettings, is_known_host
 
+BODY_BYTES = 256 * 2**10
+"""Largest body of a request, but for that of a picture to search by."""
+PICTURES = "/api/v1/search/image"
+"""The one address that receives its body itself, within limits of its own."""
+HOST = re.compile(r"(\[[^\[\]@/]+\]|[^\[\]:@/]+)(?::[0-9]*)?")
+"""The name of a host, or its address, and a port."""
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
@@ -56,8 +66,19 @@ class Guard:
                 headers.setdefault("cache-control", "no-cache")
             await send(message)
 
-        answer = self._refusal(scope) or await self._login.answer(scope, receive) or self._app
-        await answer(scope, receive, send_safely)
+        answer: ASGIApp | None = self._refusal(scope) or await self._login.answer(scope, receive)
+        if answer is None and scope["method"] not in READING and scope["path"] != PICTURES:
+            try:
+                body = await received(receive, BODY_BYTES, self._settings.upload_timeout_s)
+            except ClientDisconnect:
+                return
+            except asyncio.TimeoutError:
+                answer = _problem(408, "The request came too slowly; send it again.")
+            else:
+                receive = _repeated(body, receive)
+                if len(body) > BODY_BYTES:
+                    answer = _problem(413, f"The request is too large; at most {BODY_BYTES >> 10} KiB are read.")
+        await (answer or self._app)(scope, receive, send_safely)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -70,10 +91,19 @@ class Guard:
 
 
 def _name_of(host: str) -> str:
-    """`[::1]:8765` -> `[::1]`, `localhost:8765` -> `localhost`."""
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0]
+    """`[::1]:8765` -> `[::1]`, `localhost:8765` -> `localhost`; nothing for what is no host with a port."""
+    found = HOST.fullmatch(host)
+    return found[1] if found else ""
+
+
+def _repeated(body: bytes, receive: Receive) -> Receive:
+    """A body that was received, to be received again, and then what comes after it."""
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return again
 
 
 def _from_elsewhere(scope: Scope, headers: Headers, host: str) -> bool:

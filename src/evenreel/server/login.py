@@ -15,10 +15,9 @@ from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope
 
-from evenreel.server.senders import Senders
+from evenreel.server.senders import Senders, received
 from evenreel.server.settings import ServeSettings
 
-COOKIE = "evenreel_session"
 SESSION = "/session"
 OPEN_TO_ALL = ("/api/v1/health", "/static/")
 FOR_PROGRAMS = ("/api/", "/mcp")
@@ -94,7 +93,7 @@ class Login:
         return await self._to_a_visitor(scope)
 
     async def _to_a_program(self, scope: Scope) -> Response | None:
-        known = self._shows_token(Headers(scope=scope))
+        known = self._shows_token(scope)
         if known:
             return None
         if known is False and not await self._guesses.wait(self._senders.sender(scope)):
@@ -104,12 +103,12 @@ class Login:
     async def _to_a_visitor(self, scope: Scope) -> Response | None:
         """Let in who brings the token in the address, and take it out of there; ask the others for it."""
         asked, given = _address(scope)
-        known = self._shows_token(Headers(scope=scope), given)
+        known = self._shows_token(scope, given)
         if known is False and not await self._guesses.wait(self._senders.sender(scope)):
             return self._too_many_waiting(asked)
         if not known:
             return self._page(asked, "" if given is None else "The token in the address is not that of this server.")
-        return None if given is None else self._with_session(RedirectResponse(asked, 303))
+        return None if given is None else self._with_session(scope, RedirectResponse(asked, 303))
 
     async def _log_in(self, request: Request) -> Response:
         """Give the cookie to who types the token, and go on to the page that was asked for."""
@@ -117,17 +116,18 @@ class Login:
         if request.method != "POST" or self._token is None:
             return RedirectResponse(asked, 303)
         if same_secret(await self._typed_token(request), self._token):
-            return self._with_session(RedirectResponse(asked, 303))
+            return self._with_session(request.scope, RedirectResponse(asked, 303))
         if not await self._guesses.wait(self._senders.sender(request.scope)):
             return self._too_many_waiting(asked)
         return self._page(asked, "That is not the token of this server.")
 
-    def _shows_token(self, headers: Headers, in_address: str | None = None) -> bool | None:
+    def _shows_token(self, scope: Scope, in_address: str | None = None) -> bool | None:
         """Whether a request shows the token; None where it shows nothing that could be it."""
         if self._token is None:
             return True
+        headers = Headers(scope=scope)
         kind, _, given = headers.get("authorization", "").partition(" ")
-        cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE)
+        cookie = cookie_parser(headers.get("cookie", "")).get(cookie_name(scope))
         shown = [same_secret(given.strip(), self._token)] if kind.lower() == "bearer" else []
         shown += [] if cookie is None else [same_secret(cookie, session_of(self._token))]
         shown += [] if in_address is None else [same_secret(in_address, self._token)]
@@ -135,20 +135,11 @@ class Login:
 
     async def _typed_token(self, request: Request) -> str:
         """The token of a form; nothing where it is too long, comes too slowly, or its sender leaves."""
-
-        async def received() -> bytes:
-            body = b""
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > LOGIN_BYTES:
-                    return b""
-            return body
-
         try:
-            body = await asyncio.wait_for(received(), self._timeout_s)
+            body = await received(request.receive, LOGIN_BYTES, self._timeout_s)
         except (asyncio.TimeoutError, ClientDisconnect):
             return ""
-        return parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
+        return "" if len(body) > LOGIN_BYTES else parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
 
     def _page(self, asked: str, problem: str, status: int = 401) -> Response:
         """The page that asks for the token and goes on to `asked`."""
@@ -159,19 +150,25 @@ class Login:
     def _too_many_waiting(self, asked: str) -> Response:
         return self._page(asked, "Too many wrong tokens come from your address; try again in a moment.", 429)
 
-    def _with_session(self, response: Response) -> Response:
+    def _with_session(self, scope: Scope, response: Response) -> Response:
         """The response, with the cookie that lets its receiver in from now on.
 
         It comes along from links of other sites too (lax): what they can open changes nothing.
         """
         if self._token is not None:
-            response.set_cookie(COOKIE, session_of(self._token), max_age=30 * 86_400, httponly=True, samesite="lax")
+            name, value = cookie_name(scope), session_of(self._token)
+            response.set_cookie(name, value, max_age=30 * 86_400, httponly=True, samesite="lax")
         return response
 
 
 def same_secret(given: str, secret: str) -> bool:
     """Compare two secrets in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), secret.encode())
+
+
+def cookie_name(scope: Scope) -> str:
+    """Return the name of the cookie: browsers send one to all ports of a host, where other servers may be ours too."""
+    return f"evenreel_session_{(scope.get('server') or (None, ''))[1]}"
 
 
 def session_of(token: str) -> str:

@@ -133,7 +133,7 @@ class PersonalApi:
 
     async def marks(self) -> list[MarkRecord]:
         """List favourites and notes."""
-        return await self._desk.query(lambda library: _records(library, library.personal.marks()))
+        return await self._desk.look_up(lambda library: _records(library, library.personal.marks()))
 
     async def mark(self, clip_id: MarkedClip, said: NewMark) -> MarkRecord:
         """Make a clip or a moment a favourite, or write a note to it."""
@@ -152,7 +152,7 @@ class PersonalApi:
 
     async def saved(self) -> list[SavedRecord]:
         """List the saved searches."""
-        return [_saved(one) for one in await self._desk.query(lambda library: library.personal.searches())]
+        return [_saved(one) for one in await self._desk.look_up(lambda library: library.personal.searches())]
 
     async def save(self, search: NewSearch) -> SavedRecord:
         """Save a search."""

@@ -7,13 +7,13 @@ import json
 import logging
 import os
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
 from evenreel.files import replacing
 from evenreel.library import Library
 from evenreel.library.store.filesystem import is_published
+from evenreel.processes import command
 from evenreel.server.peers import Peers
 from evenreel.server.records import Retry
 from evenreel.wording import count
@@ -76,9 +76,9 @@ class Retrier:
                     return self._tell(NOTHING_THERE)
                 left_out = f" {count(gone, 'folder')} cannot be reached and {_are(gone)} left out." if gone else ""
                 self._tell(Retry(state="running", sentence=f"The folders are looked through again.{left_out}"))
-                command = [*_command(library), "--", *places]
+                asked = [*_command(library), "--", *places]
                 held = run.pop_all()
-                threading.Thread(target=self._run, args=(command, left_out, held), name="retry", daemon=True).start()
+                threading.Thread(target=self._run, args=(asked, left_out, held), name="retry", daemon=True).start()
             return self._state
 
     def _tell(self, state: Retry) -> Retry:
@@ -99,17 +99,17 @@ class Retrier:
                 process.wait(5)
             process.kill()
 
-    def _run(self, command: list[str], left_out: str, held: contextlib.ExitStack) -> None:
+    def _run(self, asked: list[str], left_out: str, held: contextlib.ExitStack) -> None:
         with held:
-            self._tell(self._outcome(command, left_out))
+            self._tell(self._outcome(asked, left_out))
 
-    def _outcome(self, command: list[str], left_out: str) -> Retry:
+    def _outcome(self, asked: list[str], left_out: str) -> Retry:
         try:
             with self._lock:
                 if self._closed:
                     return BROKEN_OFF
                 self._process = subprocess.Popen(
-                    command,
+                    asked,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
@@ -141,13 +141,12 @@ def known_places(library: Library) -> tuple[list[str], int]:
 def _command(library: Library) -> list[str]:
     """What a person would type, with the stages that the library has."""
     stats = library.stats()
-    command = [sys.executable, "-m", "evenreel", "--quiet", "index", "--retry", "--json"]
-    command += ["--library", str(library.path)]
+    words = ["--quiet", "index", "--retry", "--json", "--library", str(library.path)]
     if stats.clips and not stats.model:
-        command.append("--no-vision")
+        words.append("--no-vision")
     if stats.clips and not reads_text(library):
-        command.append("--no-ocr")
-    return command
+        words.append("--no-ocr")
+    return command("evenreel", *words)
 
 
 def reads_text(library: Library) -> bool:

@@ -206,11 +206,11 @@ class Api:
 
     async def clip(self, clip_id: ClipId) -> Clip:
         """Return a clip with its files, its signs and its notes."""
-        return answers.clip_answer(await self._desk.query(lambda library: library.clip(clip_id)))
+        return answers.clip_answer(await self._desk.look_up(lambda library: library.clip(clip_id)))
 
     async def transcripts(self, clip_id: ClipId) -> list[Spoken]:
         """Return what is said in a clip, by each source that says something."""
-        return answers.spoken_answer(await self._desk.query(lambda library: library.transcripts(clip_id)))
+        return answers.spoken_answer(await self._desk.look_up(lambda library: library.transcripts(clip_id)))
 
     async def media(self, clip_id: ClipId) -> Response:
         """Send the file as it is, for a player."""

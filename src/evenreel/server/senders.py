@@ -1,7 +1,8 @@
-"""Sender of a request: the address of the connection, or what a trusted proxy says of it."""
+"""Sender of a request: the address of the connection, or what a trusted proxy says of it; and the body it sends."""
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
-    from starlette.types import Scope
+    from starlette.types import Receive, Scope
 
 FORWARDED = b"x-forwarded-for"
 OWN_BITS = 64
@@ -52,6 +53,28 @@ class Senders:
 
     def _is_proxy(self, address: Address) -> bool:
         return any(address in network for network in self._proxies)
+
+
+async def received(receive: Receive, most: int, within_s: float) -> bytes:
+    """Receive the body of a request; one that is larger than it may be is cut off behind `most` bytes.
+
+    Raises:
+        asyncio.TimeoutError: it takes too long to come.
+        ClientDisconnect: its sender leaves.
+    """
+    from starlette.requests import ClientDisconnect  # settings are read without it
+
+    async def body() -> bytes:
+        content, more = bytearray(), True
+        while more and len(content) <= most:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            content += message.get("body", b"")
+            more = message.get("more_body", False)
+        return bytes(content)
+
+    return await asyncio.wait_for(body(), within_s)
 
 
 def address_of(text: str) -> Address | None:

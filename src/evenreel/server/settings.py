@@ -54,8 +54,8 @@ class ServeSettings:
         max_upload_bytes: largest picture that may be sent.
         upload_timeout_s: how long sending it may take.
         idle_s: how long a connection may take to bring a whole request before it is closed.
-        connections: how many may be open at a time; past that the answer is 503. Each may have two files open beside
-            it, of the 1,024 that a process usually gets.
+        connections: how many may be open at a time; for one more, one that brings no whole request is closed. Each may
+            have two files open beside it.
         cache: folder of stills and previews.
         cache_bytes: how much of them is kept.
         snapshot_cache: folder of published snapshots on this machine; None for your cache folder.

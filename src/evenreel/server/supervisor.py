@@ -16,7 +16,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -25,6 +24,8 @@ from pathlib import Path
 
 from evenreel.config import usable_cores
 from evenreel.errors import UsageError
+from evenreel.processes import command
+from evenreel.server.connections import warn_rarely
 from evenreel.server.settings import ServeSettings
 from evenreel.server.worker_task import WorkerTask
 
@@ -38,8 +39,6 @@ BEAT_S = 5.0
 """Seconds between two times that a worker says it runs."""
 HUNG_S = 60.0
 """Seconds without a word after which a worker that has answered is killed."""
-QUEUE = 1_024
-"""Connections that the system keeps until they are handed on."""
 FAREWELL_S = 10.0
 """Seconds that a worker may take to end before it is killed."""
 LONGEST_PAUSE_S = 30.0
@@ -110,7 +109,6 @@ class Supervisor:
         self._loop, self._told_to_end = asyncio.get_running_loop(), asyncio.Event()
         self._loop.add_reader(caught.waking, self._end_at_signal, caught.waking)
         self.listener.setblocking(False)
-        self.listener.listen(QUEUE)
         try:
             for _ in range(self.settings.workers):
                 self._start()
@@ -218,7 +216,7 @@ class Supervisor:
         except (BlockingIOError, ConnectionError):
             return
         except OSError as error:  # no file is left for it
-            log.warning("a connection cannot be taken: %s", error)
+            warn_rarely("a connection cannot be taken (%s)", error.strerror or error)
             self._accept_while(False)
             self._loop.call_later(1.0, self._accept_while, True)
             return
@@ -233,7 +231,7 @@ class Supervisor:
                 socket.send_fds(worker.channel, [VISITOR], [connection.fileno()])
                 worker.connections += 1
                 return
-        log.warning("no process of the server takes a connection; it is closed")
+        warn_rarely("no process of the server takes a connection; it is closed")
 
     async def _end(self) -> None:
         """Ask all workers to end, and kill those that do not."""
@@ -297,7 +295,7 @@ def _started(task: WorkerTask) -> tuple[subprocess.Popen[bytes], socket.socket]:
         undo.enter_context(ours)
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", "evenreel.server.worker_process", str(theirs.fileno())],
+                command("evenreel.server.worker_process", str(theirs.fileno())),
                 stdin=subprocess.PIPE,
                 env=_environment(task.settings.workers),
                 pass_fds=[theirs.fileno()],

@@ -13,6 +13,7 @@ from fastapi import HTTPException, Request
 from evenreel.library.search.image import decode_image, image_worker
 from evenreel.media.workers import Worker
 from evenreel.server.desk import BusyError
+from evenreel.server.senders import received
 from evenreel.server.settings import ServeSettings
 from evenreel.types import Pixels
 
@@ -76,23 +77,18 @@ class Uploads:
         kind = request.headers.get("content-type", "")
         if not kind.startswith(("image/", "application/octet-stream")):
             raise HTTPException(415, "Send the picture itself as the body, with its type, for example image/jpeg.")
-        try:
-            return await asyncio.wait_for(self._body(request), self._settings.upload_timeout_s)
-        except asyncio.TimeoutError as error:
-            raise HTTPException(408, "The picture came too slowly; send it again.") from error
-
-    async def _body(self, request: Request) -> bytes:
         most = self._settings.max_upload_bytes
         refusal = HTTPException(413, f"The picture is too large; at most {most >> 20} MiB are read.")
         declared = request.headers.get("content-length", "0")
         if not declared.isdecimal() or len(declared) > len(str(most)) or int(declared) > most:
             raise refusal
-        received = bytearray()
-        async for chunk in request.stream():
-            received += chunk
-            if len(received) > most:
-                raise refusal
-        return bytes(received)
+        try:
+            body = await received(request.receive, most, self._settings.upload_timeout_s)
+        except asyncio.TimeoutError as error:
+            raise HTTPException(408, "The picture came too slowly; send it again.") from error
+        if len(body) > most:
+            raise refusal
+        return body
 
 
 class _Places:

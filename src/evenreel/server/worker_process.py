@@ -7,12 +7,9 @@ import contextlib
 import signal
 import socket
 import sys
-from typing import Any
-
-import uvicorn
 
 from evenreel.server.app import make_app, server_config
-from evenreel.server.connections import timed_protocol
+from evenreel.server.connections import LimitedServer
 from evenreel.server.peers import Peers
 from evenreel.server.supervisor import ALIVE, ALL_READY, BEAT_S, ENDED, LEAVING, NO_MORE, READY, UP, VISITOR
 from evenreel.server.worker_task import WorkerTask
@@ -23,7 +20,7 @@ LAST_WORD_S = 1.0
 """Seconds that the supervisor has to say that no more visitors will come."""
 
 
-class HandedServer(uvicorn.Server):
+class HandedServer(LimitedServer):
     """Server without a port of its own: it is handed connections over a socket pair.
 
     Args:
@@ -33,12 +30,10 @@ class HandedServer(uvicorn.Server):
 
     def __init__(self, task: WorkerTask, channel: socket.socket) -> None:
         self._channel, self._peers = channel, Peers(task.shared)
-        self._arriving = set[asyncio.Task[Any]]()
         self._no_more = asyncio.Event()
         settings = task.settings.of_one_worker()
         self._app = make_app(task.library, settings, self._peers)
-        protocol = timed_protocol(settings.idle_s, on_lost=lambda: self._say(ENDED))
-        super().__init__(server_config(self._app, settings, protocol))
+        super().__init__(server_config(self._app), settings.connections, settings.idle_s)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open the library, say that visitors may come, and begin to take them."""
@@ -90,28 +85,15 @@ class HandedServer(uvicorn.Server):
             self._no_more.set()
         elif word == VISITOR:
             for file in files:
-                self._welcome(socket.socket(fileno=file))
+                self.take(socket.socket(fileno=file))
         elif not word:
             asyncio.get_running_loop().remove_reader(self._channel)
             self._no_more.set()
             self.should_exit = True
 
-    def _welcome(self, connection: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        arriving = loop.create_task(loop.connect_accepted_socket(self._protocol, connection))
-        self._arriving.add(arriving)
-        arriving.add_done_callback(self._arrived)
-
-    def _arrived(self, arriving: asyncio.Task[Any]) -> None:
-        self._arriving.discard(arriving)
-        if arriving.cancelled() or arriving.exception() is not None:  # gone before it was welcomed
-            self._say(ENDED)
-
-    def _protocol(self) -> asyncio.Protocol:
-        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
-            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
-        )
-        return made
+    def lost(self) -> None:
+        """Say that a connection has ended."""
+        self._say(ENDED)
 
 
 def main() -> None:

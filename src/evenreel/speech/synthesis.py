@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import shutil
 import subprocess
-import sys
 import wave
 
 import numpy as np
 
 from evenreel.errors import UsageError
 from evenreel.extras import installed
+from evenreel.processes import command, last_words
 from evenreel.types import FloatArray
 
 VOICES = ("en-us", "en-us+f3", "en-us+m3")
@@ -49,23 +49,25 @@ def speak_text(text: str, voice: str = VOICES[0], words_per_minute: int = WORDS_
 
 
 def _by_library(text: str, voice: str, words_per_minute: int) -> tuple[FloatArray, int]:
-    command = [sys.executable, "-m", "evenreel.speech.espeak"]
-    said = _output(command, f"{voice}\n{words_per_minute}\n{text}", f"{text!r} with the voice {voice!r}")
+    said = _output(
+        command("evenreel.speech.espeak"), f"{voice}\n{words_per_minute}\n{text}", f"{text!r} with the voice {voice!r}"
+    )
     rate, _, samples = said.partition(b"\n")
     return _from_16_bits(samples), int(rate)
 
 
 def _by_command(text: str, voice: str, words_per_minute: int) -> tuple[FloatArray, int]:
-    command = ["espeak-ng", "--stdout", "-v", voice, "-s", str(words_per_minute), "--stdin"]
-    written = _output(command, text, f"{text!r} with the voice {voice!r}")
+    spoken = ["espeak-ng", "--stdout", "-v", voice, "-s", str(words_per_minute), "--stdin"]
+    written = _output(spoken, text, f"{text!r} with the voice {voice!r}")
     with wave.open(io.BytesIO(written)) as file:  # written to a pipe: its header knows no length
         return _from_16_bits(written[_WAVE_HEADER:]), file.getframerate()
 
 
-def _output(command: list[str], given: str, what: str) -> bytes:
-    done = subprocess.run(command, input=given.encode(), capture_output=True, check=False)
+def _output(started: list[str], given: str, what: str) -> bytes:
+    done = subprocess.run(started, input=given.encode(), capture_output=True, check=False)
     if done.returncode:
-        raise UsageError(f"espeak-ng cannot say {what}; take one of {', '.join(VOICES)}.")
+        why = f" ({words})" if (words := last_words(done.stderr)) else ""
+        raise UsageError(f"espeak-ng cannot say {what}{why}; take one of {', '.join(VOICES)}.")
     return done.stdout
 
 

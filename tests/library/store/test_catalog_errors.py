@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import resource
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,6 +28,32 @@ def library(tmp_path: Path) -> Iterator[Path]:
     with without_models():
         index_folders([tmp_path / "videos"], tmp_path / "library", IndexSettings(model="org/pixels", workers=1))
         yield tmp_path / "library"
+
+
+@contextmanager
+def no_room() -> Iterator[None]:
+    """No file grows, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_hazard_238_a_library_on_a_full_disk_is_read(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for left in library.glob(f"{catalog.CATALOG}-*"):
+        left.unlink()
+    with no_room(), open_library(library, encoder=PixelEncoder()) as opened:
+        assert opened.is_frozen and opened.search("a red square").hits
+    with closing(catalog.open_for_writing(library)) as writing:
+        writing.execute("UPDATE files SET mtime_ns = 1")
+        shutil.copytree(library, tmp_path / "left", ignore=shutil.ignore_patterns("*-shm"))  # as after a power cut
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=4_096))
+    with no_room(), pytest.raises(LibraryError, match=r"left cannot be opened: its disk is full; make room on it\.$"):
+        catalog.open_for_reading(tmp_path / "left")
 
 
 @pytest.mark.parametrize("damage", ["DROP TABLE seals", "DELETE FROM seals"])

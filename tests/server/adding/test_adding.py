@@ -23,7 +23,7 @@ from evenreel.server import ServeSettings
 from evenreel.server.adding import adder
 from evenreel.server.adding.adder import NOTE, Adder
 from evenreel.server.adding.places import HomeFolders
-from evenreel.server.adding.run import RunOrder
+from evenreel.server.adding.run import HELD, RunOrder
 from tests.library.words_only import WORDS_ONLY
 from tests.server.adding.conftest import NewHome
 from tests.server.conftest import PATIENCE_S, wait_until
@@ -260,7 +260,7 @@ def test_hazard_158_a_folder_that_vanishes_before_it_is_read(here: TestClient, n
     (new_home.home / "Videos").rename(new_home.home / "Films")
     order(here, action="resume")
     told = ended(here)
-    assert told["state"] == "failed" and told["sentence"].startswith(f"{new_home.home}/Videos does not exist")
+    assert told["state"] == "failed" and told["sentence"].startswith("Left out, as not there: Videos;")
     order(here, 404, **ADD)
 
 
@@ -280,12 +280,16 @@ def test_hazard_219_the_folders_that_are_there_go_on_without_one_that_is_gone(
     assert not (tmp_path / "old place").exists()
 
 
-def test_hazard_159_a_library_that_a_terminal_is_indexing(here: TestClient, new_home: NewHome) -> None:
+def test_hazard_159_a_library_that_a_terminal_is_indexing(
+    here: TestClient, new_home: NewHome, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its process, its host and the place of the library are for the log."""
     new_home.gate.touch()
     with library_lock(new_home.library):
         order(here, **ADD)
         told = ended(here)
-    assert told["state"] == "failed" and f"is being written by process {os.getpid()}" in told["sentence"]
+    assert (told["state"], told["sentence"]) == ("failed", HELD)
+    assert f"is being written by process {os.getpid()}" in caplog.text
     assert json.loads((new_home.library / NOTE).read_bytes())["state"] == "paused"  # it is not begun again by itself
 
 
@@ -296,7 +300,7 @@ def test_hazard_159_a_second_server_leaves_the_note_of_the_first_as_it_is(new_ho
     with library_lock(new_home.library), new_home.visitor() as visitor:  # the first is adding
         told = ended(visitor)
         assert (told["state"], json.loads(noted.read_bytes())) == ("failed", json.loads(before))
-        assert f"is being written by process {os.getpid()}" in told["sentence"]
+        assert told["sentence"] == HELD
         shutil.copytree(new_home.home / "Videos", new_home.home / "Films")
         order(visitor, action="start", folder="Films")
         assert (ended(visitor)["state"], json.loads(noted.read_bytes())) == ("failed", json.loads(before))

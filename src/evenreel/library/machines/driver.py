@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -62,9 +63,11 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may have had it ignored
     tasks, messages = claim_pipes()
     setup, _ = read_message(tasks)
-    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_DATA_DISABLE_PROGRESS_BARS="1")
+    os.environ["RAY_DATA_DISABLE_PROGRESS_BARS"] = "1"
     if setup["address"] == LOCAL:  # Ray would keep a token of its own making in the home folder
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    os.chdir(setup["temp"])  # Ray has its workers look for modules in the current folder first
     import ray
 
     driver = Driver(messages)

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from evenreel.extras import installed, needed_extra
 from evenreel.library.machines.driver import LOCAL
 from evenreel.library.machines.orders import FileStatus, FileTask, WorkOrder
 from evenreel.media.workers import read_message, write_message
+from evenreel.processes import command, last_words
 
 CONNECT_S = 30.0
 """Longest time in which a cluster must answer."""
@@ -114,11 +114,11 @@ class RaySession:
             self._knock()
         with open(Path(self._temp, "driver.log"), "wb") as log:  # what Ray prints is for nobody, but may help who looks
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "evenreel.library.machines.driver"],
+                command("evenreel.library.machines.driver"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={**os.environ, "PYTHONWARNINGS": "ignore", "TMPDIR": self._temp},
+                env={**os.environ, "PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "ignore", "TMPDIR": self._temp},
                 start_new_session=True,  # a terminal's Ctrl-C is for the parent, which ends it
             )
         self._say({**self._setup, "temp": self._temp})
@@ -179,6 +179,8 @@ class RaySession:
             self._process.wait(_FAREWELL_S)
         code = self._process.returncode or 0
         how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        with contextlib.suppress(FileNotFoundError):  # it takes its folder with it where it can
+            how = (code > 0 and last_words(Path(self._temp, "driver.log").read_bytes())) or how
         return _NoAnswerError(
             f"Ray ended unexpectedly ({how}); what was indexed so far is safe: run the same command again."
         )

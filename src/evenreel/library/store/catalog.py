@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -53,10 +54,17 @@ PASSING = (
     "large file support is disabled",
 )
 """Beginnings of SQLite's messages about a lock, a disk or a permission, for errors whose code is not known."""
+NO_ROOM = ("database or disk is full", "disk I/O error", "unable to open database")
+"""Those of them that a full disk has, where the memory that readers share is to be made, of so many bytes."""
+SHARED_MEMORY_BYTES = 32_768
 SHARDS = "shards"
 STILLS = "stills"
 
 log = logging.getLogger("evenreel")
+
+
+class FrozenConnection(sqlite3.Connection):
+    """Connection to a catalog that does not see what is written to it, and must be opened anew where that may be."""
 
 
 def stored_path(path: str) -> str | bytes:
@@ -177,20 +185,27 @@ def open_for_reading(library: Path) -> sqlite3.Connection:
         raise LibraryError(
             f"There is no library at {library}; make one with: evenreel index FOLDER --library {library_of(library)}."
         )
-    # A folder that cannot be written cannot hold the log's shared memory; with no log left over,
+    # A folder that cannot be written, and a full disk, cannot hold the log's shared memory; with no log left over,
     # the file alone is the whole truth.
-    frozen = not os.access(library, os.W_OK) and not path.with_name(f"{CATALOG}-wal").exists()
+    wal = path.with_name(f"{CATALOG}-wal")
     with readable(library):
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if frozen else ''}",
-            uri=True,
-            isolation_level=None,
-            check_same_thread=False,
-            timeout=30,
-        )
+        is_whole = not wal.exists() or not wal.stat().st_size
+        if not (is_whole and not os.access(library, os.W_OK)):
+            try:
+                return _opened(path, "", sqlite3.Connection)
+            except sqlite3.OperationalError as error:
+                if not is_whole or not str(error).startswith(NO_ROOM):
+                    raise
+        return _opened(path, "&immutable=1", FrozenConnection)
+
+
+def _opened(path: Path, option: str, kind: type[sqlite3.Connection]) -> sqlite3.Connection:
+    place = f"{path.absolute().as_uri()}?mode=ro{option}"
+    connection = sqlite3.connect(
+        place, uri=True, isolation_level=None, check_same_thread=False, timeout=30, factory=kind
+    )
     try:
-        with readable(library):
-            check_version(connection, library)
+        check_version(connection, path.parent)
     except BaseException:
         connection.close()
         raise
@@ -209,9 +224,7 @@ def readable(library: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         if is_damage(error):
             raise damaged(library, error) from error
-        raise LibraryError(
-            f"The catalog of {library} cannot be opened: {error}; run the same command again."
-        ) from error
+        raise LibraryError(f"The catalog of {library} cannot be opened: {_why(error, library)}.") from error
 
 
 @contextlib.contextmanager
@@ -234,8 +247,14 @@ def reading(connection: sqlite3.Connection, library: Path | None) -> Iterator[No
         if is_damage(error) or (not of_sqlite and (isinstance(error, json.JSONDecodeError) or is_spoilt(connection))):
             raise damaged(library, error) from error
         if of_sqlite:
-            raise LibraryError(f"The catalog cannot be read ({error}); run the same command again.") from error
+            raise LibraryError(f"The catalog cannot be read: {_why(error, library)}.") from error
         raise
+
+
+def _why(error: Exception, library: Path | None) -> str:
+    """Why a catalog that is not damaged cannot be read, and what to do."""
+    is_full = library is not None and shutil.disk_usage(library).free < SHARED_MEMORY_BYTES
+    return "its disk is full; make room on it" if is_full else f"{error}; run the same command again"
 
 
 def is_spoilt(connection: sqlite3.Connection) -> bool:

@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from typing import IO, Any
 
 from evenreel.errors import UsageError
 from evenreel.files import replacing
+from evenreel.processes import command
 from evenreel.server.adding.places import HomeFolders
 from evenreel.server.adding.records import Indexing, RunState
 from evenreel.server.adding.run import RunOrder, StageReached
@@ -31,13 +31,13 @@ log = logging.getLogger("evenreel")
 
 NOTE = "adding.json"
 """File in the library's folder that says which folders are being added."""
-COMMAND = (sys.executable, "-m", "evenreel.server.adding.run")
+COMMAND = command("evenreel.server.adding.run")
 LOOKING = "looking through the folders"
 PATIENCE_S = 12.0
 """Seconds that a run may take to end before it is killed."""
 TOLD_BYTES = 4_000
 """How much of what a failed run complained of goes into the log."""
-BROKE = "The run ended without a word, killed perhaps or out of memory; what it had finished is kept: go on."
+BROKE = "The run broke off, killed perhaps or out of memory (see the log); what it had finished is kept: go on."
 FIRST_S = 3.0
 """Seconds of a stage before its pace is told."""
 
@@ -205,6 +205,8 @@ class Adder:
         with run.process.stdout as said, run.complaints:
             for line in said:
                 told = _told(line)
+                if told.get("why"):
+                    log.error("adding folders: %s", told["why"])
                 with self._lock:
                     if run.wanted is None:
                         self._told = _changed(self._told, **_news(told))

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from evenreel.config import AUTO, IndexSettings
-from evenreel.errors import EvenreelError
+from evenreel.errors import EncoderError, EvenreelError, NotFoundError
 from evenreel.extras import needed_extra
 from evenreel.features.lock import is_held
 from evenreel.features.progress import Forecast, VideoProgress
@@ -31,6 +31,10 @@ SAID_EVERY_S = 0.25
 """Seconds between two lines about the same stage."""
 FAREWELL_S = 8.0
 """Seconds that a run may take to end by itself; a model that is being loaded hears nothing."""
+HELD = "Another process is writing to the library; wait for it to end, then go on."
+NO_MODEL = "The model cannot be loaded; the server's log says why. Choose another one, or words only."
+FAILED = "The folders could not be looked through; the server's log says why."
+"""What visitors are told of an error, whose own sentence may have paths, processes and hosts in it."""
 WORDS_ONLY = "words"
 """Name of the choice of no model at all."""
 
@@ -217,7 +221,7 @@ def watch(order: RunOrder, say: Callable[[StageReached], None]) -> None:
             state = watcher.state
             if last != (last := (state.working or not state.runs, state.trouble or "")):
                 quiet = f"{taken} {remark.strip()}".strip() if remark and not last[0] else ""
-                _say({"working": last[0], "trouble": last[1] or quiet})
+                _say({"working": last[0], "trouble": FAILED if last[1] else quiet, "why": last[1]})
     finally:
         watcher.stop(FAREWELL_S / 2)
 
@@ -233,12 +237,18 @@ def _sentence(report: IndexReport) -> str:
 
 
 def _there(order: RunOrder) -> tuple[RunOrder, str]:
-    """The order without places that have gone since, and a remark on them; all of it where none is there."""
+    """The order without places that have gone since, and a remark on them.
+
+    Raises:
+        NotFoundError: none is there.
+    """
     there = tuple(filter(os.path.exists, order.places))
     gone = [place for place in order.places if place not in there]
-    if not there or not gone:
+    if not gone:
         return order, ""
     remark = f"Left out, as not there: {_names(gone)}; connect its disk and add it again."
+    if not there:
+        raise NotFoundError(remark)
     return replace(order, places=there), remark
 
 
@@ -259,7 +269,10 @@ def main() -> None:
     except StoppedError:
         return
     except EvenreelError as error:
-        _say({"failed": printable(str(error)), "held": is_held(error)})
+        held = is_held(error)
+        known = {EncoderError: NO_MODEL, NotFoundError: str(error)}
+        told = HELD if held else known.get(type(error), FAILED)
+        _say({"failed": told, "held": held, "why": printable(str(error))})
     except ModuleNotFoundError as error:
         if (sentence := needed_extra(error, "Indexing")) is None:
             raise

@@ -17,6 +17,7 @@ from evenreel.debias.backgrounds import Backgrounds
 from evenreel.encoders.trainable import TokenIds
 from evenreel.errors import EvenreelError
 from evenreel.matchers.batches import TextBatch, VideoBatch, text_batch, to_device, video_batch
+from evenreel.processes import safe_path
 from evenreel.training.data.pairs import Mirrors, Order, Pairs
 from evenreel.training.data.window_tokens import WindowTokens
 from evenreel.types import RoleGraph, TextFeatures, VideoFeatures
@@ -312,7 +313,9 @@ class BatchLoader(DataLoader[Batch]):
         )
 
     def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]  # a generator, so that it can look at each
-        for batch in super().__iter__():
+        with safe_path():  # its processes start here
+            batches = super().__iter__()
+        for batch in batches:
             if isinstance(batch, EvenreelError):
                 raise batch
             yield batch
@@ -335,7 +338,9 @@ class ResumableLoader(BatchLoader[TrainingBatch]):
     def __iter__(self) -> Iterator[TrainingBatch]:  # type: ignore[override]  # as above
         """Yield the batches that are still to come."""
         self._given = self._remaining.done
-        for batch in super().__iter__():
+        with safe_path():  # its processes start here
+            batches = super().__iter__()
+        for batch in batches:
             self._given += 1
             yield batch
 

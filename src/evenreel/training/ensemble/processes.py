@@ -16,6 +16,7 @@ from typing import Any, cast
 import torch
 
 from evenreel.errors import EvenreelError, UsageError
+from evenreel.processes import safe_path
 from evenreel.training.ensemble.runs import MemberRun
 from evenreel.training.loop.milestones import TrainingError
 from evenreel.training.loop.run import RunHooks
@@ -77,7 +78,8 @@ def _begun(run: MemberRun, folder: Path, outside: RunHooks, threads: int) -> Wor
     here, there = CONTEXT.Pipe(duplex=False)
     sent = replace(outside, watch=_no_watch)
     process = CONTEXT.Process(target=_train, args=(run, folder, sent, threads, there), daemon=True)
-    process.start()
+    with safe_path():
+        process.start()
     there.close()
     return {here: (run, process)}
 
