@@ -192,6 +192,16 @@ def forked_renderers() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def models_read_here() -> Iterator[None]:
+    """A model's tokenizer is checked as ever, but no process of its own reads a model first, as in `test_onnx`."""
+    from evenreel.encoders.first_reading import check_tokenizer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evenreel.encoders.loading.read_first", lambda folder, *_: check_tokenizer(folder))
+        yield
+
+
 @pytest.fixture
 def interruptible() -> Iterator[None]:
     """Python's own answer to SIGINT, which a job in the background of a shell begins without."""

@@ -171,6 +171,8 @@ def test_weights_that_lack_a_tensor_are_refused_instead_of_made_up(clip_copy: Pa
         ("config.json", {"model_type": ["clip"]}, r"of the kind \['clip'\]"),
         ("config.json", {"quantization_config": {"bits": 4}}, "is quantised"),
         ("config.json", {"text_config": "small"}, "cannot be loaded"),
+        ("config.json", {"text_config": {"num_attention_heads": -2}}, "num_attention_heads is -2, and 1 is the least"),
+        ("config.json", {"vision_config": {"num_hidden_layers": 0}}, "num_hidden_layers is 0, and 1 is the least"),
         ("preprocessor_config.json", {"crop_size": 64}, r"pictures of \(64, 64\), its tower takes 32 x 32"),
         ("preprocessor_config.json", {"resample": 5}, "resizes with filter 5"),
     ],

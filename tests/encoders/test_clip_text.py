@@ -126,7 +126,6 @@ REFUSED: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
     "another attention": ("config.json", lambda one: one["text_config"].update(is_causal=False)),
     "an activation": ("config.json", lambda one: one["text_config"].update(hidden_act="silu")),
     "a missing size": ("config.json", lambda one: one["text_config"].pop("hidden_size")),
-    "sizes that are none": ("config.json", lambda one: one["text_config"].update(num_hidden_layers=0)),
     "other sizes than the weights": ("config.json", lambda one: one["text_config"].update(vocab_size=99)),
     "heads that do not divide": ("config.json", lambda one: one["text_config"].update(num_attention_heads=5)),
     "no settings of text": ("config.json", lambda one: one.update(text_config=None)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import shutil
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from evenreel.encoders import load_encoder
 from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.first_reading import read_first
 from evenreel.encoders.onnx.encoder import OnnxEncoder, _session
 from evenreel.encoders.onnx.external import weight_files
 from evenreel.encoders.onnx.folder import RECORD
@@ -241,6 +243,13 @@ def holding(data: bytes, file: str = TEXT) -> Callable[[Path], object]:
     return lambda folder: (folder / file).write_bytes(data)
 
 
+def changed(file: str, **entries: object) -> Callable[[Path], object]:
+    def change(folder: Path) -> None:
+        (folder / file).write_text(json.dumps({**json.loads((folder / file).read_text()), **entries}))
+
+    return change
+
+
 def no_filler(folder: Path) -> None:
     rules = json.loads((folder / "tokenizer.json").read_text())
     (folder / "tokenizer.json").write_text(json.dumps({**rules, "padding": None}))
@@ -252,13 +261,19 @@ REFUSED: list[tuple[Callable[[Path], object], str]] = [
     (holding(b""), "is cut off, damaged or no ONNX file"),
     (holding(field(2, b"somebody")), "is cut off, damaged or no ONNX file .there is no graph in it"),
     (holding(b"<!DOCTYPE html><title>Not found</title>" * 9), "is cut off, damaged or no ONNX file"),
+    (holding(graph_with_weights_in("w" * 5_000)), r"takes weights from 'w{79}\.\.\., which is missing beside it"),
+    (changed("config.json", text_config={"hidden_size": 0}), "says that hidden_size is 0, and 1 is the least"),
+    (changed("config.json", projection_dim=[16, -3]), "says that projection_dim is -3, and 1 is the least"),
+    (changed("preprocessor_config.json", size=-4), "make no sense: ValueError.'size -4'"),
+    (changed("preprocessor_config.json", crop_size=10**6), "make no sense: ValueError.'size 1000000'"),
+    (changed("preprocessor_config.json", resample="x" * 5_000), "with filter 'x{79}...; only bilinear"),
     (holding(graph_with_weights_in("../weights")), "takes weights from '../weights', outside its folder, which is not"),
     (holding(graph_with_weights_in("/etc/passwd")), "takes weights from '/etc/passwd', outside its folder"),
     (holding(graph_with_weights_in("C:\\weights")), r"takes weights from 'C:.*weights', outside its folder"),
     (lambda one: (one / "onnx/model.safetensors").unlink(), "from 'model.safetensors', which is missing beside it"),
     (
         lambda one: shutil.copy(one / "onnx/vision_model.onnx", one / TEXT),
-        "pixel_values; those of a tower are input_ids",
+        "pixel_values'.; those of a tower are input_ids",
     ),
     (holding(b"{}", "tokenizer.json"), "The tokenizer .*tokenizer.json cannot be read"),
     (no_filler, "does not say what captions are filled up with"),
@@ -271,7 +286,95 @@ def test_a_spoilt_folder_is_refused_in_a_sentence(copy: Path, spoil: Callable[[P
     spoil(copy)
     with pytest.raises(EncoderError, match=sentence) as caught:
         load_encoder(str(copy)).encode_text(CAPTIONS)
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
+
+
+def text(pattern: object, content: str) -> dict[str, object]:
+    return {"type": "Replace", "pattern": pattern, "content": content}
+
+
+STEPS: dict[str, tuple[str, object]] = {
+    "doubles a text sixty times": (
+        "normalizer",
+        {"type": "Sequence", "normalizers": [text({"String": "a"}, "aa")] * 60},
+    ),
+    "finds nothing everywhere": ("normalizer", text({"Regex": ""}, "x")),
+    "takes for ever": ("pre_tokenizer", {"type": "Split", "pattern": {"Regex": r"(.*)*x\1"}, "behavior": "Isolated"}),
+    "begins with a novel": ("normalizer", {"type": "Prepend", "prepend": "a" * 100_000}),
+    "makes long texts of letters": (
+        "normalizer",
+        {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(bytes(4) + b"a" * 200).decode()},
+    ),
+    "panics": ("pre_tokenizer", {"type": "FixedLength", "length": 0}),
+    "is thirty steps": ("normalizer", {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 30}),
+    "has no words": ("model", {"type": "BPE", "vocab": {}, "merges": []}),
+    "has no words either": ("model", {"type": "Unigram", "vocab": [], "unk_id": None}),
+    "cuts words of any length": ("model", {"type": "WordPiece", "vocab": {"a": 0}, "max_input_chars_per_word": 10**9}),
+    "is nothing": ("model", None),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_hazard_242_steps_that_no_known_tokenizer_has_are_refused(copy: Path, name: str) -> None:
+    part, step = STEPS[name]
+    changed("tokenizer.json", **{part: step})(copy)
+    with pytest.raises(EncoderError, match=r"^The tokenizer .*tokenizer.json (has|cannot be read) .*model") as caught:
+        load_encoder(str(copy))
+    assert len(str(caught.value)) < 400
+
+
+def test_hazard_242_a_caption_that_a_tokenizer_fails_on_costs_one_sentence(copy: Path) -> None:
+    words = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [], "unk_token": "[UNK]"}
+    changed("tokenizer.json", model=words, normalizer=None, pre_tokenizer=None, post_processor=None)(copy)
+    encoder = load_encoder(str(copy))
+    for ask in (encoder.encode_text, encoder.truncated):
+        with pytest.raises(EncoderError, match=r"has a tokenizer that fails on a caption \(Exception: Unk token"):
+            ask(["abc"])
+
+
+def test_hazard_243_a_model_is_read_first_in_a_process_that_can_be_killed(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("evenreel.encoders.loading.read_first", read_first)
+    small = len(graph_of(10).SerializeToString())
+    (copy / "onnx/vision_model.onnx").write_bytes(graph_of(10).SerializeToString())
+    assert load_encoder(str(copy)).dimension == 128
+    with monkeypatch.context() as patch:
+        patch.setattr("evenreel.encoders.first_reading.Worker", lambda *_: pytest.fail("it was read well before"))
+        load_encoder(str(copy))
+    large = graph_of(2 * 10**9).SerializeToString()  # 7.5 GiB of a file of 500 bytes
+    assert len(large) - small < 10
+    (copy / "onnx/vision_model.onnx").write_bytes(large)
+    monkeypatch.setattr("evenreel.encoders.first_reading.LEAST_BYTES", 2**30)
+    with pytest.raises(EncoderError, match=r"is not used: reading it took more than 1,0\d\d MiB of memory, the limit"):
+        load_encoder(str(copy))
+    changed("tokenizer.json", normalizer={"type": "Precompiled", "precompiled_charsmap": "/////w=="})(copy)
+    with pytest.raises(EncoderError, match="has a tokenizer that cannot be read .PanicException: Precompiled"):
+        load_encoder(str(copy))
+    with pytest.raises(UsageError, match="runs on the CPU in float32 here"):
+        load_encoder(str(copy), device="cuda")
+
+
+def graph_of(numbers: int) -> Any:
+    """A tower of pictures that adds up so many zeros first."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    given = helper.make_tensor_value_info("pixel_values", TensorProto.FLOAT, ["b", 3, 64, 64])
+    made = helper.make_tensor_value_info("image_embeds", TensorProto.FLOAT, ["b", 128])
+    nodes = [
+        helper.make_node("ConstantOfShape", ["length"], ["zeros"]),
+        helper.make_node("ReduceSum", ["zeros"], ["nothing"], keepdims=0),
+        helper.make_node("ReduceMean", ["pixel_values"], ["means"], axes=[2, 3], keepdims=0),
+        helper.make_node("MatMul", ["means", "map"], ["mapped"]),
+        helper.make_node("Add", ["mapped", "nothing"], ["image_embeds"]),
+    ]
+    weights = [
+        helper.make_tensor("length", TensorProto.INT64, [1], [numbers]),
+        numpy_helper.from_array(np.ones((3, 128), np.float32), "map"),
+    ]
+    graph = helper.make_graph(nodes, "tower", [given], [made], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 
 
 @given(content=st.binary(max_size=60))

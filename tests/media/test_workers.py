@@ -22,6 +22,7 @@ from hypothesis.extra import numpy as hnp
 
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError
+from evenreel.media.worker_process import _report
 from evenreel.media.workers import Worker, read_message, write_message
 
 TARGET = "tests.media.stub_targets:Stub"
@@ -192,3 +193,12 @@ def test_a_message_comes_out_as_it_went_in(header: dict[str, Any], array: Any) -
         np.testing.assert_array_equal(got_array, array)
     with pytest.raises(EOFError):
         read_message(stream)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), ImportError("x.so: failed to map segment from shared object")])
+def test_hazard_246_a_limit_of_memory_is_named_where_a_library_cannot_be_loaded(error: Exception) -> None:
+    told = io.BytesIO()
+    _report(told, error)
+    told.seek(0)
+    header, _ = read_message(told)
+    assert (header["reason"], "not enough memory to read it (see" in header["sentence"]) == ("out_of_memory", True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -21,8 +22,9 @@ from evenreel.encoders.open_clip_files import (
     read_open_clip_preprocessing,
 )
 from evenreel.encoders.preprocessing import Preprocessing, read_preprocessing
-from evenreel.errors import EncoderError
+from evenreel.errors import EncoderError, EvenreelError
 
+NO_TOKENS = "has a tokenizer that fails on a caption"
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -36,8 +38,13 @@ TOKENIZER_FILES = (
 )
 _VOCABULARIES = ("tokenizer.json", "vocab.json", "spiece.model", "vocab.txt", "sentencepiece.bpe.model")
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-_SHARD_NAME = re.compile(r"[\w.-]+\.safetensors")
+_SHARD_NAME = re.compile(r"[\w.-]{1,200}\.safetensors")
 _COUNTS_LAYERS = re.compile(r"^num_(\w+_)?layers$|^prompt_layers$|^num_block_repeats$|^layers$")
+_SIZE = re.compile(
+    r"(\w+_)?((hidden|intermediate|image|patch|vocab)_size|projection_dim|embed_dim|width)|context_length|layers|heads"
+    r"|num_hidden_layers|num_\w*(heads|channels|frames)|max_position_embeddings"
+)
+"""Entries that are at least 1 in every model."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 _IGNORED = frozenset(
@@ -161,7 +168,7 @@ def incomplete(folder: Path, missing: list[str]) -> EncoderError:
     """Make the error for a folder that lacks parts of a checkpoint, with what to do about a pickle."""
     pickles = sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern))
     if not folder.is_dir() or missing not in (["model.safetensors"], [WEIGHTS]):
-        return EncoderError(f"The model in {folder} is not complete: {', '.join(missing)} missing.")
+        return EncoderError(f"The model in {folder} is not complete: {', '.join(missing[:5])} missing.")
     if missing == [WEIGHTS]:
         return EncoderError(f"The model in {folder} has no {WEIGHTS}; open_clip's older pickles are not read.")
     found = f" but {pickles[0]}, a pickle, which can run any code when it is read" if pickles else ""
@@ -193,6 +200,7 @@ def weight_names(folder: Path) -> list[str]:
 
 def _check_layers(folder: Path, config: Mapping[str, Any], names: Sequence[str]) -> None:
     """Refuse a model with layers without weights, before any of them is built."""
+    check_sizes(folder, config)
     for tower, said in _layers_said(config):
         found = (re.search(rf"\b{tower}_model\.encoder\.layers\.([0-9]+)\.", name) for name in names)
         there = len({match[1] for match in found if match}) or len(names)  # a layer has a tensor at least
@@ -210,6 +218,28 @@ def _layers_said(config: Mapping[str, Any], tower: str = "whole") -> Iterator[tu
             yield from _layers_said(value, key.removesuffix("_config").removesuffix("_cfg"))
         elif _COUNTS_LAYERS.search(key):
             yield from ((tower, count) for count in (value if isinstance(value, list) else [value]) if _is_int(count))
+
+
+def check_sizes(folder: Path, config: Mapping[str, Any]) -> None:
+    """Refuse a config.json in which something has no size.
+
+    Raises:
+        EncoderError: a size, or a number of something, is below 1.
+    """
+    for key, value in _sizes_said(config):
+        if value < 1:
+            raise EncoderError(
+                f"{folder / 'config.json'} says that {key} is {value}, and 1 is the least; download the model again."
+            )
+
+
+def _sizes_said(config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Each number of an entry that is the size or the number of something, also within entries."""
+    for key, value in config.items():
+        if isinstance(value, dict):
+            yield from _sizes_said(value)
+        elif _SIZE.fullmatch(key):
+            yield from ((key, one) for one in (value if isinstance(value, list) else [value]) if _is_int(one))
 
 
 def _is_int(value: Any) -> bool:
@@ -313,3 +343,21 @@ def file_digest(path: Path) -> str:
     if real.parent.name == "blobs" and _SHA256.fullmatch(real.name) and real.name != total.hexdigest():
         raise EncoderError(f"The file {real} is not what the hub sent out; delete it and run the command again.")
     return total.hexdigest()
+
+
+@contextlib.contextmanager
+def of_model(folder: Path, what: str) -> Iterator[None]:
+    """Make one sentence of whatever a `with` raises over the files of a model, which no library foresees.
+
+    A panic of Rust, which is no `Exception`, is one too.
+
+    Raises:
+        EncoderError: something else than an error of evenreel's, a want of memory or an interrupt was raised.
+    """
+    try:
+        yield
+    except (EvenreelError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        words = (str(error).splitlines() or [""])[0]
+        raise EncoderError(f"The model in {folder} {what} ({type(error).__name__}: {words[:200]}).") from error

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from evenreel.encoders.batches import HalvingBatches
+from evenreel.encoders.checkpoint import NO_TOKENS, of_model
 from evenreel.encoders.patches import patch_features, patch_grid
 from evenreel.encoders.resizing import prepare
 from evenreel.encoders.rows import check_pixels, clean_captions, unit_rows
@@ -143,7 +144,8 @@ class TowerEncoder:
         if not clean:
             none = np.zeros((0, 0, self.dimension), np.float32)
             return TextEmbedding(none, np.zeros((0, 0), np.bool_), none.reshape(0, self.dimension))
-        tokens = self._towers.tokens(clean)
+        with of_model(self._towers.checkpoint.folder, NO_TOKENS):
+            tokens = self._towers.tokens(clean)
         mask = tokens["attention_mask"].bool().numpy()
         parts = self._in_batches(len(clean), lambda rows: self._text_batch(tokens, rows))
         words = np.concatenate([words for words, _ in parts])
@@ -154,7 +156,9 @@ class TowerEncoder:
     def truncated(self, captions: Sequence[str]) -> list[bool]:
         """Return for each caption whether it is longer than the text tower takes, so that its end is not read."""
         clean = clean_captions(captions)
-        return [count > self._towers.longest_caption for count in self._towers.token_counts(clean)] if clean else []
+        with of_model(self._towers.checkpoint.folder, NO_TOKENS):
+            counts = self._towers.token_counts(clean) if clean else []
+        return [count > self._towers.longest_caption for count in counts]
 
     def _text_batch(self, tokens: dict[str, torch.Tensor], rows: slice) -> tuple[FloatArray, FloatArray]:
         mask = tokens["attention_mask"][rows] if self._towers.masks_padding else None

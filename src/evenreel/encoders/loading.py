@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import string
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
 
 from evenreel.arguments import check_kind, described
-from evenreel.encoders.checkpoint import missing_parts, open_checkpoint
+from evenreel.encoders.checkpoint import missing_parts, of_model, open_checkpoint
 from evenreel.encoders.contexts import garbage_left
+from evenreel.encoders.first_reading import check_tokenizer, read_first
 from evenreel.encoders.onnx.folder import has_onnx, missing_onnx_parts, open_onnx_folder, read_record
-from evenreel.encoders.sources import locate
+from evenreel.encoders.sources import BUILTIN_FOLDER, locate
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import installed
+from evenreel.media.workers import Message
 
 if TYPE_CHECKING:
     from evenreel.encoders.encoder import TowerEncoder
@@ -24,6 +30,8 @@ LoadedEncoder: TypeAlias = "TowerEncoder | OnnxEncoder"
 """An encoder on torch, or one on ONNX Runtime."""
 
 Precision = Literal["float32", "bfloat16", "float16"]
+SAMPLES = ("", "a red ball", string.printable, "ﬁ Ａ é 红球 мяч كرة ０１ 🏖️")
+"""Captions that a model is tried with when it is read first."""
 
 
 def load_encoder(
@@ -41,7 +49,8 @@ def load_encoder(
     the CPU in float32; so does the built-in one, and any checkpoint with its export in the same folder, unless another
     device or precision is named. Without torch, graphs beside a checkpoint are taken whoever made them.
 
-    A model of the hub that is in the cache is used from there without a look at the network.
+    A model of the hub that is in the cache is used from there without a look at the network. A folder is read in a
+    process of its own at first, which is stopped where it takes too much time or memory.
 
     Args:
         name: `builtin`, a folder, or a hub id `org/name` or `org/name@revision`.
@@ -64,7 +73,21 @@ def load_encoder(
     if batch_size < 1:
         raise UsageError(f"The batch size is {batch_size}; it must be 1 or more.")
     encoder_id, folder = locate(fspath(name), revision)
-    given = (device, precision)
+    if folder != BUILTIN_FOLDER:
+        read_first(folder, device, precision)
+    return open_encoder(encoder_id, folder, (device, precision), batch_size, text_first)
+
+
+def open_encoder(
+    encoder_id: str, folder: Path, given: tuple[str, str], batch_size: int = 32, text_first: bool = False
+) -> LoadedEncoder:
+    """Load a model from its folder on a device and in a precision, see `load_encoder`.
+
+    Raises:
+        UsageError: the device or the precision is not one that it can be used with.
+        EncoderError: it cannot be read or trusted, or needs torch, which is not installed.
+    """
+    device, precision = given
 
     def towers() -> TowerEncoder:
         return _load_towers(encoder_id, folder, given, batch_size, text_first)
@@ -109,3 +132,23 @@ def _load_towers(
         text_alone = open_text_first(checkpoint, place, precision) if text_first else None
         towers = text_alone or load_towers(checkpoint, place, precision)
         return TowerEncoder(towers, encoder_id, digest.result(), batch_size)
+
+
+class FirstReading:
+    """Reads a model and encodes with it, in the process that `read_first` can kill."""
+
+    def __call__(self, task: Mapping[str, Any]) -> Iterator[Message]:
+        """Read the folder of a task; the message says what was wrong with it, and whether it was read."""
+        folder, refused, read = Path(task["folder"]), None, True
+        try:
+            with of_model(folder, "cannot be used"):
+                check_tokenizer(folder)
+                encoder = open_encoder(str(folder), folder, (task["device"], task["precision"]))
+                for caption in SAMPLES:
+                    encoder.encode_text([caption])
+                encoder.encode_windows(np.zeros((1, 1, 3, 48, 64), np.uint8))
+        except UsageError:  # the caller's own, who is told by what reads it next
+            read = False
+        except EncoderError as error:
+            refused = str(error)
+        yield {"refused": refused, "read": read}, None

@@ -9,11 +9,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from evenreel.documents import brief
 from evenreel.encoders.families import FAMILIES
 from evenreel.errors import EncoderError
 
 BILINEAR, BICUBIC = 2, 3
 """Numbers of filters in Pillow."""
+LONGEST_SIDE = 4_096
+"""Most pixels along a side of a prepared picture; models take some 224 to 1,024."""
 _QWEN_FEWEST, _QWEN_MOST = 4, 1800  # blocks of a picture
 
 _Channels: TypeAlias = tuple[float, float, float]
@@ -168,13 +171,13 @@ def read_preprocessing(settings: Mapping[str, Any], family: str) -> Preprocessin
     values: dict[str, Any] = {**FAMILIES[family].processor, **given}
     if values.get("do_pad") or values["resample"] not in (BILINEAR, BICUBIC):
         raise EncoderError(
-            f"The image processor pads pictures or resizes with filter {values['resample']}; only bilinear (2) "
+            f"The image processor pads pictures or resizes with filter {brief(values['resample'])}; only bilinear (2) "
             "and bicubic (3) without padding are known."
         )
     try:
         preprocessing = _from_values(values)
-    except (TypeError, ValueError, KeyError) as error:
-        raise EncoderError(f"The settings of the image processor make no sense: {error!r}.") from error
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        raise EncoderError(f"The settings of the image processor make no sense: {brief(error, 200)}.") from error
     if preprocessing.output_size is None and not isinstance(preprocessing, PatchPreprocessing):
         raise EncoderError("The image processor makes pictures of varying size; a tower takes one size only.")
     return preprocessing
@@ -206,7 +209,7 @@ def _of_patches(values: Mapping[str, Any], steps: dict[str, Any]) -> PatchPrepro
         most = int(values["max_num_patches"])
     else:
         most = int(values.get("max_soft_tokens", _QWEN_MOST)) * block**2
-    if min(side, block, most) < 1 or not values["do_resize"]:
+    if min(side, block, most) < 1 or most * side**2 > LONGEST_SIDE**2 or not values["do_resize"]:
         raise ValueError(f"{most} patches of {side}, resized: {values['do_resize']}")
     steps |= {"patch_side": side, "most_patches": most}
     if "max_num_patches" in values:
@@ -233,10 +236,10 @@ def _affine(values: Mapping[str, Any]) -> tuple[_Channels, _Channels]:
 
 def _size(given: Any, meaning_of_a_number: tuple[str, ...]) -> dict[str, int]:
     """A size in any of its forms as a dictionary of positive whole numbers."""
-    if isinstance(given, int):
-        return dict.fromkeys(meaning_of_a_number, given)
-    size = {key: int(value) for key, value in dict(given).items() if value is not None}
-    if set(size) not in ({"shortest_edge"}, {"height", "width"}) or min(size.values()) < 1:
+    named = dict.fromkeys(meaning_of_a_number, given) if isinstance(given, int) else dict(given)
+    size = {key: int(value) for key, value in named.items() if value is not None}
+    sizes = set(size) in ({"shortest_edge"}, {"height", "width"})
+    if not sizes or not 1 <= min(size.values()) <= max(size.values()) <= LONGEST_SIDE:
         raise ValueError(f"size {given}")
     return size
 

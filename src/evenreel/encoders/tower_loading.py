@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from evenreel.encoders.checkpoint import Checkpoint
+from evenreel.encoders.checkpoint import Checkpoint, of_model
 from evenreel.encoders.clip_text import ClipTextTower, open_clip_text
 from evenreel.encoders.contexts import garbage_left, quiet
 from evenreel.encoders.embedders import Embedder
@@ -94,24 +94,16 @@ def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) ->
         EncoderError: they do not fit the configuration or each other.
     """
     of_open_clip = checkpoint.family == OPEN_CLIP.title
-    with quiet():
+    with quiet(), of_model(checkpoint.folder, "cannot be loaded"):
         try:
             if of_open_clip:
                 model, tokenizer = load_open_clip(checkpoint, precision)
             else:
                 model = _load_model(checkpoint, precision)
                 tokenizer = _load_tokenizer(checkpoint, model.config)
-        except EncoderError:
-            raise
         except ImportError as error:
             needed = str(error).strip().splitlines()[0]
             raise EncoderError(f"The model in {checkpoint.folder} needs a package that is missing: {needed}") from error
-        except Exception as error:
-            # What a made-up configuration breaks inside transformers is not foreseeable.
-            words = (str(error).splitlines() or [""])[0]
-            raise EncoderError(
-                f"The model in {checkpoint.folder} cannot be loaded ({type(error).__name__}: {words[:200]})."
-            ) from error
     if of_open_clip:
         kind: type[Towers] = OpenClipTowers
     else:

@@ -55,8 +55,8 @@ def _serve(answer: Answer, task: dict[str, Any], messages: IO[bytes]) -> None:
 def _report(messages: IO[bytes], error: Exception) -> None:
     if isinstance(error, MediaError):
         reason, sentence = error.reason, str(error)
-    elif isinstance(error, MemoryError):
-        reason, sentence = "out_of_memory", "there was not enough memory to read it"
+    elif isinstance(error, MemoryError) or "failed to map segment" in str(error):  # what the loader of libraries says
+        reason, sentence = "out_of_memory", "there was not enough memory to read it (see the limits by ulimit -v too)"
     else:
         reason, sentence = "failed", f"reading it failed: {type(error).__name__}: {error}"
     write_message(messages, {"kind": "error", "reason": reason, "sentence": sentence})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library.personal import file
-from evenreel.library.personal.file import COPY, FILE, changing, mend_personal, personal_problems, read_personal
+from evenreel.library.personal.file import COPY, FILE, LOCK, changing, mend_personal, personal_problems, read_personal
 from evenreel.library.personal.records import LONGEST_NOTE, PersonalMark, PersonalRecords, SavedSearch, moment_of
 from evenreel.library.store.sealed_lines import sealed_line
 
@@ -128,6 +128,26 @@ def test_no_more_than_can_be_written_with_each_change(tmp_path: Path, monkeypatc
     with pytest.raises(UsageError, match="remove some first"):
         put(tmp_path, PersonalMark("c" * 32, note="z"))
     assert len(read_personal(tmp_path).marks) == 2
+
+
+def test_hazard_245_notes_have_room_in_all_and_can_always_be_shortened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, *(PersonalMark(f"{n:032}", note="é" * 50) for n in range(10)))  # 1,000 bytes
+    monkeypatch.setattr("evenreel.library.personal.records.MOST_NOTE_BYTES", 800)
+    with pytest.raises(UsageError, match=r"keeps at most .* MiB of notes in all; shorten or delete some first"):
+        put(tmp_path, PersonalMark("c" * 32, note="z"))
+    put(tmp_path, PersonalMark("c" * 32, favourite=True))
+    with changing(tmp_path) as records:
+        records.marks.pop(("0" * 32, None))
+    assert read_personal(tmp_path).note_bytes == 900
+
+
+@pytest.mark.parametrize("name", [FILE, COPY, LOCK])
+def test_hazard_245_a_folder_in_the_place_of_a_file_is_called_one(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(LibraryError, match=rf"{name} is a folder.*move it away"):
+        put(tmp_path, PersonalMark("a" * 32, note="x"))
 
 
 def _write_ten(folder: Path, letter: str) -> None:

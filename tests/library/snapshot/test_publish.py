@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -16,7 +18,18 @@ from evenreel.library import Library, PublishSettings, index_folders, open_libra
 from evenreel.library.snapshot import indexes, publish
 from evenreel.library.snapshot.following import FollowedLibrary
 from evenreel.library.snapshot.holding import FolderHold, SnapshotCache
-from evenreel.library.snapshot.manifest import SnapshotManifest, read_pointer
+from evenreel.library.snapshot.manifest import (
+    EarlierSnapshot,
+    MeasuredIndex,
+    Pointer,
+    PublishedPart,
+    SnapshotManifest,
+    StoredObject,
+    new_id,
+    parse_manifest,
+    parse_pointer,
+    read_pointer,
+)
 from evenreel.library.snapshot.opening import cached_manifest, local_folder
 from evenreel.library.snapshot.place import ChangedPointerError, SnapshotPlace, snapshot_place
 from evenreel.library.store.catalog import STILLS, get_meta, open_for_reading
@@ -139,6 +152,45 @@ def test_what_is_not_what_was_published_is_refused_and_the_old_one_is_served(
     assert followed.folder == before
     assert first_ten(before, "red bus") == first_ten(home, "red bus")
     assert not (cache.folder / new.id).exists()
+
+
+ODD = [b"", b"null", b"[]", b"5", b'"x"', b"{}", b"[" * 100_000, b"\xff\xfe", b'{"format": 1e400}', b'{"format": []}']
+WRONG = [None, -1, 1e400, 10**400, "../x", "\ud800", [], ["a"], {}, {"a": None}]
+
+
+def spoilt(record: dict[str, Any]) -> Iterator[bytes]:
+    """A record with each entry, and each of what is in those, replaced by everything that it is not; and without it."""
+    places: list[tuple[dict[str, Any], str]] = [(record, key) for key in record]
+    for holder, key in places:
+        kept = holder[key]
+        places += [(kept, inner) for inner in kept] if isinstance(kept, dict) and len(places) < 60 else []
+        places += [(one, inner) for one in kept if isinstance(one, dict) for inner in one] if key == "indexes" else []
+        for wrong in WRONG:
+            if type(wrong) is not type(kept):
+                holder[key] = wrong
+                yield json.dumps(record).encode()
+        del holder[key]
+        yield json.dumps(record).encode()
+        holder[key] = kept
+
+
+def test_hazard_244_odd_manifests_and_pointers_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    index = MeasuredIndex("clips", "clip_id", "BTREE", 1.0, kept=True, seconds=1.0)
+    part, own = PublishedPart({"clips": 1}, 8, 4, (index,)), new_id(0.0)
+    manifest = SnapshotManifest(own, 0.0, "1", 5, "a model", "a hash", {"": part}, 3, {"a": StoredObject(1, "ab")})
+    pointer = Pointer(own, "ab", (EarlierSnapshot(own, 1.0),))
+    place = SnapshotPlace(str(tmp_path))
+    assert parse_manifest(manifest.dump(), "here") == manifest and parse_pointer(pointer.dump(), place) == pointer
+    taken = []
+    for payload in [*ODD, *spoilt(json.loads(manifest.dump()))]:
+        with contextlib.suppress(LibraryError):
+            taken.append(parse_manifest(payload, "here"))
+    for payload in [*ODD, *spoilt(json.loads(pointer.dump()))]:
+        with contextlib.suppress(LibraryError):
+            taken.append(parse_pointer(payload, place))
+    kinds = {(name, type(getattr(one, name))) for one in taken for name in vars(one)}
+    right = {(name, type(getattr(one, name))) for one in (manifest, pointer) for name in vars(one)}
+    assert kinds <= right | {("model", type(None)), ("weights_hash", type(None)), ("stills", type(None))}
 
 
 def test_a_later_format_is_refused(home: Path, tmp_path: Path) -> None:

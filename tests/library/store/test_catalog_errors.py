@@ -15,6 +15,7 @@ import pytest
 from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError
 from evenreel.library import index_folders, open_library
+from evenreel.library.index.first_run import make_empty
 from evenreel.library.store import catalog, seals
 from evenreel.library.store.catalog import is_damage
 from tests.features.pixel_encoder import PixelEncoder
@@ -179,3 +180,12 @@ def test_an_error_says_the_same_with_and_without_its_code(
         provoke(tmp_path / "t.sqlite")
     without_code = sqlite3.OperationalError(str(raised.value))
     assert is_damage(raised.value) is is_damage(without_code) is (provoke in OF_DATA)
+
+
+@pytest.mark.xfail(strict=True, reason="the sentence gives SQLite's words and says to run the command again")
+@pytest.mark.parametrize("make", [lambda path: path.write_bytes(b"rubbish " * 999), Path.mkdir], ids=["file", "folder"])
+def test_a_journal_that_is_none_is_named_with_what_to_do(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    make_empty(tmp_path / "library")
+    make(tmp_path / "library" / "catalog.sqlite-journal")
+    with pytest.raises(LibraryError, match=r"catalog\.sqlite-journal.*move it away"):
+        open_library(tmp_path / "library", vision=False)

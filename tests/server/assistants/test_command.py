@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from evenreel.server.assistants.endable_input import InputRelay
+from evenreel.server.assistants.pipe import InputRelay
 from evenreel.server.assistants.serving import make_http_app
 from evenreel.server.settings import ServeSettings
 from tests.cli.test_library_commands import here
@@ -96,11 +96,42 @@ def heard(process: subprocess.Popen[str]) -> dict[str, Any]:
     return dict(json.loads(process.stdout.readline()))
 
 
-def test_lines_that_are_no_messages_cost_nothing_but_themselves(served: Served) -> None:
+INVALID, UNREADABLE, UNKNOWN, PARAMETERS = -32600, -32700, -32601, -32602
+WRONG: list[tuple[str, int | None, int]] = [
+    ("no json", None, UNREADABLE),
+    ("[" * 100_000, None, UNREADABLE),
+    ('{"jsonrpc": "2.0", "id": 2, "method": "ping"', None, UNREADABLE),
+    ('{"jsonrpc": "2.0", "id": 3, "method": "\\ud800"}', None, UNREADABLE),
+    *((one, None, INVALID) for one in ("null", "5", '"x"', "[]", "{}", '{"jsonrpc": "2.0"}')),
+    ('[{"jsonrpc": "2.0", "id": 4, "method": "ping"}]', None, INVALID),
+    ('{"jsonrpc": "1.0", "id": 5, "method": "ping"}', 5, INVALID),
+    ('{"id": 6, "method": "ping"}', 6, INVALID),
+    ('{"jsonrpc": "2.0", "id": 7}', 7, INVALID),
+    ('{"jsonrpc": "2.0", "id": 8, "method": 9}', 8, INVALID),
+    ('{"jsonrpc": "2.0", "id": 9, "method": "ping", "params": [1]}', 9, INVALID),
+    *(
+        (f'{{"jsonrpc": "2.0", "id": {one}, "method": "ping"}}', None, INVALID)
+        for one in ("null", "true", "1.5", "[1]")
+    ),
+    ('{"jsonrpc": "2.0", "id": 10, "result": 5}', None, INVALID),
+    ('{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": []}', None, INVALID),
+    ('{"jsonrpc": "2.0", "id": 11, "method": "nothing"}', 11, UNKNOWN),
+    ('{"jsonrpc": "2.0", "id": 12, "method": "tools/call"}', 12, PARAMETERS),
+    (
+        '{"jsonrpc": "2.0", "id": 13, "method": "tools/call", "params": {"name": "search", "arguments": []}}',
+        13,
+        PARAMETERS,
+    ),
+]
+
+
+def test_hazard_126_every_line_that_is_no_request_gets_its_error(served: Served) -> None:
     with piped(served.library) as process:
-        tell(process, "no json", "[]", "", "[" * 100_000, '{"jsonrpc": "2.0"}', json.dumps(FIRST))
-        assert heard(process)["id"] == 1
-        tell(process, json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}), "{", '"\\ud800"')
+        for line, number, code in [WRONG[0], (json.dumps(FIRST), 1, 0), *WRONG]:
+            tell(process, "", line)
+            told = heard(process)
+            assert (told["id"], told.get("error", {"code": 0})["code"]) == (number, code), line
+        tell(process, json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
         tell(process, json.dumps(asked(2, "harbour\0")), json.dumps(asked(3, {"a": "dictionary"})))
         answers = {(answer := heard(process))["id"]: answer["result"] for _ in range(2)}
         assert len(answers[2]["structuredContent"]["answers"]) == 4
@@ -110,6 +141,7 @@ def test_lines_that_are_no_messages_cost_nothing_but_themselves(served: Served) 
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_when_asked_to_though_its_input_goes_on(served: Served, number: int) -> None:
     with piped(served.library) as process:
@@ -128,10 +160,12 @@ def test_a_relay_hands_on_all_of_its_input_and_ends_once() -> None:
     try:
         relay = InputRelay()
         os.write(write, b"some words")
-        assert os.read(0, 100) == b"some words"
+        assert os.read(relay.lines.fileno(), 100) == b"some words"
+        assert os.read(0, 100) == b""  # what children would read
         relay.end()
         relay.end()
-        assert os.read(0, 100) == b""
+        assert relay.lines.read() == ""
+        relay.lines.close()
     finally:
         os.close(write)
         os.dup2(before, 0)

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.encoders.checkpoint import read_settings
+from evenreel.encoders.checkpoint import NO_TOKENS, of_model, read_settings
 from evenreel.encoders.families import Family
 from evenreel.encoders.onnx.folder import TOKENIZER, TOKENIZER_SETTINGS, OnnxFolder
 from evenreel.errors import EncoderError
 
 TokenArray = NDArray[np.int64]
+LONGEST = 8_192
+"""Most tokens of a caption, whatever a model says of itself: shorter ones may be filled up to them."""
 
 
 class CaptionTokens:
@@ -33,7 +35,7 @@ class CaptionTokens:
     """
 
     def __init__(self, model: OnnxFolder, fixed: int | None = None) -> None:
-        self._family = model.family
+        self._family, self._folder = model.family, model.folder
         self.longest = fixed or _longest(model)
         self._tokenizer = _read(model.folder / TOKENIZER, model.family)
         self._tokenizer.enable_truncation(self.longest)
@@ -43,7 +45,7 @@ class CaptionTokens:
 
     def __call__(self, captions: Sequence[str]) -> tuple[TokenArray, TokenArray]:
         """Tokenise captions: ids and mask, 0 = padding, (Q, W), cut and filled up."""
-        rows = self._tokenizer.encode_batch(list(captions))
+        rows = self._encoded(captions)
         ids, mask = (np.array([getattr(row, name) for row in rows], np.int64) for name in ("ids", "attention_mask"))
         if self._family.averages_words:  # a caption without words is read off its first place, not divided by none
             mask[:, 0] = 1
@@ -51,7 +53,11 @@ class CaptionTokens:
 
     def cut(self, captions: Sequence[str]) -> list[bool]:
         """Return for each caption whether its end was cut off."""
-        return [bool(row.overflowing) for row in self._tokenizer.encode_batch(list(captions))]
+        return [bool(row.overflowing) for row in self._encoded(captions)]
+
+    def _encoded(self, captions: Sequence[str]) -> list[Any]:
+        with of_model(self._folder, NO_TOKENS):
+            return list(self._tokenizer.encode_batch(list(captions)))
 
 
 def lower_case(tokenizer: Any) -> None:
@@ -68,13 +74,8 @@ def lower_case(tokenizer: Any) -> None:
 def _read(path: Path, family: Family) -> Any:
     from tokenizers import Tokenizer
 
-    try:
+    with of_model(path.parent, "has a tokenizer that cannot be read"):
         tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
-    except Exception as error:  # its own errors are plain exceptions
-        reason = (str(error).splitlines() or [""])[0]
-        raise EncoderError(
-            f"The tokenizer {path} cannot be read ({reason[:200]}); download the model again."
-        ) from error
     if family.lower_cases:
         lower_case(tokenizer)
     return tokenizer
@@ -87,7 +88,7 @@ def _longest(model: OnnxFolder) -> int:
     positions = (
         count if isinstance(count, int) and count > 0 else model.family.positions
     ) - model.family.first_position
-    return min(positions, model.family.longest or positions)
+    return min(positions, model.family.longest or LONGEST)
 
 
 def _padding_token(model: OnnxFolder, tokenizer: Any) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.config import allowed_threads
+from evenreel.documents import brief
 from evenreel.encoders.batches import HalvingBatches
 from evenreel.encoders.onnx.captions import CaptionTokens, TokenArray
 from evenreel.encoders.onnx.folder import OnnxFolder
@@ -184,14 +185,12 @@ class Graph:
         unknown = [name for name in self._inputs if name not in inputs]
         if inputs[0] not in self._inputs or unknown:
             raise EncoderError(
-                f"{path} has the inputs {', '.join(self._inputs)}; those of a tower are {', '.join(inputs)}, the first "
-                "at least."
+                f"{path} has the inputs {brief(list(self._inputs))}; those of a tower are {', '.join(inputs)}, the "
+                "first at least."
             )
         vectors = next((name for name in outputs if name in there), None)
         if vectors is None:
-            raise EncoderError(
-                f"{path} has the outputs {', '.join(there)}; those of a tower are {' or '.join(outputs)}."
-            )
+            raise EncoderError(f"{path} has the outputs {brief(there)}; those of a tower are {' or '.join(outputs)}.")
         self._check_numbers()
         self.words = WORDS in there
         self._outputs = [vectors, *([WORDS] if self.words else [])]

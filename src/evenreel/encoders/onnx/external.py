@@ -6,6 +6,7 @@ Field numbers are those of `onnx.proto3` (ONNX IR version 3 to 13), which never 
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -43,7 +44,7 @@ def weight_files(path: Path) -> tuple[Path, ...]:
                 f"{path} takes weights from {brief(name)}, outside its folder, which is not followed; use another copy "
                 "of the model."
             )
-        if not (path.parent / name).is_file():
+        if not os.path.isfile(path.parent / name):  # False too where no disk has names that long
             raise EncoderError(
                 f"{path} takes weights from {brief(name)}, which is missing beside it; copy it there too."
             )

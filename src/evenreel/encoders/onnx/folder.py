@@ -15,6 +15,7 @@ from typing import Any
 
 from evenreel.documents import brief
 from evenreel.encoders.checkpoint import (
+    check_sizes,
     file_digest,
     json_digest,
     plain_config,
@@ -171,6 +172,7 @@ def open_onnx_folder(folder: Path) -> OnnxFolder:
             f"The ONNX model in {folder} is of the kind {brief(kind)}; the kinds (model_type) that can be used are "
             f"{', '.join(kinds)}."
         )
+    check_sizes(folder, config)
     preprocessing = read_preprocessing(processor_settings(folder, of_videos=False), kind)
     if isinstance(preprocessing, PatchPreprocessing):
         raise EncoderError(

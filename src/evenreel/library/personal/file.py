@@ -67,9 +67,9 @@ def changing(library: Path) -> Iterator[PersonalRecords]:
     with _alone(library):
         first, second = _both(library)
         records, revision = _merged(first, second)
-        before = _text(records, revision)
+        before, notes_before = _text(records, revision), records.note_bytes
         yield records
-        records.check_room()
+        records.check_room(notes_before)
         if _text(records, revision) != before:
             _write(library, records, revision + 1, first, second)
 
@@ -128,7 +128,8 @@ def _alone(library: Path) -> Iterator[None]:
             f"The favourites, notes and saved searches of {library} are being written by another process; try again."
         ) from error
     except OSError as error:
-        raise LibraryError(f"{library} cannot be written ({error.strerror or error}).") from error
+        told = f"{library / LOCK} is a folder; move it away" if (library / LOCK).is_dir() else error.strerror or error
+        raise LibraryError(f"{library} cannot be written ({told}).") from error
 
 
 def _both(library: Path) -> tuple[_Taken, _Taken]:
@@ -140,6 +141,8 @@ def _take(path: Path) -> _Taken:
         head, *lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         return _Taken()
+    except IsADirectoryError as error:
+        raise LibraryError(f"{path} is a folder, where a file belongs; move it away.") from error
     except OSError as error:
         raise LibraryError(f"{path} cannot be read ({error.strerror or error}); check the permissions.") from error
     about = record_of(head)

@@ -14,6 +14,8 @@ LONGEST_NAME = 200
 LONGEST_QUERY = 2_000
 MOST_MARKS, MOST_SEARCHES = 20_000, 1_000
 """Most of a library: all are written anew with each change."""
+MOST_NOTE_BYTES = 16 * 2**20
+"""Most of all notes together."""
 MOST_SEEN = 10_000
 """Clips of a saved search that are known to have been seen, the latest ones."""
 LATEST_S = 1e6
@@ -112,12 +114,24 @@ class PersonalRecords:
     marks: dict[MarkKey, PersonalMark] = field(default_factory=dict)
     searches: dict[str, SavedSearch] = field(default_factory=dict)
 
-    def check_room(self) -> None:
+    @property
+    def note_bytes(self) -> int:
+        """Size of all notes together."""
+        return sum(len(one.note.encode()) for one in self.marks.values())
+
+    def check_room(self, notes_before: int) -> None:
         """Refuse one more than are kept.
 
+        Args:
+            notes_before: size of all notes before a change; one that makes them smaller is always right.
+
         Raises:
-            UsageError: there are too many marks or saved searches.
+            UsageError: there are too many marks or saved searches, or too much in notes.
         """
+        if self.note_bytes > max(MOST_NOTE_BYTES, notes_before):
+            raise UsageError(
+                f"A library keeps at most {MOST_NOTE_BYTES // 2**20} MiB of notes in all; shorten or delete some first."
+            )
         if len(self.marks) > MOST_MARKS or len(self.searches) > MOST_SEARCHES:
             raise UsageError(
                 f"A library keeps at most {MOST_MARKS:,} favourites and notes, and {MOST_SEARCHES:,} saved searches; "

@@ -8,8 +8,10 @@ import re
 import secrets
 import time
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
+from evenreel.documents import brief
 from evenreel.errors import LibraryError
 from evenreel.library.snapshot.place import POINTER, SNAPSHOTS, SnapshotPlace
 
@@ -20,7 +22,13 @@ LEAST_RECALL = 0.99
 """Recall below which an index is refused."""
 
 _ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{16}")
+_NAME = re.compile(r"[^\\\0]{0,500}")
 _TIME = "%Y%m%dT%H%M%SZ"
+
+
+@dataclass(frozen=True)
+class _Version:
+    format: int
 
 
 class StoredObject(NamedTuple):
@@ -172,13 +180,8 @@ def parse_pointer(payload: bytes, place: SnapshotPlace) -> Pointer:
     Raises:
         LibraryError: it is damaged, or of a later format.
     """
-    record = _checked(payload, f"{place.root}/{POINTER}")
-    try:
-        earlier = tuple(EarlierSnapshot(str(one["id"]), float(one["replaced"])) for one in record["earlier"])
-        pointer = Pointer(str(record["id"]), str(record["sha256"]), earlier)
-    except (KeyError, TypeError, ValueError):
-        raise _damaged(f"{place.root}/{POINTER}") from None
-    if not all(map(_ID.fullmatch, (pointer.id, *(one.id for one in earlier)))):
+    pointer: Pointer = _parsed(Pointer, payload, f"{place.root}/{POINTER}")
+    if not all(map(_ID.fullmatch, (pointer.id, *(one.id for one in pointer.earlier)))):
         raise _damaged(f"{place.root}/{POINTER}")
     return pointer
 
@@ -205,39 +208,32 @@ def parse_manifest(payload: bytes, where: str) -> SnapshotManifest:
     Raises:
         LibraryError: it is damaged, or of a later format.
     """
-    record = _checked(payload, where)
-    try:
-        parts = {name: _part(one) for name, one in record["parts"].items()}
-        objects = {str(name): StoredObject(int(one[0]), str(one[1])) for name, one in record["objects"].items()}
-        known = {key: record[key] for key in SnapshotManifest.__dataclass_fields__} | {
-            "parts": parts,
-            "objects": objects,
-        }
-        found = SnapshotManifest(**known)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise _damaged(where) from None
-    if any(name.startswith("/") or ".." in name.split("/") or "\\" in name for name in (*objects, *parts)):
+    found: SnapshotManifest = _parsed(SnapshotManifest, payload, where)
+    names = (*found.objects, *found.parts)
+    if any(name.startswith("/") or ".." in name.split("/") or not _NAME.fullmatch(name) for name in names):
         raise _damaged(where)
     return found
 
 
-def _part(record: dict[str, Any]) -> PublishedPart:
-    return PublishedPart(**{**record, "indexes": tuple(MeasuredIndex(**one) for one in record["indexes"])})
-
-
-def _checked(payload: bytes, where: str) -> dict[str, Any]:
+def _parsed(kind: Any, payload: bytes, where: str) -> Any:
+    """Parse a record of a kind, each entry of the type that it has."""
     try:
-        record = json.loads(payload)
-        number = int(record["format"])
-    except (ValueError, KeyError, TypeError):
+        number = _adapter(_Version).validate_json(payload, strict=True).format
+        if number <= FORMAT:
+            return _adapter(kind).validate_json(payload, strict=True)
+    except ValueError:  # pydantic's are some
         raise _damaged(where) from None
-    if number > FORMAT:
-        raise LibraryError(
-            f"The snapshot {where} has format {number}, this evenreel reads format {FORMAT}; update evenreel to read "
-            "it."
-        )
-    found: dict[str, Any] = record
-    return found
+    raise LibraryError(
+        f"The snapshot {where} has format {brief(number)}, this evenreel reads format {FORMAT}; update evenreel to "
+        "read it."
+    )
+
+
+@cache
+def _adapter(kind: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def _damaged(where: str) -> LibraryError:

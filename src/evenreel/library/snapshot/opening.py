@@ -85,7 +85,7 @@ def folder_of_snapshot(place: SnapshotPlace, pointer: Pointer, cache: SnapshotCa
                 with replacing_folder(target) as part:
                     os.chmod(part, 0o700)  # its stills may be of private videos
                     _Opening(place, manifest, cache).fill(part, progress)
-    except (OSError, RuntimeError, ValueError, sqlite3.Error) as error:
+    except (OSError, RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, sqlite3.Error) as error:
         raise _trouble(error, place, cache) from None
     cache.drop_unused()
     return target

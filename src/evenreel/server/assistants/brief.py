@@ -10,8 +10,10 @@ from evenreel.server.assistants.records import (
     BriefAnswer,
     BriefHit,
     BriefMoment,
+    ClipTexts,
     FilterHint,
     LibraryFacts,
+    LibraryTexts,
     OpenedMoment,
     SourceLines,
     TimedWords,
@@ -50,15 +52,17 @@ def opened_moment(clip: Clip, spoken: Sequence[Spoken], time_s: float, no_pictur
     said = (line for source in spoken[:1] for line in source.utterances if _is_near(line, time_s))
     return OpenedMoment(
         clip_id=clip.clip_id,
-        name=clip.name,
-        folder=clip.files[0].folder if clip.files else "",
         duration_s=clip.duration_s,
         time_s=time_s,
         shot=next(((start, end) for start, end in clip.shots if start <= time_s < end), None),
-        on_screen=_timed(signs, MOST_NEAR),
-        said=_timed(said, MOST_NEAR),
-        metadata=_brief_metadata(clip.metadata),
         no_picture=no_picture,
+        from_files=ClipTexts(
+            name=clip.name,
+            folder=clip.files[0].folder if clip.files else "",
+            on_screen=_timed(signs, MOST_NEAR),
+            said=_timed(said, MOST_NEAR),
+            metadata=_brief_metadata(clip.metadata),
+        ),
     )
 
 
@@ -83,7 +87,7 @@ def transcript_part(clip_id: str, spoken: Sequence[Spoken], start_s: float, end_
         for place, source in enumerate(spoken)
     ]
     goes_on = lines[ends][0] if ends < len(lines) else None
-    return TranscriptPart(clip_id=clip_id, sources=[one for one in sources if one.lines], goes_on_at_s=goes_on)
+    return TranscriptPart(clip_id=clip_id, goes_on_at_s=goes_on, from_files=[one for one in sources if one.lines])
 
 
 def library_facts(stats: Stats) -> LibraryFacts:
@@ -97,8 +101,9 @@ def library_facts(stats: Stats) -> LibraryFacts:
         missing=stats.missing,
         set_aside=stats.set_aside,
         vision=stats.vision,
-        examples=stats.examples,
-        filters=[_hint(facet) for facet in stats.facets[:MOST_FILTERS]],
+        from_files=LibraryTexts(
+            examples=stats.examples, filters=[_hint(facet) for facet in stats.facets[:MOST_FILTERS]]
+        ),
     )
 
 
@@ -115,14 +120,16 @@ def _brief_hit(hit: FoundClip) -> BriefHit:
     moments = [BriefMoment(time_s=at.time_s, start_s=at.start_s, end_s=at.end_s) for at in hit.moments[:MOST_TEXTS]]
     return BriefHit(
         clip_id=hit.clip_id,
-        name=hit.name,
-        folder=hit.folder,
         duration_s=hit.duration_s,
         found_by=[channel for channel in hit.scores if channel != "reranked"],
         moments=moments,
-        on_screen=_timed(hit.on_screen, MOST_TEXTS),
-        said=_timed(hit.said, MOST_TEXTS),
-        metadata=_brief_metadata(hit.metadata),
+        from_files=ClipTexts(
+            name=hit.name,
+            folder=hit.folder,
+            on_screen=_timed(hit.on_screen, MOST_TEXTS),
+            said=_timed(hit.said, MOST_TEXTS),
+            metadata=_brief_metadata(hit.metadata),
+        ),
     )
 
 
@@ -153,7 +160,7 @@ def _end_of_page(times: Sequence[float]) -> int:
 
 def _brief_metadata(metadata: Mapping[str, MetadataValue]) -> dict[str, MetadataValue]:
     known = [(key, value) for key, value in metadata.items() if value is not None]
-    return {key: cut(value) if isinstance(value, str) else value for key, value in known[:MOST_COLUMNS]}
+    return {cut(key): cut(value) if isinstance(value, str) else value for key, value in known[:MOST_COLUMNS]}
 
 
 def _hint(facet: Facet) -> FilterHint:

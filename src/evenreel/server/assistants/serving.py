@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from evenreel.server.app import check_servable, run_app
 from evenreel.server.assistants.asking import AskedLibrary
-from evenreel.server.assistants.endable_input import endable_input
+from evenreel.server.assistants.pipe import MessageLines, endable_input
 from evenreel.server.assistants.tools import AssistantServer
 from evenreel.server.guard import Guard
 from evenreel.server.settings import ServeSettings
@@ -32,12 +32,12 @@ def serve_pipe(library: Path, settings: ServeSettings) -> None:
     check_servable(library, settings)
     asked = AskedLibrary(library, settings)
 
-    async def run() -> None:
+    async def run(lines: MessageLines) -> None:
         async with asked.running():
-            await AssistantServer(asked).run_stdio_async()
+            await AssistantServer(asked).answer_lines(lines)
 
-    with endable_input():
-        anyio.run(run)
+    with endable_input() as pipe:
+        anyio.run(run, MessageLines(pipe))
 
 
 def serve_http(library: Path, settings: ServeSettings, on_ready: Callable[[str], None]) -> None:
