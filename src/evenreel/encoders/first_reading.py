@@ -29,7 +29,8 @@ _QWEN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 PATTERNS = frozenset(
-    {" ", "``", "''", r"\s+", " {2,}", _CLIP, rf"<\|startoftext\|>|<\|endoftext\|>|{_CLIP}", _QWEN}
+    {" ", "``", "''", r"\s+", " {2,}", _CLIP, rf"<\|startoftext\|>|<\|endoftext\|>|{_CLIP}"}
+    | {_QWEN, _QWEN.replace(r"|\p{N}|", r"|\p{N}{1,3}|")}  # the latter is Llama's
     | {_PUNCTUATION, f"[{string.punctuation}]", r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]"}
 )
 """What the tokenizers of the known families look for, as a text or a regular expression."""

@@ -56,6 +56,7 @@ PASSING = (
 """Beginnings of SQLite's messages about a lock, a disk or a permission, for errors whose code is not known."""
 NO_ROOM = ("database or disk is full", "disk I/O error", "unable to open database")
 """Those of them that a full disk has, where the memory that readers share is to be made, of so many bytes."""
+JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 SHARED_MEMORY_BYTES = 32_768
 SHARDS = "shards"
 STILLS = "stills"
@@ -253,6 +254,9 @@ def reading(connection: sqlite3.Connection, library: Path | None) -> Iterator[No
 
 def _why(error: Exception, library: Path | None) -> str:
     """Why a catalog that is not damaged cannot be read, and what to do."""
+    journal = library and library / f"{CATALOG}-journal"
+    if journal and (journal.is_dir() or (journal.is_file() and not journal.read_bytes().startswith(JOURNAL_MAGIC))):
+        return f"{journal} is no journal of SQLite; move it away"
     is_full = library is not None and shutil.disk_usage(library).free < SHARED_MEMORY_BYTES
     return "its disk is full; make room on it" if is_full else f"{error}; run the same command again"
 
