@@ -72,8 +72,8 @@ class Corpus:
             [name[:1] for name in names],
         )
         self.connection.executemany(
-            "INSERT INTO files VALUES ('/' || ?, ?, '/', 1, 1, 1, 'indexed', ?, NULL, NULL, '{}')",
-            [(clip_id, name, clip_id) for clip_id, name in names],
+            "INSERT INTO files VALUES ('/' || ?1 || '/' || ?2, ?2, '/', 1, 1, 1, 'indexed', ?1, NULL, NULL, '{}')",
+            names,
         )
         self.connection.executemany(
             "INSERT INTO tracks (clip_id, number, text, readings, confidence, start_s, end_s, box)"

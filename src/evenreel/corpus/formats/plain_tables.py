@@ -113,9 +113,7 @@ def from_captions(frames: Mapping[str, pl.DataFrame]) -> Imported:
     try:
         corpus = make_corpus(clips, captions.filter(~empty))
     except CorpusError as error:  # its rows are not those of the files
-        raise CorpusError(
-            f"{where} make no sound corpus, with a row for each clip and each caption:", *error.args
-        ) from error
+        raise CorpusError(f"{where} make no sound corpus, with a row for each clip and caption: {error}") from error
     return Imported(corpus, (*notices, *repeated(corpus)))
 
 
