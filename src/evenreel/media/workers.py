@@ -167,7 +167,9 @@ class Worker:
             self._end()
             with _pipe(process.stderr) as complaints:
                 why = last_words(complaints.read())
-            raise EvenreelError(f"A reader process could not start: {why or 'is there enough free memory'}.") from error
+            raise EvenreelError(
+                f"A reader process could not start; {f'it said: {why}.' if why else 'is there enough free memory?'}"
+            ) from error
         _pipe(process.stderr).close()
         if header["kind"] == "error":
             self._end()
