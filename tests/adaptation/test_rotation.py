@@ -14,7 +14,6 @@ from evenreel.adaptation.rotation import (
     alike_groups,
     caption_map,
     group_means,
-    labelled_rotation,
     rotate_captions,
     rotation_towards,
 )
@@ -105,13 +104,6 @@ def test_with_a_large_weight_all_stays_where_it_is() -> None:
     captions, clips = unit(20, SIZE, seed=4), unit(20, SIZE, seed=5)
     stayed = rotation_towards(captions, clips, np.eye(20), stay=1e6)
     assert stayed == pytest.approx(np.eye(SIZE), abs=1e-4)
-
-
-def test_a_turn_is_found_without_labels_from_unequal_demand() -> None:
-    queries, captions, clips = shifted()
-    before = right(captions, clips)
-    rotation = labelled_rotation(queries, clips, 0.75, 0.02)
-    assert before < 0.7 and right(captions @ rotation, clips) > before + 0.25
 
 
 def linear(**settings: Any) -> Adapted:

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-import pytest
-
 from evenreel.audits.method import paragraph, paragraphs
 
 AUDITS = Path(str(files("evenreel.audits")))
@@ -40,8 +38,3 @@ def test_a_paragraph_is_one_line_with_its_values() -> None:
         "the mean over 7 such rankings." in found and found.startswith("By chance: what captions") and "\n" not in found
     )
     assert paragraphs("source", "Pairs", "Equal scores")[1].startswith("Clips with equal scores are in random order")
-
-
-def test_what_is_not_there_is_an_error() -> None:
-    with pytest.raises(KeyError):
-        paragraph("hubness", "No such heading")

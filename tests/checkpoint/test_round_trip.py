@@ -62,13 +62,6 @@ def test_so_does_a_wrapped_one(settings: dict[str, object], tmp_path: Path) -> N
     assert [inner.name for inner in after.spec.wrapped] == ["temporal"]
 
 
-def test_a_wrapper_may_wrap_a_wrapper(tmp_path: Path) -> None:
-    inner = MatcherSpec("adapted", {"kind": "mlp"}, (small("mean_pool"),))
-    before = trained(MatcherSpec("adapted", {}, (inner,)))
-    save_pretrained(tmp_path / "twice", before)
-    assert torch.equal(scores(load_matcher(tmp_path / "twice")), scores(before))
-
-
 def test_what_lengths_explain_is_saved_with_the_matcher(tmp_path: Path) -> None:
     before = trained(MatcherSpec("without_length", {"terms": 2}, (small("mean_pool"),)))
     changed = module(before.matcher)

@@ -65,30 +65,6 @@ def test_the_effect_is_that_of_least_squares_on_terms_and_captions() -> None:
     assert cleared == pytest.approx(unit(expected), abs=5e-3)  # ranks are looked up among 1,001 quantiles
 
 
-def test_frames_lose_their_length_and_keep_what_the_caption_says() -> None:
-    """A regression on lengths alone takes what goes with them too."""
-    matcher, texts, videos = fitted()
-    alone = WithoutLength(MeanPool(SIZE, MeanPoolSettings()), SIZE, LengthRemoval(4))
-    alone.fit_pairs(
-        lambda: [
-            (replace(text, sentence=torch.ones_like(text.sentence[:, :1])), video)
-            for text, video in batches(texts, videos)
-        ]
-    )
-    means = [
-        one.frames.mean(1).numpy().astype(float)
-        for one in (video_batch(videos), matcher.cleared(video_batch(videos)), alone.cleared(video_batch(videos)))
-    ]
-    ranks = videos.times_s[:, -1].argsort().argsort() / COUNT
-    known = np.column_stack([np.cos(np.pi * ranks), texts.sentence, np.ones(COUNT)])
-    before, after = (np.linalg.lstsq(known, mean, rcond=None)[0] for mean in means[:2])
-    assert np.linalg.norm(after[0]) < 0.1 * np.linalg.norm(before[0])
-    # of the first number of the sentence, which goes with the length: what it says of the frames by itself
-    said, taken = (np.linalg.lstsq(known[:, 1:], mean, rcond=None)[0][0] for mean in means[1:])
-    assert np.linalg.norm(said - before[1]) < 0.2 * np.linalg.norm(before[1])
-    assert np.linalg.norm(taken - before[1]) > 0.5 * np.linalg.norm(before[1])
-
-
 def test_before_it_is_fitted_nothing_changes() -> None:
     _, videos = biased_pairs()
     inner = MeanPool(SIZE, MeanPoolSettings())

@@ -59,15 +59,6 @@ def test_counts_that_differ_by_rounding_have_no_skewness() -> None:
     assert np.isnan(skewness(np.array([0.1 + 0.2, 0.3, 0.3])))
 
 
-@given(st.lists(st.integers(-1, 6), max_size=20), st.randoms())
-def test_the_order_of_queries_does_not_matter(matches: list[int], random: object) -> None:
-    shuffled = list(matches)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    first, second = (balance(np.array(one, np.int64), 7) for one in (matches, shuffled))
-    assert repr(first) == repr(second)
-    assert sum(count for _, count in first.hubs) == first.matched
-
-
 @pytest.mark.parametrize(
     ("matches", "videos", "said"),
     [

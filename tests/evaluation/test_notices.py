@@ -43,19 +43,6 @@ def test_plus_infinity_is_told_with_its_pair(turned: bool) -> None:
     assert "Half precision overflows to it" in sentence
 
 
-def test_half_precision_that_overflows_is_told() -> None:
-    with np.errstate(over="ignore"):
-        half = (VALUES * 1e5).astype(np.float16)
-    assert np.isposinf(half).any()
-    assert any("is plus infinity" in sentence for sentence in said(half, "R@1"))
-
-
-def test_minus_infinity_is_never_retrieved_and_needs_no_word() -> None:
-    values = VALUES.copy()
-    values[3, 5] = -np.inf
-    assert said(values, "R@1") == []
-
-
 def test_nan_is_refused_beside_infinity() -> None:
     values = VALUES.copy()
     values[0, 0], values[3, 5] = np.inf, np.nan

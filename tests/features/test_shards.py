@@ -98,10 +98,6 @@ def test_arrays_that_are_views_are_stored_as_they_are_seen(tmp_path: Path) -> No
     assert write_shard(tmp_path / "a", strided) == write_shard(tmp_path / "b", base)
 
 
-def test_the_path_has_the_first_two_letters_as_its_folder(tmp_path: Path) -> None:
-    assert shard_path(tmp_path, "abcdef") == tmp_path / "ab" / "abcdef.safetensors"
-
-
 @pytest.mark.parametrize("clip_id", ["../../etc/passwd", "", "a", "a/b", "..", "abc\n", "a" * 129])
 def test_an_id_cannot_lead_out_of_the_folder(tmp_path: Path, clip_id: str) -> None:
     with pytest.raises(LibraryError, match="is not a clip id"):

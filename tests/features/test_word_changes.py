@@ -153,11 +153,6 @@ def test_so_many_characters_are_misread_a_third_of_them_each_way(rate: float) ->
     assert set(misread(1.0, 300)) == {"", "5", "S5"}
 
 
-def test_characters_of_one_word_are_misread_each_for_itself() -> None:
-    lengths = Counter(len(left("S" * 8, WordChanges(char_errors=0.5), f"{number}")) for number in range(300))
-    assert len(lengths) > 4
-
-
 @given(shares, shares, seeds, st.integers(0, 4))
 def test_what_a_low_rate_misreads_a_higher_one_misreads_alike(one: float, other: float, seed: int, window: int) -> None:
     few, many = (misread(rate, 40, seed=seed, window=window) for rate in sorted((one, other)))

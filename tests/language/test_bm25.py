@@ -114,32 +114,6 @@ def test_a_trigram_that_two_words_of_a_caption_share_counts_once(asked: list[str
     np.testing.assert_allclose(found, slow(pieces, documents), rtol=1e-5, atol=1e-7)
 
 
-@given(captions, galleries, st.randoms(use_true_random=False))
-def test_the_order_of_clips_changes_nothing_but_the_order(asked: list[str], shown: list[list[str]], random) -> None:  # type: ignore[no-untyped-def]
-    order = list(range(len(shown)))
-    random.shuffle(order)
-    plain = table(bm25_scores(named(asked), clips(shown)))
-    moved = table(bm25_scores(named(asked), clips([shown[place] for place in order])))
-    np.testing.assert_allclose(moved, plain[:, order], rtol=1e-6, atol=1e-9)
-
-
-@given(captions, galleries)
-def test_clips_that_say_the_same_tie(asked: list[str], shown: list[list[str]]) -> None:
-    found = table(bm25_scores(named(asked), clips([*shown, *shown])))
-    assert np.array_equal(found[:, : len(shown)], found[:, len(shown) :])
-
-
-@given(st.integers(2, 8), st.integers(1, 8))
-def test_a_word_that_more_clips_show_weighs_less(total: int, shown: int) -> None:
-    assume(shown < total)
-
-    def weight(count: int) -> float:
-        rows = [["taxi"]] * count + [["hotel"]] * (total - count)
-        return float(table(bm25_scores({"a": "taxi"}, clips(rows)))[0, 0])
-
-    assert weight(shown) > weight(shown + 1) > 0
-
-
 @given(captions, galleries, st.data())
 def test_a_block_is_a_part_of_the_table(asked: list[str], shown: list[list[str]], data: st.DataObject) -> None:
     scores = bm25_scores(named(asked), clips(shown))

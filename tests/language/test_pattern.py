@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.language import narrations, word_agreement
-from evenreel.language import Tagged, annotate, lemmas, load_tagger, unknown_share
+from evenreel.language import Tagged, annotate, lemmas, unknown_share
 from evenreel.language.pattern import PatternTagger, _rules_for, _textblob
 from evenreel.language.tokens import split_words
 from tests.language.words import WORDS
@@ -130,10 +130,6 @@ def test_symbols_are_no_nouns() -> None:
 )
 def test_words_of_another_language_are_unknown(captions: list[str], share: float) -> None:
     assert unknown_share(TAGGER.tag(captions)) == pytest.approx(share, abs=0.2)
-
-
-def test_load_tagger_gives_it_by_name() -> None:
-    assert load_tagger("pattern").name.startswith("pattern (textblob ")
 
 
 def test_nothing_is_ever_asked_of_nltk(monkeypatch: pytest.MonkeyPatch) -> None:

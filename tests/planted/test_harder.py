@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from evenreel.encoders import load_encoder
 from evenreel.errors import UsageError
 from evenreel.planted import (
     BIASES,
@@ -31,7 +29,6 @@ from evenreel.planted import (
     page_of,
     plan_corpus,
     planted_statistics,
-    video_features,
     vocabulary,
 )
 from evenreel.planted.folder import _texts
@@ -39,7 +36,6 @@ from evenreel.planted.plan import PlantedClip, Split
 from evenreel.planted.readings import reading, words_read
 from evenreel.planted.shots import Sentence
 from evenreel.planted.visual import colour_at_rest
-from evenreel.types import Encoder
 
 GROUPS = (vocabulary.annotators, vocabulary.new_annotators)
 PAGES = {
@@ -277,22 +273,3 @@ def test_every_mirror_is_moved_in_picture_space_by_the_tint_in_the_same_directio
         inside = (room < before) & (before < 255 - room)
         assert (inside.mean(axis=(0, 1)) > 0.02).all()
         assert np.abs((after - before - 255 * tint * np.array([1, -1, 1]))[inside]).max() <= 1
-
-
-def test_the_offset_in_features_has_one_direction_in_all_mirrors_and_grows_with_the_tint() -> None:
-    encoder = load_encoder("builtin")
-    means = {tint: _mean_frames(_mirrors(tint, 40), encoder) for tint in (0.0, 0.05, 0.1, 0.2)}
-    sizes = []
-    for tint in (0.05, 0.1, 0.2):
-        moved = means[tint] - means[0.0]
-        common = moved.mean(axis=0)
-        cosines = moved @ common / (np.linalg.norm(moved, axis=1) * np.linalg.norm(common))
-        assert cosines.min() > 0
-        sizes.append(float(np.linalg.norm(common)))
-    assert sizes == sorted(sizes)
-
-
-def _mean_frames(clips: Sequence[PlantedClip], encoder: Encoder) -> NDArray[np.float64]:
-    frames = video_features(clips, encoder, "2 midpoints").frames.astype(float)
-    means = (frames / np.linalg.norm(frames, axis=-1, keepdims=True)).mean(axis=1)
-    return means / np.linalg.norm(means, axis=-1, keepdims=True)

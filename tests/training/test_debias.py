@@ -90,15 +90,6 @@ def lead(trained: TrainedModel, examples: FeatureExamples) -> float:
     return float(values[:, REAL:].diagonal().mean() - values.diagonal().mean())
 
 
-def test_the_hinge_ends_with_real_clips_ahead(examples: FeatureExamples, tmp_path: Path) -> None:
-    """As published: nothing holds them back any more."""
-    recipe = debiasing(preset="release")
-    faster = replace(recipe, optimiser=replace(recipe.optimiser, lr=0.03))
-    trained = train(faster, TrainingInputs(examples, DIMENSION), tmp_path)
-    assert figures_of(tmp_path, "loss/source")[15] == 0
-    assert lead(trained, examples) < -0.2
-
-
 def test_a_weight_of_zero_is_training_without_it(examples: FeatureExamples, tmp_path: Path) -> None:
     """To the byte, dropout and all, whatever share is drawn."""
     plain = small_recipe()

@@ -73,18 +73,6 @@ def test_the_bank_keeps_the_latest(most: int, sizes: list[int]) -> None:
         np.testing.assert_array_equal(bank, scores[max(0, stop - most) : stop])
 
 
-def test_later_queries_change_nothing_before_them() -> None:
-    scores, other = scores_of(9), scores_of(9, seed=1)
-    one, two = StreamNorm(qb_norm), StreamNorm(qb_norm)
-    streams = (scores, np.concatenate([scores[:6], other[6:]]))
-    first = [
-        np.concatenate([norm(rows[a : a + 3]) for a in (0, 3, 6)])
-        for norm, rows in zip((one, two), streams, strict=True)
-    ]
-    np.testing.assert_array_equal(first[0][:6], first[1][:6])
-    assert not np.array_equal(first[0][6:], first[1][6:])
-
-
 @pytest.mark.parametrize(("least", "most"), [(0, 5), (6, 5)])
 def test_a_bank_that_can_never_be_used_is_refused(least: int, most: int) -> None:
     with pytest.raises(UsageError, match=f"from {least} queries on and to hold {most}"):

@@ -162,27 +162,6 @@ def test_a_counterfactual_has_its_word_no_more_and_each_count_is_met(
     assert [(one.query, texts[one.query]) for one in made] == sorted((one.query, texts[one.query]) for one in made)
 
 
-@given(queries, st.integers(1, 4), st.integers(0, 3), st.data())
-def test_a_larger_beta_means_fewer_clips(sentences: list[list[str]], beta: int, more: int, data: st.DataObject) -> None:
-    """The other way round than the paper's section 4.4.1 has it; beta is a threshold."""
-    matches, tagged = drawn_matches(data, len(sentences)), [told(words) for words in sentences]
-    few, many = (over_attended(tagged, matches, CounterfactualSettings(one)) for one in (beta + more, beta))
-    assert set(few) <= set(many)
-
-
-@given(queries, st.integers(0, 5), st.data())
-def test_the_order_of_the_queries_changes_nothing_but_the_order(
-    sentences: list[list[str]], seed: int, data: st.DataObject
-) -> None:
-    matches, settings = drawn_matches(data, len(sentences)), CounterfactualSettings(beta=1, theta=0.2)
-    order = np.random.default_rng(seed).permutation(len(sentences))
-    texts = [" ".join(words) for words in sentences]
-    tagged = [told(words) for words in sentences]
-    made = counterfactuals(texts, tagged, matches, settings)
-    moved = counterfactuals([texts[n] for n in order], [tagged[n] for n in order], matches[order], settings)
-    assert sorted(map(key, made)) == sorted((int(order[one.query]), *key(one)[1:]) for one in moved)
-
-
 def test_matches_of_other_queries_are_refused() -> None:
     with pytest.raises(UsageError, match=r"Matches of the shape \(7,\) are not of 8 queries"):
         counterfactuals(TEXTS, TAGGER.tag(TEXTS), MATCHES[1:], CounterfactualSettings())
@@ -197,10 +176,6 @@ def test_torch_is_not_needed() -> None:
 
 def made_of(**changed: Any) -> tuple[Counterfactual, ...]:
     return counterfactuals(TEXTS, TAGGER.tag(TEXTS), MATCHES, CounterfactualSettings(**changed))
-
-
-def key(one: Counterfactual) -> tuple[int, int, str, str]:
-    return one.query, one.video, one.word, one.text
 
 
 def told(words: list[str]) -> Tagged:

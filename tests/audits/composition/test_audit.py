@@ -10,7 +10,7 @@ import pytest
 from evenreel.audits import AuditInputs, AuditSettings, audit, measure_composition
 from evenreel.audits.composition.kinds import kind_of
 from evenreel.audits.composition.negation import denied
-from evenreel.errors import CorpusError, UsageError
+from evenreel.errors import CorpusError
 from evenreel.language import load_tagger
 from evenreel.report import AuditResult
 from evenreel.types import Corpus, Scores
@@ -80,11 +80,6 @@ def test_an_edit_without_a_caption_in_common_costs_itself_only() -> None:
     found = result({"attribute-swapped": of(heard(WORDS)), "control": other})
     assert rows(found, "Which caption")["attribute-swapped"][0] == "reads it"
     assert any(notice.startswith("'control' was not measured. The scores and") for notice in found.notices)
-
-
-def test_only_a_control_is_refused() -> None:
-    with pytest.raises(UsageError, match="those of a control, or none"):
-        result({"control": of(TRUE)})
 
 
 KINDS = [

@@ -83,15 +83,6 @@ def test_an_edit_of_nothing_costs_no_recall() -> None:
     assert max(alarms.values()) <= 8, alarms
 
 
-def test_an_edit_that_costs_recall_is_found() -> None:
-    clean, edited = an_edit_of_nothing(0, 50, 2)
-    own = np.repeat(np.arange(50), 2)
-    louder = edited.values + 1.5 * (np.arange(50) != own[:, None])
-    settings = arguments({"e": scores_of(louder)}, AuditSettings(resamples=200))
-    found = measure_perturbed(clean, corpus_of(50, 2), **settings)
-    assert found.changes["e", "all clips"].recalls["R@1"].low > 0  # type: ignore[operator]
-
-
 def test_changes_that_all_captions_share_have_no_interval_over_captions() -> None:
     clean, edited = an_edit_of_nothing(0, 20, 1)
     found = measure_perturbed(clean, corpus_of(20, 1), **arguments({"e": edited}, AuditSettings(resamples=50)))

@@ -156,14 +156,6 @@ def test_a_ranking_that_reads_nothing_but_words_is_led_astray_every_time(seed: i
     assert hidden.places.value == pytest.approx(left[:, 1].mean() - 1)
 
 
-def test_what_is_read_more_has_the_larger_effect() -> None:
-    clean = read([-1] * CLIPS, 0.0)
-    some, more = (
-        measure_overlay(of(clean), marked(), **settings_of(read(NEXT, weight), clean)).effect for weight in (0.5, 2.0)
-    )
-    assert some.is_significant and 0 < some.value < more.value
-
-
 def test_a_ranking_that_turns_clips_with_the_words_away_is_said_to() -> None:
     clean = read([-1] * CLIPS, 0.0)
     found = audit_overlay(of(clean), marked(), **settings_of(read(NEXT, -2.0), clean))

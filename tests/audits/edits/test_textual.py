@@ -6,17 +6,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.audits import AuditInputs, AuditSettings, audit, audit_textual, measure_perturbed
+from evenreel.audits import AuditSettings, audit_textual, measure_perturbed
 from evenreel.audits.edits.perturbed import CAPTION_PLACINGS
 from evenreel.audits.edits.textual import caption_spreads, style_alone
 from evenreel.corpus import make_corpus
-from evenreel.errors import UsageError
 from evenreel.report import AuditResult
 from evenreel.types import Scores
 from tests.audits.edits.small_edits import CAPTION_IDS, CLIP_IDS, CLIPS, KINDS, OWN, arguments, corpus, of
 
 CORPUS = corpus()
-SETTINGS = AuditSettings(resamples=200)
 
 
 def wordings(weight: float, *, biased: bool = False, seed: int = 1) -> tuple[Scores, AuditSettings]:
@@ -132,10 +130,3 @@ def test_captions_of_different_clips_have_no_spread() -> None:
     single = make_corpus(CORPUS.clips, CORPUS.captions[::2])
     titles = [table.title for table in audit_textual(clean, single, **wanted).tables]
     assert "How far the captions of a clip differ" not in titles
-
-
-def test_an_edit_of_style_must_be_among_them() -> None:
-    clean, _ = wordings(0.0)
-    only = AuditInputs(edited={"content-removed": clean, "control": clean})
-    with pytest.raises(UsageError, match="of no edit that changes the style of captions"):
-        audit("textual", clean, CORPUS, SETTINGS, only)

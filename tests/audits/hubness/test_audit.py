@@ -203,18 +203,6 @@ def test_intervals_cover_what_other_queries_give() -> None:
         assert 0.8 * spread < half < 1.6 * spread, figure
 
 
-def test_captions_of_one_clip_are_no_more_evidence_than_one() -> None:
-    values = planted(60, 40, 3, hub=4, taken=30)
-    once = measured(values, list(range(40)) + [0] * 20)
-    fivefold = measured(np.repeat(values, 5, axis=0), list(np.repeat(list(range(40)) + [0] * 20, 5)))
-    alone = measured(np.repeat(values, 5, axis=0))
-    for one, more, strict in zip(once.occurrences, fivefold.occurrences, alone.occurrences, strict=True):
-        for figure in ("skewness", "gini"):
-            first, second, third = (getattr(part, figure) for part in (one, more, strict))
-            assert (second.value, second.low, second.high) == pytest.approx((first.value, first.low, first.high))
-            assert third.high - third.low < 0.7 * (first.high - first.low)
-
-
 @pytest.mark.parametrize(("slope", "figure"), [(_skewness_slope, skewness), (_gini_slope, gini)])
 def test_slopes_are_differences(slope: object, figure: object) -> None:
     counts = np.random.default_rng(2).permutation(np.geomspace(1, 40, 12))

@@ -124,19 +124,6 @@ def test_hubs_are_no_preference_for_a_length(classes: bool) -> None:
     assert told <= 6
 
 
-def test_long_clips_are_found_among_hubs() -> None:
-    scores, corpus = hub_world(0, classes=False)
-    longer = Scores(scores.values + 2 * np.log(corpus.clips["frame_count"].to_numpy()), *scores_ids(scores))
-    found = measure_length(longer, corpus, AuditSettings(resamples=300)).ratio
-    assert found.is_significant and found.value > 1
-    assert found.over == "captions and clips"
-    assert found.p_value is not None and found.p_value < 0.02
-
-
-def scores_ids(scores: Scores) -> tuple[list[str], list[str]]:
-    return [*scores.caption_ids], [*scores.video_ids]
-
-
 @pytest.mark.parametrize("classes", [False, True])
 def test_the_excess_is_a_sum_over_clips(classes: bool) -> None:
     """What each clip adds to the mean excess, and each caption to it, by the lengths as they are."""

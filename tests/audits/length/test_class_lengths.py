@@ -60,16 +60,3 @@ def test_draws_are_of_all_ways_to_choose_as_many_test_clips_of_a_class() -> None
     assert values.tolist() == pytest.approx(sorted(choices))
     assert np.abs(counts - 1000).max() < 4 * (6000 / 6 * 5 / 6) ** 0.5
     assert np.array_equal(found, drawn_discrepancies(train, test, draws=6000, seed=1))
-
-
-@given(CLIPS, CLIPS, st.integers(0, 99))
-def test_a_draw_keeps_the_clips_of_each_class(train: Clips, test: Clips, seed: int) -> None:
-    """So the sum over both splits stays: n_test (m_test - m) = n_train (m - m_train)."""
-    common = class_lengths(columns(train), columns(test))
-    (gap,) = drawn_discrepancies(columns(train), columns(test), draws=1, seed=seed)
-    for place, name in enumerate(common.classes.tolist()):
-        own = sorted(listed(train)[name] + listed(test)[name])
-        count = int(common.test_count[place])
-        most = np.mean(own[-count:]) - np.mean(own[:-count])
-        least = np.mean(own[:count]) - np.mean(own[count:])
-        assert least - 1e-9 <= gap[place] <= most + 1e-9

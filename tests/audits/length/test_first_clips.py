@@ -119,13 +119,3 @@ def test_known_answers_are_left_out_where_classes_are_not_known() -> None:
     found = first_of(Scores(np.array([[1, 2, 3]]), ["0"], ["a", "b", "c"]), make_corpus(clips, captions))
     assert (found.depths, found.means.tolist(), found.rank.tolist()) == ((1,), [[2.0]], [1.0])
     assert found.excess[0, 0] == pytest.approx(np.log(2) - (np.log(1) + np.log(2)) / 2)
-
-
-def test_a_ranking_that_leaves_length_alone_has_no_excess() -> None:
-    corpus, _ = ranked_clips()
-    level = Scores(np.zeros((len(corpus.captions), len(corpus.clips))), *ids(corpus))
-    np.testing.assert_allclose(first_of(level, corpus).excess, 0, atol=1e-12)
-
-
-def ids(corpus: Corpus) -> tuple[list[str], list[str]]:
-    return corpus.captions["caption_id"].to_list(), corpus.clips["clip_id"].to_list()

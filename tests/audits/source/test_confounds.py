@@ -159,14 +159,6 @@ def test_few_alike_pairs_are_too_few() -> None:
     assert found.sentence.startswith("Too few pairs to conclude: 7 alike. ")
 
 
-def test_equal_scores_are_no_preference() -> None:
-    corpus = corpus_with(RATES | ALIKE)
-    scores = Scores(np.zeros((PAIRS, 2 * PAIRS)), corpus.captions["caption_id"].to_list(), REAL + MADE)
-    found = audit_confounds(scores, corpus, QUICK)
-    assert (found.effect.value, found.effect.is_significant, found.effect.p_value) == (50.0, False, 1.0)
-    assert all(row[3] is None for row in found.tables[1].rows)
-
-
 def test_what_is_never_retrieved_has_no_gap_and_nan_raises() -> None:
     corpus = corpus_with({"duration_s": (np.linspace(1, 9, PAIRS).tolist(), [4.0] * PAIRS)})
     scores = scores_with(corpus, np.linspace(-1, 1, PAIRS).tolist())

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evenreel.corpus import make_corpus
 from evenreel.corpus.counterparts import sources_of
@@ -78,16 +76,6 @@ def test_a_generator_whose_right_answers_are_behind_is_not_lifted() -> None:
     everything = slice(0, 100), slice(0, 100)
     after = levelled(scores, source_levels(scores, MIXED, sources), sources)
     assert np.array_equal(after.block(*everything), scores.values)
-
-
-@given(st.floats(0, 2), st.integers(0, 5))
-def test_a_lead_of_a_generator_is_taken_off(lead: float, seed: int) -> None:
-    plain, sources = scored(MIXED, seed), sources_of(MIXED)
-    sora = np.array([sources[clip] == "sora" for clip in plain.video_ids])
-    raised = Scores(plain.values + np.float32(lead) * sora, plain.caption_ids, plain.video_ids)
-    one, other = (levelled(each, source_levels(each, MIXED, sources), sources) for each in (plain, raised))
-    everything = slice(0, 100), slice(0, 100)
-    assert np.allclose(one.block(*everything), other.block(*everything), atol=1e-5)
 
 
 def test_a_clip_of_an_unknown_source_keeps_its_scores() -> None:

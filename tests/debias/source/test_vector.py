@@ -91,13 +91,6 @@ def test_scores_are_products_pair_by_pair(seed: int, how: PVector) -> None:
     np.testing.assert_allclose(whole(scores)[1:, 2:5], scores.block(slice(1, 3), slice(2, 5)), atol=1e-12)
 
 
-@given(seeds)
-def test_vectors_as_they_come_are_moved_by_one_number_a_caption(seed: int) -> None:
-    texts, real, p = named("c", some(3, seed)), named("r", some(5, seed + 1)), some(1, seed + 2)[0]
-    gained = whole(shifted_scores(texts, real, real, p, PVector()))
-    np.testing.assert_allclose(gained[:, :5] - gained[:, 5:], np.repeat((texts.values @ p)[:, None], 5, 1), atol=1e-12)
-
-
 def test_lengths_count_only_where_vectors_come_as_they_are() -> None:
     before, after = some(3, 1), some(3, 2)
     np.testing.assert_allclose(p_vectors(5 * before, after / 3, True), p_vectors(before, after, True), atol=1e-12)
@@ -126,14 +119,6 @@ def test_alike_is_the_mean_over_all_pairs(seed: int, count: int, one_stays: bool
     assert found.count == expected.count == count
     for name in ("length", "cosine", "share_along_mean"):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=1e-9)
-
-
-def test_chance_and_its_opposite() -> None:
-    nothing = alike(some(1000, 3, 50))
-    assert abs(nothing.cosine) < 0.01
-    assert nothing.share_along_mean == pytest.approx(1 / 1000 + 1 / 50, rel=0.1)
-    one_way = alike(np.outer([1.0, 2.0, 0.5], some(1)[0]))
-    assert (one_way.cosine, one_way.share_along_mean) == pytest.approx((1.0, 1.0))
 
 
 def test_where_there_is_nothing_to_compare() -> None:

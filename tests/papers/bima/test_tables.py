@@ -13,12 +13,12 @@ import pytest
 
 from evenreel.checkpoint import MatcherSpec
 from evenreel.checkpoint.architecture import uses_in
-from evenreel.corpus import make_corpus, select
+from evenreel.corpus import select
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
 from evenreel.language.scene_dictionary import SceneDictionary, given
 from evenreel.papers import part_of, run_study
-from evenreel.papers.bima.measures import T2V, V2T
+from evenreel.papers.bima.measures import T2V
 from evenreel.papers.bima.parts import FOLDS, predicted, told_apart
 from evenreel.papers.bima.variants import (
     CHOSEN,
@@ -35,11 +35,9 @@ from evenreel.papers.bima.variants import (
     weights,
 )
 from evenreel.papers.engine.material import CorpusPart
-from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.engine.trainings import each_outcome
 from evenreel.papers.engine.variants import Variants
 from evenreel.training.recipe.sections import MatcherChoice
-from evenreel.types import Scores
 from tests.papers.class_clips import class_material, quick_settings
 from tests.papers.every_input import EveryInput, EverySetting
 
@@ -63,16 +61,6 @@ def settings(tmp_path_factory: pytest.TempPathFactory, material: EveryInput) -> 
     matcher = MatcherChoice("bima", {"elements": str(folder), "kappa": 2, "heads": 1, "decoder_layers": 1})
     recipe = replace(plain.recipe, matcher=matcher, adapter=None)
     return replace(plain, recipe=recipe, seeds=1, runs=tmp_path_factory.mktemp("runs"))
-
-
-def test_recall_both_ways_is_that_of_a_hand_worked_table() -> None:
-    clips = pl.DataFrame({"clip_id": ["a", "b"]})
-    captions = pl.DataFrame({"caption_id": ["0", "1", "2"], "clip_id": ["a", "a", "b"], "text": ["x", "y", "z"]})
-    scores = Scores(np.array([[0.9, 0.1], [0.2, 0.3], [0.4, 0.8]]), ["0", "1", "2"], ["a", "b"])
-    found = recall_figures(scores, make_corpus(clips, captions), (*T2V, *V2T))
-    assert found["R@1 T2V"] == pytest.approx(200 / 3)  # caption 1 finds b first
-    assert found["R@1 V2T"] == 100  # a: caption 0 is the best of its column; b: caption 2
-    assert found["Rsum T2V"] == pytest.approx(200 / 3 + 200)
 
 
 def test_each_row_of_table_4_has_its_switches(material: EveryInput, settings: EverySetting) -> None:

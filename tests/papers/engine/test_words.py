@@ -8,8 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import get_type_hints
 
-import pytest
-
 from evenreel.papers import STUDIES
 from evenreel.papers.engine.words import paragraph, study_words
 
@@ -57,8 +55,3 @@ def test_every_study_names_a_function_and_a_reader_of_its_inputs() -> None:
         assert callable(study.function)
         returned = get_type_hints(study.needs.read)["return"]
         assert issubclass(returned, study.needs.inputs), study.name
-
-
-def test_what_is_not_there_is_an_error() -> None:
-    with pytest.raises(KeyError):
-        paragraph("tcd", "No such heading")
