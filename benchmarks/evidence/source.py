@@ -38,6 +38,7 @@ from benchmarks.evidence.trainings import (
     values_of,
 )
 from benchmarks.over_seeds import Figures
+from benchmarks.worlds.sources import MARK, captioned, draw_mirrored_world
 from evenreel.checkpoint.architecture import module
 from evenreel.corpus import make_corpus, own_clip
 from evenreel.corpus.counterparts import sources_of
@@ -47,7 +48,6 @@ from evenreel.debias.source.vector import PRESETS as P_PRESETS
 from evenreel.debias.source.vector import caption_vectors, corrected_scores, video_vectors
 from evenreel.matchers.matcher import Matcher
 from evenreel.planted.worlds.drawing import FeatureWorld
-from evenreel.planted.worlds.sources import MARK, captioned, draw_mirrored_world
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.data.pairs import pairs_of
 from evenreel.training.recipe.recipe import Recipe

@@ -25,15 +25,15 @@ from benchmarks.evidence.trainings import (
     values_of,
 )
 from benchmarks.over_seeds import Figures
+from benchmarks.worlds.signs import with_named_words
+from benchmarks.worlds.sources import captioned
+from benchmarks.worlds.together import draw_signs_and_mirrors, mirrored_captions
 from evenreel.corpus import own_clip
 from evenreel.corpus.counterparts import sources_of
 from evenreel.debias.source.level import levelled, recognised_sources, source_levels
 from evenreel.evaluation.fused import FusedScores
 from evenreel.matchers.matcher import Matcher
 from evenreel.planted.worlds.drawing import FeatureWorld
-from evenreel.planted.worlds.signs import with_named_words
-from evenreel.planted.worlds.sources import captioned
-from evenreel.planted.worlds.together import draw_signs_and_mirrors, mirrored_captions
 from evenreel.similarity.windows import window_scores
 from evenreel.types import ScoreBlocks
 

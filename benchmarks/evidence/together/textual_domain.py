@@ -30,6 +30,8 @@ from benchmarks.evidence.trainings import (
     plain_recipe,
 )
 from benchmarks.over_seeds import Figures
+from benchmarks.worlds.annotators import draw_annotators
+from benchmarks.worlds.together import draw_annotators_and_domains
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.resources import resources_of
 from evenreel.adaptation.run import adapt
@@ -38,9 +40,7 @@ from evenreel.adaptation.stream import QueryStream
 from evenreel.debias.habits import habit_directions
 from evenreel.debias.without_habits import HabitRemoval
 from evenreel.matchers.matcher import Matcher
-from evenreel.planted.worlds.annotators import draw_annotators
 from evenreel.planted.worlds.drawing import FeatureWorld, numbers_of
-from evenreel.planted.worlds.together import draw_annotators_and_domains
 
 UNTRAINED, LONGER = "untrained, mean frame", "twice the steps, uncorrected"
 CLEARED, TURNED, BOTH = "habits taken out", "rotation", "both"

@@ -27,9 +27,9 @@ from benchmarks.evidence.trainings import (
 )
 from benchmarks.evidence.visual import EXCHANGE
 from benchmarks.over_seeds import Figures
+from benchmarks.worlds.together import draw_backgrounds_and_lengths
 from evenreel.debias.without_length import LengthRemoval
 from evenreel.planted.worlds.drawing import FeatureWorld
-from evenreel.planted.worlds.together import draw_backgrounds_and_lengths
 from evenreel.training.data.backgrounds import with_backgrounds
 
 UNTRAINED, LONGER = "untrained, mean frame", "twice the steps, uncorrected"

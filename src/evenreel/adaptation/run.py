@@ -70,17 +70,12 @@ def adapt(
     for batch in stream.batches(model.settings.batch_size):
         texts = taken(stream.texts, batch)
         found = model.see(texts, [stream.sentences[row] for row in batch])
-        changed += _differ(found, model.ranked_by_source(texts))
+        changed += int((found.argmax(axis=1) != model.ranked_by_source(texts).argmax(axis=1)).sum())
         if keep:
             rows.append(found)
         progress((batch[-1] + 1) / len(stream.sentences))
     scores = Scores(np.concatenate(rows), stream.texts.ids, stream.videos.ids) if rows else None
     return Adaptation(model.served, _report(model, changed / len(stream.sentences)), scores)
-
-
-def _differ(found: FloatArray, other: FloatArray) -> int:
-    """Queries whose first clip is another."""
-    return int((found.argmax(axis=1) != other.argmax(axis=1)).sum())
 
 
 def _report(model: TestTimeMatcher, changed: float) -> AdaptReport:

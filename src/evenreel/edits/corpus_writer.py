@@ -96,10 +96,6 @@ class CorpusWriter:
     def save(self, corpus: Corpus, more: Mapping[str, pl.Expr] = NO_MORE) -> None:
         """Write the tables of the new corpus: the changed clips, each a whole file, with their captions.
 
-        Args:
-            corpus: corpus that the clips are from.
-            more: further columns of the clips.
-
         Raises:
             CorpusError: the tables cannot be written.
         """

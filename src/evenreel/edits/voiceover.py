@@ -81,10 +81,6 @@ class VoiceoverWords:
 def spoken_words(corpus: Corpus, seed: int = 0) -> VoiceoverWords:
     """Assign each clip the first caption of another clip of its split, see `evenreel.edits.lending.lend_words`.
 
-    Args:
-        corpus: corpus of the clips.
-        seed: seed of the assignment.
-
     Raises:
         CorpusError: there are no words for some clip, or none that could be said.
         UsageError: espeak-ng is not here, so nothing can be said.

@@ -33,7 +33,7 @@ from evenreel.papers.engine.settings import DepthSettings
 from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress, each_part
 from evenreel.report.result.figures import Line, Panel, sweep
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell, interval_cells, interval_columns
+from evenreel.report.result.record import AuditFigure, AuditTable, interval_cells, interval_columns
 from evenreel.similarity.states import Encoded, take_rows
 from evenreel.similarity.tiles import MatcherScores
 from evenreel.types import Corpus, ScoreBlocks
@@ -248,7 +248,7 @@ def _table(stage: Stage, depths: Depths) -> AuditTable:
     gallery = max(depths)
     rows = [
         (
-            _named(length, gallery),
+            {0: "none: the cheap score alone", gallery: f"all {gallery:,}"}.get(length, str(length)),
             there.inside.value,
             *interval_cells(*(there.figures[str(metric)] for metric in METRICS), there.loss),
             there.milliseconds,
@@ -257,10 +257,6 @@ def _table(stage: Stage, depths: Depths) -> AuditTable:
     ]
     figures = interval_columns(*(f"{metric}, %" for metric in METRICS), "R@1 less that of all, points")
     return AuditTable(f"{stage}", ("clips re-ranked", "clip among them, %", *figures, "ms a query"), tuple(rows))
-
-
-def _named(length: int, gallery: int) -> Cell:
-    return {0: "none: the cheap score alone", gallery: f"all {gallery:,}"}.get(length, str(length))
 
 
 def _drawn(found: Mapping[Stage, Depths]) -> go.Figure:

@@ -62,7 +62,7 @@ def overlay_distractors(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
         UsageError: no caption names a word.
     """
     by_id = {clip.clip_id: clip for clip in plan.split("test")}
-    able = [name for name, clip in by_id.items() if _names_a_word(clip)]
+    able = [name for name, clip in by_id.items() if any("word" in caption.names for caption in clip.shot.captions)]
     if not able:
         raise UsageError(
             f"An overlay says a word that another clip's caption names, and test captions of {plan.bias!r} at strength "
@@ -87,10 +87,6 @@ def _with_sign(clip: PlantedClip, word: str) -> PlantedClip:
     own = scene.signs[0] if scene.signs else _PLAIN
     sign = replace(own, text=word, y=1 - own.y, start_s=0.0, end_s=inf)
     return replace(clip, shot=replace(clip.shot, scene=replace(scene, signs=(*scene.signs, sign))))
-
-
-def _names_a_word(clip: PlantedClip) -> bool:
-    return any("word" in caption.names for caption in clip.shot.captions)
 
 
 def _named_word(clip: PlantedClip) -> str:

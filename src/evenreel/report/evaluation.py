@@ -133,12 +133,7 @@ def query_words(result: DirectionResult, corpus: Corpus) -> list[str]:
 def figures_table(
     results: Mapping[str, DirectionResult] | Mapping[Direction, DirectionResult], first: Evaluation
 ) -> Table:
-    """Make the table of figures with their intervals: a metric a row, two columns for each result.
-
-    Args:
-        results: results by the heading of their columns, such as a system or a direction.
-        first: evaluation whose metrics are shown, and whose confidence the intervals have.
-    """
+    """Make the table of figures with their intervals: a metric a row, two columns for each result."""
     sure = f"{percent(first.confidence)} interval"
     columns = ["metric", *(word for name in results for word in (name, sure))]
     rows = []

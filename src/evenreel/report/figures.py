@@ -30,12 +30,7 @@ _PANEL_PX, _PANEL_TITLE_PX = 270, 30
 
 
 def recall_curve(results: Mapping[str, DirectionResult], confidence: float) -> go.Figure:
-    """Draw R@k over k, the chance of a right answer among the first k, with a pointwise confidence band.
-
-    Args:
-        results: results by the name of the line.
-        confidence: confidence of the band.
-    """
+    """Draw R@k over k, the chance of a right answer among the first k, with a pointwise confidence band."""
     import plotly.graph_objects as go
 
     figure = go.Figure(layout=axes("k", "R@k, %", log_x=True))
@@ -161,13 +156,7 @@ def wrapped(words: str) -> str:
 
 
 def axes(x: str, y: str, *, log_x: bool = False) -> go.Layout:
-    """Return the layout that every chart has, with the titles of its axes.
-
-    Args:
-        x: title of the horizontal axis.
-        y: title of the vertical axis.
-        log_x: whether the horizontal axis is logarithmic.
-    """
+    """Return the layout that every chart has, with the titles of its axes."""
     import plotly.graph_objects as go
 
     clear = "rgba(0,0,0,0)"

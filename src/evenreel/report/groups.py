@@ -11,14 +11,7 @@ from evenreel.report.words import GAP_METHOD, gap_sentence, interval, number, p_
 
 
 def groups_table(result: DirectionResult, column: str, metrics: Sequence[Metric], confidence: float) -> Table:
-    """Make the table of a column's groups: a group a row, a figure and its interval for each metric.
-
-    Args:
-        result: result of one direction that has groups by the column.
-        column: name of the column.
-        metrics: metrics to show.
-        confidence: confidence of the intervals.
-    """
+    """Make the table of a column's groups: a group a row, a figure and its interval for each metric."""
     heads = [column, "queries", result.drawn_by]
     for metric in metrics:
         heads += [str(metric), f"{percent(confidence)} interval"]

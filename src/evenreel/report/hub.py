@@ -58,13 +58,7 @@ def eval_results(evaluation: Evaluation, dataset: HubDataset) -> str:
 
 
 def model_card(name: str, evaluation: Evaluation, dataset: HubDataset) -> str:
-    """Write a model card's results: its `model-index` in YAML, and the same figures as a table of Markdown.
-
-    Args:
-        name: name of the model.
-        evaluation: its figures.
-        dataset: what they are of.
-    """
+    """Write a model card's results: its `model-index` in YAML, and the same figures as a table of Markdown."""
     import yaml
     from huggingface_hub import EvalResult
     from huggingface_hub.repocard_data import eval_results_to_model_index

@@ -24,12 +24,6 @@ def _sections(package: str, page: str) -> dict[str, str]:
 def page_paragraph(package: str, page: str, heading: str, **values: object) -> str:
     """Read the paragraph below a heading, as one line.
 
-    Args:
-        package: package that has a folder `words`, such as `evenreel.audits`.
-        page: name of a page there, without its ending.
-        heading: heading of the paragraph.
-        values: values that replace the names in its braces.
-
     >>> page_paragraph("evenreel.audits", "hubness", "By chance", draws=100)[82:141]
     'shown of clips at random; the mean over 100 such rankings. '
     """

@@ -72,13 +72,9 @@ def note(found: SideBySide, mark: str) -> str:
     tested = (
         f"{mark[0].upper()}{mark[1:]} is significantly better than every other system (paired randomisation, Holm)."
     )
-    if not _has_intervals(found):
+    if not any(figure.low is not None for row in found.figures.values() for figure in row):
         return "Nothing was tested."
     return " ".join([f"In brackets: {sure} intervals.", *([tested] if len(found.figures) > 1 else [])])
-
-
-def _has_intervals(found: SideBySide) -> bool:
-    return any(figure.low is not None for row in found.figures.values() for figure in row)
 
 
 def _markdown_cell(value: str, ends: str, best: bool) -> str:

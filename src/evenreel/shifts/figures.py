@@ -141,10 +141,6 @@ def hub_skewness(scores: Scores, direction: Direction) -> float | None:
 def shift_rows(figures: Mapping[tuple[str, int], ShiftFigures], settings: EvaluationSettings) -> list[ShiftRow]:
     """Make the rows of several corruptions, compared with the first, which is without any.
 
-    Args:
-        figures: figures by kind and strength, `none` first, all on the same captions and clips.
-        settings: settings of tests and intervals.
-
     Raises:
         UsageError: there is nothing to compare, or no resamples for it.
     """

@@ -49,7 +49,7 @@ def shifts_page(report: ShiftReport) -> Page:
 def worst_sentence(report: ShiftReport) -> str:
     """Return a sentence on the corruption that costs captions' searches the most."""
     rows = [row for row in report.rows if row.direction == report.rows[0].direction]
-    clean, worst = rows[0], max(rows[1:], key=lambda row: _value(row.lost))
+    clean, worst = rows[0], max(rows[1:], key=lambda row: 0.0 if row.lost is None else row.lost.value)
     ends = interval(worst.found, _METRIC)
     sure = f" ({percent(report.confidence)} interval {ends})" if ends else ""
     return (
@@ -96,7 +96,3 @@ def _losses(rows: Sequence[ShiftRow]) -> go.Figure:
     figure.update_xaxes(dtick=1)
     figure.update_yaxes(range=[0, 101])
     return figure
-
-
-def _value(figure: Interval | None) -> float:
-    return 0.0 if figure is None else figure.value

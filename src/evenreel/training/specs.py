@@ -46,10 +46,6 @@ def check_words(recipe: Recipe) -> None:
 def fitted_spec(recipe: Recipe, material: TrainingInputs) -> MatcherSpec:
     """Return the specification of a recipe's matcher with what is fitted to the training data, such as a vocabulary.
 
-    Args:
-        recipe: recipe to train.
-        material: training data and initial weights.
-
     Raises:
         UsageError: the matcher needs role graphs, and captions have none; or it cannot be fitted to the data.
     """

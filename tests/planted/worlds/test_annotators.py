@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.planted.worlds.annotators import AnnotatorSettings, draw_annotators, habits_of
+from benchmarks.worlds.annotators import AnnotatorSettings, draw_annotators, habits_of
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips

@@ -8,14 +8,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from benchmarks.worlds.annotators import AnnotatorSettings, draw_annotators
+from benchmarks.worlds.signs import SignSettings, draw_signs_world
+from benchmarks.worlds.sources import MirrorShares, draw_mirrored_world
 from evenreel.errors import UsageError
-from evenreel.planted.worlds.annotators import AnnotatorSettings, draw_annotators
 from evenreel.planted.worlds.backgrounds import BackgroundSettings, draw_backgrounds
 from evenreel.planted.worlds.domains import DomainSettings, draw_domains
 from evenreel.planted.worlds.drawing import draw_world
 from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
-from evenreel.planted.worlds.signs import SignSettings, draw_signs_world
-from evenreel.planted.worlds.sources import MirrorShares, draw_mirrored_world
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from tests.planted.worlds.tables import made_up_table
 

@@ -9,9 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.planted.worlds.drawing import FeatureWorld
-from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
-from evenreel.planted.worlds.signs import (
+from benchmarks.worlds.signs import (
     GROUP,
     SIGN_CLASSES,
     SignSettings,
@@ -19,6 +17,8 @@ from evenreel.planted.worlds.signs import (
     draw_signs_world,
     with_named_words,
 )
+from evenreel.planted.worlds.drawing import FeatureWorld
+from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.planted.worlds.vectors import Stream, normals, rotation
 from tests.planted.worlds.tables import made_up_table

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.worlds.sources import MARK, MirrorShares, captioned, draw_mirrored_world, trace_of
 from evenreel.corpus.counterparts import counterparts
 from evenreel.planted.worlds.drawing import FeatureWorld, draw_world, length_ranks
 from evenreel.planted.worlds.settings import FrameShares, WorldSettings
-from evenreel.planted.worlds.sources import MARK, MirrorShares, captioned, draw_mirrored_world, trace_of
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.planted.worlds.vectors import Stream, arc, normals, stream
 from tests.planted.worlds.tables import made_up_table

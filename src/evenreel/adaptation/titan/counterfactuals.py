@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Literal, get_args
@@ -265,11 +265,7 @@ def _says_nothing(token: Token) -> bool:
 def _forms(tagged: Sequence[Tagged], queries: Mapping[str, int]) -> dict[str, list[tuple[int, str, str]]]:
     """Map each tag to its written forms with base form and number of queries that have it, the rarest first."""
     found: dict[str, set[tuple[int, str, str]]] = {}
-    for token in _content(tagged):
+    for token in (tokens[place] for tokens in tagged for held in _words(tokens).values() for place in held):
         form = token.text if token.tag.startswith("NNP") else token.text.lower()
         found.setdefault(token.tag, set()).add((queries[token.lemma], token.lemma, form))
     return {tag: sorted(forms) for tag, forms in found.items()}
-
-
-def _content(tagged: Sequence[Tagged]) -> Iterator[Token]:
-    return (tokens[place] for tokens in tagged for held in _words(tokens).values() for place in held)

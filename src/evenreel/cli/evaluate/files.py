@@ -62,9 +62,6 @@ class EvaluationFiles:
     def check(self, read: Iterable[Path]) -> None:
         """Check that every file can be written, before hours are spent on what belongs in it.
 
-        Args:
-            read: files that are read, which none that is written may replace.
-
         Raises:
             OutputError: a file cannot be written.
             UsageError: two files are one, one is among those that are read, or a name has not the ending of its format.

@@ -52,13 +52,6 @@ class SourceLevelling:
     ) -> ScoreBlocks:
         """Level scores, or return them unchanged where no split is named.
 
-        Args:
-            scores: scores of a part of the corpus.
-            videos: features of its clips, in the order of the scores.
-            corpus: all of it, with the sources of its clips.
-            pretrained: the matcher that scored.
-            load: loads the features of a part as they were loaded for the scores.
-
         Raises:
             CorpusError: the corpus has no such split.
             UsageError: a split has too few clips of a source, see `evenreel.debias.source.level`.

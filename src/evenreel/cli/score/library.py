@@ -24,12 +24,6 @@ def asks_library(checkpoint: str) -> bool:
 def score_library(library: str, corpus: Corpus, out: Path, device: str) -> Scored:
     """Score captions by where a library's search puts each clip, and write the scores.
 
-    Args:
-        library: folder of the library.
-        corpus: captions and clips to score.
-        out: file for the scores.
-        device: where the library's model runs.
-
     Raises:
         CorpusError: the library has none of the clips' files, or it is not clear which are whose.
         EncoderError: the model of the library cannot be loaded.

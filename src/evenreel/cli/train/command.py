@@ -56,14 +56,7 @@ def train(
 
 
 def _trained(recipe: Recipe, folder: Path, clips_read: Path, watch: Watch) -> FinishedRun:
-    """Train by a recipe in a folder that is held, and write down what came of it.
-
-    Args:
-        recipe: for one checkpoint.
-        folder: of the run.
-        clips_read: file that remembers which clips can be read.
-        watch: told of every step.
-    """
+    """Train by a recipe in a folder that is held, and write down what came of it."""
     from evenreel.cli.train.files import FinishedRun, write_results
     from evenreel.training.data.material import load_material
     from evenreel.training.ensemble.members import train_recipe_held

@@ -20,11 +20,6 @@ def lenders_of(corpus: Corpus, clips: Sequence[TimedClip], seed: int) -> Mapping
     The clips of a split stand in a circle whose order is drawn from the seed, and each borrows from those behind it, so
     that a clip more or less changes what few others borrow.
 
-    Args:
-        corpus: the corpus, for the splits of its clips.
-        clips: clips whose headers can be read.
-        seed: seed of the order.
-
     Raises:
         CorpusError: the clips of a split are all of one file.
     """

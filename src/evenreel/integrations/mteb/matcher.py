@@ -107,10 +107,6 @@ class MtebMatcher:
     def index(self, corpus: Any, *, task_metadata: Any, **_task: Any) -> None:
         """Take what is to be searched; it is encoded with the queries.
 
-        Args:
-            corpus: data set of texts or of videos.
-            task_metadata: what MTEB says of the task.
-
         Raises:
             UsageError: the task is no search between texts and videos.
         """

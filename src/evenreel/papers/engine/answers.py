@@ -79,12 +79,6 @@ def answer(model: Model, scores: ScoreBlocks, row: int, most: int = 1) -> Answer
     """Return the clips that rank first for a caption, and the rank of its own clip.
 
     Of equal scores the clip that comes first in the split is first, and the rank is the best of theirs.
-
-    Args:
-        model: model with the split that it ranks.
-        scores: its scores of all captions and clips of the split.
-        row: row of the caption.
-        most: most clips that are returned.
     """
     values = scores.block(slice(row, row + 1), slice(0, len(scores.video_ids)))[0]
     own = list(scores.video_ids).index(model.part.corpus.captions["clip_id"][row])
@@ -93,11 +87,7 @@ def answer(model: Model, scores: ScoreBlocks, row: int, most: int = 1) -> Answer
 
 
 def shares_first(ranks: Mapping[str, Sequence[int]]) -> tuple[str, Effect]:
-    """Say how often each system ranks the own clip of the captions shown first, and return that as an effect.
-
-    Args:
-        ranks: ranks of the captions' own clips, by system.
-    """
+    """Say how often each system ranks the own clip of the captions shown first, and return that as an effect."""
     shares = {name: sum(rank == 1 for rank in own) / len(own) for name, own in ranks.items()}
     told = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
     first, last = next(iter(shares.values())), next(reversed(shares.values()))

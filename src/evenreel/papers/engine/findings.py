@@ -142,13 +142,6 @@ FigureRows = Iterable[tuple[Sequence[Cell], Mapping[str, Interval]]]
 def figure_table(title: str, labels: Sequence[str], rows: FigureRows, value: str, note: str = "") -> AuditTable:
     """Make a table with a row for each figure and its interval.
 
-    Args:
-        title: title of the table.
-        labels: heads of the cells that say whose figures they are.
-        rows: these cells, and the figures by their names.
-        value: head of the figures' values, such as `mean` or `change`.
-        note: explanation for its readers.
-
     >>> figure_table("Changes", ["row", "less"], [(("tcd", "baseline"), {"R@1": Interval(2.0, 1.0, 3.0)})], "change")
     AuditTable(title='Changes', columns=('row', 'less', 'figure', 'change', 'low', 'high'), \
 rows=(('tcd', 'baseline', 'R@1', 2.0, 1.0, 3.0),), note='', digits=2)

@@ -101,12 +101,6 @@ def each_trained(
 ) -> Iterator[tuple[str, int, FineTuned]]:
     """Train each recipe with each seed, all recipes of one seed after each other.
 
-    Args:
-        kinds: recipes by name, which is also that of the folder of their runs.
-        material: what is learned from, and what training begins with.
-        settings: seeds, and where runs are kept.
-        progress: called with the share that is done.
-
     Yields:
         Kind, seed and what was trained.
     """

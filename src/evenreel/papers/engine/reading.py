@@ -58,13 +58,6 @@ def load_study_inputs(
 ) -> Any:
     """Read what a study needs, and nothing else.
 
-    Args:
-        needs: what that is.
-        corpus: folder of the corpus.
-        sources: where everything else is.
-        progress: called with the share of the files that were looked at, where a study asks for them.
-        mirrors: whether the study is about generated clips that mirror real ones.
-
     Raises:
         UsageError: something that the study needs is not named.
         CorpusError: the corpus or a split is not there, or has no generated clips that mirror real ones where the study

@@ -213,24 +213,12 @@ def _means(found: ComparedTrainings, metrics: tuple[str, ...]) -> AuditTable:
 
 
 def changes_table(rows: FigureRows, labels: Sequence[str], settings: TrainingSettings) -> AuditTable:
-    """Make a table of how each figure changes from one training to another, with intervals over seeds.
-
-    Args:
-        rows: cells that say whose changes they are, and the changes by figure.
-        labels: heads of these cells.
-        settings: how many seeds there were.
-    """
+    """Make a table of how each figure changes from one training to another, with intervals over seeds."""
     return figure_table("What each changes, seed by seed", labels, rows, "change", _seeds_note(settings))
 
 
 def means_table(rows: FigureRows, labels: Sequence[str], settings: TrainingSettings) -> AuditTable:
-    """Make a table of the mean of each figure of each training, with its interval over seeds.
-
-    Args:
-        rows: cells that say whose figures they are, and their means over seeds by figure.
-        labels: heads of these cells.
-        settings: how many seeds there were.
-    """
+    """Make a table of the mean of each figure of each training, with its interval over seeds."""
     return figure_table("Every figure with its interval", labels, rows, "mean", _seeds_note(settings))
 
 
@@ -253,12 +241,8 @@ def _sweep(runs: SeededRuns[str, str], comparison: TrainingComparison[Any], name
     lines = {metric: [(value, own[metric]) for value, own in means.items()] for metric in comparison.drawn}
     parts: dict[str, dict[str, Line]] = {}
     for metric, line in lines.items():
-        parts.setdefault(_scale(metric), {})[metric] = line
+        parts.setdefault("sum of recalls, %" if metric.startswith("Rsum") else "%", {})[metric] = line
     figure = sweep([Panel("", scale, own) for scale, own in parts.items()], name)
     if 0 < _WIDE * min(rows) <= max(rows):
         figure.update_xaxes(type="log", dtick=1)
     return figure
-
-
-def _scale(metric: str) -> str:
-    return "sum of recalls, %" if metric.startswith("Rsum") else "%"

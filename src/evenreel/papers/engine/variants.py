@@ -67,13 +67,7 @@ def changed(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
 
 
 def with_room(name: str, material: LearningInputs, *, windows: bool = False) -> MatcherChoice:
-    """Choose a matcher by its defaults, with room for the longest clip and caption where these have too little.
-
-    Args:
-        name: the matcher, a key of `evenreel.matchers.MATCHERS`.
-        material: the splits that are learned from, selected on and searched.
-        windows: whether on-screen windows may stand among the frames and take places too.
-    """
+    """Choose a matcher by its defaults, with room for the longest clip and caption where these have too little."""
     defaults = MATCHERS[name].settings()
     wanted = {"max_words": longest(material, "words"), "max_frames": longest(material, "frames")}
     if windows:

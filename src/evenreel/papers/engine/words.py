@@ -13,11 +13,6 @@ PACKAGE = "evenreel.papers"
 def paragraph(paper: str, heading: str, **values: object) -> str:
     """Read a paragraph that the reader of a study has to know.
 
-    Args:
-        paper: name of a file in `papers/words`, without its ending.
-        heading: heading of the paragraph there.
-        values: what stands in its braces.
-
     >>> paragraph("rerank", "Times", timed=20)[:42]
     'Time is the median over 20 captions, one a'
     """

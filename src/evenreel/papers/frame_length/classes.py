@@ -168,11 +168,6 @@ def _kinds(chosen: OneClass, settings: ClassTrainingSettings) -> Variants:
 def without_end(corpus: Corpus, chosen: OneClass, end: End) -> Corpus:
     """Leave out as many of the shortest or the longest training clips of a class as RmvOne does.
 
-    Args:
-        corpus: training split.
-        chosen: the class of verb and noun.
-        end: which of its clips are left out.
-
     Raises:
         UsageError: the class has no clip to spare.
     """

@@ -23,11 +23,6 @@ ENDS = {"MedR": (1.0, np.inf), "MeanR": (1.0, np.inf), "Rsum": (0.0, 300.0)}
 def length_figures(scores: ScoreBlocks, corpus: Corpus, names: tuple[str, ...]) -> dict[str, float]:
     """Measure the metrics of a table on one system's scores.
 
-    Args:
-        scores: scores of every caption and clip of the corpus.
-        corpus: corpus that the scores are of.
-        names: metrics of `NDCG`, `MAP_EPIC`, `MAP` and `RANKS`.
-
     Raises:
         CorpusError: degrees of relevance are asked for, and the corpus has no classes.
     """

@@ -111,13 +111,7 @@ def _told(moved: Mapping[str, float]) -> str:
 
 
 def compared(before: LengthMeasures, after: LengthMeasures, rows: NDArray[np.int64]) -> Moved:
-    """Count how many captions rank better or worse by another ranking, and by how many ranks.
-
-    Args:
-        before: measures of the first ranking.
-        after: measures of the other ranking, of the same captions and clips.
-        rows: rows of the captions that are compared.
-    """
+    """Count how many captions rank better or worse by another ranking, and by how many ranks."""
     change = after.first.rank[rows] - before.first.rank[rows]
     suspected = 0 if before.failures is None else len(before.failures.suspected)
     return Moved(
@@ -132,10 +126,6 @@ def compared(before: LengthMeasures, after: LengthMeasures, rows: NDArray[np.int
 
 def drawn(before: LengthMeasures, seed: int) -> NDArray[np.int64]:
     """Draw up to `MOST` of the captions that are suspected of being missed for their length, ascending rows.
-
-    Args:
-        before: measures of the ranking that misses them.
-        seed: seed of the draw.
 
     Raises:
         CorpusError: no caption is suspected.

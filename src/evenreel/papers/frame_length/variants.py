@@ -164,12 +164,7 @@ def backdoor(recipe: Recipe) -> Recipe:
 
 
 def divided(recipe: Recipe, members: Members) -> Recipe:
-    """Return the recipe of the base model with a member for each stratum of clips by length, and no trimming.
-
-    Args:
-        recipe: recipe of the base model.
-        members: how clips are divided, and members trained and fused.
-    """
+    """Return the recipe of the base model with a member for each stratum of clips by length, and no trimming."""
     return replace(recipe, trim=None, members=members)
 
 

@@ -79,12 +79,7 @@ def compare_variants(
 
 
 def changes_table(found: VariantFigures, what: str) -> AuditTable:
-    """Make a table with a row for each variant: its preference, and how that changes, with intervals.
-
-    Args:
-        found: preferences and their changes.
-        what: head of the column of variants, such as `frames`.
-    """
+    """Make a table with a row for each variant: its preference, and how that changes, with intervals."""
     rows = [
         (*key, *interval_cells(figures[MAIN], found.changes.get(key, Interval(0.0))))
         for key, figures in found.figures.items()
@@ -94,12 +89,7 @@ def changes_table(found: VariantFigures, what: str) -> AuditTable:
 
 
 def variant_tables(found: VariantFigures, what: str) -> list[AuditTable]:
-    """Make a table in the form of Generative Ghost's table 2 for each model and group of generated clips.
-
-    Args:
-        found: preferences of variants of models.
-        what: head of the column of variants, such as `frames`.
-    """
+    """Make a table in the form of Generative Ghost's table 2 for each model and group of generated clips."""
     named = {(f"{model}: real clips and {group}", name): one for (group, model, name), one in found.figures.items()}
     return group_tables(what, named, "{}")
 

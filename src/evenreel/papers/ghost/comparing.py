@@ -23,12 +23,6 @@ def compared(
 ) -> SeededFigures[tuple[str, str]]:
     """Train a matcher by each recipe with each seed, and measure its preference on each group of generated clips.
 
-    Args:
-        kinds: recipes by name.
-        material: what is learned from, and what is searched.
-        settings: seeds, and where runs are kept.
-        progress: called with the share that is done.
-
     Returns:
         By group of generated clips and by kind, the figures of each seed; `BEFORE` has one, of no training, where the
         matcher can rank before it is trained.

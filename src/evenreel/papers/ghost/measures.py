@@ -120,13 +120,7 @@ def notices_of(every: Iterable[Figures]) -> tuple[str, ...]:
 
 
 def paper_table(title: str, labels: Sequence[str], rows: Rows) -> AuditTable:
-    """Make a table with seven rows for each system, as Generative Ghost prints them.
-
-    Args:
-        title: title of the table.
-        labels: heads of the columns that say whose rows they are.
-        rows: source measures of each system, with a word for each of these columns.
-    """
+    """Make a table with seven rows for each system, as Generative Ghost prints them."""
     columns = (*METRICS, MIX_R)
     cells = [
         (*label, name, *(_value(figures.values.get((row, metric))) for metric in columns))
@@ -163,13 +157,7 @@ def preference_table(title: str, labels: Sequence[str], rows: Rows, note: str = 
 def group_tables(
     label: str, found: Mapping[tuple[str, str], Figures], title: str = "Real clips and {}"
 ) -> list[AuditTable]:
-    """Make a table as Generative Ghost prints it for each group of generated clips.
-
-    Args:
-        label: head of the column with the second names.
-        found: figures by group and a second name, such as that of a system or a training.
-        title: title of each table, with the group in its braces.
-    """
+    """Make a table as Generative Ghost prints it for each group of generated clips."""
     tables: dict[str, list[tuple[tuple[str, ...], Figures]]] = {}
     for (group, name), figures in found.items():
         tables.setdefault(group, []).append(((name,), figures))

@@ -148,13 +148,7 @@ def in_order(videos: VideoFeatures, order: FrameOrder, settings: VectorSettings)
 
 
 def encoded(models: Trained, order: FrameOrder, settings: VectorSettings) -> dict[str, EmbeddingTable]:
-    """Encode the clips of the test split by the original, the debiased and the control matcher.
-
-    Args:
-        models: the matchers of one seed.
-        order: order in which they see the frames of a clip.
-        settings: settings of the study, which say what is moved and how many frames are taken.
-    """
+    """Encode the clips of the test split by the original, the debiased and the control matcher."""
     by_kind = {ORIGINAL: models.original, DEBIASED: models.debiased, CONTROL: models.control}
     return {
         kind: video_vectors(one.matcher, in_order(one.test.videos, order, settings)) for kind, one in by_kind.items()

@@ -108,13 +108,7 @@ def first_answers(material: TextPictureInputs, settings: QuerySettings, progress
 
 
 def part_scores(model: Model, row: int, columns: Sequence[int]) -> list[dict[str, float]]:
-    """Return the parts of a caption's scores with some clips, by the matcher's names; empty where it has none.
-
-    Args:
-        model: any model.
-        row: row of the caption in the model's features.
-        columns: columns of the clips there.
-    """
+    """Return the parts of a caption's scores with some clips, by the matcher's names; empty where it has none."""
     matcher, part = model.matcher, model.part
     caption = encode_texts(matcher, texts_of(part.texts, (part.texts.ids[row],)))
     clips = encode_videos(matcher, videos_of(part.videos, tuple(part.videos.ids[column] for column in columns)))

@@ -207,11 +207,6 @@ def worded(recipe: Recipe, **changes: Any) -> Recipe:
 def tcd_of(material: LearningInputs, settings: TrainingSettings, *, rewords: bool = False) -> Recipe:
     """Return the study's recipe of tcd, with every setting written out and room for the longest clip.
 
-    Args:
-        material: with on-screen text.
-        settings: with the recipe.
-        rewords: whether words on screen are changed.
-
     Raises:
         UsageError: the recipe trains another matcher, or begins with a checkpoint; the features have no on-screen text,
             or nobody says what it is where words are to be changed.

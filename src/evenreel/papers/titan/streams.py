@@ -199,13 +199,6 @@ class Target:
 def answered(target: Target, row: Row, seed: int, progress: Progress, *, settings: AdaptSettings) -> StreamOutcome:
     """Answer the test captions of a model as a stream of queries by the method of a row, and measure the rankings.
 
-    Args:
-        target: model and its test split.
-        row: method to answer the stream by.
-        seed: seed of the order of the queries, and of what learning leaves to chance.
-        progress: called with the share that is done.
-        settings: settings of the study, which say whether queries come in batches and how many are remembered.
-
     Raises:
         UsageError: something that the row takes is missing.
     """

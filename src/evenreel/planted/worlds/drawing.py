@@ -91,12 +91,6 @@ class BiasedLengths(NamedTuple):
 def bias_lengths(clips: pl.DataFrame, strength: float, count: int, seed: int) -> BiasedLengths:
     """Permute the lengths of annotated clips so that in training a clip's length predicts its noun.
 
-    Args:
-        clips: clips of an annotation table.
-        strength: probability that a biased clip has a length of its noun's stratum.
-        count: number K of strata.
-        seed: seed of the world.
-
     Raises:
         UsageError: the strength is not between 0 and 1, or no clip is a training clip.
     """

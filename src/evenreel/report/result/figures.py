@@ -70,11 +70,7 @@ def deltas_by_group(deltas: Mapping[str, Mapping[str, Interval]], unit: str) -> 
 
 
 def effect_intervals(effects: Mapping[str, Effect]) -> go.Figure:
-    """Draw the same effect of several systems below each other, with intervals and the neutral value.
-
-    Args:
-        effects: effects by the name of the system, all of the same figure.
-    """
+    """Draw the same effect of several systems below each other, with intervals and the neutral value."""
     import plotly.graph_objects as go
 
     first = next(iter(effects.values()))

@@ -46,10 +46,6 @@ class DrawnByLikeness(NamedTuple):
 def drawn_alike(examples: FeatureExamples, searched: VideoFeatures) -> tuple[FeatureExamples, DrawnByLikeness]:
     """Multiply the weights of training pairs by the likeness of their clips to the clips that will be searched.
 
-    Args:
-        examples: training pairs with their features.
-        searched: features of the clips that will be searched, of the same encoder.
-
     Raises:
         UsageError: features are not finite, or of another length.
     """

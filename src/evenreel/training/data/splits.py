@@ -181,13 +181,7 @@ def mirrors_of(corpus: Corpus, group: str | None = None) -> dict[str, str]:
 
 
 def with_other_clips(part: Corpus, whole: Corpus, mirrors: Mapping[str, str]) -> Corpus:
-    """Append the counterparts (mirrors, or the real clips they mirror) of a split's clips to it, without captions.
-
-    Args:
-        part: split of the corpus.
-        whole: the corpus, or a part of it that has those clips.
-        mirrors: generated clip by the real clip that it mirrors.
-    """
+    """Append the counterparts (mirrors, or the real clips they mirror) of a split's clips to it, without captions."""
     own = set(part.clips["clip_id"])
     wanted = {clip for pair in mirrors.items() if own & set(pair) for clip in pair if clip not in own}
     others = whole.clips.filter(pl.col("clip_id").is_in(list(wanted)))

@@ -71,12 +71,6 @@ def lengths_of(corpus: Corpus, clip_ids: Sequence[str]) -> ClipLengths:
 def divided(pairs: Pairs, lengths: ClipLengths, members: Members, seed: int) -> Indices:
     """Divide clips into strata by their length: the stratum (V,) of each, from 0; `NONE` for a clip without captions.
 
-    Args:
-        pairs: pairs of the training split.
-        lengths: lengths of the V clips of its table.
-        members: settings of the division.
-        seed: seed of strata that are drawn at random.
-
     Raises:
         UsageError: a stratum would be empty, all clips have one length, or that of a clip is not known.
     """

@@ -23,9 +23,6 @@ def tower_member_recipes(recipe: Recipe) -> dict[str, Recipe]:
 
     Where members begin with a training on all clips (`members.begin: full`), that is the first, `all`; the others are
     to begin with its checkpoint, see `begun_with`.
-
-    Args:
-        recipe: recipe with members and a backbone, see `Recipe.has_tower_members`.
     """
     members, plain = recipe.members, replace(recipe, members=None, out=None)
     if members is None:

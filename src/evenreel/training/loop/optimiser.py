@@ -75,13 +75,7 @@ def parameter_groups(matcher: Named, towers: Named, settings: Optimiser) -> list
 
 
 def configure(groups: list[dict[str, Any]], recipe: Recipe, steps: int) -> dict[str, Any]:
-    """Return AdamW and its schedule of learning rates in the form that Lightning takes.
-
-    Args:
-        groups: parameter groups, see `parameter_groups`.
-        recipe: settings of the optimiser and its schedule.
-        steps: number of steps of the whole run.
-    """
+    """Return AdamW and its schedule of learning rates in the form that Lightning takes."""
     settings = recipe.optimiser
     optimiser = torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: rate_share(recipe.schedule, step, steps))
@@ -92,10 +86,6 @@ def freeze_unused_parameters(matcher: Matcher, dimension: int) -> None:
     """Freeze parameters that the loss never reaches (DDP hangs on them), found with one dummy batch.
 
     An example is an adapter's map of words in front of a matcher that uses only sentences.
-
-    Args:
-        matcher: matcher, changed in place.
-        dimension: length D of the features it takes.
     """
     module: Any = matcher
     with torch.random.fork_rng(devices=[]):

@@ -43,11 +43,6 @@ def find_recipe(name: str | Path) -> Path:
 def named_file(name: str | Path, shipped: Mapping[str, Path], what: str) -> Path:
     """Find a YAML file by its path, or among the files of the package by its name.
 
-    Args:
-        name: path of a file, or a shipped name.
-        shipped: files of the package by name.
-        what: kind of content for the message, such as `recipe`.
-
     Raises:
         RecipeError: there is no such file and no such name.
     """

@@ -3,7 +3,7 @@
 Each is a world with one bias whose features are changed by the other, as unit vectors, so that what they held before
 keeps its proportions. With the curves u and u' of lengths (`evenreel.planted.worlds.vectors`), the maps L, G and the
 offset o of domains (`evenreel.planted.worlds.domains`), and the trace t of a generator
-(`evenreel.planted.worlds.sources`):
+(`benchmarks.worlds.sources`):
 
     backgrounds and lengths: frames unit(sqrt(1 - s) x + sqrt(s) u(r)), nouns unit(sqrt(1 - s') y + sqrt(s') u'(l))
     annotators and domains: of clips of the source, frames unit(sqrt(1 - s) x L + sqrt(s) o), words y G
@@ -22,16 +22,16 @@ from math import sqrt
 import numpy as np
 import polars as pl
 
+from benchmarks.worlds.annotators import AnnotatorSettings, draw_annotators
+from benchmarks.worlds.signs import SignSettings, draw_signs_world
+from benchmarks.worlds.sources import MARK, trace_of
 from evenreel.arrays import slices
 from evenreel.corpus import make_corpus
 from evenreel.planted.source import GENERATOR
-from evenreel.planted.worlds.annotators import AnnotatorSettings, draw_annotators
 from evenreel.planted.worlds.backgrounds import BackgroundSettings, draw_backgrounds
 from evenreel.planted.worlds.domains import DomainSettings, domain_maps
 from evenreel.planted.worlds.drawing import FeatureWorld, bias_lengths
 from evenreel.planted.worlds.lengths import LENGTH_WORLD
-from evenreel.planted.worlds.signs import SignSettings, draw_signs_world
-from evenreel.planted.worlds.sources import MARK, trace_of
 from evenreel.planted.worlds.splits import LEARNED
 from evenreel.planted.worlds.vectors import BLOCK_CLIPS, Stream, arc, in_cone, normals, stream, unit
 from evenreel.settings_checks import SHARE, check_settings

@@ -1,0 +1,1 @@
+"""Drawn worlds for the evidence page alone: biased annotators, signs, generated mirrors, and two biases at once."""
