@@ -1,8 +1,8 @@
 """Photograph the page of `evenreel serve` over a library, the demo's by default; Chromium must be installed.
 
 evenreel demo && python -m scripts.page_picture demo docs/pictures/page.png
-python -m scripts.page_picture signs docs/pictures/page_parts.png --rerank runs/tcd/checkpoint --height 740 \
-    --query "a green shape in a forest, the sign says ring"
+python -m scripts.page_picture signs docs/pictures/page_parts.png --rerank runs/tcd/checkpoint --height 560 \
+    --query "the sign says ring"
 python -m scripts.page_picture demo docs/pictures/take_away.png --height 700 --press ".card .take-away-button"
 """
 

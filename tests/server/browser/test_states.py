@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from axe_core_python.base import AXE_SCRIPT  # type: ignore[import-untyped]
@@ -352,3 +353,13 @@ def test_words_are_found_while_they_are_typed_and_no_longer_on_enter(visits: Vis
     expect(page.locator(".card mark").first).to_have_text("HAR")
     page.locator("#query").press("Enter")
     expect(page.locator("#summary")).to_contain_text("Nothing fits")
+
+
+def test_a_clip_that_others_are_folded_under_is_shown_though_nothing_is_said_of_it(visits: Visits) -> None:
+    def fold(found: dict[str, Any]) -> None:
+        first, second = found["hits"][:2]
+        first.update(source=None, other_files=[], folded=[{**second, "time_s": 0.5}])
+
+    page = visits.changed(STAR, fold)
+    page.get_by_role("button", name="and 1 like it").click()
+    expect(page.locator("#results .card.under")).to_have_count(1)

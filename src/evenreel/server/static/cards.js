@@ -127,7 +127,7 @@ function facts(hit) {
       ? element("span", { title: hit.other_files.join("\n") }, `+${hit.other_files.length} same`)
       : null,
   ].filter(Boolean);
-  return told.length ? element("p", { class: "facts" }, told) : null;
+  return told.length || hit.folded?.length ? element("p", { class: "facts" }, told) : null; // folded ones get a button
 }
 
 /** What a matcher's score is the mean of, a bar each; a similarity below 0 has an empty one. */
