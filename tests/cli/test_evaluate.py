@@ -231,6 +231,16 @@ def test_a_bank_corrects_what_captions_find(place: Path, word: str) -> None:
     assert any("so v2t is left out" in notice for notice in system["notices"])
 
 
+def test_settings_of_a_correction_are_options(place: Path) -> None:
+    system = figures(place, "old.npz", "--rescore", "csls", "--neighbours", "3", "-m", "MeanR")["systems"][0]
+    s = values(0, 1.0)
+    of_both = np.sort(s, axis=1)[:, -3:].mean(axis=1)[:, None] + np.sort(s, axis=0)[-3:].mean(axis=0)
+    for direction, corrected in (("t2v", 2 * s - of_both), ("v2t", (2 * s - of_both).T)):
+        found = system["directions"][direction]["summary"]["MeanR"]["value"]
+        assert found == pytest.approx(ranks(corrected).mean())
+    assert "The scores are corrected by CSLS (neighbours 3)." in system["notices"]
+
+
 def test_hazard_188_scores_that_are_no_cosines_are_told(place: Path) -> None:
     told = "The scale 100 of dual softmax is made for cosines, but these scores are no cosines"
     assert told in evaluate(place, "old.npz", "--rescore", "dsl").stdout
@@ -397,6 +407,24 @@ def test_a_run_and_judgements_are_written(place: Path, tmp_path: Path, direction
     assert pairs == {(query, "0", item, "1") for query, item in sides}
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".npy"])
+def test_a_bank_of_the_test_s_own_scores_is_told(place: Path, tmp_path: Path, suffix: str) -> None:
+    """It lifts every figure: 35.8 became 40.6 on the example of the docs, with the same label in both."""
+    others, bank = values(5, 0.0).repeat(5, axis=0), tmp_path / f"bank{suffix}"
+    both = np.vstack([values(0, 1.0), others])
+    if suffix == ".npz":
+        names = [*CAPTIONS, *(f"other{row}" for row in range(len(others)))]
+        np.savez(bank, values=both, video_ids=CLIPS, caption_ids=names)
+    else:
+        np.save(bank, both)
+    system = figures(place, "old.npz", "--rescore", "qb-norm", "--bank", bank)["systems"][0]
+    assert system["uses"] == ["a bank of 180 captions, 30 of them with the scores of queries that are corrected"]
+    told = [one for one in system["notices"] if "the correction has seen the queries of the test" in one]
+    assert [one.split(":")[0] for one in told] == [
+        "Of 180 captions of the bank 30 are captions that are evaluated, the first 'c0'"
+    ] * (suffix == ".npz")
+
+
 def test_intervals_over_videos_are_chosen_and_told(place: Path, tmp_path: Path) -> None:
     clips = pl.DataFrame({"clip_id": CLIPS, "path": [f"{row // 3}.mp4" for row in range(COUNT)]})
     clips = clips.with_columns(kitchen=pl.Series([row // 10 for row in range(COUNT)]))
@@ -464,6 +492,16 @@ def test_groups_are_told_for_every_system(place: Path, tmp_path: Path) -> None:
     assert group["summary"]["R@1"]["value"] == pytest.approx(own["summary"]["R@1"]["value"])
 
 
+def test_columns_that_serve_no_groups_are_refused_in_a_sentence(place: Path) -> None:
+    for more, said in (
+        (("--by", "genre"), "Neither clips nor captions have a column 'genre' to group by; there are: clip_id,"),
+        (("--by", "split", "--by", "split"), "must be a list of words, each once"),
+        (("--by", "split", "--moments"), "--moments measures windows in time"),
+    ):
+        done = evaluate(place, "old.npz", *more)
+        assert done.returncode != 0 and said in re.sub(r"[\s│]+", " ", done.stderr)
+
+
 @pytest.fixture(scope="module")
 def timed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two test clips of 10 s with a query each, 120 training clips whose moments are late."""
@@ -528,7 +566,7 @@ def test_wrong_training_annotations_are_no_reason_for_a_fixed_position(timed: Pa
     assert "'t' has a window from 9 to 7 s" in str(refused)
 
 
-@pytest.mark.parametrize("words", [("--rescore", "dsl"), ("--html", "x.html"), ("--by", "split")])
+@pytest.mark.parametrize("words", [("--rescore", "dsl"), ("--html", "x.html"), ("--ties", "optimistic")])
 def test_options_of_rankings_are_refused(timed: Path, words: tuple[str, str]) -> None:
     done = of_moments(timed, "good", *words)
     assert done.exit_code != 0 and "--moments measures windows in time" in str(done.exception)

@@ -101,6 +101,26 @@ def test_a_sample_is_worked_out_as_a_loop_would() -> None:
     assert (median.low, median.high) == pytest.approx(tuple(np.percentile(drawn["MedR"], [5, 95])))
 
 
+def coverage(grouped: bool) -> float:
+    """Share of 200 worlds in which a 90 % interval holds the true mean; 40 clips with 5 captions that go together."""
+    hits = 0
+    groups = np.repeat(np.arange(40), 5)
+    for world in range(200):
+        rng = np.random.default_rng(world)
+        values = rng.normal(50, 10, 40)[groups] + rng.normal(0, 3, 200)
+        asked = EvaluationSettings(resamples=300, seed=world, confidence=0.9)
+        found = interval_of({"MRR": values}, groups if grouped else alone(200), asked)
+        assert found.low is not None
+        assert found.high is not None
+        hits += found.low <= 50 <= found.high
+    return hits / 200
+
+
+def test_intervals_cover_when_clips_are_drawn_and_do_not_when_captions_are() -> None:
+    assert 0.84 <= coverage(grouped=True) <= 0.95
+    assert coverage(grouped=False) < 0.7
+
+
 def test_no_resample_gives_no_interval_nor_does_one_clip() -> None:
     plain = interval_of(columns_of([1, 2]), alone(2), EvaluationSettings(resamples=0))
     assert (plain.value, plain.low, plain.high) == (75.0, None, None)
@@ -163,6 +183,17 @@ def test_p_of_drawn_arrangements_is_never_zero_and_equal_systems_have_one() -> N
     assert randomisation_test(MRR, better, better, alone(100), asked) == 1.0
     unknown = {"MRR": np.array([np.nan, 1.0])}
     assert randomisation_test(MRR, unknown, unknown, alone(2), asked) == 1.0
+
+
+def test_under_no_difference_p_is_uniform() -> None:
+    asked = EvaluationSettings(resamples=200)
+    found = []
+    for world in range(200):
+        rng = np.random.default_rng(world)
+        pair = rng.geometric(0.1, (2, 30))
+        found.append(randomisation_test(MRR, columns_of(pair[0]), columns_of(pair[1]), alone(30), asked))
+    assert scipy.stats.kstest(found, "uniform").pvalue > 0.01
+    assert np.mean(np.array(found) <= 0.05) < 0.1
 
 
 def test_wilcoxon_is_over_clips_by_enumeration() -> None:

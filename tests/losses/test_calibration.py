@@ -56,6 +56,38 @@ def test_indices_are_those_of_loops(form: CycleForm, counts: tuple[int, int], se
     torch.testing.assert_close(found.mean[0], torch.tensor(expected).double(), rtol=1e-6, atol=1e-6)
 
 
+def test_a_sequence_in_step_with_itself_costs_nothing_as_the_temperature_falls() -> None:
+    steps = whole(torch.eye(6, dtype=torch.float64)[None])
+    costs = [cycle_loss(steps, steps, tau, CycleSettings()).item() for tau in (1.0, 0.3, 0.1, 0.02)]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] > 1
+    assert costs[-1] < 1e-12
+
+
+def test_any_one_to_one_mapping_costs_nothing() -> None:
+    """A limit of the idea: windows in the wrong order, each like one frame, close their cycles too."""
+    frames = torch.eye(5, dtype=torch.float64)[None]
+    for order in ([1, 0, 2, 3, 4], [4, 3, 2, 1, 0]):
+        assert cycle_loss(whole(frames), whole(frames[:, order]), 0.02, CycleSettings()).item() < 1e-12
+
+
+def test_as_printed_every_place_has_the_same_index_and_the_cost_is_that_of_not_knowing() -> None:
+    """With cosines as CLIP's: 0.15 to 0.30, a little more for a frame and its own window."""
+    count, make = 12, torch.Generator().manual_seed(0)
+    cosines = 0.15 + 0.15 * torch.rand(count, count, generator=make).double() + 0.08 * torch.eye(count).double()
+    # Unit windows with these cosines with frames that are at right angles: the rest of each is a direction of its own.
+    frames = torch.eye(count, 2 * count, dtype=torch.float64)[None]
+    rest = (1 - (cosines**2).sum(0)).sqrt()
+    windows = torch.cat([cosines.T, torch.diag(rest)], dim=1)[None]
+    torch.testing.assert_close(windows @ frames.mT, cosines.T[None])
+    printed = cycle_indices(whole(frames), whole(windows), 1.0, "printed").mean
+    assert (printed - (count + 1) / 2).abs().max() < 0.5
+    flat = cycle_loss(whole(frames), whole(windows), 1.0, CycleSettings("printed")).item()
+    assert flat == pytest.approx((count**2 - 1) / 12, rel=0.05)  # the variance of a uniform index, 11.92
+    soft = cycle_loss(whole(frames), whole(windows), 0.01, CycleSettings()).item()
+    assert soft < 0.7 * flat
+
+
 def test_windows_without_text_and_padding_take_no_part() -> None:
     frames, windows = rows(2, 4, 8), rows(2, 3, 8, seed=1)
     windows_read = torch.tensor([[True, False, True], [False, False, False]])
@@ -86,6 +118,22 @@ def test_one_window_of_text_in_step_with_its_frame_costs_nothing(both_ways: bool
     assert cycle_loss(*one_window(12, 4, own), 0.02, settings).item() < 1e-12
     # like every frame, it leads frame 5 of 12 back to their middle, 6.5
     assert cycle_loss(*one_window(12, 4, anyone), 0.02, settings).item() == pytest.approx(half * 1.5**2)
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_training_draws_one_window_of_text_to_its_own_frame(both_ways: bool) -> None:
+    """From a window that is like no frame more than another; what is in step stays there."""
+    for start, least in ((torch.ones(12, dtype=torch.float64), 0.6), (torch.eye(12, dtype=torch.float64)[0], 0.99)):
+        text = start.clone().requires_grad_()
+        optimiser = torch.optim.Adam([text], lr=0.05)
+        for _ in range(100):
+            frames, windows = one_window(12, 0, torch.zeros(12, dtype=torch.float64))
+            placed = Sequence(torch.where(windows.mask[..., None], text, 0.0), windows.mask)
+            optimiser.zero_grad()
+            cycle_loss(frames, placed, 0.05, CycleSettings(both_ways=both_ways)).backward()
+            optimiser.step()
+        cosines = F.normalize(text.detach(), dim=0)
+        assert cosines[0] > least and cosines[1:].max() < cosines[0] - 0.1
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 99))

@@ -17,6 +17,8 @@ from evenreel.losses.mutual_information import LEAST_VARIANCE, gaussian_log_like
 RHO = 0.8
 PER_DIMENSION = -0.5 * math.log(1 - RHO**2)
 """What one of two standard normal numbers of correlation `RHO` tells of the other, in nats."""
+ENTROPY = 0.5 * math.log(2 * math.pi * math.e)
+"""Of a standard normal number."""
 
 
 def correlated(rows: int, dimension: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -58,6 +60,29 @@ def test_infonce_holds_no_row_against_its_twin() -> None:
         total += scores[i, i].item() - math.log(sum(math.exp(scores[i, j].item()) for j in columns) / len(columns))
     told = torch.tensor(value)
     assert info_nce_bound(scores, told[:, None] == told).item() == pytest.approx(total / 6, abs=1e-10)
+
+
+def test_vid_reaches_what_is_known_and_does_not_pass_it() -> None:
+    """Fitted by gradient descent, from a start that tells nothing; the entropy of the values is known here."""
+    values, told = correlated(20_000, 3, 0)
+    weight = torch.zeros(3, 3, dtype=torch.float64, requires_grad=True)
+    raw = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    start = gaussian_log_likelihood(values, told @ weight, raw).item()
+    optimiser = torch.optim.Adam([weight, raw], 0.05)
+    for _ in range(150):
+        optimiser.zero_grad()
+        (-gaussian_log_likelihood(values, told @ weight, raw)).backward()
+        optimiser.step()
+    fresh, fresh_told = correlated(20_000, 3, 1)
+    bound = ENTROPY + gaussian_log_likelihood(fresh, fresh_told @ weight, raw).item()
+    assert ENTROPY + start < 0.05
+    assert PER_DIMENSION - 0.02 < bound < PER_DIMENSION + 0.01  # the mean of 60,000 numbers is off by so much
+
+
+def test_a_poor_guess_stays_far_below() -> None:
+    values, told = correlated(5_000, 2, 0)
+    one = torch.full((2,), math.log(math.e - 1), dtype=torch.float64)
+    assert ENTROPY + gaussian_log_likelihood(values, -told, one).item() < 0
 
 
 @pytest.mark.parametrize("batch", [16, 256])

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from evenreel.errors import UsageError
 from evenreel.matchers import build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings, ResidualMap, with_windows
-from tests.matchers.examples import DIMENSION, captions, disturb, read_videos, scores_of, trained, videos
+from tests.matchers.examples import DIMENSION, captions, disturb, pairs, read_videos, scores_of, trained, videos
 
 
 def adapted(settings: AdapterSettings, matcher: str = "mean_pool") -> Adapted:
@@ -64,6 +64,23 @@ def test_the_logit_scale_is_the_wrapped_one() -> None:
     model = adapted(AdapterSettings())
     assert model.logit_scale is model.matcher.logit_scale
     assert "matcher.logit_scale" in dict(model.named_parameters())
+
+
+def test_it_learns_on_frozen_features() -> None:
+    """Mean pooling cannot tell these captions from each other; behind a linear map it can."""
+    torch.manual_seed(0)
+    model = Adapted(build_matcher("mean_pool", DIMENSION), DIMENSION, AdapterSettings())
+    batch = pairs(captions(), videos())
+    optimiser = torch.optim.Adam(model.parameters(), 1e-2)
+    first = sum(model.loss(batch).values()).item()
+    for _ in range(60):
+        loss = sum(model.loss(batch).values())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert first > 1
+    assert loss.item() < 0.05
+    assert scores_of(model, batch.text, batch.video).argmax(1).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_windows_stand_behind_the_frames() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from evenreel.losses import info_nce
 from evenreel.matchers import build_matcher
-from evenreel.matchers.t_mass import TMass, TMassSettings
+from evenreel.matchers.t_mass import TMass, TMassSettings, best_draw
 from tests.matchers.examples import DIMENSION, captions, disturb, pairs, scores_of, videos
 
 ROOT = math.sqrt(DIMENSION)
@@ -77,6 +79,39 @@ def test_the_loss_against_loops() -> None:
     assert list(terms) == ["stochastic", "support"]
 
 
+def public_entry(model: TMass, text: Tensor, frames: list[Tensor], described_by: list[int]) -> Tensor:
+    """The table of the public evaluation: the video pooled by the caption that describes it, for whoever asks."""
+    table = torch.zeros(len(text), len(frames))
+    for row, sentence in enumerate(text):
+        for column, each in enumerate(frames):
+            view = pooled(model, sentence, each)  # picks the draw
+            cloud = radius(model, sentence, each)
+            draws = [ROOT * sentence + cloud * noise for noise in model.noise]
+            best = max(draws, key=lambda draw: cosine(draw, view))
+            table[row, column] = cosine(best, pooled(model, text[described_by[column]], each))
+    return table
+
+
+def test_the_public_evaluation_asks_who_describes_a_video_and_ours_does_not() -> None:
+    """Say that another caption describes a video, and the public scores of a third one change. Ours have no such input.
+
+    On the diagonal, where both pool by the right caption, they agree.
+    """
+    model, text = matcher(size=0.3).eval(), captions((3,) * 4, dtype=torch.float64)
+    video = videos((4,) * 4, dtype=torch.float64)
+    frames = list(video.frames)
+    ours = scores_of(model, text, video).float()
+    truth, swapped = (public_entry(model, text.sentence, frames, order) for order in ([0, 1, 2, 3], [0, 1, 3, 2]))
+    torch.testing.assert_close(truth.diagonal(), ours.diagonal())
+    assert (truth - ours).abs().max() > 0.01
+    assert (truth - swapped)[:2, 2:].abs().max() > 0.01  # captions 0 and 1 were not touched
+    for row in range(4):  # alone with all videos, a caption has the scores it has among others
+        alone = replace(
+            text, words=text.words[[row]], word_mask=text.word_mask[[row]], sentence=text.sentence[[row]], ids=("x",)
+        )
+        torch.testing.assert_close(scores_of(model, alone, video)[0].float(), ours[row])
+
+
 def test_each_entry_is_made_of_its_own_caption_and_video() -> None:
     """Provenance: the gradient of an entry reaches one caption and one video."""
     model, text, video = matcher().eval(), captions(dtype=torch.float64), videos(dtype=torch.float64)
@@ -92,6 +127,16 @@ def test_large_tables_are_scored_in_chunks(monkeypatch: pytest.MonkeyPatch) -> N
     at_once = scores_of(model, text, video)
     monkeypatch.setattr("evenreel.matchers.t_mass.CHUNK_NUMBERS", 4 * DIMENSION)
     torch.testing.assert_close(scores_of(model, text, video), at_once, atol=1e-12, rtol=0)
+
+
+def test_more_draws_never_fit_worse() -> None:
+    make = torch.Generator().manual_seed(0)
+    centre, clouds = torch.randn(3, 8, generator=make), torch.rand(3, 4, 8, generator=make)
+    views = F.normalize(torch.randn(3, 4, 8, generator=make), dim=-1)
+    noise = torch.rand(9, 8, generator=make)
+    assert (best_draw(centre, clouds, views, noise) >= best_draw(centre, clouds, views, noise[:3])).all()
+    no_noise = best_draw(centre, clouds, views, torch.zeros(1, 8))
+    torch.testing.assert_close(no_noise, torch.einsum("qd,qvd->qv", F.normalize(centre, dim=-1), views))
 
 
 def test_noise_of_evaluation_is_that_of_its_seed() -> None:

@@ -77,6 +77,32 @@ def test_one_word_and_one_frame_by_hand() -> None:
     assert math.isclose(scores.item(), 0.6, rel_tol=1e-6)
 
 
+def public_form(model: XClip, words: Tensor, frames: Tensor) -> Tensor:
+    """Frame-word similarity as the public code has it: padding takes part as if it were a word or a frame."""
+    alike = torch.einsum("qwd,de,vfe->qvwf", F.normalize(words, dim=-1), model.word_frame, frames)
+
+    def sums(values: Tensor, mix: Tensor) -> Tensor:
+        size = values.shape[-1]
+        return ((values / 0.5).softmax(-1) @ mix[:size, :size] * values).sum(-1)
+
+    over_frames = sums(sums(alike.mT, model.word_mixes[0]), model.frame_mixes[1])
+    over_words = sums(sums(alike, model.frame_mixes[0]), model.word_mixes[1])
+    return (over_frames + over_words) / 2
+
+
+def test_the_public_code_lets_padding_take_part() -> None:
+    """The same without padding; with it, its scores depend on how long the other captions of the batch are."""
+    model = matcher()
+    text, video = captions((4, 4), dtype=torch.float64), videos((3, 3), dtype=torch.float64)
+    ours = model._frame_word(model.encode_text(text), model.encode_video(video))
+    torch.testing.assert_close(public_form(model, text.words, video.frames), ours, atol=1e-10, rtol=0)
+
+    words = F.pad(text.words, (0, 0, 0, 3))
+    longer = replace(text, words=words, word_mask=F.pad(text.word_mask, (0, 3)))
+    torch.testing.assert_close(model._frame_word(model.encode_text(longer), model.encode_video(video)), ours)
+    assert (public_form(model, words, video.frames) - ours).abs().max() > 0.01
+
+
 def test_a_mix_gives_no_weight_to_padding() -> None:
     """Even where a learned row of the mix would send all weight there."""
     alike, real = torch.tensor([[0.5], [0.0]]), torch.tensor([[True], [False]])

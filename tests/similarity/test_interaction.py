@@ -55,6 +55,13 @@ def test_in_several_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.testing.assert_close(token_interaction(words, frames), expected, atol=1e-6, rtol=0)
 
 
+def test_what_lies_in_the_padding_is_of_no_account() -> None:
+    mask = torch.tensor([[True, False, True], [True, False, False]])
+    words, frames = tokens(mask, 0), tokens(mask, 1)
+    spoilt = [side._replace(vectors=side.vectors.masked_fill(~mask[..., None], 100.0)) for side in (words, frames)]
+    torch.testing.assert_close(token_interaction(*spoilt), token_interaction(words, frames), atol=0, rtol=0)
+
+
 def test_gradients_are_those_of_the_formula() -> None:
     """Against PyTorch's own gradient of the masked formula written for all pairs at once, padding included."""
     mask = torch.arange(4) < torch.tensor([[3], [1], [4]])
@@ -72,3 +79,16 @@ def masked_with_infinity(words: TokenVectors, frames: TokenVectors) -> Tensor:
     best_frame = products.masked_fill(~frames.mask[None, :, None, :], float("-inf")).amax(3)
     best_word = products.masked_fill(~words.mask[:, None, :, None], float("-inf")).amax(2)
     return 0.5 * ((words.weights[:, None] * best_frame).sum(-1) + (frames.weights * best_word).sum(-1))
+
+
+def test_masks_that_multiply_let_padding_win() -> None:
+    """The public code multiplies products by 0 or 1: against a video that is unlike, padding is the best frame."""
+    word = TokenVectors(torch.tensor([[[1.0, 0.0]]]), torch.tensor([[True]]), torch.tensor([[1.0]]))
+    frame = TokenVectors(
+        torch.tensor([[[-1.0, 0.0], [0.0, 0.0]]]), torch.tensor([[True, False]]), torch.tensor([[1.0, 0.0]])
+    )
+    multiplied = torch.einsum("qwd,vfd->qvwf", word.vectors, frame.vectors) * frame.mask[None, :, None, :]
+    of_words = (word.weights[:, None] * multiplied.amax(3)).sum(-1)
+    of_frames = (frame.weights * multiplied.amax(2)).sum(-1)
+    assert (0.5 * (of_words + of_frames)).item() == -0.5
+    assert token_interaction(word, frame).item() == -1.0

@@ -84,6 +84,18 @@ def test_as_the_definition_says(verbs: list[int], nouns: list[int], lengths: lis
     torch.testing.assert_close(scores, slow(text, video, *levels), atol=1e-12, rtol=0)
 
 
+def test_where_all_is_unlike() -> None:
+    """No cosine is positive, so that attention is equal, and none of it goes to the padding, whose product is 0."""
+    text, (video, *_) = texts([2, 1], [1, 3]), videos([2, 4])
+    levels = -(0.3 + torch.rand(2, 2, 4, DIMENSION, dtype=torch.float64, generator=torch.Generator().manual_seed(3)))
+    text = text._replace(verbs=text.verbs.abs(), nouns=text.nouns.abs())
+    away = (frames_of(level, video.frame_mask) for level in levels)
+    video = PhraseVideos(video.video, video.frame_mask, *next(away), *next(away))
+    scores = phrase_similarity(text, video, SHARPNESS)
+    torch.testing.assert_close(scores, slow(text, video, *levels), atol=1e-12, rtol=0)
+    assert (3 * scores - text.sentence @ video.video.T < -0.5).all()
+
+
 def test_a_caption_without_phrases_has_a_third_of_its_sentence() -> None:
     text, (video, *_) = texts([0, 0], [0, 0]), videos([2, 1])
     expected = text.sentence @ video.video.T / 3

@@ -128,6 +128,15 @@ def test_chance_is_what_simulated_vectors_of_the_source_have() -> None:
     torch.testing.assert_close(torch.stack(found).mean(0), expected, rtol=0.1, atol=0.0)
 
 
+def test_the_queue_keeps_the_newest_of_other_ids() -> None:
+    queue, vectors = VectorQueue(4), torch.arange(8.0)[:, None]
+    assert queue.with_past(["a", "b"], vectors[:2]).flatten().tolist() == [0, 1]
+    assert queue.with_past(["c"], vectors[2:3]).flatten().tolist() == [2, 0, 1]
+    assert queue.with_past(["b", "d"], vectors[3:5]).flatten().tolist() == [3, 4, 0, 2]  # the older b is gone
+    assert queue.with_past(["e", "f"], vectors[5:7]).flatten().tolist() == [5, 6, 3, 4]  # four at most
+    assert queue.ids == ["b", "d", "e", "f"]
+
+
 @given(
     size=st.integers(0, 6),
     batches=st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True), min_size=1, max_size=8),
@@ -262,7 +271,9 @@ def test_equal_seeds_give_equal_terms() -> None:
     assert found[0]["contrastive_text"] != found[2]["contrastive_text"]
 
 
-def test_a_turned_target_comes_back_to_the_moments_of_the_source() -> None:
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_turned_target_comes_back_to_the_moments_of_the_source(sign: int) -> None:
+    """Minimising brings the moments back; maximising, which is what a wrong sign does, takes them further away."""
     source = source_vectors(1000, 0)
     target = source_vectors(256, 1) @ turn(0.6).T
     statistics, matcher = source_statistics(source, source), adapted()
@@ -278,10 +289,13 @@ def test_a_turned_target_comes_back_to_the_moments_of_the_source() -> None:
         rows = torch.arange(64) + 64 * (step % 4)
         part = target[rows]
         optimizer.zero_grad()
-        sum(objective(matcher, sayings(part, step % 4), clips(part, step % 4)).values()).backward()
+        (sign * sum(objective(matcher, sayings(part, step % 4), clips(part, step % 4)).values())).backward()
         optimizer.step()
     after = gaps()
-    assert all(late < 0.5 * early for early, late in zip(before, after, strict=True)), (before, after)
+    if sign == 1:
+        assert all(late < 0.5 * early for early, late in zip(before, after, strict=True)), (before, after)
+    else:
+        assert after[0] > before[0], (before, after)
 
 
 @pytest.mark.parametrize("name", ["mean_pool", "hgr+linear"])

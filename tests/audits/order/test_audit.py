@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from evenreel.audits import AuditInputs, AuditSettings, audit, audit_order, measure_order
 from evenreel.audits.order.preference import LIKED, TEXT_OF_CLIP
+from evenreel.corpus import FORMATS
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus, ScoreNotes, Scores
 from tests.audits.order.small_orders import Ranker, both, orders, scores_of
@@ -169,3 +171,25 @@ def test_what_the_reader_must_know_is_told() -> None:
     used = Scores(scores.values, scores.caption_ids, scores.video_ids, ScoreNotes(uses=("frames in random order",)))
     edited = audit_order(scores, OF_CLIPS, edited={"random": used})
     assert "The scores of 'random' use frames in random order." in edited.notices
+
+
+def rtime(shared_data: Path) -> Corpus:
+    if not (shared_data / "rtime" / "test.json").is_file():
+        pytest.skip("the annotations of RTime are not there")
+    return FORMATS["rtime"]([shared_data / "rtime"]).corpus
+
+
+def test_planted_rankings_of_the_real_captions_of_rtime(shared_data: Path) -> None:
+    """A thousand clips and the same backwards: a blind ranking, and one that sees order."""
+    corpus = rtime(shared_data)
+    values = Ranker(0.0, 0.5, 0.5).values(corpus, 1)
+    blind = measure_order(scores_of(values, corpus), corpus)
+    assert (blind.control, blind.is_within) == ("twins", True)
+    assert (blind.shares[TEXT_OF_CLIP].low or 0.0) > 50
+    values += 0.5 * (corpus.captions["clip_id"].to_numpy()[:, None] == corpus.clips["clip_id"].to_numpy())
+    seen = audit_order(scores_of(values, corpus), corpus)
+    assert seen.sentence.startswith("The ranking sees order: in ")
+    assert "(1,000 pairs)" in seen.sentence
+    (kinds,) = (table for table in seen.tables if table.title == "By kind of action")
+    assert len(kinds.rows) >= 4
+    assert sum(row[5] == "above 50" for row in kinds.rows) >= 4

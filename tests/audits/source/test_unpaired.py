@@ -194,6 +194,19 @@ def test_a_small_interval_by_hand() -> None:
     assert found.p_value == pytest.approx(np.mean(np.abs(drawn) >= abs(drawn[0]) - 1e-9), abs=0.02)
 
 
+def test_the_interval_holds_what_is_true_as_often_as_it_says() -> None:
+    """Few captions, each leaning its own way, and few clips; nothing is preferred in the long run."""
+    corpus, _ = unlike(0, 8, 12, 10)
+    names, held = ([f"q{n}" for n in range(8)], corpus.clips["clip_id"].to_list()), 0
+    generator = np.random.default_rng(0)
+    for _ in range(60):
+        leaning = generator.normal(size=(8, 1)) * np.repeat([0.5, -0.5], [12, 10])
+        values = generator.normal(size=22) + leaning + generator.normal(size=(8, 22))
+        share = measure_unpaired(Scores(values, *names), corpus).preferences[EVERY_GROUP].share
+        held += share.low <= 50 <= share.high  # type: ignore[operator]
+    assert 52 <= held <= 59
+
+
 def test_a_pair_counts_as_one() -> None:
     """Mirrors that score as their clips make the preference surer than as many clips without a tie would."""
     corpus = pairs_of((), 40)

@@ -160,6 +160,18 @@ def test_frames_as_the_formulas_say(residual: bool) -> None:
 
 
 @torch.no_grad()
+def test_read_literally_frames_are_made_of_elements_alone() -> None:
+    """Untrained, each is a mean of those of its video; nothing else of the frame is left."""
+    matcher = fresh(residual=False).double()
+    video = videos(dtype=torch.float64)
+    elements = aggregate(matcher.scene.selected(video.frames.sum(1) / video.frame_mask.sum(1, keepdim=True)))
+    weights = matcher.attention(video).weights
+    torch.testing.assert_close(
+        matcher.frames_of(video), F.normalize(weights @ elements, dim=-1) * video.frame_mask[..., None]
+    )
+
+
+@torch.no_grad()
 def test_attention_says_what_frames_look_at() -> None:
     matcher, video = built(), videos(dtype=torch.float64)
     found = matcher.attention(video)
@@ -370,6 +382,19 @@ def test_captions_have_to_be_there_to_be_written() -> None:
     with pytest.raises(UsageError, match="this batch has none"):
         fresh().loss(replace(batch(), texts=None))
     fresh(captioning=False, disentangle=False).loss(replace(batch(), texts=None))
+
+
+def test_it_learns_to_write() -> None:
+    matcher, one = fresh().train(), batch()
+    optimiser = torch.optim.Adam(matcher.parameters(), lr=0.02)
+    before = terms_of(matcher, one)
+    for _ in range(12):
+        optimiser.zero_grad()
+        torch.stack(list(matcher.loss(one).values())).sum().backward()
+        optimiser.step()
+    after = terms_of(matcher, one)
+    for name in ("nce", "cap", "rec"):
+        assert after[name] < 0.6 * before[name], name
 
 
 # What training finds

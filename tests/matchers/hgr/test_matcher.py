@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from evenreel.errors import UsageError
 from evenreel.language.role_graphs import ROLES
@@ -225,6 +226,29 @@ def test_the_loss_is_that_of_its_scores(mining: str) -> None:
     assert sum(found.values()) > 0
     for name, term in found.items():
         torch.testing.assert_close(term, expected[name])
+
+
+def test_it_learns_what_captions_say() -> None:
+    """Four captions of two words find their videos, whose frames point one way for each word."""
+    torch.manual_seed(0)
+    graphs = [
+        RoleGraph((verb, noun), (RoleNode("V", (0,)), RoleNode("ARG1", (1,))), ((0, 1),))
+        for verb in ("cut", "take")
+        for noun in ("tomato", "plate")
+    ]
+    directions = torch.eye(DIMENSION)[:4]
+    frames = torch.stack([directions[verb] + directions[2 + noun] for verb in range(2) for noun in range(2)])
+    video = replace(videos((2,) * 4), frames=F.normalize(frames, dim=-1)[:, None].expand(-1, 2, -1))
+    settings = {"size": 16, "word_size": 8, **with_vocabulary({}, LearnedFrom(graphs))}
+    matcher: Any = build_matcher("hgr", DIMENSION, settings)
+    optimiser = torch.optim.Adam(matcher.parameters(), lr=0.02)
+    batch = pairs(texts(*graphs), video)
+    for _ in range(30):
+        optimiser.zero_grad()
+        torch.stack(list(matcher.loss(batch).values())).sum().backward()
+        optimiser.step()
+    scores = scores_of(matcher.eval(), batch.text, batch.video)
+    assert scores.argmax(1).tolist() == scores.argmax(0).tolist() == [0, 1, 2, 3]
 
 
 def test_the_registry_says_who_reads_graphs() -> None:

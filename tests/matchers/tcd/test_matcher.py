@@ -16,7 +16,7 @@ from evenreel.matchers import VideoBatch, build_matcher
 from evenreel.matchers.lengths import check_lengths
 from evenreel.matchers.matcher import Coarse, HasTrainingParts, ScoresInParts
 from evenreel.matchers.tcd.matcher import Tcd
-from evenreel.matchers.tcd.reference import pair_parts
+from evenreel.matchers.tcd.reference import multi_head_attention, pair_parts
 from evenreel.matchers.tcd.settings import PRINTED
 from evenreel.similarity.states import row_bytes
 from evenreel.types import OnScreen
@@ -108,6 +108,46 @@ def test_one_modality_alone_is_its_weighed_mean(modality: str) -> None:
             rows = F.normalize(rows, dim=-1)
             pooled = (rows @ sentence / 0.05).softmax(0) @ rows
             assert score.item() == pytest.approx(F.cosine_similarity(sentence, pooled, dim=0).item())
+
+
+def test_a_clue_among_the_queries_alone_learns_nothing_of_its_rows() -> None:
+    """Equation 9 as printed: [C; O'] looks at V', and the row of C is that of C looking at V' by itself."""
+    matcher = tcd(**PRINTED)
+    text, video = texts(), clips((3, 3, 3, 3, 3))
+    clue: Any = matcher.clues["ocr"]
+    own, other = torch.randn(2, 4, DIMENSION, dtype=torch.float64).unbind()
+    token = (clue.token + matcher.clue_type)[None]
+    with torch.no_grad():
+        among = multi_head_attention(clue.cross, torch.cat([token, own]), other)[0]
+        alone = multi_head_attention(clue.cross, token, other)[0]
+    torch.testing.assert_close(among, alone)
+    # So what the windows' own order of types is, which only rows of queries have, does not matter to the clue there.
+    real = tcd(**(PRINTED | {"intra": "self_attention", "fusion": "video_clue"}))
+    printed = tcd(**(PRINTED | {"fusion": "video_clue"}))
+    for each, changes in ((printed, False), (real, True)):
+        before = each.part_scores(each.encode_text(text), each.encode_video(video))["hybrid"]
+        with torch.no_grad():
+            assert each.video_types is not None
+            each.video_types += torch.randn(DIMENSION, dtype=torch.float64)
+        after = each.part_scores(each.encode_text(text), each.encode_video(video))["hybrid"]
+        assert (not torch.allclose(before, after)) == changes
+
+
+def test_weights_of_frames_reach_the_attention_only_where_nothing_normalises_them() -> None:
+    """Layer normalisation undoes a factor, so who looks at whom does not depend on the caption."""
+    frames, caption_weights = torch.randn(4, DIMENSION).double(), torch.tensor([3.0, 0.5, 0.2, 0.3]).double()
+    module: Any = tcd().frames_look
+    plain, weighed = module.norm_query(frames), module.norm_query(caption_weights[:, None] * frames)
+    torch.testing.assert_close(plain, weighed, atol=1e-3, rtol=1e-3)
+
+
+def test_windows_without_text_leave_scores_unchanged() -> None:
+    matcher, text, video = tcd(), texts(), clips()
+    assert video.on_screen is not None
+    room = torch.randn(len(video.ids), 4, DIMENSION, dtype=torch.float64)
+    mask = torch.cat([video.on_screen.mask, torch.zeros(room.shape[:2], dtype=torch.bool)], dim=1)
+    more = replace(video, on_screen=OnScreen(torch.cat([video.on_screen.windows, room], dim=1), mask))
+    torch.testing.assert_close(scores_of(matcher, text, more), scores_of(matcher, text, video))
 
 
 def test_a_clip_without_text_is_one_whose_window_says_so() -> None:
