@@ -17,6 +17,7 @@ from typing import Any
 
 from evenreel.config import MediaLimits
 from evenreel.documents import brief
+from evenreel.encoders.sources import BUILTIN_FOLDER
 from evenreel.errors import EncoderError, MediaError
 from evenreel.media.workers import Worker
 
@@ -56,7 +57,7 @@ def read_first(folder: Path, device: str, precision: str) -> None:
     Raises:
         EncoderError: the model cannot be read, or takes too much time or memory.
     """
-    if (known := _record(folder)).is_file():
+    if folder == BUILTIN_FOLDER or (known := _record(folder)).is_file():
         return
     size = sum(path.stat().st_size for path in _files(folder))
     limits = MediaLimits(stall_timeout_s=LEAST_S + size / 2e7, memory_bytes=LEAST_BYTES + 4 * size)

@@ -17,7 +17,7 @@ from evenreel.encoders.checkpoint import missing_parts, of_model, open_checkpoin
 from evenreel.encoders.contexts import garbage_left
 from evenreel.encoders.first_reading import check_tokenizer, read_first
 from evenreel.encoders.onnx.folder import has_onnx, missing_onnx_parts, open_onnx_folder, read_record
-from evenreel.encoders.sources import BUILTIN_FOLDER, locate
+from evenreel.encoders.sources import locate
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import installed
 from evenreel.media.workers import Message
@@ -73,8 +73,7 @@ def load_encoder(
     if batch_size < 1:
         raise UsageError(f"The batch size is {batch_size}; it must be 1 or more.")
     encoder_id, folder = locate(fspath(name), revision)
-    if folder != BUILTIN_FOLDER:
-        read_first(folder, device, precision)
+    read_first(folder, device, precision)
     return open_encoder(encoder_id, folder, (device, precision), batch_size, text_first)
 
 

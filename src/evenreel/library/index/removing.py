@@ -16,6 +16,7 @@ from typing import Any
 
 from evenreel.arguments import as_path, one_or_more
 from evenreel.errors import UsageError
+from evenreel.files import file_at
 from evenreel.library.contents import roots
 from evenreel.library.elements import DamagedElementsError
 from evenreel.library.index.exchange import finish_exchange
@@ -80,7 +81,8 @@ def remove_from_library(
         LibraryError: there is no library, it is damaged, another process holds it, or it cannot be written.
     """
     library = as_path(library, "library")
-    wanted = [os.path.abspath(as_path(one, "removed")) for one in one_or_more(removed, "removed", (str, os.PathLike))]
+    given = (os.path.abspath(as_path(one, "removed")) for one in one_or_more(removed, "removed", (str, os.PathLike)))
+    wanted = [str(file_at(os.curdir, one)) for one in given]
     with closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
         report = _report(library, connection, wanted, ignore)
     if dry_run:
