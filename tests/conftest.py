@@ -198,7 +198,7 @@ def models_read_here() -> Iterator[None]:
     from evenreel.encoders.first_reading import check_tokenizer
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evenreel.encoders.loading.read_first", lambda folder, *_: check_tokenizer(folder))
+        patch.setattr("evenreel.encoders.first_reading.read_first", lambda folder, *_: check_tokenizer(folder))
         yield
 
 

@@ -336,7 +336,7 @@ def test_hazard_243_a_model_is_read_first_in_a_process_that_can_be_killed(
     copy: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("evenreel.encoders.loading.read_first", read_first)
+    monkeypatch.setattr("evenreel.encoders.first_reading.read_first", read_first)
     small = len(graph_of(10).SerializeToString())
     (copy / "onnx/vision_model.onnx").write_bytes(graph_of(10).SerializeToString())
     assert load_encoder(str(copy)).dimension == 128

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from evenreel.arguments import check_kind, described
+from evenreel.encoders import first_reading
 from evenreel.encoders.checkpoint import missing_parts, of_model, open_checkpoint
 from evenreel.encoders.contexts import garbage_left
-from evenreel.encoders.first_reading import check_tokenizer, read_first
+from evenreel.encoders.first_reading import check_tokenizer
 from evenreel.encoders.onnx.folder import has_onnx, missing_onnx_parts, open_onnx_folder, read_record
 from evenreel.encoders.sources import locate
 from evenreel.errors import EncoderError, UsageError
@@ -73,7 +74,7 @@ def load_encoder(
     if batch_size < 1:
         raise UsageError(f"The batch size is {batch_size}; it must be 1 or more.")
     encoder_id, folder = locate(fspath(name), revision)
-    read_first(folder, device, precision)
+    first_reading.read_first(folder, device, precision)
     return open_encoder(encoder_id, folder, (device, precision), batch_size, text_first)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evenreel.encoders import loading
+from evenreel.encoders import first_reading
 from evenreel.encoders.checkpoint import Checkpoint, open_checkpoint, processor_settings, read_settings
 from evenreel.encoders.contexts import quiet
 from evenreel.encoders.encoder import TowerEncoder
@@ -75,7 +75,7 @@ def export_onnx(name: str, out: Path, revision: str | None = None) -> ExportReco
     if not installed("onnx"):
         raise EncoderError("An export needs onnx, which is not installed: pip install 'evenreel[torch]'.")
     _, folder = locate(name, revision)
-    loading.read_first(folder, "cpu", "float32")
+    first_reading.read_first(folder, "cpu", "float32")
     checkpoint = open_checkpoint(folder)
     _check_kind(checkpoint)
     towers = load_towers(checkpoint, torch.device("cpu"), "float32")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from evenreel.arrays import Indices
-from evenreel.encoders import loading
+from evenreel.encoders import first_reading
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.preprocessing import Preprocessing
 from evenreel.encoders.resizing import resize_and_crop
@@ -174,7 +174,7 @@ def load_pixels(
         verdicts: a file that remembers which clips can be read, see `evenreel.training.data.clip_check.readable`.
     """
     encoder_id, folder = locate(backbone.model)
-    loading.read_first(folder, "cpu", "float32")
+    first_reading.read_first(folder, "cpu", "float32")
     checkpoint = open_checkpoint(folder)
     towers = load_towers(checkpoint, torch.device("cpu"), "float32")
     trainable = TrainableTowers(towers, train=backbone.train, frozen=backbone.frozen)
