@@ -302,7 +302,6 @@ def test_wrong_usage_is_said(place: Place, tmp_path: Path) -> None:
         ("ghost/t2 CORPUS --out OUT --scores a=b --scores a=c", UsageError, "NAME=c"),
         ("ghost/t2 CORPUS --out OUT --features F --start C", UsageError, "named with --start;"),
         ("ghost/t2 CORPUS --out OUT --class 0,1", UsageError, "ghost/t2 does not look at --class"),
-        ("rerank/depth nowhere --out OUT --share=0.5", UsageError, "does not look at --share"),
         ("bima/t3 CORPUS --out OUT --features F", UsageError, "--other NAME=CORPUS,FEATURES"),
         ("bima/t3 CORPUS --out OUT --other a=b", UsageError, "--other is 'b'; it must be NAME=CORPUS,"),
         ("bima/t3 CORPUS --out OUT --other b,c", UsageError, "--other is 'b,c'; it must be NAME="),
@@ -314,6 +313,49 @@ def test_wrong_usage_is_said(place: Place, tmp_path: Path) -> None:
         real = {"CORPUS": str(place.corpus), "OUT": str(tmp_path / "out"), "F": str(place.features)}
         done = CliRunner().invoke(app, ["study", *(real.get(word, word) for word in words.split())])
         assert isinstance(done.exception, kind) and sentence in str(done.exception), done.output
+
+
+COMMON = {"--out", "--split", "--resamples", "--confidence", "--seed", "--json"}
+FEATURES, LEARNED, SEEDS = {"--features"}, {"--train-split"}, {"--seeds"}
+TRAINING = (
+    FEATURES | LEARNED | SEEDS | {"--recipe", "--set", "--start", "--pretrained-features", "--videos", "--device"}
+)
+MODELS = FEATURES | {"--matcher", "--pretrained-features", "--device"}
+RANKINGS = MODELS | {"--scores"}
+STREAMS = MODELS | LEARNED | {"--recipe", "--set"}
+OWN: dict[str, set[str]] = {
+    "ghost/t1": FEATURES | LEARNED | {"--videos"},
+    "ghost/f2": FEATURES | LEARNED,
+    "ghost/t2": RANKINGS,
+    "ghost/gallery": RANKINGS | SEEDS,
+    "ghost/f3": TRAINING | {"--group", "--share"},
+    "ghost/t4": MODELS | {"--stage", "--frames"},
+    "ghost/t6": TRAINING | {"--group"},
+    "ghost/t7": TRAINING | {"--group", "--stage", "--frames"},
+    "length/t1": TRAINING,
+    "length/t7": TRAINING | {"--base"},
+    "length/t8": TRAINING | {"--class"},
+    "length/samples": TRAINING | {"--tail-classes"},
+    "length/f1": RANKINGS | LEARNED | {"--class"},
+    "length/f2": LEARNED,
+    "length/f5": RANKINGS | LEARNED | {"--query"},
+    "bima/t3": TRAINING | {"--other"},
+    "bima/maps": MODELS | {"--videos", "--query", "--clip"},
+    "tcd/t1": TRAINING | {"--words"},
+    "tcd/f1": FEATURES | {"--words"},
+    "tcd/f4": MODELS | {"--videos", "--words", "--query"},
+    "titan/t1": STREAMS | SEEDS,
+    "titan/f5": STREAMS | {"--query"},
+    "rerank/depth": RANKINGS | {"--margin"},
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_study_has_its_own_options_beside_the_common_ones(name: str) -> None:
+    command = study("study").commands[name]
+    options = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
+    assert options == COMMON | OWN[name]
+    assert all(parameter.help for parameter in command.params)
 
 
 def test_help_names_every_study_and_the_options_of_one() -> None:
@@ -343,7 +385,7 @@ def test_help_says_what_holds_where_an_option_is_left_out() -> None:
 def test_no_help_of_a_study_is_in_words_of_python() -> None:
     for name, command in study("study").commands.items():
         texts = [str(one.help) for one in command.params]
-        assert all(texts) and not [text for text in texts if "None" in text or "empty:" in text], name
+        assert not [text for text in texts if "None" in text or "empty:" in text], name
 
 
 @pytest.mark.parametrize("words", [["--share", "0"], ["--json", "--share=0"], ["--out", "OUT"]])
@@ -352,3 +394,9 @@ def test_an_option_before_the_name_of_a_study_is_sent_behind_it(words: list[str]
     option = words[-1].partition("=")[0] if "=" in words[-1] else words[-2]
     assert isinstance(done.exception, UsageError)
     assert str(done.exception).startswith(f"{option} stands before the name of a study; give its options behind it")
+
+
+def test_an_option_of_another_study_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    words = ["study", "rerank/depth", str(tmp_path / "nowhere"), "--out", str(tmp_path), "--share=0.5"]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, UsageError) and "does not look at --share" in str(done.exception)

@@ -41,13 +41,13 @@ function ofColumn(column, conditions) {
   return [...tests, ...within, ...conditions.filter(isRange).map(rangeTest)].join(" or ");
 }
 
-/** Folders by their order as text, as `like` would take _ and % in a name for any letters. */
+/** Folders by their order as text: `like` would take _ and % in a name for any letters, `=` other spellings of it. */
 function withinTest({ column, within, kind }) {
   if (kind === "days") return `${column} like ${literal(`${within}%`)}`;
   if (!within) return `${column} = ''`;
   const [from, to] = [0, 1].map((side) => SEPARATORS.map((ends) => literal(within + ends[side])));
   const below = from.map((start, number) => `${column} >= ${start} and ${column} < ${to[number]}`);
-  return `${column} = ${literal(within)} or ${below.join(" or ")}`;
+  return `${column} between ${literal(within)} and ${literal(within)} or ${below.join(" or ")}`;
 }
 
 /** What parts folders, on Windows the other one, each with the letter that comes next. */
