@@ -255,8 +255,10 @@ def reading(connection: sqlite3.Connection, library: Path | None) -> Iterator[No
 def _why(error: Exception, library: Path | None) -> str:
     """Why a catalog that is not damaged cannot be read, and what to do."""
     journal = library and library / f"{CATALOG}-journal"
-    if journal and (journal.is_dir() or (journal.is_file() and not journal.read_bytes().startswith(JOURNAL_MAGIC))):
-        return f"{journal} is no journal of SQLite; move it away"
+    if journal and journal.is_file():
+        with journal.open("rb") as file:  # one that is done with is empty, or begins with zeros
+            if (head := file.read(len(JOURNAL_MAGIC))).strip(b"\0") and head != JOURNAL_MAGIC:
+                return f"{journal} is no journal of SQLite; move it away"
     is_full = library is not None and shutil.disk_usage(library).free < SHARED_MEMORY_BYTES
     return "its disk is full; make room on it" if is_full else f"{error}; run the same command again"
 
