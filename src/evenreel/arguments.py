@@ -25,9 +25,6 @@ _HOW_CORPUS = (
 def check_scores(given: object, name: str = "scores") -> None:
     """Refuse an argument that is no `ScoreBlocks`, or whose ids are no rows of text; `name` is for the message.
 
-    Raises:
-        UsageError: it has no `caption_ids`, `video_ids`, `block` or `about`, or its ids are no ordered row of text.
-
     >>> check_scores("scores.npz")
     Traceback (most recent call last):
         ...
@@ -49,88 +46,43 @@ video_ids), or load_scores(path, corpus).
 
 
 def check_corpus(given: object, name: str = "corpus") -> None:
-    """Refuse an argument that is no `Corpus`.
-
-    Raises:
-        UsageError: it is something else.
-    """
+    """Refuse an argument that is no `Corpus`."""
     from evenreel.types import Corpus
 
     check_kind(given, Corpus, name, _HOW_CORPUS)
 
 
 def check_kind(given: object, kind: type | tuple[type, ...], name: str, remedy: str) -> None:
-    """Refuse an argument of another type.
-
-    Args:
-        given: the argument.
-        kind: class, or classes, that it must be an instance of.
-        name: name of the argument, for the sentence.
-        remedy: what to give instead, the end of the sentence.
-
-    Raises:
-        UsageError: it is of another type.
-    """
+    """Refuse an argument of another type."""
     if not isinstance(given, kind):
         raise UsageError(f"{name} is {described(given)}; {remedy}.")
 
 
 def check_settings_kind(given: object, kind: type) -> None:
-    """Refuse settings that are neither None nor of the class that the function takes.
-
-    Raises:
-        UsageError: they are a dictionary, or the settings of another function.
-    """
+    """Refuse settings that are neither None nor of the class that the function takes."""
     if given is not None:
         check_kind(given, kind, "settings", f"give {kind.__name__}(...)")
 
 
 def check_progress(given: object) -> None:
-    """Refuse a `progress` that cannot be called.
-
-    Raises:
-        UsageError: it is neither a function nor None.
-    """
+    """Refuse a `progress` that cannot be called."""
     if given is not None and not callable(given):
         raise UsageError(f"progress is {described(given)}; give a function that takes the share that is done, or None.")
 
 
 def check_named(given: object, name: str, what: str, one: str) -> None:
-    """Refuse an argument that is no mapping from names.
-
-    Args:
-        given: the argument.
-        name: name of the argument.
-        what: what is meant, such as `scores by the names of their systems`.
-        one: example of a value, such as `scores`.
-
-    Raises:
-        UsageError: it is a list, or one value without a name.
-    """
+    """Refuse an argument that is no mapping from names."""
     check_kind(given, Mapping, name, f"give {what}, {{'name': {one}}}")
 
 
 def check_word(given: object, words: Collection[str], what: str) -> None:
-    """Refuse an argument that is none of some words.
-
-    Args:
-        given: the argument.
-        words: the words.
-        what: what they are, for the sentence, such as `direction`.
-
-    Raises:
-        UsageError: it is another word, or no text.
-    """
+    """Refuse an argument that is none of some words."""
     if not isinstance(given, str) or given not in words:
         raise UsageError(f"{described(given)} is no {what}; there are: {', '.join(words)}.")
 
 
 def as_path(given: object, name: str) -> Path:
-    """Return the path that an argument names.
-
-    Raises:
-        UsageError: it is no path.
-    """
+    """Return the path that an argument names."""
     if isinstance(given, (str, os.PathLike)):
         return Path(given)
     raise UsageError(f"{name} is {described(given)}; give a path.")
@@ -138,14 +90,6 @@ def as_path(given: object, name: str) -> Path:
 
 def one_or_more(given: Any, name: str = "names", alone: type | tuple[type, ...] = str) -> tuple[Any, ...]:
     """Return several values in a tuple, also where one stands alone: a text is no list of its letters here.
-
-    Args:
-        given: some values, or one.
-        name: name of the argument.
-        alone: type of a value, which may stand alone.
-
-    Raises:
-        UsageError: it is neither such a value nor several of them.
 
     >>> one_or_more("R@1"), one_or_more(["R@1", "MRR"])
     (('R@1',), ('R@1', 'MRR'))
@@ -177,11 +121,7 @@ def described(given: object) -> str:
 
 
 def check_ids(ids: object, name: str) -> None:
-    """Refuse ids that are no ordered row of text.
-
-    Raises:
-        UsageError: they are a single text, a set, or hold something else than text.
-    """
+    """Refuse ids that are no ordered row of text."""
     flat = getattr(ids, "ndim", 1) == 1
     unordered = isinstance(ids, (str, bytes, Mapping, set, frozenset, GeneratorType))
     if not isinstance(ids, Collection) or unordered or not flat:

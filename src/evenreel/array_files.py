@@ -36,15 +36,7 @@ Array = NDArray[Any]
 
 
 class ArrayArchive(Mapping[str, Array]):
-    """The arrays of a `.npz` file by name, each read when it is looked up.
-
-    Args:
-        file: a path, or an open file, which the caller closes.
-
-    Raises:
-        ValueError: it is no such archive; for a single array see `__getitem__`.
-        OSError: it cannot be read.
-    """
+    """The arrays of a `.npz` file by name, each read when it is looked up."""
 
     def __init__(self, file: Path | IO[bytes]) -> None:
         try:
@@ -78,23 +70,13 @@ class ArrayArchive(Mapping[str, Array]):
         return len(self._members)
 
     def read_all(self) -> dict[str, Array]:
-        """Read every array.
-
-        Raises:
-            ValueError: as `__getitem__`, of all of them together.
-        """
+        """Read every array."""
         packed = sum(member.compress_size for member in self._members.values())
         check_unpacked("the arrays", packed, sum(member.file_size for member in self._members.values()))
         return {name: self[name] for name in self}
 
     def __getitem__(self, name: str) -> Array:
-        """Read an array.
-
-        Raises:
-            KeyError: there is none of that name.
-            ValueError: it is damaged, claims more than its file holds, unpacks to more than `MOST_TIMES_PACKED` times
-                its packed size, or holds Python objects.
-        """
+        """Read an array."""
         member = self._members[name]
         check_unpacked(f"the array {name!r}", member.compress_size, member.file_size)
         try:
@@ -105,16 +87,7 @@ class ArrayArchive(Mapping[str, Array]):
 
 
 def check_unpacked(told: str, packed: int, unpacked: int) -> None:
-    """Refuse data that unpacks to much more than its packed size, as no measured or computed array does.
-
-    Args:
-        told: name of the data, for the message.
-        packed: bytes in the file.
-        unpacked: bytes in memory.
-
-    Raises:
-        ValueError: it would unpack to more than `ALWAYS_UNPACKED_BYTES` and `MOST_TIMES_PACKED` times its size.
-    """
+    """Refuse data that unpacks to much more than its packed size, as no measured or computed array does."""
     most = max(ALWAYS_UNPACKED_BYTES, MOST_TIMES_PACKED * packed)
     if unpacked > most:
         raise ValueError(
@@ -124,23 +97,13 @@ def check_unpacked(told: str, packed: int, unpacked: int) -> None:
 
 
 def load_array(path: Path) -> Array:
-    """Read a `.npy` file.
-
-    Raises:
-        ValueError: the file is no `.npy`, claims more than the file holds, or holds Python objects.
-        OSError: it cannot be read.
-    """
+    """Read a `.npy` file."""
     with path.open("rb") as file:
         return _read(file, os.fstat(file.fileno()).st_size, "the array")
 
 
 def map_array(path: Path) -> Array:
-    """Map a `.npy` file, whose values are read when they are looked at.
-
-    Raises:
-        ValueError: as `load_array`.
-        OSError: it cannot be read.
-    """
+    """Map a `.npy` file, whose values are read when they are looked at."""
     with path.open("rb") as file:
         _check(file, os.fstat(file.fileno()).st_size, "the array")
     return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))

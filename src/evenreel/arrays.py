@@ -40,13 +40,7 @@ def slices(stop: int, most: int, start: int = 0) -> Iterator[slice]:
 def row_bands(
     scores: ScoreBlocks, band_bytes: int, wanted: Indices | None = None
 ) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Read scores band by band: yield rows, and the (b, V) scores of as many captions as fit into so many bytes.
-
-    Args:
-        scores: scores of Q captions and V videos.
-        band_bytes: most bytes of a band, which has a row at the least.
-        wanted: ascending rows; bands without one of them are not read. None to read all.
-    """
+    """Read scores band by band: yield rows, and the (b, V) scores of as many captions as fit into so many bytes."""
     videos = slice(0, len(scores.video_ids))
     for rows in slices(len(scores.caption_ids), band_bytes // (SCORE_BYTES * max(1, videos.stop))):
         if wanted is None or np.searchsorted(wanted, rows.start) < np.searchsorted(wanted, rows.stop):

@@ -121,14 +121,7 @@ def make_demo_videos(
     seed: int = 0,
     on_written: Callable[[str], None] = lambda name: None,
 ) -> None:
-    """Render the demo's videos, short mp4 files, and a `metadata.csv` with the source and place of each.
-
-    Args:
-        folder: folder to write to; made where it does not exist. Files of the same names are replaced.
-        count: number of videos.
-        seed: seed of the scenes; the same seed gives the same bytes.
-        on_written: called with the name of each file when it is complete, from several threads.
-    """
+    """Render the demo's videos, short mp4 files, and a `metadata.csv` with the source and place of each."""
     folder.mkdir(parents=True, exist_ok=True)
     scenes = demo_scenes(count, seed)
 
@@ -142,19 +135,7 @@ def make_demo_videos(
 
 
 def run_demo(folder: Path, progress: StagedProgress | None = None, count: int = VIDEO_COUNT) -> list[SearchResult]:
-    """Run `evenreel demo`: render videos, index them with the built-in encoder, search, audit, and print how to go on.
-
-    Args:
-        folder: gets `videos`, `library` and, where the extra `measure` is installed, `report.html`.
-        progress: receives the progress of rendering and indexing.
-        count: number of videos.
-
-    Returns:
-        The search result of each of `DEMO_QUERIES`.
-
-    Raises:
-        LibraryError: the folder cannot be written.
-    """
+    """Run `evenreel demo`: render videos, index them with the built-in encoder, search, audit."""
     from rich.console import Console
 
     from evenreel.features.progress import NoProgress

@@ -31,11 +31,7 @@ _WHOLE = re.compile(rf"[0-9]{{1,{MAX_DIGITS}}}")
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Read a JSON document of settings.
-
-    Raises:
-        ValueError: it is not JSON, is nested deeper than `MAX_DEPTH`, or has a whole number of more than 64 bits.
-    """
+    """Read a JSON document of settings."""
     try:
         value = json.loads(text)
     except RecursionError as error:
@@ -47,12 +43,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def parse_yaml(text: str) -> Any:
-    """Read a YAML document of settings; only plain values, no objects.
-
-    Raises:
-        ValueError: it is not YAML, is long, is nested deeper than `MAX_DEPTH`, stands for more than `MAX_YAML_VALUES`
-            values, or has a number of thousands of digits.
-    """
+    """Read a YAML document of settings; only plain values, no objects."""
     import yaml
 
     if len(text) > MAX_YAML_CHARACTERS:

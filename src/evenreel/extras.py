@@ -39,13 +39,6 @@ def installed(package: str) -> bool:
 def needed_extra(error: ImportError, what: str = "This") -> str | None:
     """Return a sentence that says which extra brings a missing package.
 
-    Args:
-        error: what an import raised.
-        what: subject of the sentence, which needs the package.
-
-    Returns:
-        None where the package belongs to no extra.
-
     Example:
         >>> needed_extra(ModuleNotFoundError("No module named 'torch.nn'", name="torch.nn"), "Training")
         "Training needs torch, which is not installed: pip install 'evenreel[torch]'."
@@ -58,16 +51,7 @@ def needed_extra(error: ImportError, what: str = "This") -> str | None:
 
 
 def offered(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Offer the names of a package's stub, each imported when it is asked for; a missing extra is named.
-
-    Args:
-        package: name of the package.
-        file: its `__init__.py`, beside which the stub lies.
-
-    Returns:
-        `__getattr__`, `__dir__` and `__all__` of the package; the first raises ModuleNotFoundError in a sentence where
-        a package of an extra is missing.
-    """
+    """Offer the names of a package's stub, each imported when it is asked for; a missing extra is named."""
     find, listed, names = lazy_loader.attach_stub(package, file)
 
     def found(name: str) -> Any:

@@ -123,9 +123,6 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary path to write to; it replaces `path` when the `with` ends well, else it is removed.
 
     The file at `path` is untouched until then. Folders that are missing are made.
-
-    Raises:
-        OSError: the disk is full, read-only or failing.
     """
     part = _beside(path)
     try:
@@ -145,9 +142,6 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
 
     What stood at `folder` is whole until then. No file system exchanges two full folders in one step, so a power cut
     at the very end can leave the old and the new one beside each other under hidden names, both whole.
-
-    Raises:
-        OSError: the disk is full, read-only or failing.
     """
     part = _beside(folder)
     try:
@@ -190,11 +184,7 @@ def _beside(path: Path) -> Path:
 
 @contextlib.contextmanager
 def output_file(path: Path) -> Iterator[Path]:
-    """Write a file of results within a `with`, whole or not at all, as `replacing` does.
-
-    Raises:
-        OutputError: the file cannot be written.
-    """
+    """Write a file of results within a `with`, whole or not at all, as `replacing` does."""
     try:
         with replacing(path) as part:
             yield part
@@ -204,11 +194,7 @@ def output_file(path: Path) -> Iterator[Path]:
 
 
 def write_durably(path: Path, payload: bytes) -> None:
-    """Replace the content of a file in one step that survives a power cut.
-
-    Raises:
-        OSError: the disk is full, read-only or failing; the old file is untouched, nothing is left over.
-    """
+    """Replace the content of a file in one step that survives a power cut."""
     with replacing(path) as part:
         part.write_bytes(payload)
 

@@ -30,18 +30,7 @@ def named_folder(name: str) -> Path | None:
 
 
 def fetch(repository: str, revision: str, wanted: Sequence[str], missing: Callable[[Path], list[str]]) -> Path:
-    """Return a model's folder in the hub's cache, named by commit, after downloading what is missing and allowed.
-
-    Args:
-        repository: name on the hub, `org/name`.
-        revision: commit, branch or tag.
-        wanted: patterns of the files to fetch.
-        missing: what a folder lacks to be whole, in words; empty for a whole one.
-
-    Raises:
-        UnavailableError: the model cannot be found or downloaded.
-        HFValidationError: this is no name of a model.
-    """
+    """Return a model's folder in the hub's cache, named by commit, after downloading what is missing and allowed."""
     cached = cached_folder(repository, revision)
     if cached is not None and not missing(cached):
         return cached

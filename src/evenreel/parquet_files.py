@@ -11,23 +11,12 @@ ALWAYS_READ = 30_000_000
 
 
 def read_table(path: Path) -> pl.DataFrame:
-    """Read a Parquet file.
-
-    Raises:
-        OSError: it cannot be read.
-        pl.exceptions.PolarsError: it is no Parquet file, or has more rows than `scan_table` takes.
-    """
+    """Read a Parquet file."""
     return scan_table(path).collect()
 
 
 def scan_table(path: Path) -> pl.LazyFrame:
-    """Open a Parquet file lazily, so that only columns that are used are read.
-
-    Raises:
-        OSError: it cannot be read.
-        pl.exceptions.ComputeError: it has more rows than bytes, and more than `ALWAYS_READ`: equal values, which are
-            packed to next to nothing, would fill the memory.
-    """
+    """Open a Parquet file lazily, so that only columns that are used are read."""
     table = pl.scan_parquet(path, glob=False)
     rows, size_bytes = table.select(pl.len()).collect().item(), path.stat().st_size
     if rows > max(ALWAYS_READ, size_bytes):

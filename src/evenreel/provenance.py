@@ -94,11 +94,7 @@ def _command(arguments: Sequence[str]) -> str:
 
 
 def provenance_of(inputs: Mapping[str, Place | Iterable[Place]] | None = None) -> Provenance:
-    """Make the provenance of a result that is made now.
-
-    Args:
-        inputs: paths or names of the hub, by their role; several may share a role, and None is passed over.
-    """
+    """Make the provenance of a result that is made now."""
     told = [(what, place) for what, given in (inputs or {}).items() for place in _places(given)]
     found = (Input(what, str(place), digest_of(Path(place))) for what, place in told)
     return Provenance(_now(), __version__, _typed.get(), tuple(found))

@@ -89,16 +89,7 @@ WORDS = Allowed(
 
 
 def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed]) -> None:
-    """Check that settings have allowed values.
-
-    Args:
-        owner: name of the settings for messages, such as the matcher's in a recipe.
-        settings: an object with the attributes of `allowed`.
-        allowed: allowed values by attribute.
-
-    Raises:
-        UsageError: an attribute has another value.
-    """
+    """Check that settings have allowed values."""
     for name, values in allowed.items():
         if not values.holds(given := getattr(settings, name)):
             raise UsageError(
@@ -107,11 +98,7 @@ def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed])
 
 
 def check_heads(dimension: int, heads: int) -> None:
-    """Check that a number of attention heads divides the length of the features.
-
-    Raises:
-        UsageError: it does not divide it.
-    """
+    """Check that a number of attention heads divides the length of the features."""
     if dimension % heads:
         raise UsageError(
             f"Features of length {dimension} cannot be split among {heads} attention heads; "

@@ -82,9 +82,6 @@ def seconds_of(text: str) -> float | None:
 def other_separator(names: Sequence[str]) -> str:
     r"""Name the likely separator of a table read as one column, by the names of its columns, and say what to do.
 
-    Returns:
-        The end of a sentence; nothing where there are several columns, or one that holds none of the usual separators.
-
     >>> other_separator(["clip_id;text"])
     'its values seem to be separated by semicolons; save it with commas'
     >>> other_separator(["clip_id\ttext"]), other_separator(["clip_id", "text"])

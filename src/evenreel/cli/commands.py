@@ -129,11 +129,7 @@ class TableGroup(TyperGroup):
 
 
 def command_of(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command as Typer takes it: each parameter that stands for settings is replaced by their options.
-
-    Raises:
-        TypeError: two options would have one name, or settings have no field that is declared.
-    """
+    """Make a command as Typer takes it: each parameter that stands for settings is replaced by their options."""
     own = inspect.signature(function).parameters
     made = {name: one.default for name, one in own.items() if isinstance(one.default, OptionSettings)}
     if not made:

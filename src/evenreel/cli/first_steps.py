@@ -22,14 +22,7 @@ NO_CHOICE = "Please type 1, 2, 3 or q.\n"
 
 
 def asked() -> list[str] | None:
-    """Ask what to do where a person sits at a terminal.
-
-    Returns:
-        The words of the command; none where nobody can be asked; None where nothing is to be done.
-
-    Raises:
-        EOFError: nothing more will be typed.
-    """
+    """Ask what to do where a person sits at a terminal."""
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         return []
     chosen = choose(input)
@@ -39,14 +32,7 @@ def asked() -> list[str] | None:
 
 
 def choose(ask: Callable[[str], str]) -> list[str] | None:
-    """Ask until an answer is one of those that are offered.
-
-    Args:
-        ask: says a question and returns the line that is typed.
-
-    Returns:
-        The words of the command; None where nothing is to be done.
-    """
+    """Ask until an answer is one of those that are offered."""
     question = QUESTION
     while True:
         answer = ask(question).strip().lower()

@@ -91,11 +91,7 @@ class OptionSettings:
         return one.replace(kind=one.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
     def build(self, given: Mapping[str, Any]) -> Any:
-        """Make the settings of the values that Typer read, by parameter; one that was not given has its default.
-
-        Raises:
-            UsageError: the settings refuse a value.
-        """
+        """Make the settings of the values that Typer read, by parameter; one that was not given has its default."""
         values: dict[str, Any] = {}
         for name, one in self._parameters.items():
             declared = self._declared(name)
@@ -115,13 +111,6 @@ def from_settings(
     The option of `max_entities` is `--max-entities`; that of `duration_s`, `--duration`; of a field that is True by
     default, `--no-...`; an `OptionForm` in its annotation gives another name, and bounds. Its help is what the
     docstring says of the attribute or argument.
-
-    Args:
-        source: a dataclass or a function, or `module:name` of one that is imported when the command is looked up.
-        leave_out: parameters of it that are no options and keep their defaults.
-        panel: heading of the options in `--help`; None for the usual one.
-        options: declarations of options by parameter, where neither `SHARED` nor the parameter itself says it: an
-            `Annotated` type with a `typer.Option`, or a function or `from_settings(...)` that make a nested object.
     """
     return OptionSettings(source, leave_out, panel, options)
 

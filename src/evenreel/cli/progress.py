@@ -209,11 +209,7 @@ def bars() -> Iterator[Bars | LogLines]:
 
 @contextlib.contextmanager
 def share_bar(words: str) -> Iterator[Share]:
-    """Give a function to call with the share that is done; a bar is drawn after `PATIENCE_S`, on a terminal alone.
-
-    Args:
-        words: name of the work; it is shown as text, without markup.
-    """
+    """Give a function to call with the share that is done; a bar is drawn after `PATIENCE_S`, on a terminal alone."""
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())

@@ -36,11 +36,7 @@ def console() -> Console:
 
 
 def print_json(data: Any) -> None:
-    """Print one JSON document on standard output; characters that are not valid Unicode are escaped.
-
-    Args:
-        data: plain data; a dataclass in it is written as the object of its fields, a path as its name.
-    """
+    """Print one JSON document on standard output; characters that are not valid Unicode are escaped."""
     console().out(json.dumps(data, ensure_ascii=True, indent=2, allow_nan=False, default=_plain))
 
 
@@ -136,14 +132,7 @@ def _passed_over(out: Console, report: IndexReport) -> None:
 def list_aside(
     set_aside: Sequence[SetAside], lead: str = "Set aside: {}", more: str = "", most: int | None = None
 ) -> None:
-    """Print how many clips of a corpus, or files of a library, were set aside, and a line for each; or nothing.
-
-    Args:
-        set_aside: clips or files that were set aside, with the reasons.
-        lead: first line, with `{}` for their number; empty for none.
-        more: end of the first line.
-        most: number of clips or files that are listed; None for all.
-    """
+    """Print how many clips of a corpus, or files of a library, were set aside, and a line for each; or nothing."""
     out = console()
     if set_aside and lead:
         number = count(len(set_aside), "clip" if set_aside[0].clip_id else "file")

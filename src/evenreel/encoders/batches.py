@@ -16,9 +16,6 @@ Made = TypeVar("Made")
 class HalvingBatches:
     """Batch size of an encoder, which halves each time that memory does not suffice.
 
-    Args:
-        size: pictures or captions at a time at first.
-
     Attributes:
         size: pictures or captions at a time at present.
     """
@@ -27,16 +24,7 @@ class HalvingBatches:
         self.size = size
 
     def run(self, count: int, work: Callable[[slice], Made], item: int = 1) -> list[Made]:
-        """Do the work on slices of 0 ... count, one after another, on smaller ones from where memory runs out.
-
-        Args:
-            count: number of items.
-            work: does one slice of them; raises MemoryError where memory does not suffice.
-            item: pictures or captions in an item, such as the frames of a window.
-
-        Raises:
-            EncoderError: memory does not suffice for a single item.
-        """
+        """Do the work on slices of 0 ... count, one after another, on smaller ones from where memory runs out."""
         results, start = list[Made](), 0
         while start < count:
             stop = min(start + max(1, self.size // item), count)

@@ -77,9 +77,6 @@ class Checkpoint:
 
         That is: weights and tokenizer byte for byte, settings by their values. Two folders with equal content
         have equal digests, whatever their names.
-
-        Raises:
-            EncoderError: a file out of the hub's cache is not what the hub says it is.
         """
         total = hashlib.sha256()
         for label, digest in self._parts():
@@ -96,12 +93,7 @@ class Checkpoint:
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
-    """Check a folder and refuse what cannot be read or should not be trusted.
-
-    Raises:
-        EncoderError: a part is missing, the weights are a pickle, their header does not fit the file, or it
-            is another kind of model.
-    """
+    """Check a folder and refuse what cannot be read or should not be trusted."""
     if missing := missing_parts(folder):
         raise incomplete(folder, missing)
     if is_open_clip(folder):
@@ -147,11 +139,7 @@ def _open_clip_settings(folder: Path) -> dict[str, Any]:
 
 
 def missing_parts(folder: Path) -> list[str]:
-    """Return what a folder lacks to be a checkpoint, in words; empty for a whole one.
-
-    Raises:
-        EncoderError: its list of weight files is not one, or names files outside the folder.
-    """
+    """Return what a folder lacks to be a checkpoint, in words; empty for a whole one."""
     if is_open_clip(folder):
         return missing_open_clip_parts(folder, _open_clip_settings(folder))
     names = weight_names(folder)
@@ -181,11 +169,7 @@ def incomplete(folder: Path, missing: list[str]) -> EncoderError:
 
 
 def weight_names(folder: Path) -> list[str]:
-    """Return the names of the weight files.
-
-    Raises:
-        EncoderError: the list of them leads out of the folder, or is none.
-    """
+    """Return the names of the weight files."""
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file() or not index.is_file():
         return ["model.safetensors"]
@@ -221,11 +205,7 @@ def _layers_said(config: Mapping[str, Any], tower: str = "whole") -> Iterator[tu
 
 
 def check_sizes(folder: Path, config: Mapping[str, Any]) -> None:
-    """Refuse a config.json in which something has no size.
-
-    Raises:
-        EncoderError: a size, or a number of something, is below 1.
-    """
+    """Refuse a config.json in which something has no size."""
     for key, value in _sizes_said(config):
         if value < 1:
             raise EncoderError(
@@ -278,11 +258,7 @@ def processor_files(folder: Path) -> tuple[Path, Path, Path]:
 
 
 def processor_settings(folder: Path, of_videos: bool) -> dict[str, Any]:
-    """Read the settings of the processor of pictures, or of videos where there is one and the model takes them.
-
-    Raises:
-        EncoderError: there are none, or they cannot be read.
-    """
+    """Read the settings of the processor of pictures, or of videos where there is one and the model takes them."""
     whole, alone, videos = processor_files(folder)
     parts = read_settings(whole) if whole.is_file() else {}
     for part in ("video_processor", "image_processor") if of_videos else ("image_processor",):
@@ -300,11 +276,7 @@ def tokenizer_files(folder: Path) -> list[Path]:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Read a JSON file that holds a table of settings.
-
-    Raises:
-        EncoderError: it cannot be read, or is something else.
-    """
+    """Read a JSON file that holds a table of settings."""
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -329,11 +301,7 @@ def json_digest(settings: Mapping[str, Any]) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """Compute SHA-256, in hex, of a file.
-
-    Raises:
-        EncoderError: it is out of the hub's cache and not what the hub says it is.
-    """
+    """Compute SHA-256, in hex, of a file."""
     total = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):
@@ -350,9 +318,6 @@ def of_model(folder: Path, what: str) -> Iterator[None]:
     """Make one sentence of whatever a `with` raises over the files of a model, which no library foresees.
 
     A panic of Rust, which is no `Exception`, is one too.
-
-    Raises:
-        EncoderError: something else than an error of evenreel's, a want of memory or an interrupt was raised.
     """
     try:
         yield

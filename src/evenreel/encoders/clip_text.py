@@ -129,11 +129,7 @@ class ClipTextTower:
 
 
 def open_clip_text(checkpoint: Checkpoint, device: torch.device, precision: str) -> ClipTextTower | None:
-    """Read the text tower and the tokenizer of a checkpoint.
-
-    Returns:
-        None where it is no CLIP, or where its settings, weights or tokenizer are not as this file knows them.
-    """
+    """Read the text tower and the tokenizer of a checkpoint."""
     shape = _shape(checkpoint.config) if checkpoint.family == "clip" else None
     dimension = checkpoint.config.get("projection_dim")
     if shape is None or not isinstance(dimension, int):

@@ -37,10 +37,6 @@ class ClipTokens:
     """Tokenizer of captions for CLIP.
 
     Not for two threads at once: whether captions are cut is a state of the tokenizer.
-
-    Args:
-        tokenizer: CLIP's tokenizer.
-        end: id of the mark that ends a caption, which fills shorter ones up.
     """
 
     def __init__(self, tokenizer: Tokenizer, end: int) -> None:
@@ -61,11 +57,7 @@ class ClipTokens:
 
 
 def open_clip_tokens(folder: Path) -> ClipTokens | None:
-    """Read the tokenizer of a checkpoint.
-
-    Returns:
-        None where its files say anything that CLIP's own do not: another kind, other rules, tokens that were added.
-    """
+    """Read the tokenizer of a checkpoint."""
     if not all((folder / name).is_file() for name in (_TOKENIZER, _CLASS)) or (folder / "added_tokens.json").is_file():
         return None
     try:

@@ -8,15 +8,7 @@ from evenreel.errors import UsageError
 
 
 def usable_device(name: str, precision: str) -> torch.device:
-    """Return the device of a name, after a check that it can be used.
-
-    Args:
-        name: name of a torch device, such as `cpu` or `cuda:1`; `auto` is a CUDA GPU where there is one, else the CPU.
-        precision: number format to calculate with: `float32`, `bfloat16` or `float16`.
-
-    Raises:
-        UsageError: there is no such device here, or it cannot calculate with this precision.
-    """
+    """Return the device of a name, after a check that it can be used."""
     chosen = ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
     try:
         device = torch.device(chosen)

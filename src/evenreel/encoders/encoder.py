@@ -82,10 +82,6 @@ class TowerEncoder:
         """Encode windows (N, T, 3, H, W) of uint8 RGB frames of any size to (N, D) float32, rows of unit length.
 
         T is `window.frames`, or 1 for a picture, which is taken for a still video.
-
-        Raises:
-            UsageError: the array has another shape or type, or windows of another number of frames.
-            EncoderError: a feature is not a number, or memory does not suffice for a single window.
         """
         check_pixels(pixels, "(N, T, 3, H, W)")
         frames = self.window.frames
@@ -105,15 +101,6 @@ class TowerEncoder:
         """Encode each patch of (N, 3, H, W) uint8 RGB frames: (N, rows, columns, D) float32 of unit length.
 
         They lie in the space of captions and of frames, see `evenreel.encoders.patches`.
-
-        Args:
-            pixels: (N, 3, H, W) uint8 RGB frames of any size.
-            whole: squeeze each frame into the tower's square, so that every part of it is in a patch; otherwise the
-                tower sees it as ever, with the sides cut off where it cuts them off.
-
-        Raises:
-            UsageError: the array has another shape or type.
-            EncoderError: a feature is not a number, or memory does not suffice for a single frame.
         """
         check_pixels(pixels, "(N, 3, H, W)")
 
@@ -135,10 +122,6 @@ class TowerEncoder:
         """Encode captions to words (Q, W, D) and unit sentences (Q, D); words of padding are zero.
 
         A caption longer than the tower takes is cut; `truncated` tells which.
-
-        Raises:
-            UsageError: a single string instead of a sequence of them.
-            EncoderError: a feature is not a number, or memory does not suffice for a single caption.
         """
         clean = clean_captions(captions)
         if not clean:

@@ -52,11 +52,7 @@ MOST_STEPS, LONGEST_WORD, LONGEST_LETTER = 16, 1_000, 128
 
 
 def read_first(folder: Path, device: str, precision: str) -> None:
-    """Read a folder in a process of its own, unless it was read well before as it is now.
-
-    Raises:
-        EncoderError: the model cannot be read, or takes too much time or memory.
-    """
+    """Read a folder in a process of its own, unless it was read well before as it is now."""
     if folder == BUILTIN_FOLDER or (known := _record(folder)).is_file():
         return
     size = sum(path.stat().st_size for path in _files(folder))
@@ -80,11 +76,7 @@ def read_first(folder: Path, device: str, precision: str) -> None:
 
 
 def check_tokenizer(folder: Path) -> None:
-    """Refuse a tokenizer with steps that no known family has: such as one that doubles a text again and again.
-
-    Raises:
-        EncoderError: it has one, or no words.
-    """
+    """Refuse a tokenizer with steps that no known family has: such as one that doubles a text again and again."""
     path = folder / "tokenizer.json"
     if not path.is_file():
         return

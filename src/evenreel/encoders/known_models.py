@@ -100,15 +100,7 @@ def model_id(name: str) -> str:
 
 
 def check_licence(name: str, accepted: bool) -> None:
-    """Refuse a model whose licence forbids commercial use, unless it was accepted.
-
-    Args:
-        name: short name, hub id or folder; of a folder the licence is not known.
-        accepted: whether the user accepts the licence.
-
-    Raises:
-        UsageError: the licence has to be accepted.
-    """
+    """Refuse a model whose licence forbids commercial use, unless it was accepted."""
     found = known_models().find(name)
     if found is not None and found.non_commercial and not accepted:
         raise UsageError(

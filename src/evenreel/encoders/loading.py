@@ -81,12 +81,7 @@ def load_encoder(
 def open_encoder(
     encoder_id: str, folder: Path, given: tuple[str, str], batch_size: int = 32, text_first: bool = False
 ) -> LoadedEncoder:
-    """Load a model from its folder on a device and in a precision, see `load_encoder`.
-
-    Raises:
-        UsageError: the device or the precision is not one that it can be used with.
-        EncoderError: it cannot be read or trusted, or needs torch, which is not installed.
-    """
+    """Load a model from its folder on a device and in a precision, see `load_encoder`."""
     device, precision = given
 
     def towers() -> TowerEncoder:

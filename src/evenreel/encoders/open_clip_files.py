@@ -37,16 +37,7 @@ def missing_open_clip_parts(folder: Path, settings: Mapping[str, Any]) -> list[s
 
 
 def check_open_clip(folder: Path, settings: Mapping[str, Any], sizes: frozenset[int]) -> None:
-    """Refuse settings that lead out of the folder, or that the weights cannot belong to.
-
-    Args:
-        folder: path of the folder.
-        settings: its open_clip_config.json.
-        sizes: lengths of all axes of its weights.
-
-    Raises:
-        EncoderError: the settings describe no dual tower, lead out of the folder, or do not fit the weights.
-    """
+    """Refuse settings that lead out of the folder, or that the weights cannot belong to."""
     model = settings["model_cfg"]
     text, vision = model["text_cfg"], model["vision_cfg"]
     cleaning = text.get("tokenizer_kwargs") or {}
@@ -77,11 +68,7 @@ def _sizes_said(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def read_open_clip_preprocessing(settings: Mapping[str, Any]) -> RoundedCropPreprocessing:
-    """Read how a model's pictures are prepared: open_clip's evaluation transform.
-
-    Raises:
-        EncoderError: it pads pictures, or its settings make no sense.
-    """
+    """Read how a model's pictures are prepared: open_clip's evaluation transform."""
     given = settings.get("preprocess_cfg") or {}
     mode, side = given.get("resize_mode") or "shortest", settings["model_cfg"]["vision_cfg"].get("image_size", 224)
     if mode not in ("shortest", "squash") or given.get("interpolation", "bicubic") not in _FILTERS:

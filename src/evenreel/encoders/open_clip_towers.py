@@ -84,11 +84,7 @@ class OpenClipTowers(Towers):
 
 
 def load_open_clip(checkpoint: Checkpoint, precision: str) -> tuple[Any, Any]:
-    """Build a model and its tokenizer from the files of its folder alone.
-
-    Raises:
-        EncoderError: a package is missing, or the weights do not fit.
-    """
+    """Build a model and its tokenizer from the files of its folder alone."""
     for package in _PACKAGES:
         if find_spec(package) is None:
             raise EncoderError(

@@ -21,26 +21,14 @@ from evenreel.errors import UsageError
 
 
 def patch_features(towers: Towers, inputs: Tensor) -> Tensor:
-    """Compute the features of all patches of prepared frames, of any length.
-
-    Args:
-        towers: the loaded model.
-        inputs: (N, 3, h, w), as `evenreel.encoders.resizing.prepare` makes them.
-
-    Returns:
-        (N, rows, columns, D), rows from the top, columns from the left.
-    """
+    """Compute the features of all patches of prepared frames, of any length."""
     rows, columns = patch_grid(towers)
     patches = _PATCHES[towers.checkpoint.family](towers.model, inputs.to(towers.model.dtype))
     return patches.reshape(len(patches), rows, columns, -1)
 
 
 def patch_grid(towers: Towers) -> tuple[int, int]:
-    """Return the rows and columns of patches that a frame is cut into.
-
-    Raises:
-        UsageError: what a patch shows cannot be told with a model of this family.
-    """
+    """Return the rows and columns of patches that a frame is cut into."""
     if towers.checkpoint.family not in _PATCHES:
         raise UsageError(f"Patches are encoded by {' or '.join(_PATCHES)}, not by {towers.checkpoint.family}.")
     vision = towers.model.config.vision_config

@@ -21,11 +21,7 @@ _PARTS = (("text_model.", "text_model."), ("video_model.", ""))
 
 
 def check_timm(folder: Path) -> None:
-    """Refuse a model whose picture tower cannot be built here.
-
-    Raises:
-        EncoderError: timm, or torchvision, which it imports, is not installed.
-    """
+    """Refuse a model whose picture tower cannot be built here."""
     for package in ("timm", "torchvision"):
         if find_spec(package) is None:
             raise EncoderError(

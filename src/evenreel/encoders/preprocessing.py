@@ -162,11 +162,7 @@ class QwenPreprocessing(BlockPreprocessing):
 
 
 def read_preprocessing(settings: Mapping[str, Any], family: str) -> Preprocessing:
-    """Read the settings of an image processor, old forms included.
-
-    Raises:
-        EncoderError: the processor has an unknown step, or gives pictures of varying size.
-    """
+    """Read the settings of an image processor, old forms included."""
     given = {key: value for key, value in settings.items() if value is not None}
     values: dict[str, Any] = {**FAMILIES[family].processor, **given}
     if values.get("do_pad") or values["resample"] not in (BILINEAR, BICUBIC):

@@ -26,15 +26,7 @@ _WEIGHT_BITS = 22  # 32 - 8 - 2, PRECISION_BITS of Pillow's Resample.c
 
 
 def prepare(pixels: torch.Tensor, preprocessing: Preprocessing) -> torch.Tensor:
-    """Resize, cut, scale and normalise frames, on the device that they are on.
-
-    Args:
-        pixels: (N, 3, H, W) uint8.
-        preprocessing: sizes, cut, filter and range that the encoder's checkpoint takes.
-
-    Returns:
-        (N, 3, h, w) float32.
-    """
+    """Resize, cut, scale and normalise frames, on the device that they are on."""
     return normalise(resize_and_crop(pixels, preprocessing), preprocessing)
 
 
@@ -126,18 +118,7 @@ def vertical_first(source: tuple[int, int], target: tuple[int, int]) -> bool:
 
 
 def axis_weights(source: int, target: int, kept: int, resample: int, first: int) -> tuple[NDArray[np.float64], slice]:
-    """Compute Pillow's weights along one axis, for a part of the result.
-
-    Args:
-        source: length before resizing.
-        target: length after resizing.
-        kept: how much of `target` is wanted; where it is longer, rows of zeros give the border.
-        resample: Pillow's number of the filter.
-        first: where in `target` that begins.
-
-    Returns:
-        (kept, S) weights, and the slice of S places of the source that they apply to.
-    """
+    """Compute Pillow's weights along one axis, for a part of the result."""
     wanted = np.arange(max(first, 0), min(first + kept, target))
     shrink = max(source / target, 1.0)
     reach = _FILTER_RADIUS[resample] * shrink

@@ -13,41 +13,21 @@ _SHORTEST = 1e-12  # a feature shorter than this has no direction
 
 
 def check_pixels(pixels: Pixels, shape: str) -> None:
-    """Refuse an array that holds no frames.
-
-    Args:
-        pixels: uint8 RGB, the last three axes being channel, height and width.
-        shape: the shape in words, such as `(N, 3, H, W)`.
-
-    Raises:
-        UsageError: it has another number of axes, another type, or no pixels.
-    """
+    """Refuse an array that holds no frames."""
     dimensions = shape.count(",") + 1
     if pixels.dtype != np.uint8 or pixels.ndim != dimensions or pixels.shape[-3] != 3 or 0 in pixels.shape[1:]:
         raise UsageError(f"Frames are {shape} uint8, not {pixels.shape} {pixels.dtype}.")
 
 
 def clean_captions(captions: Sequence[str]) -> list[str]:
-    """Return captions without lone surrogates, which come out of a command line that is not UTF-8.
-
-    Raises:
-        UsageError: it is a single string.
-    """
+    """Return captions without lone surrogates, which come out of a command line that is not UTF-8."""
     if isinstance(captions, str):
         raise UsageError("Captions are a sequence of strings, not a single string.")
     return [caption.encode("utf-8", "replace").decode() for caption in captions]
 
 
 def unit_rows(rows: FloatArray, what: str) -> FloatArray:
-    """Scale features (N, D) to unit length.
-
-    Args:
-        rows: features of any length.
-        what: what they are features of, for the message.
-
-    Raises:
-        EncoderError: one is not a number, or zero.
-    """
+    """Scale features (N, D) to unit length."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     if not (np.isfinite(lengths).all() and (lengths > _SHORTEST).all()):
         raise EncoderError(

@@ -40,15 +40,7 @@ FILES_WANTED = (*SETTINGS_WANTED, "model.safetensors", "model.safetensors.index.
 
 
 def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
-    """Find a model's folder, downloading it where it is missing and that is allowed.
-
-    Returns:
-        The name it can be loaded by again (a hub id comes with its commit), and its folder.
-
-    Raises:
-        UsageError: two revisions are named, or one for a model that has none.
-        EncoderError: there is no such model, or it cannot be had; the sentence lists the ways on.
-    """
+    """Find a model's folder, downloading it where it is missing and that is allowed."""
     if (known := model_id(name)) != name:
         log.warning("the model '%s' is %s", name, known)
         name = known
@@ -82,11 +74,7 @@ def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
 
 
 def folder_here(name: str) -> Path | None:
-    """Return the folder of a model that can be loaded without a download; None for any other.
-
-    Raises:
-        EncoderError: this is neither `builtin`, nor a folder, nor a hub id.
-    """
+    """Return the folder of a model that can be loaded without a download; None for any other."""
     name = _loadable(model_id(name), quiet=True)
     if name == BUILTIN:
         return BUILTIN_FOLDER
@@ -97,11 +85,7 @@ def folder_here(name: str) -> Path | None:
 
 
 def lacks_torch(name: str) -> bool:
-    """Return whether a model of the hub is on this machine as a checkpoint, which only torch is missing for.
-
-    Raises:
-        EncoderError: this is neither `builtin`, nor a folder, nor a hub id.
-    """
+    """Return whether a model of the hub is on this machine as a checkpoint, which only torch is missing for."""
     name = model_id(name)
     if installed("torch") or name == BUILTIN or named_folder(name):
         return False
@@ -110,11 +94,7 @@ def lacks_torch(name: str) -> bool:
 
 
 def stored_ids(name: str) -> set[str]:
-    """Return the ids that a library may know a model by, without commits: its own, and its export's without torch.
-
-    Args:
-        name: short name, hub id or folder.
-    """
+    """Return the ids that a library may know a model by, without commits: its own, and its export's without torch."""
     own = model_id(name)
     return {own, _loadable(own, quiet=True)}
 

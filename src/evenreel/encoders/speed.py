@@ -28,12 +28,7 @@ class EncoderSpeed:
 
 
 def measure_speed(encoder: Encoder, seconds: float = 2.0) -> EncoderSpeed:
-    """Measure how many frames, and how many captions, an encoder encodes in a second.
-
-    Args:
-        encoder: the loaded model.
-        seconds: time that is spent on each, after a first batch that is not counted.
-    """
+    """Measure how many frames, and how many captions, an encoder encodes in a second."""
     frames = encoder.window.frames
     windows = max(1, 16 // frames)
     pixels = np.random.default_rng(0).integers(0, 256, (windows, frames, 3, _HEIGHT, _WIDTH), dtype=np.uint8)

@@ -46,11 +46,7 @@ class TextFirstTowers:
 
     @cached_property
     def whole(self) -> Towers:
-        """Return both towers, read when they are first needed.
-
-        Raises:
-            EncoderError: they do not fit the configuration or each other.
-        """
+        """Return both towers, read when they are first needed."""
         with garbage_left():
             return load_towers(self.checkpoint, self.device, self.precision)
 
@@ -69,11 +65,7 @@ class TextFirstTowers:
         return self.text.features(ids, torch.ones_like(ids) if mask is None else mask)
 
     def tokens(self, captions: Sequence[str]) -> dict[str, torch.Tensor]:
-        """Tokenise captions: ids and mask, (Q, W), padded and cut.
-
-        Raises:
-            EncoderError: the tokenizer makes tokens that the tower does not have.
-        """
+        """Tokenise captions: ids and mask, (Q, W), padded and cut."""
         return known_tokens(self.text.tokens(captions), self.text.shape.vocab_size, self.checkpoint)
 
     def token_counts(self, captions: Sequence[str]) -> list[int]:
@@ -88,11 +80,7 @@ def open_text_first(checkpoint: Checkpoint, device: torch.device, precision: str
 
 
 def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) -> Towers:
-    """Load towers with their tokenizer from a checkpoint; nothing but the checked files of its folder is opened.
-
-    Raises:
-        EncoderError: they do not fit the configuration or each other.
-    """
+    """Load towers with their tokenizer from a checkpoint; nothing but the checked files of its folder is opened."""
     of_open_clip = checkpoint.family == OPEN_CLIP.title
     with quiet(), of_model(checkpoint.folder, "cannot be loaded"):
         try:

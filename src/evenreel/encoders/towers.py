@@ -79,14 +79,7 @@ class Towers:
         return features
 
     def check_lengths(self, of_pictures: int) -> None:
-        """Refuse a model whose vectors of pictures and of captions differ in length.
-
-        Args:
-            of_pictures: length of its vectors of pictures.
-
-        Raises:
-            EncoderError: the lengths differ.
-        """
+        """Refuse a model whose vectors of pictures and of captions differ in length."""
         if of_pictures != self.dimension:
             raise EncoderError(
                 f"The model in {self.checkpoint.folder} gives captions vectors of {self.dimension} numbers and "
@@ -139,12 +132,7 @@ class Towers:
 
 
 def in_patches(inputs: torch.Tensor, side: int) -> dict[str, torch.Tensor]:
-    """Cut prepared pictures of one size, (N, 3, h, w), into square patches as SigLIP 2 of native resolution takes them.
-
-    Returns:
-        `pixel_values` (N, P, side * side * 3), the channels of a pixel beside each other; `spatial_shapes` (N, 2), rows
-        and columns of patches; `pixel_attention_mask` (N, P), of ones.
-    """
+    """Cut prepared pictures of one size, (N, 3, h, w)."""
     shape = [length // side for length in inputs.shape[-2:]]
     patches = inputs.unfold(2, side, side).unfold(3, side, side)  # (N, 3, rows, columns, side, side)
     flat = patches.permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2)
@@ -156,16 +144,7 @@ def in_patches(inputs: torch.Tensor, side: int) -> dict[str, torch.Tensor]:
 
 
 def known_tokens(tokens: dict[str, torch.Tensor], words: int, checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
-    """Return token ids after a check that the model has them: on a GPU, a larger id would end the whole CUDA context.
-
-    Args:
-        tokens: `input_ids` (Q, W), and what belongs to them.
-        words: number of words in the model's vocabulary.
-        checkpoint: checkpoint of the model, for the message.
-
-    Raises:
-        EncoderError: an id is larger than the model's largest.
-    """
+    """Return token ids after a check that the model has them: on a GPU."""
     if tokens["input_ids"].max() >= words:
         raise EncoderError(
             f"The tokenizer and the weights in {checkpoint.folder} do not belong together: it makes tokens that the "
@@ -175,11 +154,7 @@ def known_tokens(tokens: dict[str, torch.Tensor], words: int, checkpoint: Checkp
 
 
 def check_trunk(trunk: Any, checkpoint: Checkpoint) -> None:
-    """Refuse a picture tower of timm that takes pictures of another size than the processor makes.
-
-    Raises:
-        EncoderError: it takes pictures of one size alone, and the processor makes others.
-    """
+    """Refuse a picture tower of timm that takes pictures of another size than the processor makes."""
     taken = getattr(getattr(trunk, "patch_embed", None), "img_size", None)
     if taken is not None and tuple(taken) != checkpoint.preprocessing.output_size:
         raise EncoderError(

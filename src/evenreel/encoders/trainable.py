@@ -28,16 +28,7 @@ class TokenIds(NamedTuple):
 
 
 class TrainableTowers(nn.Module):
-    """Image and text towers in training; with `train` off, it equals the frozen encoder and learns nothing.
-
-    Args:
-        towers: a model loaded in float32.
-        train: True if its weights learn.
-        frozen: patterns of names of parameters that stay frozen.
-
-    Raises:
-        UsageError: a pattern fits no parameter, or the towers are of a family that is not trained.
-    """
+    """Image and text towers in training; with `train` off, it equals the frozen encoder and learns nothing."""
 
     def __init__(self, towers: Towers, *, train: bool, frozen: Sequence[str] = ()) -> None:
         if not towers.family.trainable:

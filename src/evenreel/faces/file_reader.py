@@ -46,12 +46,6 @@ class FaceReader:
     """Worker that answers a task `{"path", "at_s"}` with the faces on the frames at these seconds.
 
     Each frame is a message of its own, so that the reader is seen to get on; its faces follow it.
-
-    Args:
-        limits: fields of `MediaLimits`.
-        detector: path of YuNet's file.
-        recogniser: path of SFace's file; both are read here, so that no clip is blamed for them.
-        threads: threads of OpenCV.
     """
 
     def __init__(self, limits: dict[str, Any], detector: str, recogniser: str, threads: int) -> None:
@@ -78,13 +72,7 @@ def _message(time_s: float, face: FoundFace) -> Message:
 
 
 class ClipFaces:
-    """Finds the faces of one clip after another, in a process that can be killed.
-
-    Args:
-        limits: limits of one clip.
-        models: the two models.
-        threads: threads of OpenCV.
-    """
+    """Finds the faces of one clip after another, in a process that can be killed."""
 
     def __init__(self, limits: MediaLimits, models: FaceModels, threads: int = 1) -> None:
         setup = {"limits": asdict(limits), "threads": threads}
@@ -92,11 +80,7 @@ class ClipFaces:
         self._worker = Worker(_WORKER, setup, limits)
 
     def check(self) -> None:
-        """Start the process, so that models that cannot be read are told before anything else is done.
-
-        Raises:
-            EvenreelError: OpenCV cannot read the models, or no process can be started.
-        """
+        """Start the process, so that models that cannot be read are told before anything else is done."""
         for _ in self._worker.run({}):
             pass
 
@@ -105,12 +89,7 @@ class ClipFaces:
         self._worker.close()
 
     def find(self, path: str, at_s: list[float]) -> list[ClipFace]:
-        """Find the faces on the frames of a file at some times, rising, in seconds.
-
-        Raises:
-            MediaError: the file cannot be read.
-            EvenreelError: no process can be started, or OpenCV cannot read the models.
-        """
+        """Find the faces on the frames of a file at some times, rising, in seconds."""
         messages = self._worker.run({"path": path, "at_s": at_s})
         return [_clip_face(about, held) for about, held in messages if about["kind"] == "face" and held is not None]
 

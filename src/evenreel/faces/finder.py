@@ -48,16 +48,7 @@ class FoundFace:
 
 
 class OpenCVFaces:
-    """YuNet and SFace, run by OpenCV on the CPU.
-
-    Args:
-        detector: path of YuNet's file.
-        recogniser: path of SFace's file.
-        threads: threads of OpenCV.
-
-    Raises:
-        EncoderError: OpenCV cannot read one of the two.
-    """
+    """YuNet and SFace, run by OpenCV on the CPU."""
 
     def __init__(self, detector: str, recogniser: str, threads: int = 1) -> None:
         import cv2

@@ -29,14 +29,7 @@ _CELLS = 2**24
 def join_groups(
     faces: FloatArray, means: FloatArray, refused: Mapping[int, frozenset[int]], threshold: float = SAME_PERSON
 ) -> Indices:
-    """Find the group that each face is nearest to, (N,); -1 where none is near enough.
-
-    Args:
-        faces: (N, D) of unit length.
-        means: (G, D) mean of the vectors of each group, so that a product is a mean similarity.
-        refused: groups that a face is known not to belong to, by the face's row.
-        threshold: least mean cosine similarity.
-    """
+    """Find the group that each face is nearest to, (N,); -1 where none is near enough."""
     joined = np.full(len(faces), -1, np.int64)
     if not len(means):
         return joined
@@ -52,13 +45,7 @@ def join_groups(
 
 
 def chinese_whispers(faces: FloatArray, threshold: float = SAME_PERSON, seed: int = 0) -> Indices:
-    """Group faces: a label for each, (N,), 0, 1, ... in the order in which they first occur; equal input, equal labels.
-
-    Args:
-        faces: (N, D) of unit length.
-        threshold: least cosine similarity of an edge.
-        seed: of the order in which nodes take their turns.
-    """
+    """Group faces: a label for each, (N,), 0, 1, ... in the order in which they first occur; equal input."""
     neighbours = _neighbours(faces, threshold)
     labels = np.arange(len(faces))
     rng = np.random.default_rng(seed)

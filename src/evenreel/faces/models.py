@@ -63,11 +63,7 @@ class FaceModels:
 
 
 def find_models(folder: Path) -> FaceModels:
-    """Find the two files in a folder; a file of other bytes than the published one is used, and a warning says so.
-
-    Raises:
-        EncoderError: a file is missing or cannot be read, or Git left a pointer in its place.
-    """
+    """Find the two files in a folder; a file of other bytes than the published one is used, and a warning says so."""
     place = folder.absolute()
     _, recogniser_id = (_checked(place, one) for one in (DETECTOR, RECOGNISER))
     return FaceModels(place, place / DETECTOR.name, place / RECOGNISER.name, recogniser_id)

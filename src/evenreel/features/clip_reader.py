@@ -124,11 +124,7 @@ class _WorkerOutput:
 
 
 class ClipVectors:
-    """Vectors of one clip by one model, made in batches while the frames come.
-
-    Args:
-        model: the model.
-    """
+    """Vectors of one clip by one model, made in batches while the frames come."""
 
     def __init__(self, model: Vision) -> None:
         self._model, self._rule = model, model.window() or WindowRule()
@@ -147,11 +143,7 @@ class ClipVectors:
             self._put(window)
 
     def finish(self) -> FloatArray:
-        """Encode what is left; return the vectors (N, D).
-
-        Raises:
-            MediaError: the model makes no vectors of unit length of it.
-        """
+        """Encode what is left; return the vectors (N, D)."""
         for window in self._maker.end():
             self._put(window)
         self._encode()
@@ -181,10 +173,6 @@ class ClipVectors:
         """Return when the N vectors are of, in seconds: middles (N,), and stretches (N, 2) from start to end.
 
         Stretches of single pictures meet; those of windows of several frames overlap.
-
-        Args:
-            duration_s: length of the clip in seconds; None where it is not known.
-            cuts_s: times of the cuts between shots, in seconds, at which the stretches of windows are cut.
         """
         times_s = np.array(self.times_s, np.float64)
         spans_s = spans(times_s, duration_s)
@@ -220,15 +208,7 @@ class ClipVectors:
 
 
 class ClipReader:
-    """Reads one clip at a time into shards: decoding and text in a worker that can be killed, vision here.
-
-    Args:
-        settings: rule, limits and threads.
-        model: the model, shared by all readers; None for words alone.
-        on_frame: called after every frame with the path of its file and its time in seconds.
-        target: dotted path of what the worker runs; tests put stubs here.
-        hearing: writes down what is said, shared by all readers; None for no speech.
-    """
+    """Reads one clip at a time into shards: decoding and text in a worker that can be killed, vision here."""
 
     def __init__(
         self,
@@ -253,19 +233,6 @@ class ClipReader:
 
         The two are apart so that the next clip is read while this one is heard to its end. At most one batch of frames
         waits in between.
-
-        Args:
-            source: the clip; times of frames and signs count from its start.
-            wanted: the stages to do.
-            stills: takes a small picture of each frame; None for no pictures.
-
-        Returns:
-            Its shard, in which the fields of other stages are None.
-
-        Raises:
-            MediaError: (both) the clip is set aside with this reason, `bad_features` where the model makes no vectors
-                of unit length of it.
-            OtherWindowsError: (both) it must be read once more.
         """
         view = ClipVectors(self._model) if self._model is not None and wanted.vision else None
         reading, part = _WorkerOutput(source.path, view, stills), source.part

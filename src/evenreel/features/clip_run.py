@@ -11,15 +11,7 @@ from evenreel.progress import Progress
 
 
 class ClipRun(ReaderPool[Reader, Item]):
-    """A run over some clips or files, each done with one of several readers.
-
-    Args:
-        new_reader: makes a reader with a process of its own; called once in each thread.
-        work: does one item with a reader; a MediaError sets the item aside, any other error ends the run.
-        set_aside: notes an item that cannot be used, and why.
-        readers: number of threads.
-        progress: called with the share of the items that are done or set aside.
-    """
+    """A run over some clips or files, each done with one of several readers."""
 
     def __init__(
         self,

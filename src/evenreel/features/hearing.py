@@ -25,17 +25,8 @@ class Hearing(Protocol):
 class SpeechHearing:
     """Hears one clip after another in a worker that can be killed, whoever asks; its model is loaded for the first.
 
-    Args:
-        model: short name, folder or hub id; it is fetched here, once, where it is not on this machine.
-        language: language that is spoken, as a BCP 47 tag; None to have it detected.
-        limits: what one file may cost.
-        tell: receives path and sentence of what is unusual in the sound of a clip; called from another thread.
-
     Attributes:
         speech_id: name that the model can be loaded by again.
-
-    Raises:
-        EncoderError: the model cannot be had, or is of another kind.
     """
 
     def __init__(self, model: str, language: str | None, limits: MediaLimits, tell: Callable[[str, str], None]) -> None:
@@ -56,11 +47,7 @@ class SpeechHearing:
         return self._line.submit(self._hear, path)
 
     def hear(self, path: str) -> Transcript | None:
-        """Hear a video file now; see `begin`.
-
-        Raises:
-            EvenreelError: no worker can be started: the model cannot be read, or does not hear the language.
-        """
+        """Hear a video file now; see `begin`."""
         found = self.begin(path).result()
         if self._fault is not None:
             raise self._fault

@@ -32,11 +32,6 @@ def writer_lock(folder: Path, error: type[EvenreelError], remedy: str) -> Iterat
     The operating system drops the lock with the process, so a crash, a reboot or a reused process id never
     leaves a stale one behind; the file beside it only names the holder. A child that was being started when its
     parent was killed has a copy of the lock until its own program begins, so a dead holder's lock is waited for.
-
-    Args:
-        folder: folder to be written.
-        error: raised where another process holds the folder, or it cannot be written.
-        remedy: alternative to waiting, such as `use another --library`.
     """
     from filelock import FileLock, Timeout
 

@@ -78,13 +78,6 @@ class ReaderPool(Generic[Reader, Item]):
     """Works through a queue with several readers, each with its own thread and killable process.
 
     An exception that `read`, or a function handed over, raises ends the whole run.
-
-    Args:
-        new_reader: makes a reader; called once in each thread.
-        read: reads one item with a reader. It may call `hand_over` with the rest of the work on it, and `add` for
-            further items.
-        readers: number of threads.
-        brake: ends the run early; None for nobody who does.
     """
 
     def __init__(
@@ -109,9 +102,6 @@ class ReaderPool(Generic[Reader, Item]):
 
         Broken off by an exception, it waits at most `GRACE_S` for its threads; one that is left behind then (a model is
         loading, a batch is being encoded) ends with that call or with the process.
-
-        Raises:
-            RunHaltedError: the brake says so.
         """
         self._queue.extend(items)
         try:
@@ -135,11 +125,7 @@ class ReaderPool(Generic[Reader, Item]):
         self._queue.extend(items)
 
     def digest(self, path: str, stall_timeout_s: float) -> str:
-        """Return the digest of a file's bytes; reading it ends with the run.
-
-        Raises:
-            MediaError: the file cannot be read, or gives nothing for that long.
-        """
+        """Return the digest of a file's bytes; reading it ends with the run."""
         return watched_digest(path, stall_timeout_s, lambda: self.stopping)
 
     def hand_over(self, finish: Callable[[], None]) -> None:
@@ -209,12 +195,7 @@ class RunningTasks:
             self._changed.notify_all()
 
     def wait(self, timeout_s: float = math.inf, unless: Callable[[], bool] = lambda: False) -> None:
-        """Wait until all tasks have ended, for at most `timeout_s` seconds; an interrupt is raised at once.
-
-        Args:
-            timeout_s: most seconds to wait.
-            unless: asked again and again; the waiting ends where it returns True.
-        """
+        """Wait until all tasks have ended, for at most `timeout_s` seconds; an interrupt is raised at once."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while self._count and time.monotonic() < deadline and not unless():

@@ -35,11 +35,7 @@ def seal(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> bytes
 
 
 def unseal(payload: bytes) -> tuple[Arrays, dict[str, Any]]:
-    """Return the arrays and the record of a sealed file, checked.
-
-    Raises:
-        Exception: the bytes are not those that were written; a damaged header can fail in any way in the parser.
-    """
+    """Return the arrays and the record of a sealed file, checked."""
     from safetensors.numpy import load
 
     arrays = load(payload)  # checks the header's length and every offset against the bytes there are
@@ -51,11 +47,7 @@ def unseal(payload: bytes) -> tuple[Arrays, dict[str, Any]]:
 
 
 def glance(path: Path) -> dict[str, Any]:
-    """Return the record of a sealed file without its arrays, and without checking that it is whole.
-
-    Raises:
-        Exception: the file is missing, or its header does not parse.
-    """
+    """Return the record of a sealed file without its arrays, and without checking that it is whole."""
     with path.open("rb") as file:
         header_length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
         if header_length > _LARGEST_HEADER_BYTES:

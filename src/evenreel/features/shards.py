@@ -112,11 +112,7 @@ def is_clip_id(text: object) -> bool:
 
 
 def shard_path(folder: Path, clip_id: str) -> Path:
-    """Return the path of a clip's shard: `folder/ab/abcdef.safetensors`.
-
-    Raises:
-        LibraryError: the id has characters that a digest has not, so it could lead out of the folder.
-    """
+    """Return the path of a clip's shard: `folder/ab/abcdef.safetensors`."""
     if not is_clip_id(clip_id):
         raise LibraryError(f"{clip_id[:80]!r} is not a clip id; an id is letters and digits only.")
     return folder / clip_id[:2] / f"{clip_id}{SUFFIX}"
@@ -164,14 +160,6 @@ def write_shard(folder: Path, shard: Shard) -> str:
     """Write a shard so that after a crash or a power cut there is the old file or the new one, whole.
 
     Equal content gives equal bytes.
-
-    Returns:
-        SHA-256 of the file, in hex.
-
-    Raises:
-        MediaError: the features are not fit to be stored (`bad_features`): not finite, not of unit length,
-            lengths that disagree.
-        LibraryError: the shard cannot be written; the file that was there before is still there.
     """
     path, payload = shard_path(folder, shard.clip_id), shard_bytes(shard)
     try:
@@ -183,22 +171,14 @@ def write_shard(folder: Path, shard: Shard) -> str:
 
 
 def shard_bytes(shard: Shard) -> bytes:
-    """Return the content of a shard's file, its checksum included; equal shards give equal bytes.
-
-    Raises:
-        MediaError: the features are not fit to be stored (`bad_features`), see `write_shard`.
-    """
+    """Return the content of a shard's file, its checksum included; equal shards give equal bytes."""
     if problem := _problem(shard):
         raise MediaError("bad_features", f"The features of clip {shard.clip_id} are not stored: {problem}.")
     return seal(_arrays(shard), _record(shard))
 
 
 def remove_shard(folder: Path, clip_id: str) -> None:
-    """Delete the shard of a clip, if it is there, so that a power cut does not bring it back.
-
-    Raises:
-        OSError: it cannot be deleted.
-    """
+    """Delete the shard of a clip, if it is there, so that a power cut does not bring it back."""
     path = shard_path(folder, clip_id)
     path.unlink(missing_ok=True)
     if path.parent.is_dir():
@@ -206,18 +186,7 @@ def remove_shard(folder: Path, clip_id: str) -> None:
 
 
 def read_shard(path: Path, digest: str | None = None, *, remedy: str = REPAIR) -> Shard:
-    """Read a shard and check it.
-
-    Args:
-        path: the file.
-        digest: what `write_shard` returned; without it the checksum inside the file is all there is to go by.
-        remedy: what to do about a damaged one, for the message.
-
-    Raises:
-        DamagedShardError: the file is missing or damaged, or its content contradicts itself.
-        UnreadableShardError: the disk or the permissions refuse it.
-        NewerShardError: it was written by a later version.
-    """
+    """Read a shard and check it."""
     payload = _read_bytes(path, remedy)
     if digest is not None and hashlib.sha256(payload).hexdigest() != digest:
         raise _damaged(path, "its checksum is not the one in the catalog", remedy)
@@ -225,17 +194,7 @@ def read_shard(path: Path, digest: str | None = None, *, remedy: str = REPAIR) -
 
 
 def parse_shard(payload: bytes, path: Path, remedy: str = REPAIR) -> Shard:
-    """Make a shard of the content of its file, and check it.
-
-    Args:
-        payload: content of the file.
-        path: where it is from; its name is that of the clip.
-        remedy: what to do about a damaged one, for the message.
-
-    Raises:
-        DamagedShardError: it is damaged, or its content contradicts itself.
-        NewerShardError: it was written by a later version.
-    """
+    """Make a shard of the content of its file, and check it."""
     try:
         shard = _build(*unseal(payload))
     except _NewerFormatError as error:

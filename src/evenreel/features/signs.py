@@ -19,13 +19,6 @@ def sign_texts(
 
     Other readings of a sign are left out: most are the same words with a letter wrong. Of words misread on purpose the
     best reading is the misread one, window by window: see `evenreel.features.word_changes.changed_signs`.
-
-    Args:
-        clips: found by `evenreel.features.find_clips`.
-        changes: words to leave out or misread, to find out what they are worth; None for none.
-
-    Raises:
-        FeaturesError: on-screen text was not read; a clip has no features; a file is damaged.
     """
     if isinstance(clips, StoredClips):
         raise FeaturesError(

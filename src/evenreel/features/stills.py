@@ -48,11 +48,7 @@ class Stills:
 
 
 def write_stills(folder: Path, clip_id: str, stills: Stills | bytes) -> None:
-    """Write the stills of a clip, or what `stills_bytes` made of them, replacing those on disk.
-
-    Raises:
-        OSError: they cannot be written.
-    """
+    """Write the stills of a clip, or what `stills_bytes` made of them, replacing those on disk."""
     write_durably(shard_path(folder, clip_id), stills if isinstance(stills, bytes) else stills_bytes(clip_id, stills))
 
 
@@ -100,11 +96,7 @@ def _place(ends: Sequence[int], number: int) -> tuple[int, int]:
 
 
 def are_whole(path: Path) -> bool:
-    """Check that a file of stills is undamaged, and of the clip that it is named by.
-
-    Raises:
-        OSError: the file cannot be read just now.
-    """
+    """Check that a file of stills is undamaged, and of the clip that it is named by."""
     payload = path.read_bytes()
     try:
         _, record = unseal(payload)

@@ -62,24 +62,7 @@ def copy_stretch(
     limits: MediaLimits,
     timecode_at: Callable[[Fraction], str | None] = lambda time_s: None,
 ) -> Iterator[Message]:
-    """Copy a stretch of a file into a file of the first format that can hold its codecs.
-
-    Args:
-        path: the file.
-        out: path of the file to write.
-        stretch: start and end in seconds of a player's timeline.
-        formats: FFmpeg's names of formats to try, in order.
-        limits: limits of reading the file.
-        timecode_at: function from a time in seconds to the file's own timecode, which the cut goes on with.
-
-    Yields:
-        Signs of life, then a message with the `format`, with `starts_s` and `ends_s` of what was copied, on the
-        player's timeline, and with `left_out`, the kinds of streams that it cannot hold.
-
-    Raises:
-        UncopyableError: its packets cannot be copied; the stretch can be encoded anew.
-        MediaError: the file cannot be read, or the cut not be written.
-    """
+    """Copy a stretch of a file into a file of the first format that can hold its codecs."""
     with closing(Source(path, limits, 1)) as source:
         clock, slack_s = source.clock, slack_of(source.stream)
         bounds = Bounds(
@@ -196,13 +179,7 @@ class _Copy:
         self.left_out: set[str] = set()
 
     def into(self, out: str, form: str, *, may_seek: bool) -> Iterator[Message]:
-        """Write the file; yields signs of life.
-
-        Raises:
-            _UnfitError: the format cannot hold its codecs.
-            UncopyableError: its packets cannot be copied.
-            MediaError: it cannot be read, or the file not be written.
-        """
+        """Write the file; yields signs of life."""
         container, stream = _opened(self._path, self._limits)
         with container:
             if may_seek:
@@ -347,10 +324,6 @@ def cannot_write(error: OSError) -> MediaError:
 
 def formats_for(container: str, suffix: str) -> list[str]:
     """List the formats to try for a cut of a file: its own, then one that holds nearly everything.
-
-    Args:
-        container: short name of the file's format.
-        suffix: the file's suffix, which tells mov from mp4.
 
     >>> formats_for("mp4", ".MOV"), formats_for("matroska", ".webm"), formats_for("mxf", ".mxf")
     (['mov', 'matroska'], ['matroska'], ['mp4', 'matroska'])

@@ -42,21 +42,7 @@ _FASTEST = 240
 def encode_stretch(
     path: str, out: str, stretch: tuple[Fraction, Fraction], facts: FileFacts, limits: MediaLimits
 ) -> Iterator[Message]:
-    """Encode a stretch of a file as an mp4 file.
-
-    Args:
-        path: the file.
-        out: path of the file to write.
-        stretch: start and end in seconds of a player's timeline.
-        facts: what the file says of its frames.
-        limits: limits of reading the file.
-
-    Yields:
-        A sign of life a frame, then a message as `evenreel.handover.copying.copy_stretch` sends.
-
-    Raises:
-        MediaError: the file cannot be read, has no such stretch, or cannot be encoded.
-    """
+    """Encode a stretch of a file as an mp4 file."""
     try:
         with av.open(out, "w", format=FORM, options={"movflags": "+faststart"}) as target:
             if timecode := facts.timecode_at(stretch[0]):

@@ -52,14 +52,7 @@ class KnownOfClips:
 
 
 class Handover:
-    """Writes stretches of clips into a folder.
-
-    Args:
-        worker: process that reads their files (`evenreel.handover.reader`).
-        known: what the library knows of the clips.
-        settings: forms and how cuts are made.
-        progress: called with the share that is done, from 0 to 1.
-    """
+    """Writes stretches of clips into a folder."""
 
     def __init__(
         self,
@@ -74,16 +67,7 @@ class Handover:
         self._cut_spans: dict[int, tuple[Fraction, Fraction]] = {}  # what cuts hold, by the take's place
 
     def write(self, takes: Sequence[Take], folder: Path, title: str) -> HandoverReport:
-        """Write the forms; the names of lists come from the title, those of cuts from their files and times.
-
-        Args:
-            takes: the stretches, in the order in which they are listed.
-            folder: folder to write to; it is made where it is missing. No file in it is replaced.
-            title: title of lists.
-
-        Raises:
-            OutputError: the folder cannot be made.
-        """
+        """Write the forms; the names of lists come from the title, those of cuts from their files and times."""
         report = HandoverReport()
         try:
             make_folder(folder)

@@ -101,12 +101,7 @@ class FileFacts:
         return self.rate.timecode(self.first_frame + self.frames(time_s, time_s).start)
 
     def frames(self, start_s: Fraction, end_s: Fraction) -> range:
-        """Return the numbers, from its first frame on, of the frames that are on screen in a stretch; at least one.
-
-        Args:
-            start_s: start in seconds of a player's timeline.
-            end_s: its end, which the last frame begins before.
-        """
+        """Return the numbers, from its first frame on, of the frames that are on screen in a stretch; at least one."""
         first = max(0, min(self.rate.frame_at(start_s - self.offset_s, self.slack_s), self.frame_count - 1))
         stop = min(self.rate.frame_after(end_s - self.offset_s, self.slack_s), self.frame_count)
         return range(first, max(first + 1, stop))
@@ -123,11 +118,7 @@ class FileFacts:
 
 
 def read_facts(path: str | os.PathLike[str], limits: MediaLimits) -> FileFacts:
-    """Read what a file says of its frames, by its header and its first packets.
-
-    Raises:
-        MediaError: it cannot be read.
-    """
+    """Read what a file says of its frames, by its header and its first packets."""
     with open_video(path, limits) as video:
         info = video.info
     with closing(Source(path, limits, 1)) as source:

@@ -90,9 +90,6 @@ class FrameRate:
     def frame_of(self, timecode: str) -> int:
         """Return the number of the frame that a timecode names.
 
-        Raises:
-            UsageError: it is no timecode of this rate.
-
         >>> FrameRate(Fraction(30000, 1001), drop=True).frame_of("00:10:00;00")
         17982
         """
@@ -159,13 +156,7 @@ def slack_of(stream: VideoStream) -> Fraction:
 
 
 def is_steady(times: Sequence[int], time_base: Fraction, fps: Fraction) -> bool:
-    """Return whether the frames of a film follow at one rate.
-
-    Args:
-        times: timestamps of its first frames, rising, in units of the time base.
-        time_base: seconds in a unit.
-        fps: the rate.
-    """
+    """Return whether the frames of a film follow at one rate."""
     return all(abs((at - times[0]) * time_base * fps - number) <= _STEADY for number, at in enumerate(times))
 
 

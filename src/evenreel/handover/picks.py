@@ -103,11 +103,7 @@ class CheckedTake:
 
 
 def checked(take: Take, facts: FileFacts) -> CheckedTake:
-    """Check that a stretch lies in its file; one that goes on after the file's end stops there.
-
-    Raises:
-        MediaError: it is empty or outside of the file.
-    """
+    """Check that a stretch lies in its file; one that goes on after the file's end stops there."""
     pick = take.pick
     if not (math.isfinite(pick.start_s) and math.isfinite(pick.end_s)) or pick.end_s <= pick.start_s:
         raise MediaError(
@@ -124,11 +120,7 @@ def checked(take: Take, facts: FileFacts) -> CheckedTake:
 
 
 def stretches_of(document: Mapping[str, Any]) -> list[Pick]:
-    """List the stretches of a document that `evenreel export --format json` wrote, or one like it.
-
-    Raises:
-        UsageError: it names no stretches by clip_id, start_s and end_s, or more than `MOST_STRETCHES`.
-    """
+    """List the stretches of a document that `evenreel export --format json` wrote, or one like it."""
     try:
         picks = [
             Pick(
@@ -155,16 +147,7 @@ def _check_count(picks: Sequence[Pick]) -> None:
 
 
 def picks_of(result: Mapping[str, Any], *, every_moment: bool = False, others: bool = False) -> list[Pick]:
-    """List the stretches that a search has found, as `evenreel search --json` writes it: the best of each hit.
-
-    Args:
-        result: the result.
-        every_moment: all moments of a hit, not its best alone.
-        others: also of the weaker matches.
-
-    Raises:
-        UsageError: it is no result of a search.
-    """
+    """List the stretches that a search has found, as `evenreel search --json` writes it: the best of each hit."""
     try:
         hits = result["hits"] if others else result["hits"][: result["answering"]]
         picks = [pick for rank, hit in enumerate(hits, 1) for pick in _of_hit(rank, hit, every_moment)]

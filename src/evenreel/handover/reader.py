@@ -26,9 +26,6 @@ class CutReader:
       be copied; its last message then says `why`.
     - `{"encode": path, "out", "stretch", "facts"}`: `encode_stretch`.
     - `{"still": path, "time_s", "width"}`: the bytes of a JPEG.
-
-    Args:
-        limits: fields of `MediaLimits`.
     """
 
     def __init__(self, limits: dict[str, Any]) -> None:

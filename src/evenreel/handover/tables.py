@@ -77,17 +77,7 @@ def _plain(value: Any) -> Any:
 def subtitles(
     transcripts: Sequence[Transcript], form: str, span_s: tuple[Fraction, Fraction], language: str | None
 ) -> str:
-    """Write what is said between two times of a clip as subtitles, whose time 0 is the first of them.
-
-    Args:
-        transcripts: what is said in the clip, by each source.
-        form: `srt` or `vtt`.
-        span_s: start and end in seconds.
-        language: language of the transcript; None for the first there is.
-
-    Raises:
-        NotFoundError: nothing is known of what is said there.
-    """
+    """Write what is said between two times of a clip as subtitles, whose time 0 is the first of them."""
     start_s, end_s = map(float, span_s)
     spoken = [one for one in transcripts if one.utterances and is_in(one, language)]
     if not spoken:

@@ -37,22 +37,7 @@ def take_away(
     settings: HandoverSettings | None = None,
     progress: Callable[[float], object] = lambda share: None,
 ) -> HandoverReport:
-    """Write stretches of a library's clips into a folder, as cuts, lists for editors, tables, subtitles or a sheet.
-
-    Args:
-        library: the library, open.
-        picks: stretches in the order in which they are listed, such as `picks_of(library.search(...).to_json())`.
-        folder: folder to write to; it is made where it is missing, and no file in it is replaced.
-        title: title of lists, and their files' name.
-        settings: forms, and how cuts are made; None for cuts whose packets are copied.
-        progress: called with the share that is done, from 0 to 1.
-
-    Returns:
-        The files, and a sentence on whatever could not be taken.
-
-    Raises:
-        OutputError: the folder cannot be made.
-    """
+    """Write stretches of a library's clips into a folder, as cuts, lists for editors, tables, subtitles or a sheet."""
     limits, report = MediaLimits(), HandoverReport()
     takes = takes_of(library, picks, report)
     with closing(Worker(READER, {"limits": asdict(limits)}, limits)) as worker:

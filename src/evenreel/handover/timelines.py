@@ -26,21 +26,13 @@ LONGEST_REEL = 8
 
 
 def as_otio(takes: Sequence[CheckedTake], title: str) -> str:
-    """Write stretches as an OTIO document, pictures and sound on a track each.
-
-    Raises:
-        EvenreelError: OpenTimelineIO is not installed.
-    """
+    """Write stretches as an OTIO document, pictures and sound on a track each."""
     text: str = _opentimelineio().adapters.write_to_string(timeline(takes, title), "otio_json")
     return text + "\n"
 
 
 def as_edl(takes: Sequence[CheckedTake], title: str) -> str:
-    """Write stretches of one frame rate as a CMX3600 list; timecodes drop frames where those of the files do.
-
-    Raises:
-        EvenreelError: OpenTimelineIO, or its adapter, is not installed.
-    """
+    """Write stretches of one frame rate as a CMX3600 list; timecodes drop frames where those of the files do."""
     otio, rate = _opentimelineio(), takes[0].facts.rate
     # Labels count frames alike at 24 and 24000/1001; only where some are dropped does otio's rate change them.
     labels = rate.base * 1000 / 1001 if rate.drop else float(rate.base)
@@ -67,11 +59,7 @@ def of_one_rate(takes: Sequence[CheckedTake]) -> tuple[list[CheckedTake], list[C
 
 
 def timeline(takes: Sequence[CheckedTake], title: str) -> otio.schema.Timeline:
-    """Make a timeline of stretches that follow one another, at the rate that most have.
-
-    Raises:
-        EvenreelError: OpenTimelineIO is not installed.
-    """
+    """Make a timeline of stretches that follow one another, at the rate that most have."""
     otio = _opentimelineio()
     made = otio.schema.Timeline(title)
     made.global_start_time = otio.opentime.RationalTime(0, _rate(most_common(take.facts.rate for take in takes)))

@@ -50,20 +50,7 @@ class LibraryStream(NamedTuple):
 def library_stream(
     library: Library, queries: Sequence[str], pretrained: Pretrained | None = None, *, device: str = "cpu"
 ) -> LibraryStream:
-    """Read the queries and clips of a library that a matcher is to be adapted to.
-
-    Args:
-        library: an open library.
-        queries: sentences that people search for there; repeated ones count once, in their first place, since they
-            would shift the ranks of the others.
-        pretrained: the matcher to adapt; None for the mean frame behind maps that start as the identity.
-        device: where the matcher runs.
-
-    Raises:
-        UsageError: there are fewer than two queries or clips, or the library has no vision.
-        EncoderError: the model of the library cannot be loaded.
-        LibraryError: the matcher was trained on features of another model, or the library is damaged.
-    """
+    """Read the queries and clips of a library that a matcher is to be adapted to."""
     if pretrained is not None:
         library.check_matcher(pretrained)
 
@@ -102,11 +89,7 @@ def read_stream(library: Opened, queries: Sequence[str], pretrained: Pretrained,
 
 
 def read_clips(library: Opened, inputs: Inputs, encoder: Encoder) -> VideoFeatures:
-    """Read every clip with frames, V of them, in the form that a matcher was trained on.
-
-    Raises:
-        LibraryError: the vectors cannot be read.
-    """
+    """Read every clip with frames, V of them, in the form that a matcher was trained on."""
     gallery, vectors = library.gallery, library.vectors
     assert vectors is not None
     most = max(len(middles(int(count), inputs.frames)) for count in set(gallery.counts.tolist()))

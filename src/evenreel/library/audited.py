@@ -65,12 +65,7 @@ class EncodedQueries(NamedTuple):
 
 
 def encoded(queries: Sequence[str], encoder: Encoder) -> EncodedQueries:
-    """Clean and encode queries as a search would.
-
-    Raises:
-        UsageError: no query is given, or one of them is empty.
-        EncoderError: the encoder gave no usable vector.
-    """
+    """Clean and encode queries as a search would."""
     queries = one_or_more(queries, "queries")
     texts = [readable(query) for query in queries]
     if not texts:
@@ -89,13 +84,7 @@ def _cut(queries: Sequence[str]) -> Iterator[str]:
 
 
 def audited(library: Opened, searched: EncodedQueries, *, every_clip: bool) -> tuple[Corpus, BestFrames]:
-    """Return a library's clips with frames (or with frames and a known source) as a corpus, with scores of queries.
-
-    Raises:
-        CorpusError: a known source is required and no clip has one.
-        UsageError: the library has no vision or no clip with frames.
-        LibraryError: the vectors cannot be read.
-    """
+    """Return a library's clips with frames (or with frames and a known source) as a corpus, with scores of queries."""
     gallery, vectors = library.gallery, library.vectors
     if vectors is None:
         raise UsageError("The library has no vision, so no similarity can be audited.")

@@ -51,18 +51,7 @@ class BrowsedPage:
 def browse(
     connection: sqlite3.Connection, where: Filter, order: BrowseOrder = "latest", limit: int = 50, offset: int = 0
 ) -> BrowsedPage:
-    """List a page of the clips that pass a filter.
-
-    Args:
-        connection: connection to the catalog.
-        where: the filter.
-        order: by day, the latest or the earliest first, or by path.
-        limit: most clips of the page.
-        offset: clips before it.
-
-    Raises:
-        UsageError: there is no such order, the limit is below 1 or the offset below 0.
-    """
+    """List a page of the clips that pass a filter."""
     if order not in _ORDERS:
         raise UsageError(f"Clips cannot be browsed by {order!r}; there are: {', '.join(_ORDERS)}.")
     if limit < 1 or offset < 0:

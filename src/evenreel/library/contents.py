@@ -130,9 +130,6 @@ class FileQuery:
         text: part of the folder or name, in any case; '' matches all.
         limit: most files to return.
         offset: matching files to skip.
-
-    Raises:
-        UsageError: there is no such state, the limit is below 1 or the offset below 0.
     """
 
     state: str | None = None
@@ -175,16 +172,7 @@ class ClipMedia:
 
 
 def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | None = None) -> ClipDetail:
-    """Read everything the catalog has about a clip, and from its shard the start of its own clock.
-
-    Args:
-        connection: the catalog.
-        clip_id: id of the clip.
-        shards: folder of the shards; None to leave out the start of the clock.
-
-    Raises:
-        NotFoundError: the catalog has no such clip.
-    """
+    """Read everything the catalog has about a clip, and from its shard the start of its own clock."""
     clip = connection.execute(
         "SELECT duration_s, container, codec, width, height, fps,"
         " (SELECT count(*) FROM moments WHERE moments.clip_id = clips.clip_id), notes FROM clips WHERE clip_id = ?",
@@ -256,11 +244,7 @@ def list_files(connection: sqlite3.Connection, query: FileQuery) -> FilePage:
 
 
 def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
-    """Find the files of a clip that were there at the last index run.
-
-    Raises:
-        NotFoundError: the catalog has no such clip.
-    """
+    """Find the files of a clip that were there at the last index run."""
     about = connection.execute(
         "SELECT container, codec, duration_s FROM clips WHERE clip_id = ?", (clip_id,)
     ).fetchone()
@@ -329,11 +313,7 @@ def no_clip(clip_id: str) -> NotFoundError:
 
 
 def clip_named(connection: sqlite3.Connection, name: str) -> str:
-    """Return the id of the clip with this id, or of the file with this path.
-
-    Raises:
-        NotFoundError: the catalog has no such clip.
-    """
+    """Return the id of the clip with this id, or of the file with this path."""
     paths = stored_path(name), stored_path(str(file_at(os.curdir, os.path.abspath(name))))
     row = connection.execute(
         "SELECT clip_id FROM clips WHERE clip_id = ?1 UNION ALL"

@@ -87,12 +87,7 @@ class _Furthest(NamedTuple):
 
 
 def elements_path(library: Path, digest: str) -> Path:
-    """Return the path of a scene dictionary's file in a library's folder.
-
-    Args:
-        library: folder of the library.
-        digest: hex digest of the dictionary's phrases.
-    """
+    """Return the path of a scene dictionary's file in a library's folder."""
     return library / _FILE.format(digest)
 
 
@@ -103,11 +98,7 @@ def elements_files(library: Path) -> list[Path]:
 
 
 def write_elements(library: Path, embedded: EmbeddedDictionary) -> Path:
-    """Write a dictionary with its vectors beside the catalog, which does not name it yet.
-
-    Raises:
-        OSError: the disk is full or cannot be written.
-    """
+    """Write a dictionary with its vectors beside the catalog, which does not name it yet."""
     path = elements_path(library, embedded.dictionary.digest)
     about = {"format": FORMAT, "encoder_id": embedded.encoder_id, "weights_hash": embedded.weights_hash}
     dictionary = embedded.dictionary
@@ -118,16 +109,7 @@ def write_elements(library: Path, embedded: EmbeddedDictionary) -> Path:
 
 
 def read_elements(path: Path, weights_hash: str | None) -> EmbeddedDictionary:
-    """Read a dictionary with its vectors.
-
-    Args:
-        path: file of the dictionary, see `elements_path`.
-        weights_hash: hash of the library's model.
-
-    Raises:
-        DamagedElementsError: the file is missing or damaged, or of another model.
-        LibraryError: the file cannot be read just now, or was written by a later version.
-    """
+    """Read a dictionary with its vectors."""
     # Here, for a search needs neither these nor the tables that come with them.
     from evenreel.features.scene_elements import EmbeddedDictionary
     from evenreel.language.scene_dictionary import SceneDictionary
@@ -177,16 +159,7 @@ def elements_hold(connection: sqlite3.Connection) -> bool:
 
 
 def update_elements(connection: sqlite3.Connection, vectors: VectorIndex, embedded: EmbeddedDictionary) -> None:
-    """Find the scene elements of every clip anew, inside the caller's transaction.
-
-    Args:
-        connection: the catalog; nonsense queries must have been scored on its clips.
-        vectors: store of the clips' frames.
-        embedded: the dictionary that the catalog names.
-
-    Raises:
-        LibraryError: the vectors cannot be read.
-    """
+    """Find the scene elements of every clip anew, inside the caller's transaction."""
     gallery = load_gallery(connection)
     connection.execute("DELETE FROM clip_elements")
     kinds = _kinds(embedded)

@@ -6,27 +6,14 @@ from evenreel.types import Encoder
 
 
 def load_pictures(name: str, device: str, *, text_first: bool = True) -> Encoder:
-    """Load a model of pictures, its text tower first.
-
-    Args:
-        name: name of the model.
-        device: where it runs.
-        text_first: whether the rest is loaded when a picture is to be encoded.
-
-    Raises:
-        EncoderError: it cannot be loaded.
-    """
+    """Load a model of pictures, its text tower first."""
     from evenreel.encoders import load_encoder
 
     return load_encoder(name, device=device, text_first=text_first)
 
 
 def load_sounds(name: str, device: str) -> Encoder:
-    """Load a model of sounds.
-
-    Raises:
-        EncoderError: it cannot be loaded.
-    """
+    """Load a model of sounds."""
     from evenreel.sound import load_sound_encoder
 
     return load_sound_encoder(name, device=device)

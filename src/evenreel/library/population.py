@@ -181,12 +181,7 @@ def _most_frequent_first(names: Sequence[str], sources: Indices) -> tuple[tuple[
 
 
 class Populations:
-    """Populations of a library by filter, kept in one state of its catalog.
-
-    Args:
-        connection: connection to the catalog.
-        read_filter: function that parses a filter, None for no filter.
-    """
+    """Populations of a library by filter, kept in one state of its catalog."""
 
     def __init__(self, connection: sqlite3.Connection, read_filter: Callable[[str | None], Filter]) -> None:
         self._connection, self._read_filter = connection, read_filter

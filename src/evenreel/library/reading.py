@@ -85,44 +85,22 @@ class LibraryContents:
             return unknown_to_builtin(self._connection, catalog.get_meta(self._connection))
 
     def clip(self, clip_id: str) -> ClipDetail:
-        """Return everything known about one clip.
-
-        Raises:
-            NotFoundError: the library has no such clip.
-        """
+        """Return everything known about one clip."""
         with self._reading():
             return contents.clip_detail(self._connection, clip_id, self.path / catalog.SHARDS)
 
     def clip_named(self, name: str) -> str:
-        """Return the id of the clip with this id, or of the file with this path.
-
-        Raises:
-            NotFoundError: the library has no such clip.
-        """
+        """Return the id of the clip with this id, or of the file with this path."""
         with self._reading():
             return contents.clip_named(self._connection, name)
 
     def transcripts(self, clip: str) -> tuple[Transcript, ...]:
-        """Read what is said in a clip, given by its id or the path of a file, by each source.
-
-        Raises:
-            NotFoundError: the library has no such clip.
-        """
+        """Read what is said in a clip, given by its id or the path of a file, by each source."""
         with self._reading():
             return tuple(clip_transcripts(self._connection, contents.clip_named(self._connection, clip)))
 
     def files(self, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0) -> FilePage:
-        """List files of the library, also those set aside or missing, by path.
-
-        Args:
-            state: `indexed`, `set_aside` or `missing`; None for all.
-            text: part of folder or name, in any case.
-            limit: most files to return.
-            offset: matching files to skip.
-
-        Raises:
-            UsageError: there is no such state, the limit is below 1 or the offset below 0.
-        """
+        """List files of the library, also those set aside or missing, by path."""
         query = FileQuery(state, text, limit, offset)
         with self._reading():
             return contents.list_files(self._connection, query)
@@ -130,27 +108,13 @@ class LibraryContents:
     def browse(
         self, where: str | None = None, order: BrowseOrder = "latest", limit: int = 50, offset: int = 0
     ) -> BrowsedPage:
-        """List clips without a query.
-
-        Args:
-            where: a filter, as in `Library.search`.
-            order: by day, the latest or the earliest first, or by path.
-            limit: most clips to return.
-            offset: clips to skip.
-
-        Raises:
-            UsageError: the filter is wrong, there is no such order, the limit is below 1 or the offset below 0.
-        """
+        """List clips without a query."""
         chosen = self._filter(where)
         with self._reading():
             return browse(self._connection, chosen, order, limit, offset)
 
     def locate(self, clip_id: str) -> ClipMedia:
-        """Find the existing files of a clip, to open them.
-
-        Raises:
-            NotFoundError: the library has no such clip.
-        """
+        """Find the existing files of a clip, to open them."""
         with self._reading():
             return contents.locate(self._connection, clip_id)
 
@@ -169,16 +133,7 @@ class LibraryContents:
             return facets(self._connection)
 
     def favours(self, clip_ids: Sequence[str], where: str | None = None, left_out: str | None = None) -> Favours:
-        """Compare the clips of a result with all clips that pass its filter, by source, on-screen text and length.
-
-        Args:
-            clip_ids: ids of the clips shown.
-            where: the filter that they were found with.
-            left_out: a clip that could not be shown, as `similar` leaves out its own.
-
-        Raises:
-            UsageError: the filter is wrong.
-        """
+        """Compare the clips of a result with all clips that pass its filter, by source, on-screen text and length."""
         from evenreel.library.result_bias import favours
 
         with self._reading():

@@ -17,12 +17,7 @@ SIZES_PX = ((320, 240), (160, 120))
 
 
 def unknown_to_builtin(connection: sqlite3.Connection, meta: Mapping[str, str]) -> str | None:
-    """Return a sentence where a library is made with `builtin` and holds clips that it cannot know; None where not.
-
-    Args:
-        connection: the catalog.
-        meta: its entries.
-    """
+    """Return a sentence where a library is made with `builtin` and holds clips that it cannot know; None where not."""
     if meta.get("model") != BUILTIN:
         return None
     rendered = " OR ".join("(width = ? AND height = ?)" for _ in SIZES_PX)

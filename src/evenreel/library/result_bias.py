@@ -114,12 +114,6 @@ def favours(population: Population, shown: Sequence[str]) -> Favours:
 def share_p_value(shown: int, shown_of: int, all_: int, all_of: int) -> float:
     """Compute the two-sided exact p value of the number of clips of a kind among those that are shown.
 
-    Args:
-        shown: number of shown clips of the kind.
-        shown_of: number of shown clips.
-        all_: number of clips of the kind.
-        all_of: number of clips.
-
     Example:
         >>> round(share_p_value(3, 3, 3, 6), 3)  # all three of a kind, or none: 2 of the 20 possible draws
         0.1

@@ -45,16 +45,6 @@ def search_scores(library: Library, corpus: Corpus, progress: Progress = lambda 
     A file of the library is the clip's whose path it ends with, in any spelling. Captions are searched for as
     sentences, also where they begin as a query in quotes or of one channel does. Clips that stand equal score
     equally.
-
-    Args:
-        library: library of the clips' files.
-        corpus: captions and clips; each clip is a file of its own.
-        progress: called with the share that is done.
-
-    Raises:
-        CorpusError: two clips share a file, a path fits several files of the library, or it has none of the clips.
-        EncoderError: the model of the library cannot be loaded.
-        LibraryError: the library is damaged.
     """
     found = library.read(lambda opened, _: _clips_of_files(opened))
     wanted = _paths(corpus)

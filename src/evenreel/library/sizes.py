@@ -24,11 +24,7 @@ _FOLDERS = {SHARDS: "shards", STILLS: "stills", MODELS: "models"}
 
 
 def sizes_on_disk(library: Path) -> dict[str, int]:
-    """Measure the bytes that each of `PARTS` of a library takes; files that go meanwhile count nothing.
-
-    Args:
-        library: folder of the library.
-    """
+    """Measure the bytes that each of `PARTS` of a library takes; files that go meanwhile count nothing."""
     found = dict.fromkeys(PARTS, 0)
     for entry in _entries(library):
         if entry.is_dir(follow_symlinks=False):

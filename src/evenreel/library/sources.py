@@ -67,11 +67,7 @@ def read_sources(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> Cli
 
 
 class _Originals:
-    """Real clips by what a `pair_id` may call them.
-
-    Args:
-        clips: row, id and path of each.
-    """
+    """Real clips by what a `pair_id` may call them."""
 
     def __init__(self, clips: Iterable[tuple[int, str, str]]) -> None:
         self._by_id: dict[str, int] = {}

@@ -50,12 +50,7 @@ def example_candidates(connection: sqlite3.Connection) -> dict[ExampleKind, list
 def tried_examples(
     candidates: Mapping[ExampleKind, list[str]], search: Callable[[str], SearchResult]
 ) -> list[TriedExample]:
-    """Try candidates until three are found that some clip fits: of each kind the first, then the second of each.
-
-    Args:
-        candidates: texts to search for, of each kind the most wanted first.
-        search: runs a search.
-    """
+    """Try candidates until three are found that some clip fits: of each kind the first, then the second of each."""
     fitting = [_fitting(kind, texts, search) for kind, texts in candidates.items()]
     in_turn = (one for several in zip_longest(*fitting) for one in several if one is not None)
     chosen: dict[str, TriedExample] = {}

@@ -41,24 +41,7 @@ BothOrders = Callable[[Sequence[int]], NDArray[Any]]
 def order_inputs(
     library: Library, queries: Sequence[str], pretrained: Pretrained | None = None, *, seed: int = 0
 ) -> tuple[Corpus, ScoreBlocks]:
-    """Return clips of a library in both orders and their scores, for an audit of order.
-
-    Args:
-        library: the library.
-        queries: sentences that people search for here.
-        pretrained: matcher that re-ranks its searches; None for the search by the best frame of each clip.
-        seed: seed of the draw of clips, where there are more than `MOST_CLIPS`.
-
-    Returns:
-        Clips and their twins, the same with their frames turned round, as a corpus without captions; and the score of
-        each query (`q1`, `q2`, ...) with each. The notices of the scores say what was left out.
-
-    Raises:
-        UsageError: no query, an empty one, no vision, no clip with frames, or a query or clip that the matcher cannot
-            read.
-        EncoderError: the model of the library cannot be loaded.
-        LibraryError: the library is damaged, or the matcher was trained on features of another model.
-    """
+    """Return clips of a library in both orders and their scores, for an audit of order."""
     if pretrained is not None:
         library.check_matcher(pretrained)
     return library.read(lambda opened, encoder: _inputs(opened, encoder, queries, pretrained, seed))

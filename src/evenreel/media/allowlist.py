@@ -146,11 +146,7 @@ def codec_options(limits: MediaLimits) -> dict[str, str]:
 
 
 def picture_subtitle_options(max_pixels: int) -> dict[str, str]:
-    """Return the FFmpeg options of a decoder of subtitles in pictures.
-
-    Args:
-        max_pixels: largest width times height of what a subtitle is drawn on.
-    """
+    """Return the FFmpeg options of a decoder of subtitles in pictures."""
     return {"codec_whitelist": ",".join(PICTURE_SUBTITLES), "max_pixels": str(max_pixels)}
 
 

@@ -46,11 +46,7 @@ def _signed_64(number: int) -> int:
 
 
 def stamp(path: str) -> FileStamp:
-    """Return the stamp of a file as it is now.
-
-    Raises:
-        MediaError: there is no such file, or it may not be looked at.
-    """
+    """Return the stamp of a file as it is now."""
     try:
         return FileStamp.of(os.stat(path))
     except OSError as error:
@@ -72,11 +68,7 @@ class _DigestProgress:
         self.given_up = False
 
     def take(self, block: bytes) -> None:
-        """Note what was read.
-
-        Raises:
-            EvenreelError: nobody waits for the digest.
-        """
+        """Note what was read."""
         if self.given_up:
             raise EvenreelError("The reader was closed.")
         self.in_zeros = block == (_ZEROS if len(block) == _BLOCK_BYTES else bytes(len(block)))
@@ -85,12 +77,7 @@ class _DigestProgress:
 
 
 def content_digest(path: str, reading: _DigestProgress | None = None) -> str:
-    """Compute the digest of a file's content, 32 hex digits, in constant memory.
-
-    Raises:
-        MediaError: it cannot be read, is empty, is not a regular file (a pipe would block for ever), or grows or
-            shrinks meanwhile.
-    """
+    """Compute the digest of a file's content, 32 hex digits, in constant memory."""
     digest = hashlib.blake2b(digest_size=16)
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -112,19 +99,7 @@ def content_digest(path: str, reading: _DigestProgress | None = None) -> str:
 
 
 def watched_digest(path: str, timeout_s: float, stopped: Callable[[], bool] = lambda: False) -> str:
-    """Compute the digest of a file's content, 32 hex digits, and give up where the file or its disk hangs.
-
-    Args:
-        path: file to read.
-        timeout_s: longest time in seconds in which no byte other than zero is read. It ends the reading of a sparse
-            file (300 GB of zeros on a few blocks), too.
-        stopped: asked repeatedly; reading ends once it returns True.
-
-    Raises:
-        MediaError: the file cannot be read, is empty, is not a regular file or changes meanwhile; or the time is over
-            (timeout for zeros, unreadable for nothing at all).
-        EvenreelError: `stopped` returned True.
-    """
+    """Compute the digest of a file's content, 32 hex digits, and give up where the file or its disk hangs."""
     reading, outcome = _DigestProgress(), Future[str]()
     # A read from a share that is gone returns to nobody; the thread is left behind, and ends with the process.
     threading.Thread(target=_fulfil, args=(outcome, path, reading), name="digest", daemon=True).start()

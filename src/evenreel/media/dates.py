@@ -21,10 +21,6 @@ _NEVER_SET = ("1903-12-31", "1904-01-0", "1969-12-31", "1970-01-0")  # where clo
 def recorded_at(metadata: Mapping[str, str]) -> str | None:
     """Return when a video was recorded, by the metadata of its container or a stream; None where they do not say.
 
-    Returns:
-        ISO 8601 to the second: in the camera's own time where that is known (`2024-05-31T14:03:00`), else in UTC, with
-        a Z; a day, a month or a year alone where no more is told.
-
     Example:
         >>> recorded_at({"creation_time": "2024-05-31T12:03:00.000000Z"})
         '2024-05-31T12:03:00Z'

@@ -46,14 +46,7 @@ class Damage:
 
 
 class FrameReader:
-    """Decoder of the frames at wanted timestamps, as (timestamp, frame) with rising timestamps within each run.
-
-    Args:
-        container: open container, at its start.
-        stream: the video stream.
-        cursor: the next wanted timestamp.
-        may_skip: whether packets that no wanted frame depends on are left undecoded.
-    """
+    """Decoder of the frames at wanted timestamps, as (timestamp, frame) with rising timestamps within each run."""
 
     def __init__(
         self, container: InputContainer, stream: VideoStream, cursor: Cursor, *, may_skip: bool = True
@@ -138,11 +131,6 @@ def frames_on_screen(frames: Iterator[Stamped], reader: FrameReader, cursor: Cur
     """Yield, for each wanted timestamp, the frame that is on screen then, each frame at most once.
 
     At the end of the stream the last frame is the answer for timestamps before its end.
-
-    Args:
-        frames: (timestamp, frame) as the reader decodes them.
-        reader: the reader that they come from.
-        cursor: the next wanted timestamp.
     """
     shown: Stamped | None = None
     for timestamp, frame in frames:

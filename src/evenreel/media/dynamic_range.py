@@ -39,13 +39,7 @@ def needs_mapping(transfer: int, primaries: int) -> bool:
 
 
 def to_srgb(signal: NDArray[np.uint16], transfer: int, primaries: int) -> Pixels:
-    """Convert (H, W, 3) full-range R'G'B' of 16 bits to (H, W, 3) sRGB of 8 bits.
-
-    Args:
-        signal: the picture, already converted from YUV and limited range.
-        transfer: H.273 transfer number; whatever is neither PQ nor HLG is taken as SDR video.
-        primaries: H.273 primaries number; unknown ones of PQ and HLG are BT.2020.
-    """
+    """Convert (H, W, 3) full-range R'G'B' of 16 bits to (H, W, 3) sRGB of 8 bits."""
     return _shown(_light(transfer)[signal], transfer, primaries)
 
 

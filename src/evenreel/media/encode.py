@@ -38,14 +38,7 @@ def clip_bytes(
     options: Mapping[str, str] = FIXED_QUANTISER,
     sound: FloatArray | None = None,
 ) -> bytes:
-    """Encode frames as an mp4 file (H.264, 4:2:0, BT.709) and return its bytes.
-
-    Args:
-        frames: (H, W, 3) uint8 RGB each, all of one size, H and W even.
-        fps: frames per second.
-        options: options of x264; others than `REPEATABLE` and a quality may give other bytes in each run.
-        sound: (N,) float32 mono at 16 kHz, written as AAC; None for a clip without sound.
-    """
+    """Encode frames as an mp4 file (H.264, 4:2:0, BT.709) and return its bytes."""
     encoder = ClipEncoder(fps, options, sound)
     for pixels in frames:
         encoder.add(pixels)
@@ -53,13 +46,7 @@ def clip_bytes(
 
 
 class ClipEncoder:
-    """Encoder of an mp4 file that takes one frame at a time, for callers that report progress; see `clip_bytes`.
-
-    Args:
-        fps: frames per second.
-        options: options of x264.
-        sound: (N,) float32 mono at 16 kHz; None for no sound.
-    """
+    """Encoder of an mp4 file that takes one frame at a time, for callers that report progress; see `clip_bytes`."""
 
     def __init__(
         self, fps: int | Fraction, options: Mapping[str, str] = FIXED_QUANTISER, sound: FloatArray | None = None
@@ -124,11 +111,7 @@ class ClipEncoder:
 
 
 def even_sided(pixels: Pixels) -> Pixels:
-    """Return pixels (H, W, 3) with H and W even, as 4:2:0 wants them; the last row or column is left out.
-
-    Raises:
-        MediaError: nothing would be left (failed).
-    """
+    """Return pixels (H, W, 3) with H and W even, as 4:2:0 wants them; the last row or column is left out."""
     height, width = (side // 2 * 2 for side in pixels.shape[:2])
     if not height or not width:
         raise MediaError("failed", f"its pictures are {pixels.shape[1]} x {pixels.shape[0]}, too small to be encoded")

@@ -67,9 +67,6 @@ class ExcerptReader:
     A keyframe is sent as pixels (H, W, 3), a first half as the bytes of an mp4 file at the mean rate of the video,
     after messages `tick` that report progress. In the mp4 file the last row or column is left out where it would be
     odd.
-
-    Args:
-        limits: fields of `MediaLimits`.
     """
 
     def __init__(self, limits: dict[str, Any]) -> None:

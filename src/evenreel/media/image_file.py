@@ -32,9 +32,6 @@ class ImageReader:
     """Worker that answers a task `{"array": bytes of a picture file}` with its pixels, upright RGB (H, W, 3).
 
     Transparent parts are laid over white.
-
-    Args:
-        limits: fields of `MediaLimits`.
     """
 
     def __init__(self, limits: dict[str, Any]) -> None:

@@ -10,14 +10,7 @@ QUALITY = 82
 
 
 def to_jpeg(pixels: Pixels, width: int, height: int, quality: int = QUALITY) -> bytes:
-    """Encode a picture as JPEG, scaled down where it is larger than a limit.
-
-    Args:
-        pixels: (H, W, 3) uint8 RGB.
-        width: greatest width in pixels.
-        height: greatest height in pixels.
-        quality: 1 to 95, of Pillow's encoder; equal pixels give equal bytes.
-    """
+    """Encode a picture as JPEG, scaled down where it is larger than a limit."""
     from PIL import Image
 
     image = Image.fromarray(pixels)

@@ -6,11 +6,7 @@ _NONE = frozenset({"und", "mul", "mis", "zxx"})
 
 
 def language_tag(written: str | None) -> str | None:
-    """Return a language as a BCP 47 tag: `eng` and `en` become `en`, `pt_br` becomes `pt-BR`, `chi` becomes `zh`.
-
-    Returns:
-        None where nothing is said (`und`, an empty text), or what is said is no registered language.
-    """
+    """Return a language as a BCP 47 tag: `eng` and `en` become `en`, `pt_br` becomes `pt-BR`, `chi` becomes `zh`."""
     import langcodes
 
     written = (written or "").strip().replace("_", "-")

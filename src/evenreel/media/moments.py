@@ -37,9 +37,6 @@ class MomentReader:
 
     Each frame is a message of its own. Where the task has `sound_s`, a start and an end in seconds, the blocks of sound
     that are heard between follow, with `start_s` each, and a message with `no_sound` where that cannot be read.
-
-    Args:
-        limits: fields of `MediaLimits`.
     """
 
     def __init__(self, limits: dict[str, Any]) -> None:
@@ -66,11 +63,7 @@ class MomentReader:
 
 
 class HeaderReader:
-    """Worker that answers a task `{"path"}` with one message, the fields of `VideoInfo`.
-
-    Args:
-        limits: fields of `MediaLimits`.
-    """
+    """Worker that answers a task `{"path"}` with one message, the fields of `VideoInfo`."""
 
     def __init__(self, limits: dict[str, Any]) -> None:
         self._limits = MediaLimits(**limits)

@@ -47,12 +47,7 @@ _NOT_A_PICTURE = Disposition.attached_pic | Disposition.timed_thumbnails
 
 
 def open_container(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[InputContainer, VideoStream]:
-    """Open a local video file under the allowlists and choose its video stream; the caller must close the container.
-
-    Raises:
-        MediaError: unreadable, empty, not_media, truncated_header, format_not_allowed, no_video,
-            codec_not_allowed or too_large.
-    """
+    """Open a local video file under the allowlists and choose its video stream; the caller must close the container."""
     container = open_file(path, open_options(limits))
     try:
         stream = choose_stream(container, limits)
@@ -66,11 +61,7 @@ def open_container(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[I
 
 
 def open_file(path: str | os.PathLike[str], options: dict[str, str]) -> InputContainer:
-    """Open a local media file with FFmpeg's options; the caller must close the container.
-
-    Raises:
-        MediaError: unreadable, empty, not_media, truncated_header, format_not_allowed or too_large.
-    """
+    """Open a local media file with FFmpeg's options; the caller must close the container."""
     head = _read_head(path)
     if not head:
         raise MediaError("empty", "the file is empty (0 bytes); copy it again")
@@ -157,9 +148,6 @@ def choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStream
     """Choose the video stream of an open container: the one marked default, else the first, that is no cover picture.
 
     A cover is often not marked as one: a stream of a single picture is taken only where no other has more.
-
-    Raises:
-        MediaError: no_video, codec_not_allowed or too_large.
     """
     candidates = [s for s in container.streams.video if not s.disposition & _NOT_A_PICTURE]
     if not candidates:
@@ -244,11 +232,7 @@ def _check_codec(stream: VideoStream) -> None:
 
 
 def check_size(width: int, height: int, limits: MediaLimits) -> None:
-    """Check that pictures of a size are within the limits, before memory is taken for them.
-
-    Raises:
-        MediaError: they are not (too_large).
-    """
+    """Check that pictures of a size are within the limits, before memory is taken for them."""
     if max(width, height) > limits.max_side_px or width * height > limits.max_pixels:
         raise too_large(width, height, limits)
 

@@ -162,14 +162,7 @@ def presentation_times(demuxer: Demuxer) -> tuple[list[int], int]:
 
 
 class PacketReader:
-    """Reader of a stream's packets that leaves out those that no wanted frame needs.
-
-    Args:
-        container: open container, at its start.
-        stream: the video stream.
-        cursor: the next wanted timestamp; looked at anew for every packet.
-        may_skip: whether packets may be left out at all.
-    """
+    """Reader of a stream's packets that leaves out those that no wanted frame needs."""
 
     def __init__(
         self, container: InputContainer, stream: VideoStream, cursor: Cursor, *, may_skip: bool = True

@@ -63,11 +63,7 @@ class TimesInPart:
     part: Part
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """Return the moments to sample in the part, in seconds of the file.
-
-        Raises:
-            MediaError: the part begins after the file has ended (no_frames).
-        """
+        """Return the moments to sample in the part, in seconds of the file."""
         first_s = max(start_s, self.part.start_s or 0.0)
         last_s = end_s if self.part.end_s is None else min(end_s, self.part.end_s)
         if first_s >= last_s:
@@ -100,11 +96,7 @@ class NumbersInPart:
     part: Part
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        """Return the numbers of the frames to sample in the part, rising, counted from the start of the file.
-
-        Raises:
-            MediaError: the part begins after the file has ended (no_frames).
-        """
+        """Return the numbers of the frames to sample in the part, rising, counted from the start of the file."""
         first = int((self.part.start_s or 0.0) * fps)
         stop = frame_count if self.part.end_s is None else min(frame_count, math.ceil(self.part.end_s * fps))
         if first >= stop:

@@ -79,14 +79,7 @@ def orientation_from(a: int, b: int, c: int, d: int) -> Orientation:
 
 
 def shown_size(width: int, height: int, aspect: Fraction | None, turned: Orientation) -> tuple[int, int]:
-    """Return the width and height at which a stored picture is shown upright with square pixels.
-
-    Args:
-        width: stored width in pixels.
-        height: stored height in pixels.
-        aspect: width over height of a stored pixel, None for square ones; the width is stretched by it.
-        turned: orientation of the picture.
-    """
+    """Return the width and height at which a stored picture is shown upright with square pixels."""
     width = square_width(width, aspect)
     return (height, width) if turned.transpose else (width, height)
 
@@ -106,11 +99,6 @@ class PictureMaker:
 
     Interlaced frames are left woven, as stored. Transparent pixels are laid over white. PQ, HLG and wide gamut
     are mapped to sRGB (`evenreel.media.dynamic_range`).
-
-    Args:
-        aspect: width over height of a stored pixel, None for square ones.
-        orientation: how the pictures are turned.
-        is_ipt: whether their colours are those of `is_dolby_vision_alone`.
     """
 
     def __init__(self, aspect: Fraction | None, orientation: Orientation, *, is_ipt: bool = False) -> None:

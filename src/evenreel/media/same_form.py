@@ -50,10 +50,6 @@ class FormWriter:
     """Worker that answers a task `{"path", "start_s", "frames"}` with a clip converted to a common format.
 
     It sends a `tick` for each frame, then `clip` with the bytes of the mp4 file.
-
-    Args:
-        form: fields of `Form`, its rate as text.
-        limits: fields of `MediaLimits`.
     """
 
     def __init__(self, form: dict[str, Any], limits: dict[str, Any]) -> None:
@@ -78,14 +74,7 @@ class FormWriter:
 
 
 def steady(frames: Iterable[Frame], fps: Fraction, start_s: float, count: int) -> Iterator[Pixels]:
-    """Yield the pictures on screen at `count` evenly spaced times; a picture that stays on screen is repeated.
-
-    Args:
-        frames: frames in rising time, each once.
-        fps: times per second.
-        start_s: first of the times, in seconds.
-        count: number of times.
-    """
+    """Yield the pictures on screen at `count` evenly spaced times; a picture that stays on screen is repeated."""
     given, shown = 0, None
     for frame in frames:
         while shown is not None and given < count and _time(given, fps, start_s) < frame.time_s - _SAME_TIME_S:

@@ -55,13 +55,7 @@ class ShotFinder:
         self._unlikely: set[float] = set()
 
     def add(self, time_s: float, frame: VideoFrame, *, skipped: bool = False) -> None:
-        """Look for a cut at a frame; a frame not later than the last one is ignored, as when a file is read anew.
-
-        Args:
-            time_s: when the frame comes on screen, in seconds.
-            frame: the decoded frame.
-            skipped: whether frames before it were not decoded.
-        """
+        """Look for a cut at a frame; a frame not later than the last one is ignored, as when a file is read anew."""
         from scenedetect.common import FrameTimecode
 
         last_s = self._seen[-1][0] if self._seen else -math.inf

@@ -141,10 +141,6 @@ class Sound:
 
         A gap of up to a second becomes silence; after a longer one the next block begins later than the last one ends.
         Memory does not grow with the length of the sound.
-
-        Raises:
-            MediaError: nothing can be decoded (no_sound, damaged, encrypted), or, after the last good block, more than
-                `limits.max_damaged_share` of the packets is damaged (damaged).
         """
         for block in _blocks(self._runs(), self._rate):
             self._end_s = block.end_s
@@ -152,11 +148,7 @@ class Sound:
         self._conclude()
 
     def readable_blocks(self) -> Iterator[SoundBlock]:
-        """Yield the blocks before an error, which becomes a note where there are some.
-
-        Raises:
-            MediaError: there are none.
-        """
+        """Yield the blocks before an error, which becomes a note where there are some."""
         any_read = False
         try:
             for block in self.blocks():

@@ -36,11 +36,6 @@ class Clock:
 
     Zero is the container's start, as in browsers: its first frame, unless sound comes first, or pictures that cannot
     be decoded without earlier ones. A start above zero, negative timestamps and edit lists vanish so.
-
-    Args:
-        first: timestamp of the first frame.
-        time_base: seconds in one unit.
-        offset_s: seconds from the container's start to the first frame.
     """
 
     def __init__(self, first: int, time_base: Fraction, offset_s: float) -> None:
@@ -63,17 +58,7 @@ class Clock:
 
 
 class Source:
-    """One opening of a video file: decodes its first frame, then the frames at wanted timestamps.
-
-    Args:
-        path: a local file.
-        limits: limits on the size of pictures.
-        threads: decoder threads; 0 lets FFmpeg choose.
-        cursor: the timestamps that an earlier `Source` of the file left unanswered; everything is decoded then.
-
-    Raises:
-        MediaError: it cannot be opened, is encrypted, or no frame can be decoded.
-    """
+    """One opening of a video file: decodes its first frame, then the frames at wanted timestamps."""
 
     def __init__(
         self, path: str | os.PathLike[str], limits: MediaLimits, threads: int, cursor: Cursor | None = None
@@ -99,11 +84,7 @@ class Source:
         self.container.close()
 
     def wanted(self, shots: ShotFinder | None = None) -> Iterator[tuple[int, VideoFrame]]:
-        """Yield (timestamp, frame) of the frames that the cursor wants; may be called once.
-
-        Args:
-            shots: detector of cuts that is shown all frames that are decoded.
-        """
+        """Yield (timestamp, frame) of the frames that the cursor wants; may be called once."""
         frames = self._frames if shots is None else self._looked_at(shots)
         return frames_on_screen(frames, self.reader, self.cursor)
 

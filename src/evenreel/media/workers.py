@@ -48,12 +48,7 @@ def write_message(stream: IO[bytes], header: dict[str, Any], array: np.ndarray[A
 
 
 def read_message(stream: IO[bytes], largest_array_bytes: int = 2**32) -> Message:
-    """Read the next message from a stream: a JSON object and at most one array.
-
-    Raises:
-        EOFError: the process at the other end is gone.
-        ValueError: what comes is no message, or larger than a message may be.
-    """
+    """Read the next message from a stream: a JSON object and at most one array."""
     text_size, body_size = _SIZES.unpack(_read_exactly(stream, _SIZES.size))
     if text_size > _LARGEST_HEADER_BYTES or body_size > largest_array_bytes:
         raise ValueError(f"a message of {text_size} and {body_size} bytes")
@@ -78,15 +73,7 @@ def _read_exactly(stream: IO[bytes], size: int) -> bytearray:
 
 
 class Worker:
-    """Child process that answers tasks and is killed when it hangs, grows too large or is closed.
-
-    Args:
-        target: `module:name` of a callable that is called once in the child with `setup` and returns a
-            callable `task -> Iterator[Message]`.
-        setup: JSON-able keyword arguments of the target.
-        limits: `stall_timeout_s` (longest time in seconds without a message) and `memory_bytes` (greatest resident
-            memory); past either the child is killed.
-    """
+    """Child process that answers tasks and is killed when it hangs, grows too large or is closed."""
 
     def __init__(self, target: str, setup: dict[str, Any], limits: MediaLimits) -> None:
         self._target, self._setup, self._limits = target, setup, limits
@@ -97,17 +84,7 @@ class Worker:
         self._lock = threading.Lock()
 
     def run(self, task: dict[str, Any], array: np.ndarray[Any, Any] | None = None) -> Iterator[Message]:
-        """Send a task to the child process and yield the messages that answer it.
-
-        Args:
-            task: fields of the task, JSON-able.
-            array: array to send along; the child finds it in the task as `array`.
-
-        Raises:
-            MediaError: the task failed, or the child crashed, hung or grew too large and was killed; the next
-                call starts a fresh one.
-            EvenreelError: no child can be started; no task is to blame.
-        """
+        """Send a task to the child process and yield the messages that answer it."""
         process = self._process or self._start()
         finished = False
         try:

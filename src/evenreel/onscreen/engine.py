@@ -39,11 +39,7 @@ class Recognizer(Protocol):
 
 
 class RapidDetector:
-    """RapidOCR's text detector.
-
-    Raises:
-        EncoderError: when the model is not in the installed rapidocr wheel.
-    """
+    """RapidOCR's text detector."""
 
     def __init__(self, threads: int) -> None:
         from rapidocr.ch_ppocr_det import TextDetector
@@ -67,11 +63,7 @@ class RapidDetector:
 
 
 class RapidRecognizer:
-    """RapidOCR's text recogniser; crops are sorted by width and read in batches.
-
-    Raises:
-        EncoderError: when the model is not in the installed rapidocr wheel.
-    """
+    """RapidOCR's text recogniser; crops are sorted by width and read in batches."""
 
     def __init__(self, threads: int) -> None:
         from rapidocr.ch_ppocr_rec import TextRecognizer

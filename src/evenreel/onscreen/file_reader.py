@@ -28,13 +28,6 @@ class FileReader:
     With `"still": {"side_px", "quality"}` in it, a message `still` with a JPEG comes before each of them. With
     `"periods"`, seconds between the frames of windows, frames of these come too: `for` of a `frame` lists whom it is
     for, 0 the rule and from 1 on the periods, and `shot` counts the cuts before it.
-
-    Args:
-        rule: sampling rule of the frames.
-        limits: fields of `MediaLimits`.
-        threads: threads of the text recogniser.
-        text: whether text will be read; its models are loaded here, so that no file is blamed for them.
-        shots: whether cuts are looked for; `end` has their times, None where they are not.
     """
 
     def __init__(self, rule: str, limits: dict[str, Any], threads: int, *, text: bool, shots: bool = False) -> None:

@@ -22,11 +22,7 @@ _MOST_SCALED = 4.0
 
 
 class SheetReader:
-    """Reader of sheets, whose models are loaded at the first one.
-
-    Args:
-        threads: threads of each model.
-    """
+    """Reader of sheets, whose models are loaded at the first one."""
 
     def __init__(self, threads: int = 1) -> None:
         self._settings = TextSettings(threads=threads, close_side_px=CELL_PX)
@@ -40,11 +36,7 @@ class SheetReader:
         return script is None or script in SCRIPTS
 
     def read(self, sheet: Pixels) -> tuple[str, float]:
-        """Read a sheet, (H, W) grey; return its words in one line and their mean confidence, 0 to 1.
-
-        Raises:
-            EncoderError: when RapidOCR's models are not in its wheel.
-        """
+        """Read a sheet, (H, W) grey; return its words in one line and their mean confidence, 0 to 1."""
         self._reader = self._reader or TextReader(self._settings)
         video = self._reader.new_video()
         video.add(Frame(0.0, _scaled(sheet, self._settings.max_side_px)))

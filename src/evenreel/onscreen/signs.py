@@ -122,13 +122,7 @@ def share_inside(inner: Box, outer: Box) -> float:
 
 
 def explains(known: Box, line: Box, shape: tuple[int, int]) -> bool:
-    """Return whether a known sign is the found line: covers most of it and lacks no letter at either end.
-
-    Args:
-        known: box of the known sign.
-        line: box of what was found.
-        shape: height and width of the picture, in pixels.
-    """
+    """Return whether a known sign is the found line: covers most of it and lacks no letter at either end."""
     height, width = shape
     sideways = max(known[0] - line[0], line[2] - known[2]) * width
     upwards = max(known[1] - line[1], line[3] - known[3]) * height

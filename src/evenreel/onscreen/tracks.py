@@ -54,13 +54,7 @@ class _Trail:
 
 
 def follow(words: Sequence[Word], frame_times: Sequence[float] = ()) -> list[TextTrack]:
-    """Track every sign, ordered by the time at which it appears, then by its place.
-
-    Args:
-        words: readings in any order; the order within a frame has no influence.
-        frame_times: times of all frames that were looked at, also of those without text. Times of words are
-            added where they are missing.
-    """
+    """Track every sign, ordered by the time at which it appears, then by its place."""
     tracks = [track_of(group) for group in grouped(words, frame_times)]
     return sorted(tracks, key=lambda track: (track.start_s, track.box[1], track.box[0], track.text))
 

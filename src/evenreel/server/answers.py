@@ -118,13 +118,7 @@ def spoken_answer(transcripts: Sequence[Transcript]) -> list[Spoken]:
 
 
 def stats_answer(library: Library, *, vision: bool, opens_folders: bool) -> Stats:
-    """Count what the library holds and list its facets.
-
-    Args:
-        library: the library.
-        vision: whether pictures can be searched for.
-        opens_folders: whether files are shown in the file manager.
-    """
+    """Count what the library holds and list its facets."""
     stats = library.stats()
     return Stats(
         name=_library_name(stats.library),

@@ -157,11 +157,7 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
 
 
 def run_app(app: ASGIApp, settings: ServeSettings, on_ready: Callable[[str], None]) -> None:
-    """Run an application in this process until it is asked to stop.
-
-    Raises:
-        UsageError: the address cannot be had.
-    """
+    """Run an application in this process until it is asked to stop."""
     from evenreel.server.connections import LimitedServer
 
     with _listening(settings) as listener:
@@ -189,13 +185,7 @@ def server_config(app: ASGIApp) -> uvicorn.Config:
 
 
 def check_servable(library: Path, settings: ServeSettings) -> None:
-    """Refuse what the operator can put right before anybody can come.
-
-    Raises:
-        LibraryError: there is no library, or it is damaged or of another version, or of another model than the matcher
-            that is to re-rank.
-        CheckpointError: there is no such matcher, or it is damaged.
-    """
+    """Refuse what the operator can put right before anybody can come."""
     with evenreel.open_library(library, cache=settings.snapshot_cache) as opened:
         if settings.rerank is not None:
             from evenreel.checkpoint import load_matcher
@@ -210,11 +200,7 @@ def _is_no_hurried_end(record: logging.LogRecord) -> bool:
 
 
 def _listening(settings: ServeSettings) -> socket.socket:
-    """A socket that visitors can already connect to, and room for the files of all of them.
-
-    Raises:
-        UsageError: the address cannot be had.
-    """
+    """A socket that visitors can already connect to, and room for the files of all of them."""
     _allow_files(settings.connections)
     try:
         found = socket.getaddrinfo(settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM)

@@ -23,9 +23,6 @@ class BatchedEncoder:
     Captions that threads wait to have encoded are encoded with the next call, whoever makes it. Those of like length
     make one batch, padded to the longest of them; what is kept of each is without padding, so that it is the same
     whatever was beside it. A caption that cannot be encoded fails alone.
-
-    Args:
-        encoder: the encoder; it need not be safe for two threads at once.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -43,11 +40,7 @@ class BatchedEncoder:
             return self._encoder.encode_windows(pixels)
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
-        """Encode N captions, cut at the tokenizer's limit, to vectors of their words and sentences.
-
-        Raises:
-            EvenreelError: one of them cannot be encoded.
-        """
+        """Encode N captions, cut at the tokenizer's limit, to vectors of their words and sentences."""
         if isinstance(captions, str) or not captions:
             with self._turn:
                 return self._encoder.encode_text(captions)

@@ -32,9 +32,6 @@ class TimedProtocol(H11Protocol):
     """HTTP protocol that closes a connection which takes too long to send a request's head, first or later.
 
     While an answer is under way there is no limit: a player that is paused reads on when it goes on.
-
-    Args:
-        server: server that it is a connection of.
     """
 
     waits_since: float = 0.0
@@ -89,11 +86,6 @@ class LimitedServer(uvicorn.Server):
     """Server that never has more connections open than it may, so that files are left for the answers.
 
     For one more, that is closed which has waited longest without a whole request: who is silent keeps nobody out.
-
-    Args:
-        config: how it serves.
-        most: connections that may be open at a time.
-        idle_s: seconds that one of them may take to bring a whole request.
     """
 
     def __init__(self, config: uvicorn.Config, most: int, idle_s: float) -> None:

@@ -97,10 +97,6 @@ class Desk:
     thread more does all re-ranking, so that the clips that a matcher has encoded are kept once. What is
     read by a key is looked up by a thread of its own, so that playing and searching never wait for each other.
 
-    Args:
-        library: folder of the library, or place of published snapshots, of which the newest is served.
-        settings: settings of the server.
-
     Attributes:
         matcher: matcher that re-ranks the first clips of a sentence; None without re-ranking.
         matcher_trouble: why the matcher cannot be used.
@@ -144,11 +140,7 @@ class Desk:
         return self._held.trouble
 
     def start(self) -> None:
-        """Open the library once as a check, and begin to load its model.
-
-        Raises:
-            LibraryError: the library cannot be opened.
-        """
+        """Open the library once as a check, and begin to load its model."""
         self.followed.start()
         with Library(self.library, vision=False) as library:
             name, _ = library.made_with
@@ -168,17 +160,7 @@ class Desk:
         self.followed.close()
 
     async def query(self, function: Callable[[Library], T], needs: RequestNeeds | None = None) -> T:
-        """Run a function on the library in one of the threads.
-
-        Args:
-            function: function to run on the library.
-            needs: what that needs; by default a connection alone.
-
-        Raises:
-            BusyError: too many requests are waiting.
-            LoadingError: the model that the function needs is being loaded.
-            EvenreelError: the function raises it.
-        """
+        """Run a function on the library in one of the threads."""
         if self._waiting >= self._settings.waiting + self._settings.searchers:
             raise BusyError("Too many searches are waiting; try again in a moment.")
         self._look()
@@ -208,12 +190,7 @@ class Desk:
         return answer
 
     async def look_up(self, function: Callable[[Library], T]) -> T:
-        """Run a function that reads or notes little, by a key, in a thread of its own that waits for no search.
-
-        Raises:
-            BusyError: as many wait already as may be connected.
-            EvenreelError: the function raises it, or the library cannot be read just now.
-        """
+        """Run a function that reads or notes little, by a key, in a thread of its own that waits for no search."""
         if self._looking_up >= self._settings.connections:
             raise BusyError("Too many clips are looked up; try again in a moment.")
         self._looking_up += 1
@@ -223,13 +200,7 @@ class Desk:
             self._looking_up -= 1
 
     async def locate(self, clip_id: str) -> ClipMedia:
-        """Find the files of a clip; cached while the library is unchanged.
-
-        Raises:
-            NotFoundError: the library has no such clip.
-            BusyError: as many wait already as may be connected.
-            EvenreelError: the library cannot be read just now.
-        """
+        """Find the files of a clip; cached while the library is unchanged."""
         key = (library_version(self.library), clip_id)
         if key in self._located:
             self._located.move_to_end(key)
@@ -247,12 +218,7 @@ class Desk:
             raise LoadingError(LOADING)
 
     def need_vision(self) -> None:
-        """Raise an error unless pictures can be searched for.
-
-        Raises:
-            LoadingError: the model is still being loaded.
-            EncoderError: there is no model.
-        """
+        """Raise an error unless pictures can be searched for."""
         self.need_model()
         if self._held.encoder is None:
             raise EncoderError(self.trouble or "The library is searched by words alone, so pictures cannot be.")
@@ -353,11 +319,7 @@ class Desk:
             self._sounds = SoundsModel(name, None, trouble, monotonic())
 
     def _sound_encoder(self, name: str) -> Encoder:
-        """The model of sounds that is loaded.
-
-        Raises:
-            EncoderError: it is not, or cannot be.
-        """
+        """The model of sounds that is loaded."""
         held = self._sounds
         if held.name != name or held.encoder is None:
             raise EncoderError(held.trouble or "It is still being loaded; a later search asks it too.")

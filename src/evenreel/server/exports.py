@@ -126,13 +126,7 @@ class MadeExport:
 
 
 class Exports:
-    """Makes what is taken away, one request at a time.
-
-    Args:
-        desk: says where files lie and what is said in them.
-        playback: opens the files, and sends what was made.
-        settings: limits, and the folder in which files are made.
-    """
+    """Makes what is taken away, one request at a time."""
 
     def __init__(self, desk: Desk, playback: Playback, settings: ServeSettings) -> None:
         self._desk, self._playback, self._settings = desk, playback, settings

@@ -28,12 +28,7 @@ ELSEWHERE = (
 
 
 class FileManagerApi:
-    """Routes that tell where a clip's file is, and show it in the file manager.
-
-    Args:
-        desk: says where the files lie.
-        settings: whether that is wanted.
-    """
+    """Routes that tell where a clip's file is, and show it in the file manager."""
 
     def __init__(self, desk: Desk, settings: ServeSettings) -> None:
         self._desk, self._settings = desk, settings
@@ -73,14 +68,7 @@ class FileManagerApi:
 
 
 def show_in_folder(path: str) -> None:
-    """Open the folder of a file in the system's file manager, with the file marked where the system can.
-
-    Args:
-        path: the file, as an absolute path.
-
-    Raises:
-        UsageError: the system has no program for that, or it cannot be started.
-    """
+    """Open the folder of a file in the system's file manager, with the file marked where the system can."""
     command = _command(path)
     program = shutil.which(command[0])
     if program is None:

@@ -39,12 +39,7 @@ HEADERS = {
 
 
 class Guard:
-    """ASGI application that passes on permitted requests to another one and refuses the rest.
-
-    Args:
-        app: the application behind it.
-        settings: settings with the host names and the token.
-    """
+    """ASGI application that passes on permitted requests to another one and refuses the rest."""
 
     def __init__(self, app: ASGIApp, settings: ServeSettings) -> None:
         self._app, self._settings = app, settings

@@ -42,9 +42,6 @@ class Guesses:
 
     Right ones never come here. Many people may share an address, behind a proxy, and one of them who guesses, or whose
     token is an old one, must not keep the others out.
-
-    Args:
-        delay_s: seconds that the answer to a wrong token takes.
     """
 
     def __init__(self, delay_s: float = WRONG_TOKEN_DELAY_S) -> None:
@@ -68,11 +65,7 @@ class Guesses:
 
 
 class Login:
-    """Admits requests that show the token and asks others for it; without a token it admits all.
-
-    Args:
-        settings: the token, how long typing it in may take to arrive, and whose word on addresses is believed.
-    """
+    """Admits requests that show the token and asks others for it; without a token it admits all."""
 
     def __init__(self, settings: ServeSettings) -> None:
         self._token, self._timeout_s = settings.token, settings.upload_timeout_s

@@ -63,11 +63,7 @@ def media_type(container: str, codec: str) -> str:
 
 
 def open_beneath(root: str, path: str) -> int:
-    """Open a regular file below a folder without following links; returns its descriptor.
-
-    Raises:
-        OSError: there is no such file there, it is none, or it may not be read.
-    """
+    """Open a regular file below a folder without following links; returns its descriptor."""
     parts = Path(os.path.relpath(path, root)).parts
     if not parts or ".." in parts or os.path.isabs(os.path.join(*parts)):
         raise FileNotFoundError(path)
@@ -95,11 +91,7 @@ class RangedFile(FileResponse):
     """Response with a file, whole or in ranges (RFC 9110, section 14); a refusal is one sentence."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the file or the requested ranges.
-
-        Raises:
-            HTTPException: the ranges make no sense, or begin behind the end of the file.
-        """
+        """Send the file or the requested ranges."""
 
         async def send_or_refuse(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == 416:
@@ -132,14 +124,7 @@ class SentAs:
 
 
 class OpenedFile(RangedFile):
-    """Response with a file that is open already; it stops when the file changes.
-
-    Args:
-        descriptor: of the file; closed when the answer has been sent or its receiver has gone.
-        sent_as: headers to send it with.
-        readers: threads that read the file.
-        ended: called when the descriptor is closed.
-    """
+    """Response with a file that is open already; it stops when the file changes."""
 
     chunk_size = CHUNK_BYTES
 

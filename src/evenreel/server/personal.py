@@ -103,12 +103,7 @@ class Highlights(BaseModel):
 
 
 class PersonalApi:
-    """Routes over what a person keeps in the library.
-
-    Args:
-        desk: runs queries on the library.
-        about: function that describes an address for the OpenAPI document.
-    """
+    """Routes over what a person keeps in the library."""
 
     def __init__(self, desk: Desk, about: Documented) -> None:
         self._desk, self._about = desk, about

@@ -53,9 +53,6 @@ class PictureReader:
     """Worker that answers `{"still": path, "time_s", "width"}` with JPEG bytes, and requests for previews.
 
     And `{"preview": path, "start_s", "end_s", "out"}` with a file at `out` and a message for each of its frames.
-
-    Args:
-        limits: fields of `MediaLimits`.
     """
 
     def __init__(self, limits: dict[str, Any]) -> None:

@@ -61,11 +61,6 @@ class Pictures:
 
     What is kept is named by the clip's id, which is a digest of its content, and only kept if the file was the one that
     was indexed before and after, so that it never goes stale.
-
-    Args:
-        library: folder of the library.
-        settings: processes, limits, the folder and how much of it may be filled.
-        stills_of: function from a clip's id to the folder of its small stills; by default the library's.
     """
 
     def __init__(self, library: Path, settings: ServeSettings, stills_of: Callable[[str], Path] | None = None) -> None:
@@ -107,24 +102,13 @@ class Pictures:
         return None
 
     async def still(self, clip_id: str, file: Located, time_s: float, width: int) -> bytes:
-        """Make a JPEG of what is on screen at a time, at most about `width` pixels wide.
-
-        Raises:
-            MediaError: the file cannot be read, or is another one now.
-            BusyError: too many pictures are waited for.
-        """
+        """Make a JPEG of what is on screen at a time, at most about `width` pixels wide."""
         kept = self._still_path(clip_id, time_s, width)
         task = {"still": file.path, "time_s": time_s, "width": _round_up(width)}
         return await self._made_once(kept, lambda worker: self._paint_still(worker, kept, file, task))
 
     async def preview(self, clip_id: str, file: Located, part: int) -> Path:
-        """Make an mp4 file of a part of a clip; parts are `PREVIEW_PART_S` seconds long.
-
-        Raises:
-            MediaError: the file cannot be read, is another one now, or ends before this part.
-            BusyError: too many pictures are waited for.
-            OSError: the cache cannot be written.
-        """
+        """Make an mp4 file of a part of a clip; parts are `PREVIEW_PART_S` seconds long."""
         kept = self.preview_path(clip_id, part)
         start_s = part * PREVIEW_PART_S
         task = {"preview": file.path, "start_s": start_s, "end_s": start_s + PREVIEW_PART_S}

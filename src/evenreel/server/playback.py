@@ -38,12 +38,7 @@ Compared = asyncio.Future[Located]
 
 
 class Playback:
-    """Opens the files of clips and sends them, in threads of its own.
-
-    Args:
-        desk: says where the files lie.
-        settings: how many connections there may be, and how long a file may be silent that is read through.
-    """
+    """Opens the files of clips and sends them, in threads of its own."""
 
     def __init__(self, desk: Desk, settings: ServeSettings) -> None:
         self._desk = desk
@@ -64,49 +59,24 @@ class Playback:
             pool.shutdown(wait=False, cancel_futures=True)
 
     async def media(self, clip_id: str) -> OpenedFile:
-        """Send the file of a clip to a player.
-
-        Raises:
-            NotFoundError: there is no such clip, or no file of it is unchanged since it was indexed.
-            BusyError: too many files are being played, or its content is still being compared.
-        """
+        """Send the file of a clip to a player."""
         clip = await self._desk.locate(clip_id)
         file, descriptor = await self._open_unchanged(clip_id, clip)
         name = printable(PurePath(file.path).name)
         return self._send(descriptor, SentAs(media_type(clip.container, clip.codec), name, clip_id))
 
     async def made(self, path: Path, kind: str) -> OpenedFile:
-        """Send a cached file that was made from a clip.
-
-        Raises:
-            BusyError: too many files are being played.
-            OSError: the file cannot be opened.
-        """
+        """Send a cached file that was made from a clip."""
         return await self.sent(path, SentAs(kind, path.name, path.stem))
 
     async def sent(self, path: Path, sent_as: SentAs, ended: Callable[[], None] = lambda: None) -> OpenedFile:
-        """Send a file of the server's own.
-
-        Args:
-            path: the file.
-            sent_as: headers to send it with.
-            ended: called when it has been sent or its receiver has gone.
-
-        Raises:
-            BusyError: too many files are being played.
-            OSError: the file cannot be opened.
-        """
+        """Send a file of the server's own."""
         flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
         descriptor = await asyncio.get_running_loop().run_in_executor(self._readers, os.open, path, flags)
         return self._send(descriptor, sent_as, ended)
 
     async def unchanged(self, clip_id: str, clip: ClipMedia) -> Located:
-        """Find a readable file of a clip that is unchanged since it was indexed; return it with its present stamp.
-
-        Raises:
-            NotFoundError: no such file is left.
-            BusyError: its content is still being compared.
-        """
+        """Find a readable file of a clip that is unchanged since it was indexed; return it with its present stamp."""
         file, descriptor = await self._open_unchanged(clip_id, clip)
         os.close(descriptor)
         return file

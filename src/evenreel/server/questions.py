@@ -38,11 +38,7 @@ class Beside:
     typing: bool
 
     def asked(self, sentence: str) -> Question:
-        """Return what is asked of the library with a sentence.
-
-        Raises:
-            UsageError: it cannot be asked.
-        """
+        """Return what is asked of the library with a sentence."""
         made = UnfinishedText if self.typing else str
         if self.then.strip():
             asked: str | Then | Without = Then(sentence, made(self.then), self.within_s)

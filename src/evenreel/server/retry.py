@@ -33,12 +33,7 @@ ONLY_READ = Retry(
 
 
 class Retrier:
-    """Runs `evenreel index --retry` over the folders of a library, once at a time, whichever process is asked.
-
-    Args:
-        library: folder of the library.
-        peers: the other processes of the server, which tell of the same run.
-    """
+    """Runs `evenreel index --retry` over the folders of a library, once at a time, whichever process is asked."""
 
     def __init__(self, library: Path, peers: Peers | None = None) -> None:
         self._library, self._peers = library, peers or Peers()
@@ -58,11 +53,7 @@ class Retrier:
             return BROKEN_OFF if nobody_runs and _told(self._peers.shared / TOLD).state == "running" else told
 
     def start(self, library: Library) -> Retry:
-        """Start a run, unless one is under way.
-
-        Raises:
-            LibraryError: the catalog cannot be read just now.
-        """
+        """Start a run, unless one is under way."""
         with self._lock:
             if self._state.state == "running" or self._closed:
                 return self._state

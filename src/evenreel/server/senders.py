@@ -21,15 +21,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Senders:
-    """Finds the address of a request's sender.
-
-    Args:
-        proxies: addresses or networks of reverse proxies. Only what comes from one of them may say in X-Forwarded-For
-            whom it comes from; anyone else could write anything there.
-
-    Raises:
-        UsageError: one of them is neither an address nor a network.
-    """
+    """Finds the address of a request's sender."""
 
     def __init__(self, proxies: Iterable[str] = ()) -> None:
         self._proxies = [_network(proxy) for proxy in proxies]
@@ -56,12 +48,7 @@ class Senders:
 
 
 async def received(receive: Receive, most: int, within_s: float) -> bytes:
-    """Receive the body of a request; one that is larger than it may be is cut off behind `most` bytes.
-
-    Raises:
-        asyncio.TimeoutError: it takes too long to come.
-        ClientDisconnect: its sender leaves.
-    """
+    """Receive the body of a request; one that is larger than it may be is cut off behind `most` bytes."""
     from starlette.requests import ClientDisconnect  # settings are read without it
 
     async def body() -> bytes:

@@ -76,13 +76,7 @@ class ServingProcess:
 
 @dataclass(eq=False)
 class Supervisor:
-    """Keeps `settings.workers` processes serving one library.
-
-    Args:
-        library: folder of the library.
-        settings: settings of the server, whose limits hold for all workers together.
-        listener: socket that visitors connect to.
-    """
+    """Keeps `settings.workers` processes serving one library."""
 
     library: Path
     settings: ServeSettings
@@ -93,11 +87,7 @@ class Supervisor:
     _accepting: bool = False
 
     def run(self) -> None:
-        """Serve until SIGINT, SIGTERM or SIGHUP, which is then raised again for whoever handles it.
-
-        Raises:
-            UsageError: this system cannot hand connections from one process to another.
-        """
+        """Serve until SIGINT, SIGTERM or SIGHUP, which is then raised again for whoever handles it."""
         check_system()
         with tempfile.TemporaryDirectory(prefix="evenreel-serve-") as shared, _caught() as caught:
             self._task = WorkerTask(self.library, self.settings, Path(shared))
@@ -275,21 +265,13 @@ def _caught() -> Iterator[Caught]:
 
 
 def check_system() -> None:
-    """Refuse a system on which connections cannot be handed from one process to another.
-
-    Raises:
-        UsageError: it is Windows.
-    """
+    """Refuse a system on which connections cannot be handed from one process to another."""
     if not hasattr(socket, "send_fds"):
         raise UsageError("Several workers share a port on Linux and macOS only; leave out --workers here.")
 
 
 def _started(task: WorkerTask) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start a worker; return its process, and the supervisor's end of the socket pair.
-
-    Raises:
-        OSError: the system has no place for it.
-    """
+    """Start a worker; return its process, and the supervisor's end of the socket pair."""
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as undo:
         undo.enter_context(ours)

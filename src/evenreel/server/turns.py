@@ -67,9 +67,6 @@ class Turns:
 
     A thread takes one request at a time, until none waits. Where searches for texts wait, it takes an equal share of
     them together, so that their texts are encoded, and the clips scanned, at once; nothing waits for others to come.
-
-    Args:
-        threads: number of threads.
     """
 
     def __init__(self, threads: int) -> None:
@@ -111,9 +108,6 @@ def look_ahead(library: Library, wanted: Sequence[Wanted]) -> None:
     """Encode texts that are searched for next together, and scan all clips for them in one pass.
 
     That pays with an encoder that keeps what it has encoded. What cannot be encoded is left to the search for it.
-
-    Raises:
-        LibraryError: the library cannot be read just now.
     """
     encoder = library.read(lambda _, encoder: encoder)
     if encoder is None:

@@ -23,11 +23,7 @@ megabytes."""
 
 
 class Uploads:
-    """Receives and decodes pictures; a few at a time, and a few more that wait for their turn.
-
-    Args:
-        settings: how large a picture may be, how long sending it may take, and what decoding it may cost.
-    """
+    """Receives and decodes pictures; a few at a time, and a few more that wait for their turn."""
 
     def __init__(self, settings: ServeSettings) -> None:
         self._settings = settings
@@ -52,13 +48,7 @@ class Uploads:
 
     @contextlib.asynccontextmanager
     async def picture(self, request: Request) -> AsyncIterator[Pixels]:
-        """Receive and decode the picture of a request, (H, W, 3); the next one is decoded when the block has ended.
-
-        Raises:
-            HTTPException: it is too large, comes too slowly, or is sent as something else.
-            BusyError: too many pictures are waiting.
-            UsageError: it cannot be read, or costs more than it may.
-        """
+        """Receive and decode the picture of a request, (H, W, 3); the next one is decoded when the block has ended."""
         with self._receiving.one():
             content = await self._receive(request)
         with self._waiting.one():

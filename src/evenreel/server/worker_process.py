@@ -21,12 +21,7 @@ LAST_WORD_S = 1.0
 
 
 class HandedServer(LimitedServer):
-    """Server without a port of its own: it is handed connections over a socket pair.
-
-    Args:
-        task: what it serves.
-        channel: its end of the socket pair.
-    """
+    """Server without a port of its own: it is handed connections over a socket pair."""
 
     def __init__(self, task: WorkerTask, channel: socket.socket) -> None:
         self._channel, self._peers = channel, Peers(task.shared)

@@ -66,25 +66,13 @@ def load_sound_encoder(
 
 
 def check_torch() -> None:
-    """Check that torch is there, which a model of sounds needs.
-
-    Raises:
-        EncoderError: it is not.
-    """
+    """Check that torch is there, which a model of sounds needs."""
     if not installed("torch"):
         raise EncoderError("Hearing sounds needs torch, which is not installed: pip install 'evenreel[torch]'.")
 
 
 def locate_sound_model(name: str, revision: str | None = None) -> tuple[str, Path]:
-    """Find the folder of a model of sounds, downloading it where it is missing and that is allowed.
-
-    Returns:
-        The name it can be loaded by again (a hub id comes with its commit), and its folder.
-
-    Raises:
-        UsageError: two revisions are named, or one for a model that has none.
-        EncoderError: there is no such model, it cannot be had, or it is of another kind.
-    """
+    """Find the folder of a model of sounds, downloading it where it is missing and that is allowed."""
     sound_id, folder = locate(name, revision)
     if (folder / "config.json").is_file() and (kind := _kind(folder)) != "clap":
         raise EncoderError(
@@ -97,11 +85,7 @@ def locate_sound_model(name: str, revision: str | None = None) -> tuple[str, Pat
 
 
 def sound_model_here(name: str) -> bool:
-    """Return whether a model of sounds can be loaded without a download.
-
-    Args:
-        name: folder or hub id.
-    """
+    """Return whether a model of sounds can be loaded without a download."""
     try:
         folder = folder_here(name)
     except EncoderError:
@@ -110,11 +94,7 @@ def sound_model_here(name: str) -> bool:
 
 
 def sound_digest(folder: Path) -> str:
-    """Compute SHA-256, in hex, over all that decides what a model of sounds calculates.
-
-    Raises:
-        EncoderError: a file out of the hub's cache is not what the hub says it is.
-    """
+    """Compute SHA-256, in hex, over all that decides what a model of sounds calculates."""
     total = hashlib.sha256()
     settings = [path for path in (folder / "config.json", *processor_files(folder)) if path.is_file()]
     for path in settings:

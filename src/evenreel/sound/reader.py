@@ -41,12 +41,7 @@ class ClipSounds:
 
 
 class SoundFiles:
-    """Worker that answers `{"path"}` of a video with a message for each block of its sound, and one with its notes.
-
-    Args:
-        sample_rate: samples a second of the blocks.
-        limits: fields of `MediaLimits`.
-    """
+    """Worker that answers `{"path"}` of a video with a message for each block of its sound, and one with its notes."""
 
     def __init__(self, sample_rate: int, limits: dict[str, Any]) -> None:
         self._sample_rate, self._limits = sample_rate, MediaLimits(**limits)
@@ -62,12 +57,7 @@ class SoundFiles:
 
 
 def sound_worker(windows: SoundWindows, limits: MediaLimits | None = None) -> Worker:
-    """Return a worker that decodes sound, and that is killed when it hangs or grows too large.
-
-    Args:
-        windows: windows of the model, at whose sample rate it decodes.
-        limits: what one file may cost.
-    """
+    """Return a worker that decodes sound, and that is killed when it hangs or grows too large."""
     from dataclasses import asdict
 
     given = limits or MediaLimits()

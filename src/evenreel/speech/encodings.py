@@ -25,11 +25,7 @@ _CHARACTER = re.compile(rb"[\x80-\xff]+")
 
 
 def decode(data: bytes) -> tuple[str, str | None]:
-    r"""Decode the bytes of a subtitle file: by its byte order mark, as UTF-8, as UTF-16, else by likeness.
-
-    Returns:
-        The text with lines that end in `\n`, and a part of a sentence on what is doubtful about it; None for nothing.
-    """
+    r"""Decode the bytes of a subtitle file: by its byte order mark, as UTF-8, as UTF-16, else by likeness."""
     text, doubt = _decoded(data)
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", ""), doubt
 

@@ -15,11 +15,7 @@ RETRIEVAL, RATE, UTF8 = 1, 1, 1
 
 
 def say(voice: str, words_per_minute: int, text: str) -> tuple[int, bytes]:
-    """Return the rate and the 16-bit samples of a sentence.
-
-    Raises:
-        LookupError: there is no such voice.
-    """
+    """Return the rate and the 16-bit samples of a sentence."""
     import espeakng_loader
 
     engine: Any = ctypes.CDLL(espeakng_loader.get_library_path())

@@ -22,15 +22,7 @@ _ENDS = (".", "?", "!", "。", "？", "！", "…")
 
 
 class OnnxSpeechModel:
-    """Model of speech in ONNX form, on the CPU, on the cores that this process may use.
-
-    Args:
-        folder: folder of the model, whose `config.json` names its type.
-        speech_id: name it can be loaded by again.
-
-    Raises:
-        EncoderError: the model cannot be read, or is of a type that onnx-asr does not know.
-    """
+    """Model of speech in ONNX form, on the CPU, on the cores that this process may use."""
 
     stretch_s = 0.0
     languages: tuple[str, ...] = ()
@@ -53,11 +45,7 @@ class OnnxSpeechModel:
         return folder_hash(self._folder, _HASHED)
 
     def hear(self, samples: FloatArray, language: str | None) -> Heard:
-        """Write down what is said in (N,) samples at 16 kHz; only some models are told the language.
-
-        Raises:
-            EncoderError: the graphs fail, for example for want of memory.
-        """
+        """Write down what is said in (N,) samples at 16 kHz; only some models are told the language."""
         told = {"language": language.partition("-")[0]} if language and self._takes_language else {}
         try:
             found = self._model.recognize(samples, sample_rate=SAMPLE_RATE, **told)

@@ -39,12 +39,7 @@ class Palette(Protocol):
 
 
 def palette_of(codec: str, header: bytes) -> Palette:
-    """Make the empty palette of a stream.
-
-    Args:
-        codec: FFmpeg's name of its decoder, one of `PICTURE_SUBTITLES`.
-        header: what the container says to the decoder.
-    """
+    """Make the empty palette of a stream."""
     if codec == "pgssub":
         return DiscPalette()
     return DvdPalette(header) if codec == "dvdsub" else BroadcastPalette(header)
@@ -77,11 +72,7 @@ class DiscPalette:
 
 
 class DvdPalette:
-    """Colours of VobSub: four of the sixteen in the header for each picture, guessed where there is no header.
-
-    Args:
-        header: the `palette` line of an `.idx` file.
-    """
+    """Colours of VobSub: four of the sixteen in the header for each picture, guessed where there is no header."""
 
     def __init__(self, header: bytes) -> None:
         found = re.search(rb"palette:((?:[\s,]*[0-9a-fA-F]{1,6}){16})", header)
@@ -120,11 +111,7 @@ class DvdPalette:
 
 
 class BroadcastPalette:
-    """Colours of DVB subtitles: palettes by number and size, of which each region of the screen names one.
-
-    Args:
-        header: the pages that the stream's subtitles are on; without it they are on any.
-    """
+    """Colours of DVB subtitles: palettes by number and size, of which each region of the screen names one."""
 
     def __init__(self, header: bytes) -> None:
         self.shows = False

@@ -53,13 +53,6 @@ def read_pictures(path: str | os.PathLike[str], reader: SheetRecogniser) -> Iter
     """Read the subtitles in pictures of a video; yields None now and then while it reads, then what each stream says.
 
     Times count from where a player's timeline begins.
-
-    Args:
-        path: path of the video.
-        reader: recogniser of text.
-
-    Raises:
-        MediaError: the file cannot be opened.
     """
     with open_file(path, packet_options()) as container:
         streams = {stream.index: _PictureStream(stream, reader) for stream in pictures_to_read(container)}
@@ -130,11 +123,7 @@ class _PictureStream:
         return Subtitles(tuple(cues_of(self._shown, self.language)), tuple(notes))
 
     def _decoded(self, packet: Packet[Stream], start_s: float) -> tuple[tuple[float, float | None], list[Area]] | None:
-        """When and what a packet shows; None where it changes nothing.
-
-        Raises:
-            ValueError: it cannot be read.
-        """
+        """When and what a packet shows; None where it changes nothing."""
         data = bytes(packet)
         if self._decoder.name == "dvdsub" and _is_cut(data):
             raise ValueError("cut short")

@@ -136,11 +136,6 @@ def utterances_of(heard: Heard, stretch: SpeechStretch, *, has_words: bool) -> I
     """Yield what a model heard in a stretch on the clip's clock; words of pieces that are apart become two utterances.
 
     What the model is less than a tenth sure of is left out.
-
-    Args:
-        heard: words with times from the start of the stretch.
-        stretch: the pieces of the clip that the model was given.
-        has_words: whether the times are of words; else they are of utterances.
     """
     for segment in heard.segments:
         parts = [
@@ -235,15 +230,7 @@ def hear_file(
     language: str | None = None,
     limits: MediaLimits | None = None,
 ) -> Iterator[Utterance]:
-    """Yield what is said in a video file as it is recognised; see `read_speech`.
-
-    Args:
-        path: a local video file.
-        reader: reader with its model.
-        notes: gets sentences about what is unusual in the sound, at the end.
-        language: language that is spoken; None to have it detected.
-        limits: limits on damage; None for the defaults of `MediaLimits`.
-    """
+    """Yield what is said in a video file as it is recognised; see `read_speech`."""
     with open_sound(path, limits, language=language) as sound:
         yield from reader.read(sound.readable_blocks(), language)
         notes += sound.notes

@@ -46,11 +46,7 @@ def is_subtitle(name: str) -> bool:
 
 
 def sidecars_of(videos: Iterable[str], subtitles: Iterable[str]) -> dict[str, list[Sidecar]]:
-    """Find the subtitle files of videos, all given by absolute path.
-
-    Returns:
-        Path of a video -> its subtitle files, ordered by path; a video without any is left out.
-    """
+    """Find the subtitle files of videos, all given by absolute path."""
     named: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for video in videos:
         folder, name = os.path.split(video)

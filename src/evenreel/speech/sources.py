@@ -30,11 +30,7 @@ ONNX_WANTED = (
 
 
 def check_extra() -> None:
-    """Check that the packages of the extra `speech` are there; none is imported.
-
-    Raises:
-        EncoderError: one is not installed.
-    """
+    """Check that the packages of the extra `speech` are there; none is imported."""
     for package in ("faster_whisper", "ctranslate2", "onnx_asr"):
         if not installed(package):
             raise EncoderError(
@@ -43,15 +39,7 @@ def check_extra() -> None:
 
 
 def locate_speech_model(name: str, revision: str | None = None) -> tuple[str, Path]:
-    """Find the folder of a model of speech, downloading it where it is missing and that is allowed.
-
-    Returns:
-        The name it can be loaded by again (a hub id comes with its commit), and its folder.
-
-    Raises:
-        UsageError: two revisions are named, or one for a model that has none.
-        EncoderError: there is no such model, or it cannot be had, or it is of another kind.
-    """
+    """Find the folder of a model of speech, downloading it where it is missing and that is allowed."""
     name = next((model.id for model in known_speech_models() if model.name == name), name)
     folder = named_folder(name)
     hub = None if folder is not None else HUB_ID.fullmatch(name)
@@ -82,11 +70,7 @@ def locate_speech_model(name: str, revision: str | None = None) -> tuple[str, Pa
 
 
 def speech_model_here(name: str) -> bool:
-    """Return whether a model of speech can be loaded without a download.
-
-    Args:
-        name: short name, folder, or hub id.
-    """
+    """Return whether a model of speech can be loaded without a download."""
     name = next((model.id for model in known_speech_models() if model.name == name), name)
     hub = HUB_ID.fullmatch(name)
     folder = named_folder(name) or (cached_folder(hub["repository"], hub["revision"] or "main") if hub else None)

@@ -23,17 +23,7 @@ _ROOM = 3  # times its size that a model may take in memory
 
 
 class SpeechFiles:
-    """Worker that answers `{"path"}` of a video with a message for each utterance, and one with its notes.
-
-    Args:
-        model: folder or name of a model that is on this machine.
-        device: `auto`, `cpu` or `cuda`.
-        language: language that is spoken, as a BCP 47 tag; None to have it detected.
-
-    Raises:
-        UsageError: the model does not hear this language.
-        EncoderError: the model cannot be read, or is of another kind.
-    """
+    """Worker that answers `{"path"}` of a video with a message for each utterance, and one with its notes."""
 
     def __init__(self, model: str, device: str = "auto", language: str | None = None) -> None:
         self._reader, self._language = load_speech_reader(model, device=device), language
@@ -50,17 +40,7 @@ class SpeechFiles:
 def speech_worker(
     model: str, *, device: str = "auto", language: str | None = None, limits: MediaLimits | None = None
 ) -> Worker:
-    """Return a worker that recognises speech, and that is killed when it hangs or grows too large.
-
-    Args:
-        model: short name, folder or hub id; it is fetched here, once, where it is not on this machine.
-        device: `auto`, `cpu` or `cuda`.
-        language: language that is spoken, as a BCP 47 tag; None to have it detected.
-        limits: what one file may cost; a model's size comes on top of the memory, and a stretch may take ten minutes.
-
-    Raises:
-        EncoderError: the model cannot be had, or is of another kind.
-    """
+    """Return a worker that recognises speech, and that is killed when it hangs or grows too large."""
     _, folder = locate_speech_model(model)
     size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
     given = limits or MediaLimits()
@@ -73,16 +53,7 @@ def speech_worker(
 
 
 def recognise_with(worker: Worker, path: str | os.PathLike[str]) -> ClipSpeech:
-    """Have a worker of `speech_worker` recognise what is said in a video file.
-
-    Args:
-        worker: the worker.
-        path: a local video file.
-
-    Raises:
-        MediaError: the file or its sound cannot be used, or the worker crashed, hung or grew too large over it.
-        EvenreelError: no worker can be started: its model cannot be read, or does not hear the language.
-    """
+    """Have a worker of `speech_worker` recognise what is said in a video file."""
     said: list[Utterance] = []
     notes: tuple[str, ...] = ()
     for message, _ in worker.run({"path": os.fspath(path)}):

@@ -54,9 +54,6 @@ def read_streams(path: str | os.PathLike[str]) -> Iterator[Subtitles | None]:
 
     Times count from where a player's timeline begins. A stream without any words is left out. The last of them has no
     words where streams of pictures are to be read.
-
-    Raises:
-        MediaError: the file cannot be opened, or a stream is too large.
     """
     with open_file(path, packet_options()) as container:
         of_text = subtitles_of_text(container)
@@ -103,11 +100,7 @@ def _is_forced(stream: SubtitleStream) -> bool:
 
 
 def starts_s(path: str | os.PathLike[str]) -> float:
-    """Return where a player's timeline begins on the file's own clock, in seconds.
-
-    Raises:
-        MediaError: the file has no video that can be opened.
-    """
+    """Return where a player's timeline begins on the file's own clock, in seconds."""
     with open_video(path) as video:
         return video.info.starts_s
 

@@ -42,12 +42,7 @@ class SpeechStretch:
 
 
 def join_pieces(pieces: Iterable[SpeechPiece], most_s: float) -> Iterator[SpeechStretch]:
-    """Yield stretches of at most so many seconds of speech; a piece that is longer is a stretch of its own.
-
-    Args:
-        pieces: pieces in rising time.
-        most_s: length of a stretch; 0 keeps every piece apart.
-    """
+    """Yield stretches of at most so many seconds of speech; a piece that is longer is a stretch of its own."""
     held: list[SpeechPiece] = []
     for piece in pieces:
         if held and sum(len(one.samples) for one in [*held, piece]) > most_s * SAMPLE_RATE:

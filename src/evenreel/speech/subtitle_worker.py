@@ -30,9 +30,6 @@ class SubtitleFiles:
 
     With `"pictures": true` the streams of pictures of a video are read, and no others. The answer is a message
     `subtitles` each, with `utterances`, `notes` and `pictures`; a `tick` says that reading goes on.
-
-    Args:
-        reader: recogniser of text in pictures; None where there are no tasks with pictures.
     """
 
     def __init__(self, reader: SheetRecogniser | None = None) -> None:
@@ -63,15 +60,7 @@ class SubtitleFiles:
 
 
 def read_sidecar(path: str, language: str | None = None) -> Subtitles:
-    """Read a subtitle file.
-
-    Args:
-        path: path of the file.
-        language: its language as a BCP 47 tag; None where it is not known.
-
-    Raises:
-        MediaError: it cannot be read, is too large, or there is no cue in it.
-    """
+    """Read a subtitle file."""
     try:
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode):
@@ -85,16 +74,7 @@ def read_sidecar(path: str, language: str | None = None) -> Subtitles:
 
 
 def read_with(worker: Worker, path: str, wanted: Mapping[str, Any] | None = None) -> list[Subtitles]:
-    """Have a worker of `SubtitleFiles` read a subtitle file, or the streams of a video.
-
-    Args:
-        worker: the worker.
-        path: path of the file.
-        wanted: `language` of a subtitle file, or `pictures` where they are wanted of a video; None for its text.
-
-    Raises:
-        MediaError: it cannot be read, or the worker crashed, hung or grew too large over it.
-    """
+    """Have a worker of `SubtitleFiles` read a subtitle file, or the streams of a video."""
     messages = worker.run({"path": path, **(wanted or {})})
     return [
         Subtitles(tuple(map(utterance, message["utterances"])), tuple(message["notes"]), message["pictures"])

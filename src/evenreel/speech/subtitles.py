@@ -134,19 +134,7 @@ def utterances_of(
     language: str | None = None,
     doubt: str | None = None,
 ) -> Subtitles:
-    """Make utterances of cues: tags off, one line each, in order, each once.
-
-    Args:
-        cues: the cues, in any order.
-        form: the format that their texts are written in.
-        broken: number of cues that could not be read at all.
-        source: where they are from.
-        language: language as a BCP 47 tag; None where it is not known.
-        doubt: a part of a sentence on what else is wrong with them.
-
-    Raises:
-        MediaError: no cue has a time and words (not_media).
-    """
+    """Make utterances of cues: tags off, one line each, in order, each once."""
     given, found = list(cues), list[Utterance]()
     whole = [cue for cue in given if cue.end_s >= max(cue.start_s, 0.0) and len(cue.text) <= LONGEST_CUE]
     total, broken = len(given) + broken, len(given) + broken - len(whole)

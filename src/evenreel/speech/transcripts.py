@@ -50,13 +50,7 @@ UNREADABLE = Transcript("stream", "pictures")
 
 
 def streams_known(rows: Collection[tuple[str, str | None]], *, pictures: bool, retry: bool) -> bool:
-    """Return whether nothing is to be looked for in a clip's streams.
-
-    Args:
-        rows: origins and problems of what is known of its streams.
-        pictures: whether streams of pictures are to be read.
-        retry: whether what could not be read is to be tried again.
-    """
+    """Return whether nothing is to be looked for in a clip's streams."""
     behind = {""} | ({UNREAD.origin} if pictures else set())
     return bool(rows) and not any(
         origin in behind or (retry and problem and origin != UNREAD.origin) for origin, problem in rows
@@ -76,11 +70,7 @@ def transcript_record(transcript: Transcript) -> dict[str, Any]:
 
 
 def transcript_of(record: dict[str, Any]) -> Transcript:
-    """Make a transcript of what `transcript_record` returned.
-
-    Raises:
-        KeyError, TypeError, ValueError: the record is not what was written.
-    """
+    """Make a transcript of what `transcript_record` returned."""
     source, stamp = record["source"], record["stamp"]
     return Transcript(
         source,

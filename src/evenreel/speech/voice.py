@@ -67,11 +67,7 @@ class SpeechPiece:
 
 
 class VoiceDetector:
-    """Silero's detector of speech on one thread of onnxruntime; it remembers what it heard of one sound.
-
-    Raises:
-        EncoderError: the wheel that holds its model is not installed.
-    """
+    """Silero's detector of speech on one thread of onnxruntime; it remembers what it heard of one sound."""
 
     def __init__(self) -> None:
         import onnxruntime
@@ -126,11 +122,7 @@ class Span:
 
 
 class SpanFinder:
-    """Finder of spans of speech, window by window, as Silero's authors do it.
-
-    Args:
-        rule: rule of thresholds and lengths.
-    """
+    """Finder of spans of speech, window by window, as Silero's authors do it."""
 
     def __init__(self, rule: VoiceRule) -> None:
         self._rule = rule
@@ -195,13 +187,7 @@ def _windows(length_s: float) -> int:
 
 
 def find_pieces(blocks: Iterable[SoundBlock], detector: VoiceDetector, rule: VoiceRule) -> Iterator[SpeechPiece]:
-    """Yield the pieces of a sound in which somebody speaks, in rising time; they do not overlap.
-
-    Args:
-        blocks: sound in rising time.
-        detector: detector of speech; it is told to begin anew where the sound has a gap.
-        rule: rule of thresholds and lengths.
-    """
+    """Yield the pieces of a sound in which somebody speaks, in rising time; they do not overlap."""
     run: _Run | None = None
     for block in blocks:
         if run is None or abs(block.start_s - run.end_s) > _FOLLOWS_S:

@@ -24,14 +24,6 @@ class WhisperModel:
     """Whisper in CTranslate2's form, on the cores that this process may use.
 
     The same sound gives the same words in every run: nothing is sampled.
-
-    Args:
-        folder: folder of the model.
-        speech_id: name it can be loaded by again.
-        device: `auto` (a CUDA GPU where CTranslate2 finds one), `cpu`, `cuda`.
-
-    Raises:
-        EncoderError: the model cannot be read, or is of another kind.
     """
 
     stretch_s = 30.0
@@ -65,11 +57,7 @@ class WhisperModel:
         return folder_hash(self._folder, WHISPER_WANTED)
 
     def hear(self, samples: FloatArray, language: str | None) -> Heard:
-        """Write down what is said in (N,) samples at 16 kHz; without a language it is detected.
-
-        Raises:
-            EncoderError: the engine fails, for example for want of memory.
-        """
+        """Write down what is said in (N,) samples at 16 kHz; without a language it is detected."""
         try:
             segments, info = self._run(samples, language)
             if any(segment.compression_ratio > _REPEATED for segment in segments):

@@ -23,15 +23,8 @@ LONGEST = 8_192
 class CaptionTokens:
     """Tokenizer of captions for a text tower in ONNX form; several threads may use it at once.
 
-    Args:
-        model: the model's folder.
-        fixed: number of tokens that the graph takes, where it takes only one.
-
     Attributes:
         longest: most tokens that the text tower takes, its own marks included.
-
-    Raises:
-        EncoderError: the tokenizer is damaged, or does not say what fills captions up.
     """
 
     def __init__(self, model: OnnxFolder, fixed: int | None = None) -> None:
@@ -92,11 +85,7 @@ def _longest(model: OnnxFolder) -> int:
 
 
 def _padding_token(model: OnnxFolder, tokenizer: Any) -> str:
-    """What fills captions up, by the settings of the tokenizer, else by its own rules.
-
-    Raises:
-        EncoderError: neither says it, or the tokenizer does not have it.
-    """
+    """What fills captions up, by the settings of the tokenizer, else by its own rules."""
     path = model.folder / TOKENIZER_SETTINGS
     settings = read_settings(path) if path.is_file() else {}
     given = settings.get("pad_token") or (tokenizer.padding or {}).get("pad_token")

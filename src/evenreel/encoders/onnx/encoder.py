@@ -36,15 +36,7 @@ _NUMBERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)
 
 
 class OnnxEncoder:
-    """An `evenreel.types.Encoder` over a model in ONNX form; several threads may use it at once.
-
-    Args:
-        model: the checked folder.
-        encoder_id: name that it can be loaded by.
-        weights_hash: digest that its vectors are known by.
-        batch_size: frames or captions at a time; halves by itself where memory does not suffice.
-        towers: loader of the same weights on torch; None where the folder holds no checkpoint.
-    """
+    """An `evenreel.types.Encoder` over a model in ONNX form; several threads may use it at once."""
 
     window = WindowRule()
     device, precision = "cpu", "float32"
@@ -71,12 +63,7 @@ class OnnxEncoder:
         return self._batches.size
 
     def encode_windows(self, pixels: Pixels) -> FloatArray:
-        """Encode pictures (N, 1, 3, H, W) of uint8 RGB of any size to (N, D) float32, rows of unit length.
-
-        Raises:
-            UsageError: the array has another shape or type.
-            EncoderError: a feature is not a number, or the model cannot be read or run.
-        """
+        """Encode pictures (N, 1, 3, H, W) of uint8 RGB of any size to (N, D) float32, rows of unit length."""
         check_pixels(pixels, "(N, T, 3, H, W)")
         if pixels.shape[1] != 1:
             raise UsageError(f"The model takes single pictures, and these are windows of {pixels.shape[1]} frames.")
@@ -89,11 +76,7 @@ class OnnxEncoder:
         return np.concatenate([np.zeros((0, self.dimension), np.float32), *parts])
 
     def encode_patches(self, pixels: Pixels, *, whole: bool = False) -> FloatArray:
-        """Encode each patch of frames, see `TowerEncoder.encode_patches`; graphs say nothing of them, torch does.
-
-        Raises:
-            EncoderError: there is no checkpoint beside the graphs.
-        """
+        """Encode each patch of frames, see `TowerEncoder.encode_patches`; graphs say nothing of them, torch does."""
         return self._towers.encode_patches(pixels, whole=whole)
 
     def seen_box(self, height: int, width: int) -> tuple[float, float, float, float]:
@@ -104,10 +87,6 @@ class OnnxEncoder:
         """Encode captions to words (Q, W, D) and unit sentences (Q, D); words of padding are zero.
 
         A caption longer than the tower takes is cut. Public exports give no vectors of words: there W is 0.
-
-        Raises:
-            UsageError: a single string instead of a sequence of them.
-            EncoderError: a feature is not a number, or the model cannot be read or run.
         """
         clean, dimension = clean_captions(captions), self.dimension
         if not clean:
@@ -164,18 +143,10 @@ class OnnxEncoder:
 class Graph:
     """A tower in ONNX form, run by ONNX Runtime.
 
-    Args:
-        path: the ONNX file; weights outside its folder are refused by ONNX Runtime.
-        inputs: names of all inputs that are known, the first of which it must have.
-        outputs: names that the wanted vectors may have, the best first.
-
     Attributes:
         batch: rows at a time, where only one number is taken.
         length: second axis of the first input, where only one length is taken.
         words: whether it gives vectors of words too.
-
-    Raises:
-        EncoderError: the file is damaged, or has other inputs or outputs.
     """
 
     def __init__(self, path: Path, inputs: Sequence[str], outputs: Sequence[str]) -> None:
@@ -202,12 +173,7 @@ class Graph:
         self.dimension = self._dimension(vectors)
 
     def run(self, inputs: Mapping[str, NDArray[Any]]) -> list[FloatArray]:
-        """Calculate vectors (N, D), and of words (N, W, D) where the graph gives them; inputs it has not are left out.
-
-        Raises:
-            EncoderError: ONNX Runtime cannot do it, or memory does not suffice for a graph of one batch size.
-            MemoryError: memory does not suffice, and fewer rows may do.
-        """
+        """Calculate vectors (N, D), and of words (N, W, D) where the graph gives them."""
         rows = len(next(iter(inputs.values())))
         given = {
             name: _filled(np.asarray(inputs[name], _NUMBERS[one.type]), self.batch or rows)

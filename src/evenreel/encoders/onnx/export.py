@@ -59,18 +59,6 @@ def export_onnx(name: str, out: Path, revision: str | None = None) -> ExportReco
     """Export both towers of a checkpoint, and compare vectors of pictures and captions of both ways.
 
     Where `out` is the checkpoint's own folder, the graphs take their weights from its safetensors file.
-
-    Args:
-        name: `builtin`, a folder, or a hub id, see `evenreel.encoders.load_encoder`.
-        out: folder of the export, which is made.
-        revision: commit, branch or tag of a hub id.
-
-    Returns:
-        Digests of both, and the lowest cosine of their vectors, which the folder keeps too.
-
-    Raises:
-        UsageError: `out` is there and not the checkpoint's own folder, or has graphs already.
-        EncoderError: the model cannot be had or exported, or a cosine is below .9999.
     """
     if not installed("onnx"):
         raise EncoderError("An export needs onnx, which is not installed: pip install 'evenreel[torch]'.")
@@ -209,11 +197,7 @@ def _trace(
 
 
 def _record(encoder: TowerEncoder, folder: Path) -> ExportRecord:
-    """Compare the vectors of both, and write what was found beside the graphs.
-
-    Raises:
-        EncoderError: a cosine is below .9999.
-    """
+    """Compare the vectors of both, and write what was found beside the graphs."""
     model = open_onnx_folder(folder)
     digest = model.digest()
     cosine = _lowest_cosine(encoder, OnnxEncoder(model, str(folder), digest))

@@ -28,11 +28,7 @@ _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 
 
 def weight_files(path: Path) -> tuple[Path, ...]:
-    """Return the files beside an ONNX file that hold weights of it, in the order of their names.
-
-    Raises:
-        EncoderError: the file is damaged, or it names a file that is missing or outside its folder.
-    """
+    """Return the files beside an ONNX file that hold weights of it, in the order of their names."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             names = sorted(set(_locations(content)))

@@ -80,11 +80,7 @@ class OnnxFolder:
         return FAMILIES[self.kind]
 
     def digest(self) -> str:
-        """Compute SHA-256, in hex, over everything that decides what the encoder calculates, weights included.
-
-        Raises:
-            EncoderError: a graph is damaged or leads out of the folder, or a file is not what the hub says it is.
-        """
+        """Compute SHA-256, in hex, over everything that decides what the encoder calculates, weights included."""
         total = hashlib.sha256(b"onnx\n")
         for label, digest in self._parts():
             total.update(f"{label}\0{digest}\n".encode())
@@ -104,9 +100,6 @@ class OnnxFolder:
         """Return the digest that vectors are known by: that of the exported checkpoint, where one is on record.
 
         Vectors of an export and of its checkpoint have a cosine of at least .9999, so a library takes both.
-
-        Raises:
-            EncoderError: the files are not those that the record is about, or cannot be read.
         """
         digest, record = self.digest(), read_record(self.folder)
         if record is None:
@@ -120,11 +113,7 @@ class OnnxFolder:
 
 
 def read_record(folder: Path) -> ExportRecord | None:
-    """Read what an export says of itself; None where a folder is not one of evenreel's.
-
-    Raises:
-        EncoderError: the record is damaged.
-    """
+    """Read what an export says of itself; None where a folder is not one of evenreel's."""
     path = folder / RECORD
     if not path.is_file():
         return None
@@ -156,11 +145,7 @@ def missing_onnx_parts(folder: Path) -> list[str]:
 
 
 def open_onnx_folder(folder: Path) -> OnnxFolder:
-    """Check a folder and refuse what cannot be read or should not be trusted.
-
-    Raises:
-        EncoderError: a part is missing, or it is another kind of model.
-    """
+    """Check a folder and refuse what cannot be read or should not be trusted."""
     text, pictures, missing = onnx_graph(folder, TEXT), onnx_graph(folder, PICTURES), missing_onnx_parts(folder)
     if missing or text is None or pictures is None:
         raise EncoderError(f"The ONNX model in {folder} is not complete: {', '.join(missing)} missing.")

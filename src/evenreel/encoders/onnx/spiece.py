@@ -16,9 +16,6 @@ def tokenizer_of_spiece(folder: Path) -> Any:
     """Build the tokenizer of a checkpoint of SigLIP: lower case, no punctuation, pieces of words, an end mark.
 
     The steps are those of `SiglipTokenizer` in transformers (Zhai et al. 2023, arXiv 2303.15343, by big_vision).
-
-    Raises:
-        EncoderError: there is no `spiece.model`.
     """
     from sentencepiece import SentencePieceProcessor
     from tokenizers import Regex, Tokenizer, models, normalizers, processors

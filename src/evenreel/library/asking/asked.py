@@ -31,26 +31,14 @@ ONE_QUERY = "Examples move one query, and 'then' or 'without' part it in two; le
 
 
 def as_question(given: Question) -> Question:
-    """Return a question, one in words read for `then` and `without`.
-
-    Raises:
-        UsageError: it is none, or cannot be asked, see `read_steps`.
-    """
+    """Return a question, one in words read for `then` and `without`."""
     remedy = "give words, a Then, Without or Marked; search_image(picture) takes pictures"
     check_kind(given, get_args(Question), "text", remedy)
     return read_question(given) if isinstance(given, str) else given
 
 
 def read_question(text: str, within_s: float = WITHIN_S) -> str | Then | Without:
-    """Read a query that may have a `then`, or else a `without`; a `PlainText` has neither.
-
-    Args:
-        text: the query.
-        within_s: with `then`, the most seconds between the two moments.
-
-    Raises:
-        UsageError: it cannot be asked, see `read_steps`.
-    """
+    """Read a query that may have a `then`, or else a `without`; a `PlainText` has neither."""
     if isinstance(text, PlainText):
         return text
     found = read_steps(text, within_s)
@@ -59,12 +47,6 @@ def read_question(text: str, within_s: float = WITHIN_S) -> str | Then | Without
 
 def take_people(asked: Question) -> tuple[tuple[str, ...], Question]:
     """Take the names after `person:` out of a question: whoever is named is to be in a clip, whatever else it asks.
-
-    Returns:
-        The names, and the question without them, '' where a text asks for nothing else. A `PlainText` has none.
-
-    Raises:
-        UsageError: nothing follows `person:`, a half of a `Then` asks for nothing else, or a `Without` is of somebody.
 
     Example:
         >>> take_people(Then("person:Ada a red bus", "a dog"))
@@ -83,16 +65,7 @@ def take_people(asked: Question) -> tuple[tuple[str, ...], Question]:
 
 
 def filtered_by_people(library: Path, asked: Question, where: str | None) -> tuple[Question, str | None, list[str]]:
-    """Return a question without the people that it names, the filter with them, and their names as they were given.
-
-    Args:
-        library: folder of the library.
-        asked: the question.
-        where: the filter.
-
-    Raises:
-        UsageError: nobody has such a name, or see `take_people`.
-    """
+    """Return a question without the people that it names, the filter with them, and their names as they were given."""
     given, rest = take_people(asked)
     if not given:
         return asked, where, []
@@ -101,15 +74,7 @@ def filtered_by_people(library: Path, asked: Question, where: str | None) -> tup
 
 
 def queries_of(asked: Question, make: Callable[..., Query]) -> list[Query]:
-    """Return the queries that a question consists of, before a model is loaded; none for examples alone.
-
-    Args:
-        asked: the question.
-        make: function that makes a query of its `text`.
-
-    Raises:
-        UsageError: a text cannot be asked.
-    """
+    """Return the queries that a question consists of, before a model is loaded; none for examples alone."""
     if isinstance(asked, Then):
         return [make(text=asked.first), make(text=asked.second)]
     if isinstance(asked, Without):
@@ -122,17 +87,7 @@ def queries_of(asked: Question, make: Callable[..., Query]) -> list[Query]:
 
 
 def search_in_order(searcher: Searcher, asked: Then, queries: Sequence[Query], *, reranks: bool) -> SearchResult:
-    """Search for clips in which a moment of one query comes before one of another.
-
-    Args:
-        searcher: searcher of the library.
-        asked: the question.
-        queries: its two queries.
-        reranks: whether a matcher was to order the clips anew, which it cannot.
-
-    Raises:
-        EvenreelError: as `Searcher.search` does.
-    """
+    """Search for clips in which a moment of one query comes before one of another."""
     found = searcher.search_together(queries, partial(answer_in_order, asked, queries[0].k))
     return replace(found, notices=(*found.notices, NOT_RERANKED)) if reranks else found
 
@@ -140,18 +95,7 @@ def search_in_order(searcher: Searcher, asked: Then, queries: Sequence[Query], *
 def search_without(
     searcher: Searcher, asked: Without, query: Query, encoder: Encoder | None, *, reranks: bool
 ) -> SearchResult:
-    """Search for what is to be seen, with clips that show what is not wanted lower.
-
-    Args:
-        searcher: searcher of the library.
-        asked: the question.
-        query: a query of what is to be seen.
-        encoder: the library's model; None where nothing seen is asked for, so that nothing is taken.
-        reranks: whether a matcher was to order the clips anew, which it cannot.
-
-    Raises:
-        EvenreelError: as `Searcher.search` does.
-    """
+    """Search for what is to be seen, with clips that show what is not wanted lower."""
     unwanted = readable(asked.without)
     if encoder is not None:
         query = replace(query, move=partial(moved_away, unwanted=words_vector(encoder, unwanted)))
@@ -164,19 +108,7 @@ def search_without(
 def search_by_marks(
     searcher: Searcher, asked: Marked, query: Query, named: Callable[[str], str], *, reranks: bool
 ) -> SearchResult:
-    """Search with examples; clips that were marked wrong are left out.
-
-    Args:
-        searcher: searcher of the library.
-        asked: the question.
-        query: a query of its words.
-        named: function that returns the id of a clip, given by that or by the path of a file.
-        reranks: whether a matcher was to order the clips anew, which it cannot.
-
-    Raises:
-        NotFoundError: the library has no such clip.
-        UsageError: the frames of a marked clip were not encoded, or there is a matcher too.
-    """
+    """Search with examples; clips that were marked wrong are left out."""
     if reranks:
         raise UsageError(NO_MATCHER)
     places = [(named(mark.moment.clip_id), mark) for mark in asked.marks]
@@ -199,12 +131,7 @@ def search_by_marks(
 
 
 def words_vector(encoder: Encoder | None, words: str) -> FloatArray:
-    """Encode words that stand beside a picture (D,).
-
-    Raises:
-        UsageError: there is no model, or there are no words.
-        EncoderError: the encoder gave no usable vector.
-    """
+    """Encode words that stand beside a picture (D,)."""
     if encoder is None:
         raise UsageError("The library has no vision, so words cannot be put to a picture.")
     if not readable(words):

@@ -96,9 +96,6 @@ class Marked:
 def read_mark(text: str, *, right: bool) -> Mark:
     """Read a mark such as `walk.mp4@12.5` or `walk.mp4@1:05`: a clip, and where in it; without a time, all of it.
 
-    Raises:
-        UsageError: there is no clip before the `@`.
-
     Example:
         >>> read_mark("a@b.mp4@1:05", right=True).moment
         ClipMoment(clip_id='a@b.mp4', time_s=65.0)
@@ -113,11 +110,7 @@ def read_mark(text: str, *, right: bool) -> Mark:
 
 
 def moved(query: FloatArray | None, right: Sequence[FloatArray], wrong: Sequence[FloatArray]) -> FloatArray:
-    """Move a query (D,) by examples, vectors (D,) of unit length each; without a query there are the examples alone.
-
-    Raises:
-        EncoderError: nothing is left of it.
-    """
+    """Move a query (D,) by examples, vectors (D,) of unit length each; without a query there are the examples alone."""
     weights = RocchioWeights()
     parts = [] if query is None else [weights.alpha * query]
     parts += [weights.beta * np.mean(right, axis=0)] if len(right) else []

@@ -105,12 +105,7 @@ class Half:
         return np.maximum(np.maximum(found.shown, found.heard), sounds)
 
     def clips(self, places: Indices, count: int) -> ClipEvidence:
-        """Say how well clips answer.
-
-        Args:
-            places: (N,) places of the clips that words or sounds find, see `beyond_frames`.
-            count: C, number of clips; those of the gallery come first.
-        """
+        """Say how well clips answer."""
         seen, others = np.full(count, -np.inf), np.full(count, -np.inf)
         seen_states, other_states = np.full(count, NOTHING, np.int8), np.full(count, NOTHING, np.int8)
         if self.sight is not None:
@@ -145,14 +140,7 @@ class FramesOfClip:
 
 
 class HalfInClip:
-    """The moments of a clip at which one half may be answered, and the words there that match.
-
-    Args:
-        half: the half.
-        clip_id: the clip.
-        about: what the catalog says of it.
-        frames: its frames under the half's query; None where frames are not asked, or the clip has none.
-    """
+    """The moments of a clip at which one half may be answered, and the words there that match."""
 
     def __init__(self, half: Half, clip_id: str, about: ShownClip, frames: FramesOfClip | None) -> None:
         self._spans_s = about.times.spans_s

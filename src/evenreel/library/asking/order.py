@@ -60,14 +60,6 @@ def best_pair(first: TimedEvidence, second: TimedEvidence, within_s: float) -> O
     The second begins later than the first, and at most `within_s` seconds after the first has ended. A pair is as good
     as the state of its worse half, then as the sum of both values.
 
-    Args:
-        first: moments of the first query.
-        second: moments of the second.
-        within_s: most seconds from the end of one to the start of the other.
-
-    Returns:
-        The pair, of equal ones that which begins first; None where no two moments stand in this order.
-
     Example:
         >>> def at(*times_s):
         ...     times = np.array(times_s, float)
@@ -90,14 +82,6 @@ def best_pair(first: TimedEvidence, second: TimedEvidence, within_s: float) -> O
 
 def highest_in_order(first: Column, second: Column, counts: Indices) -> Column:
     """Compute for C clips the highest sum of a frame's value and a later frame's other value, whatever the gap.
-
-    Args:
-        first: (R,) values of the clips' frames under the first query, clip after clip in order of time.
-        second: (R,) under the second.
-        counts: (C,) frames of each clip.
-
-    Returns:
-        (C,) sums; -inf for a clip of one frame.
 
     Example:
         >>> highest_in_order(np.array([5.0, 1, 1, 5]), np.array([1.0, 5, 5, 1]), np.array([2, 2])).tolist()

@@ -116,17 +116,7 @@ class _FoundPair:
 
 
 def answer_in_order(asked: Then, k: int, channels: Sequence[AskedChannels], shown: ShownClips) -> SearchResult:
-    """Put what the channels say under both halves of a question together.
-
-    Args:
-        asked: the question.
-        k: most clips to return.
-        channels: what they say under each half, at one moment.
-        shown: reader of what is shown of clips.
-
-    Raises:
-        LibraryError: the vectors cannot be read.
-    """
+    """Put what the channels say under both halves of a question together."""
     halves = [Half(one) for one in channels]
     looking = _Looking(halves, _candidates(halves, k), shown, asked.within_s)
     found = looking.first(k)

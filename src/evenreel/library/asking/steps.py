@@ -53,11 +53,7 @@ class Then:
 
 
 def check_within(within_s: float) -> None:
-    """Refuse a gap that nothing can lie in.
-
-    Raises:
-        UsageError: it is not above 0, or above `MOST_WITHIN_S`.
-    """
+    """Refuse a gap that nothing can lie in."""
     if not (0 < within_s <= MOST_WITHIN_S) or math.isnan(within_s):
         raise UsageError(
             f"The second moment is to come within {brief(within_s)} s of the first; give seconds above 0, up to "
@@ -67,16 +63,6 @@ def check_within(within_s: float) -> None:
 
 def read_steps(text: str, within_s: float = WITHIN_S) -> str | Then:
     """Read a query that may have a `then` between two others; one in quotes is a word like any other.
-
-    Args:
-        text: the query; of an `UnfinishedText` the second part is unfinished, and may be missing yet.
-        within_s: most seconds from a moment of the first part to one of the second.
-
-    Returns:
-        The two parts; the text as it was given where it has no `then`.
-
-    Raises:
-        UsageError: a part is empty, there are several `then`, or the gap cannot be.
 
     Example:
         >>> read_steps("a red bus, and then a dog")

@@ -48,10 +48,6 @@ class Without:
 def read_without(text: str) -> str | Without:
     """Read a query that may have a `without` between what is to be seen and what is not; one in quotes is text.
 
-    Returns:
-        The two parts; the text as it was given where it has no `without`, several, or nothing on one of its sides, and
-        where no pictures are asked.
-
     Example:
         >>> read_without("a street without cars")
         Without(text='a street', without='cars')

@@ -26,12 +26,7 @@ def waiting_shards(library: Path, weights_hash: str) -> Path:
 
 
 def unfinished_exchange(library: Path, meta: Mapping[str, str]) -> Path | None:
-    """Return the folder of shards that the catalog names and that are not in their place yet; None where all are.
-
-    Args:
-        library: folder of the library.
-        meta: entries of its catalog.
-    """
+    """Return the folder of shards that the catalog names and that are not in their place yet; None where all are."""
     folder = waiting_shards(library, meta.get("weights_hash", ""))
     return folder if meta.get("weights_hash") and folder.is_dir() else None
 
@@ -44,15 +39,7 @@ def named_shard(library: Path, waiting: Path | None, clip_id: str) -> Path:
 
 
 def finish_exchange(library: Path, meta: Mapping[str, str]) -> None:
-    """Finish an exchange that was broken off after its transaction, and clear away one that was before it.
-
-    Args:
-        library: folder of the library, which the caller holds.
-        meta: entries of its catalog.
-
-    Raises:
-        OSError: the disk cannot be written.
-    """
+    """Finish an exchange that was broken off after its transaction, and clear away one that was before it."""
     own = unfinished_exchange(library, meta)
     for folder in library.glob(f"{_WAITING}*"):
         if folder == own:

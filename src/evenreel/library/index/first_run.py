@@ -24,12 +24,7 @@ JOURNALS = ("", "-wal", "-shm", "-journal")
 
 
 def make_empty(library: Path) -> None:
-    """Make a library without videos where there is none.
-
-    Raises:
-        LibraryError: the folder cannot be written, another process is making a library there, or what is there is none
-            that can be read.
-    """
+    """Make a library without videos where there is none."""
     if not (library / CATALOG).exists():
         with library_lock(library):
             open_for_writing(library).close()
@@ -41,10 +36,6 @@ def taken_back_if_empty(library: Path, *, folder_is_new: bool) -> Iterator[None]
 
     The caller holds the library's lock, so that nothing of another run is removed. Only what a run makes goes: other
     files in the folder stay.
-
-    Args:
-        library: folder of the library.
-        folder_is_new: whether the folder was made for the lock, and goes too.
     """
     is_new = not (library / CATALOG).exists()
     try:

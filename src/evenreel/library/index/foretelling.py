@@ -34,19 +34,7 @@ def seconds_a_second(
     lengths_s: Mapping[str, float],
     stages: Sequence[WantedStages | None],
 ) -> list[float | None]:
-    """Measure how long a second of video takes to read.
-
-    Args:
-        new_reader: makes a reader of clips.
-        readers: number of readers of the run.
-        files: files of the run.
-        lengths_s: length of each file in seconds, by path.
-        stages: what is wanted in each of the measurements; None for none of it.
-
-    Returns:
-        Seconds for a second of video, of each measurement; None where nothing is wanted or none of the stretches can be
-        read.
-    """
+    """Measure how long a second of video takes to read."""
     chosen = _chosen([file for file in files if lengths_s.get(file.path, 0.0) > 2 * STRETCH_S], readers)
     if not chosen:
         return [None for _ in stages]

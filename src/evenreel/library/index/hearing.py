@@ -35,12 +35,7 @@ log = logging.getLogger("evenreel")
 
 
 def check_speech(settings: IndexSettings) -> None:
-    """Check the speech model and the language of a run before anything is read; a model that is named is fetched.
-
-    Raises:
-        UsageError: the language is none.
-        EncoderError: the extra `speech` is not installed, or the model cannot be had, or is of another kind.
-    """
+    """Check the speech model and the language of a run before anything is read; a model that is named is fetched."""
     if settings.language is not None and language_tag(settings.language) is None:
         raise UsageError(f"{settings.language!r} is no language; name it by its tag, such as en, de or pt-BR.")
     if settings.speech not in (None, AUTO):
@@ -51,18 +46,9 @@ def check_speech(settings: IndexSettings) -> None:
 class SpeechStage:
     """What an index run hears: new clips beside the reading of their pictures, all others after it.
 
-    Args:
-        store: the library, locked and open.
-        found: files of the folders.
-        settings: speech model, language and limits.
-        report: gets the number of clips that were heard, and notes.
-
     Attributes:
         model: name of the model; None where nothing is heard.
         reading: whoever hears clips while they are read; None where nothing is heard.
-
-    Raises:
-        EncoderError: the model cannot be had.
     """
 
     def __init__(self, store: Store, found: Scan, settings: IndexSettings, report: IndexReport) -> None:
@@ -99,17 +85,7 @@ class SpeechStage:
         return {clip_id for clip_id, _ in waiting} - heard
 
     def hear_the_rest(self, progress: StagedProgress, brake: Brake) -> None:
-        """Hear the clips of the run that nothing says anything of yet; their subtitles have been read.
-
-        Args:
-            progress: receives the stage where there is something to hear.
-            brake: ends it early.
-
-        Raises:
-            EvenreelError: no worker can be started; it says so where the model does not hear the language.
-            LibraryError: the disk is full or cannot be written.
-            RunHaltedError: the brake says so.
-        """
+        """Hear the clips of the run that nothing says anything of yet; their subtitles have been read."""
         if self.model is None:
             return
         with closing(self._hearing(self.model)) as hearing, brake.held(hearing):

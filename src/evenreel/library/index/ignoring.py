@@ -77,13 +77,7 @@ class IgnoreRules:
         return (Ignored(root, self.patterns),) if self.patterns else ()
 
     def within(self, folder: str, names: Iterable[str], outer: tuple[Ignored, ...]) -> tuple[Ignored, ...]:
-        """Return the lists that hold in a folder.
-
-        Args:
-            folder: the folder.
-            names: names of what is in it.
-            outer: the lists that hold in the folder around it.
-        """
+        """Return the lists that hold in a folder."""
         if IGNORE_FILE not in names:
             return outer
         path = os.path.join(folder, IGNORE_FILE)
@@ -130,14 +124,7 @@ def pattern_trouble(pattern: str) -> str | None:
 
 
 def kept_patterns(meta: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the patterns that a library keeps.
-
-    Args:
-        meta: entries of its catalog.
-
-    Raises:
-        LibraryError: the entry is not what was written.
-    """
+    """Return the patterns that a library keeps."""
     try:
         return tuple(map(str, json.loads(meta.get(IGNORED, "[]"))))
     except (ValueError, TypeError) as error:
@@ -145,11 +132,7 @@ def kept_patterns(meta: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def changed_patterns(known: Sequence[str], more: Sequence[str], without: Sequence[str]) -> tuple[str, ...]:
-    """Return a library's patterns with some more at the end, and without others.
-
-    Raises:
-        UsageError: one of `more` is no pattern, or one of `without` is not known.
-    """
+    """Return a library's patterns with some more at the end, and without others."""
     for pattern in more:
         if not pattern.strip() or pattern.startswith("#"):
             raise UsageError(f"--ignore {printable(pattern)!r} ignores nothing; give a pattern such as '*.tmp.mp4'.")
@@ -168,12 +151,7 @@ def noted_patterns(patterns: Sequence[str]) -> dict[str, str]:
 
 
 def _lines(path: str) -> list[str]:
-    """The lines of an ignore file.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is no list; the words say why.
-    """
+    """The lines of an ignore file."""
     with open(path, "rb", opener=_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("the ignore list is not a regular file")

@@ -118,12 +118,7 @@ def index_folders(
 
 
 def ignore_rules(library: Path, settings: IndexSettings) -> IgnoreRules:
-    """Return the patterns of a library, with those that a run adds and without those that it takes away.
-
-    Raises:
-        UsageError: one that is added is no pattern, or one that is taken away is not known.
-        LibraryError: the library is damaged.
-    """
+    """Return the patterns of a library, with those that a run adds and without those that it takes away."""
     known: tuple[str, ...] = ()
     if (library / catalog.CATALOG).exists():
         with contextlib.closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
@@ -132,11 +127,7 @@ def ignore_rules(library: Path, settings: IndexSettings) -> IgnoreRules:
 
 
 def index_found(library: Path, settings: IndexSettings, found: FoundFiles, parts: RunParts) -> IndexReport:
-    """Bring a library up to date with files that were found; see `index_folders`.
-
-    Raises:
-        RunHaltedError: the brake of the run says so.
-    """
+    """Bring a library up to date with files that were found; see `index_folders`."""
     folder_is_new = not library.exists()
     with library_lock(library), taken_back_if_empty(library, folder_is_new=folder_is_new):
         connection = catalog.open_for_writing(library)
@@ -168,15 +159,7 @@ def _paths(given: object, name: str) -> list[Path]:
 
 
 class IndexJob:
-    """One index run of a library.
-
-    Args:
-        store: the library, locked and open.
-        settings: settings of the run, `auto` included.
-        parts: progress, machines and brake of the run.
-        reader: target of the workers; tests put stubs here.
-        alone: whether subtitles are left alone, as where a model is in the making.
-    """
+    """One index run of a library."""
 
     def __init__(
         self,

@@ -51,12 +51,6 @@ def measure_lengths(
     """Measure how long the files of a run are.
 
     Headers are read in a random order, so that those that are read in time stand for the others.
-
-    Args:
-        work: files to be read.
-        connection: the catalog, which knows the lengths of files that were read before.
-        limits: what one file may cost.
-        patience_s: seconds for which headers are read; None for `PATIENCE_S`.
     """
     known = {
         loaded_path(path): float(length_s)

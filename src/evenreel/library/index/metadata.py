@@ -61,17 +61,7 @@ def tables_beside(roots: Sequence[str]) -> list[Path]:
 
 
 def read_tables(beside: Sequence[Path], named: Sequence[Path], limits: MediaLimits) -> KnownMetadata:
-    """Read metadata tables; a later one adds to an earlier one.
-
-    Args:
-        beside: tables found beside the videos. One without a column of paths is passed over; one that cannot be used is
-            set aside.
-        named: tables that the user named.
-        limits: time without progress, and memory, that one table may take.
-
-    Raises:
-        UsageError: a named table cannot be read, has no column with the videos' paths, or names one twice.
-    """
+    """Read metadata tables; a later one adds to an earlier one."""
     known = KnownMetadata()
     with closing(Worker(READER, {}, limits)) as worker:
         for table in [*beside, *named]:
@@ -88,11 +78,7 @@ def read_tables(beside: Sequence[Path], named: Sequence[Path], limits: MediaLimi
 
 
 def rows_of_files(rows: Mapping[str, Metadata], paths: Iterable[str]) -> tuple[dict[str, Metadata], str | None]:
-    """Return the rows of tables by the paths of files as they are, however the tables spell them.
-
-    Returns:
-        The rows, and a sentence on those that name no file; None where there are none.
-    """
+    """Return the rows of tables by the paths of files as they are, however the tables spell them."""
     there = set(paths)
     if rows.keys() <= there:
         return dict(rows), None
@@ -143,12 +129,7 @@ class TableReader:
 
 
 def read_table(table: Path) -> dict[str, Metadata]:
-    """Read one table: `path` (or `file_name`) relative to the table's folder, every other column kept as it is.
-
-    Raises:
-        UsageError: it cannot be read, has no rows, no column with the videos' paths (`NoPathsError`), or names one
-            twice.
-    """
+    """Read one table: `path` (or `file_name`) relative to the table's folder, every other column kept as it is."""
     rows = _rows(table)
     column = next((name for name in PATH_COLUMNS if any(name in row for row in rows)), None)
     if column is None:
@@ -201,11 +182,7 @@ def _parquet_rows(table: Path) -> list[dict[str, object]]:
 
 
 def _check_separator(table: Path, separator: str) -> None:
-    """Refuse a csv whose values stand apart by something else, which is no table about other things.
-
-    Raises:
-        UsageError: its first line is one column, with another separator in it.
-    """
+    """Refuse a csv whose values stand apart by something else, which is no table about other things."""
     with table.open(encoding="utf-8-sig", errors="replace") as file:
         names = file.readline(10_000).strip().split(separator)
     if other := other_separator(names):

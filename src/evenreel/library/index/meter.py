@@ -17,13 +17,7 @@ SURE_S = 2.0
 
 
 class VideoMeter:
-    """Adds up what the readers of a pass have read; calls come from several threads.
-
-    Args:
-        stage: what is read, see `VideoProgress.stage`.
-        lengths_s: length in seconds of each file to be read, by path.
-        progress: receives the events.
-    """
+    """Adds up what the readers of a pass have read; calls come from several threads."""
 
     def __init__(self, stage: str, lengths_s: Mapping[str, float], progress: StagedProgress) -> None:
         self._stage, self._progress = stage, progress

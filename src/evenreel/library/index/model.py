@@ -16,13 +16,7 @@ from evenreel.types import Encoder, FloatArray, Pixels, WindowRule
 
 
 class ModelInUse:
-    """The model of an index run, shared by all readers; one of them encodes at a time.
-
-    Args:
-        store: the library. A new one is tied to the model as soon as that is loaded.
-        settings: name, device and precision of the model; the name is not None.
-        encoder: the model, where the caller has it loaded already.
-    """
+    """The model of an index run, shared by all readers; one of them encodes at a time."""
 
     def __init__(self, store: Store, settings: IndexSettings, encoder: Encoder | None = None) -> None:
         self._given = encoder
@@ -37,12 +31,7 @@ class ModelInUse:
         return self._settings.model or ""
 
     def start(self) -> None:
-        """Begin to load the model in the background; a further call raises if loading has failed.
-
-        Raises:
-            EncoderError: the model cannot be loaded.
-            LibraryError: the library was made with another model.
-        """
+        """Begin to load the model in the background; a further call raises if loading has failed."""
         with self._starting:
             if self._loaded is None:
                 loader = ThreadPoolExecutor(1, thread_name_prefix="model")
@@ -52,12 +41,7 @@ class ModelInUse:
             self._loaded.result()
 
     def encoder(self) -> Encoder:
-        """Return the model, waiting until it is loaded.
-
-        Raises:
-            EncoderError: the model cannot be loaded.
-            LibraryError: the library was made with another model.
-        """
+        """Return the model, waiting until it is loaded."""
         self.start()
         if self._loaded is None:
             raise RuntimeError("loading was not started")
@@ -70,12 +54,7 @@ class ModelInUse:
         return loaded.result().window if loaded and loaded.done() else None
 
     def encode(self, windows: Pixels) -> FloatArray:
-        """Encode windows (N, T, 3, H, W) of uint8 RGB frames to (N, D) float32, waiting until the model is loaded.
-
-        Raises:
-            EncoderError: the model cannot be loaded.
-            LibraryError: the library was made with another model.
-        """
+        """Encode windows (N, T, 3, H, W) of uint8 RGB frames to (N, D) float32, waiting until the model is loaded."""
         encoder = self.encoder()
         with self._encoding:
             return encoder.encode_windows(windows)
@@ -108,23 +87,14 @@ class ModelInUse:
 
 
 def load(name: str, settings: IndexSettings) -> Encoder:
-    """Load a model on the device and in the precision of a run.
-
-    Raises:
-        EncoderError: it cannot be loaded.
-    """
+    """Load a model on the device and in the precision of a run."""
     from evenreel.encoders import load_encoder
 
     return load_encoder(name, device=settings.device, precision=settings.precision)
 
 
 def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:
-    """Replace `auto` in settings by what the library was made with, else by the defaults.
-
-    Raises:
-        LibraryError: the library was sampled by another rule.
-        UsageError: the rule is not one, or the licence of the model has to be accepted.
-    """
+    """Replace `auto` in settings by what the library was made with, else by the defaults."""
     from evenreel.encoders.known_models import check_licence
     from evenreel.media import parse_rule
 

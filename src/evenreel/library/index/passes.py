@@ -69,16 +69,7 @@ class RunParts:
 
 
 class ReadingPasses:
-    """Reads the files of an index run into the library.
-
-    Args:
-        store: the library.
-        model: the model; None for words alone.
-        settings: settings of the run.
-        parts: progress, machines and brake of the run.
-        report: gets counts, notes and what was set aside.
-        speech: what is heard.
-    """
+    """Reads the files of an index run into the library."""
 
     def __init__(
         self,
@@ -105,16 +96,7 @@ class ReadingPasses:
         self._pool = ReaderPool(self._new_reader, self._read_one, self._settings.worker_count, self._parts.brake)
 
     def read(self, stage: str, work: Sequence[FoundFile], lengths_s: Mapping[str, float]) -> None:
-        """Read files in one pass.
-
-        Args:
-            stage: `PICTURES`, `WORDS` or `BOTH`.
-            work: the files; those that the run has set aside before are left out.
-            lengths_s: length in seconds of each file, by path.
-
-        Raises:
-            RunHaltedError: the brake of the run says so.
-        """
+        """Read files in one pass."""
         work = [file for file in work if f"aside {file.path}" not in self._counted]
         if not work or self._parts.brake.eased:
             return
@@ -133,16 +115,7 @@ class ReadingPasses:
         lengths_s: Mapping[str, float],
         stages: Sequence[WantedStages | None],
     ) -> list[float | None]:
-        """Measure how long a second of video takes, see `evenreel.library.index.foretelling`.
-
-        Args:
-            work: files of the run.
-            lengths_s: their lengths in seconds, by path.
-            stages: what is wanted in each of the measurements; None for none of it.
-
-        Raises:
-            EncoderError: the model cannot be loaded.
-        """
+        """Measure how long a second of video takes, see `evenreel.library.index.foretelling`."""
         if self._model is not None:
             self._model.encoder()  # whose windows are known then, and whose loading is not measured
 
@@ -209,11 +182,7 @@ class ReadingPasses:
         self._pool.add([file])
 
     def _keep(self, file: FoundFile, clip_id: str, shard: Shard, stills: Stills | bytes | None) -> None:
-        """Store what was made of a clip.
-
-        Raises:
-            MediaError: it cannot be stored.
-        """
+        """Store what was made of a clip."""
         try:
             self._store.add_clip(shard, stills)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # what nobody thought of, in this file
@@ -305,11 +274,7 @@ class ReadingPasses:
 
 
 def check_passes(settings: IndexSettings, machines: Machines | None) -> None:
-    """Check the number of passes of a run before anything is read.
-
-    Raises:
-        UsageError: there is no such number, or a cluster would have to read in two.
-    """
+    """Check the number of passes of a run before anything is read."""
     if settings.passes not in (0, 1, 2):
         raise UsageError(f"--passes {settings.passes}: files are read in 1 pass or in 2; 0 chooses.")
     if settings.passes == 2 and machines is not None and machines.ray is not None:

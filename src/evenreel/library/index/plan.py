@@ -58,12 +58,7 @@ class IndexPlan:
 
 
 def known_files(connection: sqlite3.Connection, shards: Container[str]) -> Iterator[KnownFile]:
-    """Read every file of the catalog.
-
-    Args:
-        connection: connection to the catalog.
-        shards: ids of the clips whose shards are there.
-    """
+    """Read every file of the catalog."""
     rows = connection.execute(
         "SELECT path, size, mtime_ns, ctime_ns, state, files.clip_id, reason, sentence,"
         " coalesce(has_vision, 0), coalesce(has_text, 0) FROM files LEFT JOIN clips USING (clip_id)"
@@ -132,9 +127,6 @@ def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[
     """Refuse to mark a large part of a folder as missing unless the user allows it.
 
     A file that is new and has the size and time of one that is gone is that one, moved, as far as a stat can tell.
-
-    Raises:
-        VanishedFilesError: most likely a disk or a share is not connected.
     """
     new = {_identity(file.stamp) for file in found.files if file.path not in known}
     vanished = [path for path in gone if _identity(known[path].stamp) not in new and not passed_over(path, found)]

@@ -65,12 +65,7 @@ class _Work:
 
 
 def rebuild(library: Path, drop_missing: bool) -> list[str]:
-    """Repair one library that the caller holds, or vectors beside its own; see `evenreel.library.repair`.
-
-    Raises:
-        LibraryError: there is nothing to repair from, the disk is full, or a shard cannot be read just now or is of a
-            later version; then nothing has changed.
-    """
+    """Repair one library that the caller holds, or vectors beside its own; see `evenreel.library.repair`."""
     damage, known = _damage(library), salvage(library, library / catalog.CATALOG)
     finish_exchange(library, known.settings)
     _remove_catalog(library / REBUILT)
@@ -92,11 +87,7 @@ def rebuild(library: Path, drop_missing: bool) -> list[str]:
 
 
 def _damage(library: Path) -> str | None:
-    """Return what is wrong with the catalog as a file, None where it can be repaired in place.
-
-    Raises:
-        LibraryError: there is nothing to repair from, or the catalog cannot be opened just now.
-    """
+    """Return what is wrong with the catalog as a file, None where it can be repaired in place."""
     if not (library / catalog.CATALOG).exists():
         if next(shard_files(library / SHARDS), None) is None:
             raise LibraryError(f"There is no library at {library}.")
@@ -294,17 +285,7 @@ def _drop(connection: sqlite3.Connection, shards: Iterable[Path]) -> None:
 
 
 def rebuild_vectors(library: Path, connection: sqlite3.Connection, generation: str, shards: Path) -> int | None:
-    """Write the vector matrix anew into a file of its own, inside the caller's transaction; readers keep the old one.
-
-    Args:
-        library: folder of the library.
-        connection: its catalog.
-        generation: number of the new matrix, see `next_generation`.
-        shards: folder of the shards.
-
-    Returns:
-        Number of its rows; None where the library has no model.
-    """
+    """Write the vector matrix anew into a file of its own, inside the caller's transaction."""
     meta = catalog.get_meta(connection)
     connection.execute("DELETE FROM vector_rows")
     if not meta.get("dimension"):

@@ -66,13 +66,6 @@ def scan(places: list[Path], rules: IgnoreRules | None = None) -> Scan:
 
     Hidden files and folders, thumbnails and recycle bins of network drives, and links are passed over: a link
     may lead outside the folder or in a circle.
-
-    Args:
-        places: folders and files.
-        rules: ignore lists for what is in the folders; None for the files `.evenreelignore` in them alone.
-
-    Raises:
-        LibraryError: a place does not exist or cannot be opened.
     """
     found, rules = Scan(), rules or IgnoreRules()
     seen: set[str] = set()
@@ -87,13 +80,7 @@ def scan(places: list[Path], rules: IgnoreRules | None = None) -> Scan:
 
 
 def rescan(roots: Sequence[str], changed: Iterable[str], rules: IgnoreRules) -> Scan:
-    """Look at what has changed in scanned folders, as `scan` would: files with what lies beside them, and folders.
-
-    Args:
-        roots: the scanned folders, absolute.
-        changed: files and folders below them, there or gone.
-        rules: ignore lists for what is in the folders.
-    """
+    """Look at what has changed in scanned folders, as `scan` would: files with what lies beside them, and folders."""
     found = Scan(roots=list(roots), changed=frozenset(changed))
     seen: set[str] = set()
     for folder, is_deep in sorted(_folders_of(found.changed or ()).items()):
@@ -173,13 +160,7 @@ class _Walk:
     rules: IgnoreRules
 
     def below(self, start: str, lists: tuple[Ignored, ...], *, is_deep: bool = True) -> Iterator[FoundFile]:
-        """Yield the files of a folder and of all folders below, or of those alone that may hold its subtitles.
-
-        Args:
-            start: the folder.
-            lists: ignore lists that hold in the folder around it.
-            is_deep: whether with all folders below.
-        """
+        """Yield the files of a folder and of all folders below, or of those alone that may hold its subtitles."""
         folders = [(start, lists)]
         while folders:
             folder, outer = folders.pop()

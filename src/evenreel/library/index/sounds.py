@@ -49,11 +49,7 @@ log = logging.getLogger("evenreel")
 
 
 def check_sound(settings: IndexSettings) -> None:
-    """Check the model of sounds of a run before anything is read; one that is named is fetched.
-
-    Raises:
-        EncoderError: torch is not installed, or the model cannot be had, or is of another kind.
-    """
+    """Check the model of sounds of a run before anything is read; one that is named is fetched."""
     if settings.sound not in (None, AUTO):
         from evenreel.sound.loading import check_torch, locate_sound_model
 
@@ -64,23 +60,7 @@ def check_sound(settings: IndexSettings) -> None:
 def encode_sounds(
     own: Store, found: Scan, settings: IndexSettings, report: IndexReport, progress: StagedProgress, brake: Brake
 ) -> None:
-    """Bring the vectors of what clips sound like up to date; nothing where a library has none and no model is named.
-
-    Args:
-        own: the library, locked and open, with the clips of the run.
-        found: files of the folders.
-        settings: model of sounds, device, precision and limits.
-        report: gets the number of clips whose sounds were encoded, and notes.
-        progress: receives the stage where there is something to encode.
-        brake: ends it early.
-
-    Raises:
-        EncoderError: the model cannot be had or read.
-        LibraryError: the library's model of sounds has other weights now, unless it is named anew; the disk is full or
-            cannot be written.
-        EvenreelError: no worker can be started.
-        RunHaltedError: the brake says so.
-    """
+    """Bring the vectors of what clips sound like up to date; nothing where a library has none and no model is named."""
     name = _model(own.meta(), settings)
     if name is None:
         return
@@ -105,12 +85,7 @@ def _model(meta: Mapping[str, str], settings: IndexSettings) -> str | None:
 
 
 class _SoundModel:
-    """The model of sounds of a run, loaded when it is first needed.
-
-    Args:
-        name: its name.
-        settings: its device and precision, and limits of a file.
-    """
+    """The model of sounds of a run, loaded when it is first needed."""
 
     def __init__(self, name: str, settings: IndexSettings) -> None:
         from evenreel.sound.loading import locate_sound_model, sound_digest
@@ -141,14 +116,7 @@ def _opened(own: Store, model: _SoundModel) -> Iterator[Store]:
 
 
 class _SoundRun:
-    """Encodes the sounds of one clip after another.
-
-    Args:
-        own: the library.
-        store: the vectors of its sounds.
-        model: model of sounds.
-        report: gets the number of clips and notes.
-    """
+    """Encodes the sounds of one clip after another."""
 
     def __init__(self, own: Store, store: Store, model: _SoundModel, report: IndexReport) -> None:
         self._own, self._store, self._model, self._report = own, store, model, report

@@ -27,11 +27,7 @@ _MOST_ROUNDS_LOST = 2
 
 
 def check_machines(machines: Machines | None) -> None:
-    """Refuse a place for what workers make where there are no workers.
-
-    Raises:
-        UsageError: there is such a place and no cluster.
-    """
+    """Refuse a place for what workers make where there are no workers."""
     if machines is not None and machines.staging is not None and machines.ray is None:
         raise UsageError(
             "--staging is where the workers of --ray leave what they made; name a cluster with --ray, or leave it out."
@@ -92,13 +88,7 @@ class SpreadRun:
     _arrivals: Arrivals = field(init=False)
 
     def run(self, work: Sequence[FoundFile]) -> None:
-        """Read files.
-
-        Raises:
-            LibraryError: the cluster cannot be had, fails, or a machine of it cannot take part; what was stored stays.
-            EncoderError: this machine cannot load a model.
-            OSError: the disk is full.
-        """
+        """Read files."""
         address = self.machines.ray or ""
         check_address(address)
         workers = self.settings.workers

@@ -10,9 +10,5 @@ READER = "evenreel.library.index.subtitle_reader:subtitle_reader"
 
 
 def subtitle_reader(threads: int) -> SubtitleFiles:
-    """Make the worker's object; the models of the recogniser are loaded where there are pictures to read.
-
-    Args:
-        threads: threads of the recogniser.
-    """
+    """Make the worker's object; the models of the recogniser are loaded where there are pictures to read."""
     return SubtitleFiles(SheetReader(threads))

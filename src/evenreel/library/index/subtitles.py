@@ -55,20 +55,7 @@ class _Clip:
 def read_subtitles(
     store: Store, found: Scan, settings: IndexSettings, report: IndexReport, progress: StagedProgress, brake: Brake
 ) -> None:
-    """Bring what subtitles say of the clips of some folders up to date; a file that cannot be read is set aside.
-
-    Args:
-        store: the library, locked and open, with the clips of the run.
-        found: files of the folders.
-        settings: what reading one file may cost, and whether text in pictures is read.
-        report: gets counts, notes and what was set aside.
-        progress: receives the stage where there is something to read.
-        brake: ends it early.
-
-    Raises:
-        LibraryError: the disk is full or cannot be written.
-        RunHaltedError: the brake says so.
-    """
+    """Bring what subtitles say of the clips of some folders up to date; a file that cannot be read is set aside."""
     settle_transcripts(store.library, store.connection)
     stamps = {file.path: file for file in found.subtitles if file.error is None}
     clips = list(_clips(store.connection, found, stamps))
@@ -138,16 +125,7 @@ def _note_known(
 
 
 class _SubtitleRun:
-    """Reads the subtitles of one clip after another.
-
-    Args:
-        store: the library.
-        worker: reads files that nobody trusts.
-        stamps: subtitle files of the folders, by path.
-        report: gets counts, notes and what was set aside.
-        settings: settings of the run.
-        brake: closes the worker, for which no file is to blame.
-    """
+    """Reads the subtitles of one clip after another."""
 
     def __init__(
         self,

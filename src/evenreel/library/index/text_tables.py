@@ -25,11 +25,7 @@ _TRUTH = {"true": True, "false": False}
 
 
 def read_json_lines(table: Path) -> list[Row]:
-    """Read a table with a JSON object in each line; empty lines are passed over, values stay as they are written.
-
-    Raises:
-        UsageError: it cannot be read, or a line is no JSON object.
-    """
+    """Read a table with a JSON object in each line; empty lines are passed over, values stay as they are written."""
     rows = []
     for number, line in enumerate(_text_lines(table), start=1):
         if not line.strip():
@@ -52,16 +48,6 @@ def read_separated(table: Path, separator: str) -> list[Row]:
     A column holds whole numbers (of 64 bits), numbers or truth values (true, false) where each of its values is one,
     else text. An empty value is None, and so is what a short row lacks. Empty lines are passed over, and columns with
     neither a name nor a value are left out.
-
-    Args:
-        table: the file, UTF-8 text.
-        separator: character between two values.
-
-    Returns:
-        The values of each row by the name of their column.
-
-    Raises:
-        UsageError: it cannot be read, is empty, has two columns of one name, or a row with more values than columns.
     """
     limit = csv.field_size_limit(_LONGEST)
     try:

@@ -26,13 +26,6 @@ class Arrivals:
     """A place, a folder or any URL of fsspec, with files of one index run.
 
     A file is there whole or not at all; it need not survive a power cut, since the next run begins anew.
-
-    Args:
-        place: the folder, absolute, or the URL.
-        token: name of the run.
-
-    Raises:
-        LibraryError: it is a URL that fsspec cannot open, or the package for it is not installed.
     """
 
     def __init__(self, place: str, token: str) -> None:
@@ -53,11 +46,7 @@ class Arrivals:
         self._is_local = isinstance(self._files, LocalFileSystem)
 
     def begin(self) -> None:
-        """Put the name of the run there.
-
-        Raises:
-            LibraryError: the place cannot be written.
-        """
+        """Put the name of the run there."""
         try:
             self._write(_TOKEN, self.token.encode())
         except Exception as error:  # each kind of storage has errors of its own
@@ -73,21 +62,13 @@ class Arrivals:
             return False
 
     def put(self, name: str, payload: bytes) -> None:
-        """Leave a file.
-
-        Raises:
-            OSError: the place is full, or cannot be reached or written; some storages raise errors of their own.
-        """
+        """Leave a file."""
         if not self.is_open():
             raise OSError(None, f"the run is over, or {self.place} cannot be reached any more")
         self._write(name, payload)
 
     def take(self, name: str) -> bytes:
-        """Return the content of a file.
-
-        Raises:
-            LibraryError: it is gone, or cannot be read.
-        """
+        """Return the content of a file."""
         try:
             return bytes(self._files.cat_file(self._path(name)))
         except Exception as error:  # each kind of storage has errors of its own
@@ -131,17 +112,7 @@ class Arrivals:
 
 
 def begin_arrivals(library: Path, staging: str | None) -> Arrivals:
-    """Make a place that is one index run's alone, below `staging` or in the library, which notes where it is.
-
-    Args:
-        library: folder of the library, which the caller holds.
-        staging: folder or URL below which the place is made; None for the library.
-
-    Raises:
-        UsageError: the URL has credentials in it.
-        LibraryError: the place cannot be opened or written.
-        OSError: the library cannot be written.
-    """
+    """Make a place that is one index run's alone, below `staging` or in the library, which notes where it is."""
     if staging is not None and _SECRET.match(staging):
         raise UsageError(
             "The address of --staging has credentials in it, which end in logs; take them out and set them in the "
@@ -158,11 +129,7 @@ def begin_arrivals(library: Path, staging: str | None) -> Arrivals:
 
 
 def clear_arrivals(library: Path) -> None:
-    """Delete what the workers of a run have left, of one that was killed too, wherever that is.
-
-    Args:
-        library: folder of the library, which the caller holds.
-    """
+    """Delete what the workers of a run have left, of one that was killed too, wherever that is."""
     noted = library / ARRIVING
     with contextlib.suppress(FileNotFoundError, LibraryError):  # none was noted, or the package for it is gone
         Arrivals((noted / _ELSEWHERE).read_text(encoding="utf-8", errors="surrogateescape"), "").clear()

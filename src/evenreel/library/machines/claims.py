@@ -19,9 +19,6 @@ class Claims:
     """Keeps who reads which content in a round, beside the catalog, which it only reads.
 
     Nothing is lost where it dies: content may then be read twice, and is stored once.
-
-    Args:
-        order: order of the run.
     """
 
     def __init__(self, order: dict[str, Any]) -> None:

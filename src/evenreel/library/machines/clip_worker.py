@@ -42,11 +42,7 @@ _PATIENCE_S = 120.0
 
 
 class WorkerModel:
-    """A model of a worker, loaded when the first frame is there and shared by its readers.
-
-    Args:
-        load: loads the model.
-    """
+    """A model of a worker, loaded when the first frame is there and shared by its readers."""
 
     def __init__(self, load: Callable[[], Encoder]) -> None:
         self._load, self._encoder = load, None
@@ -55,11 +51,7 @@ class WorkerModel:
     _encoder: Encoder | None
 
     def encoder(self) -> Encoder:
-        """Return the model, loading it where it is not loaded yet.
-
-        Raises:
-            EncoderError: it cannot be loaded.
-        """
+        """Return the model, loading it where it is not loaded yet."""
         with self._loading:
             if self._encoder is None:
                 self._encoder = self._load()
@@ -90,12 +82,7 @@ class _Seat:
 
 
 class ClipWorker:
-    """Reads files one after the other, or several at a time in as many threads; nothing of a file ends it.
-
-    Args:
-        order: order of the run.
-        ask: calls a method of the `evenreel.library.machines.claims.Claims` by its name and waits for the answer.
-    """
+    """Reads files one after the other, or several at a time in as many threads; nothing of a file ends it."""
 
     def __init__(self, order: dict[str, Any], ask: Callable[..., Any]) -> None:
         self._order, self._ask = WorkOrder.from_json(order), ask

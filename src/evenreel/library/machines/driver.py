@@ -134,11 +134,7 @@ def _listen(tasks: IO[bytes], driver: Driver) -> None:
 
 
 class Driver:
-    """Runs rounds of tasks with Ray Data on all machines.
-
-    Args:
-        messages: takes the statuses.
-    """
+    """Runs rounds of tasks with Ray Data on all machines."""
 
     def __init__(self, messages: IO[bytes]) -> None:
         self._messages = messages
@@ -146,11 +142,7 @@ class Driver:
         self._tasks: list[str] = []
 
     def prepare(self, setup: dict[str, Any]) -> None:
-        """Look whether every machine can take part, and begin to keep claims.
-
-        Raises:
-            LibraryError: one cannot.
-        """
+        """Look whether every machine can take part, and begin to keep claims."""
         import ray
         from ray.data import DataContext
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -252,13 +244,7 @@ def _check_nodes(order: dict[str, Any]) -> None:
 
 
 def _team(nodes: list[dict[str, Any]], order: WorkOrder, workers: int) -> Team:
-    """The workers of a run: one for each GPU with its share of the cores, else one for at most four cores.
-
-    Args:
-        nodes: machines, as Ray lists them.
-        order: order of the run.
-        workers: most files that are read at a time; 0 for as many as there are cores.
-    """
+    """The workers of a run: one for each GPU with its share of the cores, else one for at most four cores."""
     has = [node["Resources"] for node in nodes if node["Alive"]]
     cores = [int(one.get("CPU", 0)) for one in has if one.get("CPU", 0) >= 1] or [1]
     gpus = sum(int(one.get("GPU", 0)) for one in has) if order.device in {"auto", "cuda"} and order.model else 0

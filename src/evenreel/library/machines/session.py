@@ -34,11 +34,7 @@ _TASKS_A_MESSAGE = 10_000
 
 
 def check_address(address: str) -> None:
-    """Check that Ray is installed and that an address may be one.
-
-    Raises:
-        LibraryError: it is not, or it is not of the form `HOST:PORT`.
-    """
+    """Check that Ray is installed and that an address may be one."""
     for package in ("ray", "fsspec"):
         if not installed(package):
             raise LibraryError(needed_extra(ModuleNotFoundError(name=package), "Indexing with --ray") or "")
@@ -55,14 +51,7 @@ class _NoAnswerError(LibraryError):
 
 
 class RaySession:
-    """A Ray cluster for one index run.
-
-    Args:
-        address: `HOST:PORT`, or `local` for a cluster that is started, and ended with the session.
-        order: order of the run.
-        workers: most files that are read at a time; 0 for as many as there are cores.
-        cores: cores of a local cluster.
-    """
+    """A Ray cluster for one index run."""
 
     def __init__(self, address: str, order: WorkOrder, workers: int, cores: int) -> None:
         self._address = address
@@ -72,11 +61,7 @@ class RaySession:
         self._setup = {"address": address, "order": order.to_json(), **team}
 
     def __enter__(self) -> RaySession:
-        """Connect, or start the cluster.
-
-        Raises:
-            LibraryError: it does not answer, or a machine of it cannot take part.
-        """
+        """Connect, or start the cluster."""
         try:
             self._start()
         except BaseException:
@@ -89,15 +74,7 @@ class RaySession:
         self._end()
 
     def run(self, tasks: Sequence[FileTask], *, alone: bool) -> Iterator[FileStatus]:
-        """Have files read, and yield what became of each as soon as it is known; one may be left out, where all failed.
-
-        Args:
-            tasks: the files.
-            alone: whether no worker has several files at a time.
-
-        Raises:
-            LibraryError: Ray has failed.
-        """
+        """Have files read, and yield what became of each as soon as it is known; one may be left out."""
         for first in range(0, len(tasks), _TASKS_A_MESSAGE):
             some = tasks[first : first + _TASKS_A_MESSAGE]
             self._say({"kind": "tasks", "tasks": [task.to_json() for task in some]})

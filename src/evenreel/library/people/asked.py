@@ -42,9 +42,6 @@ class AskedPeople:
 def asked_people(text: str) -> AskedPeople | None:
     """Take the names out of a query; None where it asks for nobody, or is in quotes from its beginning.
 
-    Raises:
-        UsageError: nothing follows `person:`.
-
     Example:
         >>> asked_people('person:"Ada King" at the harbour person:bob')
         AskedPeople(names=('Ada King', 'bob'), rest='at the harbour')
@@ -59,16 +56,7 @@ def asked_people(text: str) -> AskedPeople | None:
 
 
 def known_names(library: Path, names: Sequence[str], *, typing: bool = False) -> list[str]:
-    """Return the names as they were given to people, whatever their case; one word of a name will do.
-
-    Args:
-        library: folder of the library.
-        names: names as a query has them.
-        typing: whether the last may be the beginning of one.
-
-    Raises:
-        UsageError: nobody has one of the names, or several have it as a part of theirs; or no people were looked for.
-    """
+    """Return the names as they were given to people, whatever their case; one word of a name will do."""
     if not has_people(library):
         raise UsageError(f"The library knows no people, so person: finds nobody; {HOW_TO_FIND}, or leave it out.")
     with people_store(library) as connection:
@@ -101,14 +89,7 @@ def with_people(where: str | None, names: Sequence[str]) -> str:
 
 
 def clips_of_people(library: Path, names: Sequence[str], page: BrowsedPage, k: int) -> SearchResult:
-    """Make the result of a query that asks for people alone: the clips with most of their faces first.
-
-    Args:
-        library: folder of the library.
-        names: names of people.
-        page: clips that they are in.
-        k: most clips to return.
-    """
+    """Make the result of a query that asks for people alone: the clips with most of their faces first."""
     times = face_times(library, list(names))
     ordered = sorted(page.clips, key=lambda clip: (-len(times.get(clip.clip_id, ())), clip.path))
     hits = tuple(_hit(clip, times.get(clip.clip_id, [])) for clip in ordered[:k])

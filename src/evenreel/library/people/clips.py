@@ -46,12 +46,7 @@ def named_clips(connection: sqlite3.Connection) -> str:
 
 
 def face_times(library: Path, who: list[str]) -> dict[str, list[tuple[float, float]]]:
-    """Return when people are seen: for each clip the times of their faces in seconds, rising, with their scores.
-
-    Raises:
-        NotFoundError: there is no such person.
-        UsageError: no people were looked for.
-    """
+    """Return when people are seen: for each clip the times of their faces in seconds, rising, with their scores."""
     found: dict[str, list[tuple[float, float]]] = {}
     with people_store(library) as connection:
         numbers = [find_person(connection, one).number for one in who]

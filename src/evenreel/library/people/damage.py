@@ -29,15 +29,7 @@ def trouble_with_people(library: Path) -> tuple[str, str] | None:
 
 
 def repair_people(library: Path, catalog: sqlite3.Connection) -> Iterator[str]:
-    """Drop the faces of clips that have damaged ones or are gone; the next index run looks at the former anew.
-
-    Args:
-        library: folder of the library.
-        catalog: its catalog.
-
-    Yields:
-        What was done, a sentence each.
-    """
+    """Drop the faces of clips that have damaged ones or are gone; the next index run looks at the former anew."""
     if not has_people(library):
         return
     try:

@@ -18,18 +18,7 @@ STRICTER = tuple(SAME_PERSON + step / 20 for step in range(1, 12))
 
 
 def name_person(library: Path, who: str, name: str) -> Person:
-    """Give a person a name, or another one.
-
-    Args:
-        library: folder of the library.
-        who: number or name of the person.
-        name: the new name.
-
-    Raises:
-        NotFoundError: there is no such person.
-        UsageError: the name is no name, or another person has it; or no people were looked for.
-        LibraryError: the people cannot be read or written.
-    """
+    """Give a person a name, or another one."""
     wanted = checked_name(name)
     with people_store(library) as connection:
         with transaction(connection):
@@ -45,11 +34,7 @@ def name_person(library: Path, who: str, name: str) -> Person:
 
 
 def checked_name(name: str) -> str:
-    """Return a name without spaces around it.
-
-    Raises:
-        UsageError: it is empty, too long, a number, `ALL`, or has quotation marks or signs that are not printed.
-    """
+    """Return a name without spaces around it."""
     wanted = " ".join(name.split())
     if not wanted or len(wanted) > LONGEST_NAME:
         raise UsageError(f"A name has 1 to {LONGEST_NAME} characters; {printable(wanted[:80])!r} has {len(wanted)}.")
@@ -61,13 +46,7 @@ def checked_name(name: str) -> str:
 
 
 def merge_people(library: Path, into: str, other: str) -> Person:
-    """Make two people one, who keeps the number and name of the first, or else the name of the second.
-
-    Raises:
-        NotFoundError: there is no such person.
-        UsageError: both are the same already; or no people were looked for.
-        LibraryError: the people cannot be read or written.
-    """
+    """Make two people one, who keeps the number and name of the first, or else the name of the second."""
     with people_store(library) as connection:
         with transaction(connection):
             kept, gone = find_person(connection, into), find_person(connection, other)
@@ -87,36 +66,14 @@ def merge_people(library: Path, into: str, other: str) -> Person:
 
 
 def split_person(library: Path, who: str) -> list[Person]:
-    """Take a person apart where its faces are of several: the largest part stays, the others are new people.
-
-    Returns:
-        The parts; the person alone where nothing tells its faces apart.
-
-    Raises:
-        NotFoundError: there is no such person.
-        UsageError: no people were looked for.
-        LibraryError: the people cannot be read or written.
-    """
+    """Take a person apart where its faces are of several: the largest part stays, the others are new people."""
     with people_store(library) as connection:
         parts = split_faces(connection, find_person(connection, who).number, STRICTER)
         return [find_person(connection, str(number)) for number in parts]
 
 
 def refuse_face(library: Path, face: int) -> Person:
-    """Say that a face is not the person's whom it was put to; it goes to another one, or to one of its own.
-
-    Args:
-        library: folder of the library.
-        face: number of the face.
-
-    Returns:
-        The person whose it is now; never again the one before.
-
-    Raises:
-        NotFoundError: there is no such face.
-        UsageError: no people were looked for.
-        LibraryError: the people cannot be read or written.
-    """
+    """Say that a face is not the person's whom it was put to; it goes to another one, or to one of its own."""
     with people_store(library) as connection:
         with transaction(connection):
             row = connection.execute("SELECT person_id FROM faces WHERE face_id = ?", (face,)).fetchone()

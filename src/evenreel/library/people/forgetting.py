@@ -30,19 +30,6 @@ def forget_person(library: Path, who: str) -> Person:
     """Delete a person: its name, and vectors and pictures of all its faces.
 
     Clips that were looked at are not looked at again, so that only new clips can bring the person back, without a name.
-
-    Args:
-        library: folder of the library.
-        who: name or number of the person.
-
-    Returns:
-        The person that was.
-
-    Raises:
-        NotFoundError: there is no such person.
-        UsageError: no people were looked for.
-        LibraryError: another process writes the library, or the file cannot be written; what was begun is then
-            finished by the next command.
     """
     with library_lock(library), people_store(library) as connection:
         person = find_person(connection, who)
@@ -55,13 +42,6 @@ def forget_everyone(library: Path) -> int:
     """Delete the file of the people, overwritten; none are looked for from then on, until they are asked for again.
 
     A damaged file is deleted too.
-
-    Returns:
-        Number of people that there were; 0 where the file could not be read.
-
-    Raises:
-        UsageError: no people were looked for.
-        LibraryError: another process writes the library, or the file cannot be deleted.
     """
     with library_lock(library):
         if not has_people(library):

@@ -60,16 +60,7 @@ class PersonFace:
 
 
 def list_people(library: Path, *, everyone: bool = False) -> list[Person]:
-    """List the people of a library: those with names first, by name, then the others by the number of their faces.
-
-    Args:
-        library: folder of the library.
-        everyone: whether people without a name and with fewer than `FEW_FACES` faces are listed too.
-
-    Raises:
-        UsageError: no people were looked for.
-        LibraryError: they cannot be read.
-    """
+    """List the people of a library: those with names first, by name, then the others by the number of their faces."""
     with people_store(library) as connection:
         found = all_people(connection)
     return [one for one in found if everyone or one.name or one.faces >= FEW_FACES]
@@ -86,17 +77,7 @@ def all_people(connection: sqlite3.Connection) -> list[Person]:
 
 
 def list_faces(library: Path, who: str) -> list[PersonFace]:
-    """List the faces of a person, by clip and time.
-
-    Args:
-        library: folder of the library.
-        who: name or number of the person.
-
-    Raises:
-        NotFoundError: there is no such person.
-        UsageError: no people were looked for.
-        LibraryError: they cannot be read.
-    """
+    """List the faces of a person, by clip and time."""
     with people_store(library) as connection:
         rows = connection.execute(
             "SELECT face_id, clip_id, time_s, box, score FROM faces WHERE person_id = ?"
@@ -118,11 +99,7 @@ def best_crops(connection: sqlite3.Connection, person_id: int, most: int) -> lis
 
 
 def find_person(connection: sqlite3.Connection, who: str) -> Person:
-    """Find a person by name, in any case, or by number.
-
-    Raises:
-        NotFoundError: there is no such person.
-    """
+    """Find a person by name, in any case, or by number."""
     people = all_people(connection)
     wanted = who.strip().casefold()
     for one in people:

@@ -53,13 +53,7 @@ class WantedClip:
 
 
 def check_people(library: Path, settings: IndexSettings) -> None:
-    """Check the models of faces before anything is read, where people are asked for.
-
-    Raises:
-        UsageError: a folder of models is named for a library that looks for no people.
-        EncoderError: the models are not there, or OpenCV cannot read them.
-        LibraryError: the library's faces are by another model.
-    """
+    """Check the models of faces before anything is read, where people are asked for."""
     if settings.face_models is not None and not settings.people and not has_people(library):
         raise UsageError("--face-models names the models that people are found with; add --people to look for them.")
     if settings.people or settings.face_models is not None:
@@ -76,22 +70,7 @@ def find_people(
     progress: StagedProgress,
     brake: Brake,
 ) -> None:
-    """Bring the people of a library up to date; nothing where they were never asked for.
-
-    Args:
-        own: the library, locked and open, with the clips of the run.
-        found: files of the folders.
-        settings: whether people are looked for, where the models are, and limits of a file.
-        report: gets the number of clips that were looked at, and notes.
-        progress: receives the stage where there is something to look at.
-        brake: ends it early.
-
-    Raises:
-        EncoderError: the models are not there.
-        LibraryError: the library's faces are by another model; the disk is full or cannot be written.
-        EvenreelError: no worker can be started.
-        RunHaltedError: the brake says so.
-    """
+    """Bring the people of a library up to date; nothing where they were never asked for."""
     if not (settings.people or has_people(own.library)):
         return
     try:
@@ -168,14 +147,7 @@ def _new_reader(settings: IndexSettings, models: FaceModels, readers: int) -> Cl
 
 
 class _PeopleRun:
-    """Looks for faces in one clip after another, several at a time; each is stored in one transaction.
-
-    Args:
-        connection: the people of the library.
-        report: gets the number of clips and notes.
-        progress: receives the stage.
-        brake: ends it early.
-    """
+    """Looks for faces in one clip after another, several at a time; each is stored in one transaction."""
 
     def __init__(
         self, connection: sqlite3.Connection, report: IndexReport, progress: StagedProgress, brake: Brake

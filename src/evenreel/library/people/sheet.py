@@ -23,17 +23,7 @@ _PAPER, _INK = (250, 250, 250), (20, 20, 20)
 
 
 def write_sheet(library: Path, people: Sequence[Person], path: Path) -> None:
-    """Write a picture of people with their surest faces, a line each: number, name, counts, faces with their numbers.
-
-    Args:
-        library: folder of the library.
-        people: people to show; the first `MOST_PEOPLE` are.
-        path: file to write, such as `people.jpg`; its ending says the format.
-
-    Raises:
-        OutputError: the file cannot be written, or has no ending of a picture.
-        LibraryError: the people cannot be read.
-    """
+    """Write a picture of people with their surest faces, a line each: number, name, counts."""
     with people_store(library) as connection:
         rows = [
             (
@@ -46,13 +36,7 @@ def write_sheet(library: Path, people: Sequence[Person], path: Path) -> None:
 
 
 def write_faces(library: Path, who: str, path: Path) -> None:
-    """Write a picture of the faces of one person with their numbers, the surest `MOST_FACES`.
-
-    Raises:
-        NotFoundError: there is no such person.
-        OutputError: the file cannot be written, or has no ending of a picture.
-        LibraryError: the people cannot be read.
-    """
+    """Write a picture of the faces of one person with their numbers, the surest `MOST_FACES`."""
     with people_store(library) as connection:
         one = find_person(connection, who)
         crops = best_crops(connection, one.number, MOST_FACES)

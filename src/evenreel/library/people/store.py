@@ -56,26 +56,13 @@ def has_people(library: Path) -> bool:
 
 
 def people_state(library: Path | None) -> FileState | None:
-    """Return what differs wherever the people of a library were changed: inode, size, time; None without them.
-
-    Args:
-        library: folder of the library; None for one in memory.
-    """
+    """Return what differs wherever the people of a library were changed: inode, size, time; None without them."""
     return None if library is None else file_state(library / FILE)
 
 
 @contextlib.contextmanager
 def people_store(library: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-    """Open the people of a library for a `with` block; a forgetting that was killed is finished first.
-
-    Args:
-        library: folder of the library.
-        create: whether the file is made where there is none.
-
-    Raises:
-        UsageError: there is none, and `create` is False.
-        LibraryError: it is of a later version, is damaged or cannot be read just now, also within the block.
-    """
+    """Open the people of a library for a `with` block; a forgetting that was killed is finished first."""
     path = library / FILE
     if not has_people(library):
         if not create:
@@ -152,11 +139,7 @@ def mark_forgetting(connection: sqlite3.Connection, person_ids: list[int]) -> No
 
 
 def finish_forgetting(connection: sqlite3.Connection) -> None:
-    """Delete the people that are marked, and write the file anew without the room that they took.
-
-    Raises:
-        sqlite3.OperationalError: another process reads the file for longer than it is waited for.
-    """
+    """Delete the people that are marked, and write the file anew without the room that they took."""
     marked = entry(connection, "forgetting")
     if marked is not None:
         with transaction(connection):
@@ -171,11 +154,7 @@ def finish_forgetting(connection: sqlite3.Connection) -> None:
 
 
 def erase_whole(library: Path) -> None:
-    """Overwrite and delete the file of the people; where that is killed, the next look at it finishes.
-
-    Raises:
-        LibraryError: it cannot be deleted.
-    """
+    """Overwrite and delete the file of the people; where that is killed, the next look at it finishes."""
     try:
         if (library / FILE).exists():
             (library / FILE).replace(library / LEAVING)
@@ -186,11 +165,7 @@ def erase_whole(library: Path) -> None:
 
 
 def finish_erasing(library: Path) -> None:
-    """Overwrite and delete the file that `erase_whole` has put aside, and what SQLite has left beside it.
-
-    Raises:
-        LibraryError: it cannot be deleted.
-    """
+    """Overwrite and delete the file that `erase_whole` has put aside, and what SQLite has left beside it."""
     leaving = library / LEAVING
     if not leaving.exists():
         return

@@ -39,45 +39,19 @@ class PersonalData:
     """Favourites, notes and saved searches of an open library.
 
     They are written beside the catalog, also while another process indexes.
-
-    Args:
-        folder: folder of the library.
-        view: its records as they are now.
-        find: function that returns the id of the clip with this id, or of the file with this path.
-        search: function that runs a search.
     """
 
     def __init__(self, folder: Path, view: PersonalView, find: Callable[[str], str], search: RunSearch) -> None:
         self._folder, self._view, self._find, self._search = folder, view, find, search
 
     def marks(self) -> tuple[PlacedMark, ...]:
-        """List the marks with the clips that they are on now, in the order in which they were made.
-
-        Raises:
-            LibraryError: they cannot be read.
-        """
+        """List the marks with the clips that they are on now, in the order in which they were made."""
         return tuple(self._view.placed)
 
     def mark(
         self, clip: str, time_s: float | None = None, *, favourite: bool | None = None, note: str | None = None
     ) -> PersonalMark:
-        """Make a clip, or a moment of it, a favourite, or write a note to it.
-
-        Args:
-            clip: id of the clip, or path of its file.
-            time_s: the moment in seconds; None for the whole clip.
-            favourite: whether it is one; None leaves that as it is.
-            note: its text, '' to delete it; None leaves it as it is.
-
-        Returns:
-            The mark as it is now; one that says nothing any more is gone.
-
-        Raises:
-            NotFoundError: the library has no such clip.
-            UsageError: the time is none or after the end of the clip, the note is too long or no text, or the library
-                is a published snapshot.
-            LibraryError: the records cannot be read or written.
-        """
+        """Make a clip, or a moment of it, a favourite, or write a note to it."""
         clip_id, at = self._find(clip), moment_of(time_s)
         path, before = self._view.path_of(clip_id), self._key_of(clip_id, at)
         if at is not None and (favourite or note):
@@ -107,12 +81,7 @@ class PersonalData:
         return own if own in keys or not keys else keys[0]
 
     def unmark(self, clip: str, time_s: float | None = None) -> None:
-        """Delete the mark of a clip, or of a moment of it; also of a clip whose files are gone.
-
-        Raises:
-            NotFoundError: there is no such mark.
-            LibraryError: the records cannot be read or written.
-        """
+        """Delete the mark of a clip, or of a moment of it; also of a clip whose files are gone."""
         at = moment_of(time_s)
         places = {(one.mark.clip_id, one.mark.time_s) for one in self._view.placed if clip in {one.clip_id, one.path}}
         with changing(self._folder) as records:
@@ -123,26 +92,11 @@ class PersonalData:
                 del records.marks[key]
 
     def searches(self) -> tuple[SavedSearch, ...]:
-        """List the saved searches, in the order in which they were made.
-
-        Raises:
-            LibraryError: they cannot be read.
-        """
+        """List the saved searches, in the order in which they were made."""
         return tuple(self._view.records.searches.values())
 
     def save_search(self, query: str, where: str | None = None, name: str | None = None) -> SavedSearch:
-        """Save a search; what it finds now counts as seen.
-
-        Args:
-            query: sentence that it looks for.
-            where: a filter, as in `Library.search`.
-            name: its name; None for the query itself.
-
-        Raises:
-            UsageError: there is one of that name, the query, the filter or the name is wrong, or the library is a
-                published snapshot.
-            LibraryError: the records cannot be read or written.
-        """
+        """Save a search; what it finds now counts as seen."""
         saved = SavedSearch((name or query).strip(), query.strip(), where)
         if saved.name in self._view.records.searches:
             raise _taken(saved.name)
@@ -154,17 +108,7 @@ class PersonalData:
         return saved
 
     def run_search(self, name: str, *, keep: bool = False) -> SavedResult:
-        """Run a saved search, and note that its clips have been seen.
-
-        Args:
-            name: its name.
-            keep: leave what is new as new.
-
-        Raises:
-            NotFoundError: there is no such search.
-            UsageError: its filter names a column that the library does not have any more.
-            LibraryError: the records cannot be read or written.
-        """
+        """Run a saved search, and note that its clips have been seen."""
         saved = self._view.records.searches.get(name)
         if saved is None:
             raise _unknown(name)
@@ -177,12 +121,7 @@ class PersonalData:
         return SavedResult(saved, result, tuple(hit for hit in answering if hit.clip_id not in seen))
 
     def remove_search(self, name: str) -> None:
-        """Delete a saved search.
-
-        Raises:
-            NotFoundError: there is no such search.
-            LibraryError: the records cannot be read or written.
-        """
+        """Delete a saved search."""
         with changing(self._folder) as records:
             if records.searches.pop(name, None) is None:
                 raise _unknown(name)

@@ -39,31 +39,18 @@ class _Taken:
 
 
 def personal_state(library: Path | None) -> FileState | None:
-    """Return what differs wherever a person's records were written anew; None where there are none.
-
-    Args:
-        library: folder of the library; None for one in memory.
-    """
+    """Return what differs wherever a person's records were written anew; None where there are none."""
     return None if library is None else file_state(library / FILE) or file_state(library / COPY)
 
 
 def read_personal(library: Path) -> PersonalRecords:
-    """Read a person's records of a library; what one of the two files has lost comes from the other.
-
-    Raises:
-        LibraryError: a file cannot be read, or was written by a later version.
-    """
+    """Read a person's records of a library; what one of the two files has lost comes from the other."""
     return _merged(*_both(library))[0]
 
 
 @contextlib.contextmanager
 def changing(library: Path) -> Iterator[PersonalRecords]:
-    """Give the records to change, alone among all processes; they are on disk when the `with` has ended well.
-
-    Raises:
-        UsageError: the library is a published snapshot, or there would be too many records.
-        LibraryError: another process holds the records for long, or they cannot be read or written.
-    """
+    """Give the records to change, alone among all processes; they are on disk when the `with` has ended well."""
     with _alone(library):
         first, second = _both(library)
         records, revision = _merged(first, second)
@@ -92,14 +79,7 @@ def personal_problems(library: Path) -> list[tuple[str, str]]:
 
 
 def mend_personal(library: Path) -> list[str]:
-    """Write both files anew where one is damaged, gone or behind; the damaged one is kept under another name.
-
-    Returns:
-        Sentences about what was done.
-
-    Raises:
-        LibraryError: a file cannot be read or written, or is of a later version.
-    """
+    """Write both files anew where one is damaged, gone or behind; the damaged one is kept under another name."""
     first, second = _both(library)
     if first.revision == second.revision and first.is_whole == second.is_whole == (first.revision is not None):
         return []

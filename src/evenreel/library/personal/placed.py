@@ -70,13 +70,7 @@ def _replaced(connection: sqlite3.Connection, mark: PersonalMark) -> PlacedMark:
 
 
 class PersonalView:
-    """A person's records of an open library, read again where they or the catalog have changed.
-
-    Args:
-        folder: folder of the library.
-        connection: its catalog, which gets the SQL functions `personal_favourites` and `personal_notes`: JSON of the
-            clips that are favourites, and of the notes by clip.
-    """
+    """A person's records of an open library, read again where they or the catalog have changed."""
 
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
         self._folder, self._connection = folder, connection
@@ -87,11 +81,7 @@ class PersonalView:
         connection.create_function("personal_notes", 0, lambda: self._notes)
 
     def refresh(self) -> None:
-        """Read what has changed.
-
-        Raises:
-            LibraryError: the records cannot be read.
-        """
+        """Read what has changed."""
         (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
         at = (personal_state(self._folder), changes)
         if at == self._seen_at:
@@ -109,11 +99,7 @@ class PersonalView:
         self._seen_at = at
 
     def of_filter(self, sql: str) -> None:
-        """Read what has changed if a filter asks for it, so that trouble with a person's records costs others nothing.
-
-        Raises:
-            LibraryError: the records cannot be read.
-        """
+        """Read what has changed if a filter asks for it."""
         if "personal_" in sql:
             self.refresh()
 
@@ -130,21 +116,13 @@ class PersonalView:
         return self._placed
 
     def length_of(self, clip_id: str) -> float | None:
-        """Return the length of a clip in seconds; None where it is not known.
-
-        Raises:
-            LibraryError: the catalog cannot be read.
-        """
+        """Return the length of a clip in seconds; None where it is not known."""
         with reading(self._connection, self._folder):
             row = self._connection.execute("SELECT duration_s FROM clips WHERE clip_id = ?", (clip_id,)).fetchone()
         return None if row is None else row[0]
 
     def path_of(self, clip_id: str) -> str:
-        """Return the first file of a clip, as the system names it.
-
-        Raises:
-            LibraryError: no file has it.
-        """
+        """Return the first file of a clip, as the system names it."""
         with reading(self._connection, self._folder):
             row = self._connection.execute(
                 "SELECT path FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path", (clip_id,)

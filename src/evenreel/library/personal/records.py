@@ -35,9 +35,6 @@ class PersonalMark:
         note: text of the person; '' for none.
         path: its file when it was marked.
         made: when it was first marked, ISO 8601 in UTC.
-
-    Raises:
-        UsageError: the time is no time of a clip, or the note is too long or no text.
     """
 
     clip_id: str
@@ -63,11 +60,7 @@ class PersonalMark:
         return self.favourite or bool(self.note)
 
     def changed(self, favourite: bool | None, note: str | None) -> PersonalMark:
-        """Return the mark with another favourite or note; None leaves it as it is.
-
-        Raises:
-            UsageError: the note is too long or no text.
-        """
+        """Return the mark with another favourite or note; None leaves it as it is."""
         return replace(
             self,
             favourite=self.favourite if favourite is None else favourite,
@@ -85,9 +78,6 @@ class SavedSearch:
         where: filter of the search; None for none.
         seen: ids of the clips that answered when it was last looked at, or before.
         looked: when that was, ISO 8601 in UTC; '' for never.
-
-    Raises:
-        UsageError: the name or the query is empty, too long or no text.
     """
 
     name: str
@@ -120,14 +110,7 @@ class PersonalRecords:
         return sum(len(one.note.encode()) for one in self.marks.values())
 
     def check_room(self, notes_before: int) -> None:
-        """Refuse one more than are kept.
-
-        Args:
-            notes_before: size of all notes before a change; one that makes them smaller is always right.
-
-        Raises:
-            UsageError: there are too many marks or saved searches, or too much in notes.
-        """
+        """Refuse one more than are kept."""
         if self.note_bytes > max(MOST_NOTE_BYTES, notes_before):
             raise UsageError(
                 f"A library keeps at most {MOST_NOTE_BYTES // 2**20} MiB of notes in all; shorten or delete some first."
@@ -139,11 +122,7 @@ class PersonalRecords:
             )
 
     def add(self, table: str, row: Mapping[str, object]) -> None:
-        """Add a row of a file, unless there is one of its key.
-
-        Raises:
-            TypeError: the row is of no such record.
-        """
+        """Add a row of a file, unless there is one of its key."""
         if table == "marks":
             mark = PersonalMark(**row)  # type: ignore[arg-type]
             self.marks.setdefault(mark.key, mark)
@@ -158,11 +137,7 @@ def now() -> str:
 
 
 def moment_of(time_s: float | None) -> float | None:
-    """Return a time as marks have it: to the millisecond.
-
-    Raises:
-        UsageError: it is no number.
-    """
+    """Return a time as marks have it: to the millisecond."""
     if time_s is not None and not math.isfinite(time_s):
         raise UsageError(f"{time_s} is no time in a clip; give seconds from its start.")
     return None if time_s is None else round(float(time_s), 3) + 0.0

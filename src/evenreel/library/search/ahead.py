@@ -30,13 +30,7 @@ MOST = 16
 
 
 class ScannedAhead:
-    """Vectors of a library, with the scores of some queries that were scanned together; else as the vectors it wraps.
-
-    Args:
-        vectors: the vectors.
-        version: function that returns another value wherever the catalog has changed; what was scanned before is then
-            of no use.
-    """
+    """Vectors of a library, with the scores of some queries that were scanned together."""
 
     def __init__(self, vectors: VectorIndex, version: Callable[[], object]) -> None:
         self._vectors, self._version = vectors, version
@@ -49,11 +43,7 @@ class ScannedAhead:
         return self._vectors.dimension
 
     def scan_ahead(self, queries: FloatArray, first_rows: Indices, counts: Indices) -> None:
-        """Scan for some queries (Q, D) in one pass; the scores are kept until others are.
-
-        Raises:
-            LibraryError: the vectors cannot be read.
-        """
+        """Scan for some queries (Q, D) in one pass; the scores are kept until others are."""
         self._of, self._scanned = None, {}
         if len(queries) >= PAYS_FROM:
             scores = self._vectors.scan(queries[:MOST], first_rows, counts)
@@ -98,10 +88,6 @@ def encoded_ahead(encoder: Encoder, texts: Iterable[str]) -> list[FloatArray]:
     """Encode texts together with an encoder that keeps what it has encoded; return a unit vector (D,) of each.
 
     A text that cannot be encoded is left to its own search, which says why.
-
-    Args:
-        encoder: the encoder.
-        texts: queries as they were typed.
     """
     clean = list(_seen(texts))
     if not clean:
@@ -138,10 +124,6 @@ def scanned_ahead(library: Path, connection: sqlite3.Connection) -> Callable[[Ma
 
 
 def scan_ahead(opened: Opened, queries: Sequence[FloatArray]) -> None:
-    """Scan all clips of an opened library for some queries, (D,) each, in one pass.
-
-    Raises:
-        LibraryError: the vectors cannot be read.
-    """
+    """Scan all clips of an opened library for some queries, (D,) each, in one pass."""
     if isinstance(opened.vectors, ScannedAhead) and queries:
         opened.vectors.scan_ahead(np.stack(queries), opened.gallery.first_rows, opened.gallery.counts)

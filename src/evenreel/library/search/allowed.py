@@ -102,12 +102,7 @@ def _paths(connection: sqlite3.Connection, where: Filter, clip_ids: Sequence[str
 
 
 class KeptFilters:
-    """What passes the filters that were last asked for, in one state of a catalog.
-
-    Args:
-        connection: connection to the catalog.
-        read_filter: function that parses a filter, None for no filter.
-    """
+    """What passes the filters that were last asked for, in one state of a catalog."""
 
     def __init__(self, connection: sqlite3.Connection, read_filter: Callable[[str | None], Filter]) -> None:
         self._connection, self._read_filter = connection, read_filter
@@ -118,11 +113,7 @@ class KeptFilters:
         self._kept.clear()
 
     def allowed(self, gallery: ClipIds, where: str | None) -> AllowedClips:
-        """Return the clips that pass a filter; None for no filter.
-
-        Raises:
-            UsageError: the text is no filter of this library.
-        """
+        """Return the clips that pass a filter; None for no filter."""
         found = self._kept.get(where)
         if found is None or found.gallery is not gallery:
             written = Filter() if where is None else self._read_filter(where)

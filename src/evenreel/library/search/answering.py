@@ -46,13 +46,6 @@ class Answering:
 
         Clips that words found may be shown however far they are from the nearest by frames, which alone are scored
         exactly at first. Exact scores may bring others to the front, so it goes on until all of these are exact.
-
-        Args:
-            written: clips that words found.
-            sight: what the model sees.
-
-        Raises:
-            LibraryError: the vectors cannot be read.
         """
         while True:
             above = sight.ranking.above_nonsense if self.measured else None

@@ -61,15 +61,6 @@ class Asked:
 def read_query(text: str, *, typing: bool = False) -> Asked:
     """Read a query with single spaces.
 
-    Args:
-        text: the query.
-        typing: whether it is still typed, so that an open quote is no mistake; its words are then looked for one by
-            one.
-
-    Raises:
-        UsageError: nothing follows a prefix; quotes are not closed, hold others or no word; `seen:` or `sounds:` has
-            quotes.
-
     Example:
         >>> asked = read_query('said: "mind the gap"')
         >>> asked.text, sorted(asked.channels), asked.exact

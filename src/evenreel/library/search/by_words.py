@@ -49,15 +49,7 @@ class FoundByWords:
 def find_by_words(
     asked: Asked | None, signs: SignReader, speech: SignReader | None, allowed: AllowedClips, *, typing: bool = False
 ) -> FoundByWords:
-    """Find clips by words on screen, what is said, names and captions, as far as a query asks for these.
-
-    Args:
-        asked: what is asked; None for a picture, which words cannot answer.
-        signs: reader of the words on screen.
-        speech: reader of what is said; None for a catalog that has no place for it.
-        allowed: clips that may be returned.
-        typing: whether the last word may be the beginning of one.
-    """
+    """Find clips by words on screen, what is said, names and captions, as far as a query asks for these."""
     if asked is None or not asked.reads:
         return FoundByWords()
     how = {"typing": typing, "exact": asked.exact}

@@ -43,11 +43,7 @@ class StoredClip(NamedTuple):
 
 
 class StateCache:
-    """Cache of encoded clips by clip id; the least recently used one makes room.
-
-    Args:
-        most_bytes: most memory of all states together; 0 keeps none.
-    """
+    """Cache of encoded clips by clip id; the least recently used one makes room."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes, self._bytes = most_bytes, 0
@@ -74,28 +70,14 @@ class StateCache:
 
 
 class ClipStates:
-    """Encoded clips of one matcher, read from the library when they are first needed.
-
-    Args:
-        pretrained: the matcher; its weights must stay as they are.
-        encoder: the model that the library's features are from.
-        cache: cache of the states.
-    """
+    """Encoded clips of one matcher, read from the library when they are first needed."""
 
     def __init__(self, pretrained: Pretrained, encoder: Encoder, cache: StateCache) -> None:
         self._matcher, self._inputs = pretrained.matcher, pretrained.about.inputs
         self._encoder, self._cache = encoder, cache
 
     def of(self, clip_ids: Sequence[str], read: Callable[[str], StoredClip]) -> list[State]:
-        """Return the state of each clip, one row each; equal to the bit in whatever batch it is encoded.
-
-        Args:
-            clip_ids: C ids of clips.
-            read: reads a clip that is not in the cache.
-
-        Raises:
-            UsageError: the matcher was built for shorter clips, or for other features.
-        """
+        """Return the state of each clip, one row each; equal to the bit in whatever batch it is encoded."""
         found = {clip_id: state for clip_id in clip_ids if (state := self._cache.get(clip_id)) is not None}
         missing = (as_given(read(clip_id), self._inputs, self._encoder) for clip_id in clip_ids if clip_id not in found)
         for clip_id, state in self._encoded(missing):
@@ -115,13 +97,7 @@ class ClipStates:
 
 
 def as_given(clip: StoredClip, inputs: Inputs, encoder: Encoder) -> VideoFeatures:
-    """Convert a stored clip to one row of the features that the matcher was trained on.
-
-    Args:
-        clip: stored features of the clip.
-        inputs: inputs that the matcher was trained on.
-        encoder: encodes the on-screen text, where the matcher was trained on it.
-    """
+    """Convert a stored clip to one row of the features that the matcher was trained on."""
     kept = middles(len(clip.times_s), inputs.frames)
     frames, times_s = clip.frames[kept][None], clip.times_s[kept][None]
     video = VideoFeatures((clip.clip_id,), frames, np.ones(times_s.shape, np.bool_), times_s)

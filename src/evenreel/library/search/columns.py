@@ -101,11 +101,6 @@ def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) 
 
     `created` is the day on which a file says that it was recorded, the first one of a year or month alone; `date` that
     day or else `modified`.
-
-    Args:
-        connection: connection to the catalog.
-        relative_paths: whether `path` is relative to the innermost indexed folder that holds a file, so that filters
-            cannot reveal where it is; the name alone where no folder does.
     """
     if not _has_function(connection, "name_key"):
         connection.create_function("name_key", 1, lambda name: name and name_key(name), deterministic=True)

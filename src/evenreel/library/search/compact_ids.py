@@ -31,14 +31,7 @@ Encoded = NDArray[np.bytes_]
 
 
 class ClipIds(Sequence[str]):
-    """Sequence of the ids of C clips, each once, with the place of each.
-
-    Args:
-        encoded: (C,) the ids in UTF-8.
-
-    Raises:
-        ValueError: an id is there twice.
-    """
+    """Sequence of the ids of C clips, each once, with the place of each."""
 
     def __init__(self, encoded: Encoded) -> None:
         self.encoded = encoded
@@ -103,11 +96,7 @@ class ClipIds(Sequence[str]):
 
 
 class PlaceOf(Mapping[str, int]):
-    """Mapping from the ids of clips to their places.
-
-    Args:
-        ids: the ids.
-    """
+    """Mapping from the ids of clips to their places."""
 
     def __init__(self, ids: ClipIds) -> None:
         self._ids = ids

@@ -110,28 +110,14 @@ def below(folder: str | os.PathLike[str]) -> Filter:
 
 
 def read_filter(connection: sqlite3.Connection, text: str | None, *, relative_paths: bool = False) -> Filter:
-    """Parse a filter for the library of a catalog, see `parse_filter`; None gives one that is always true.
-
-    Raises:
-        UsageError: the text is no filter of this library.
-    """
+    """Parse a filter for the library of a catalog, see `parse_filter`; None gives one that is always true."""
     if text is None:
         return Filter()
     return parse_filter(text, MetadataKeys(connection), columns_of(connection, relative_paths=relative_paths))
 
 
 def parse_filter(text: str, keys: Collection[str] = (), columns: Mapping[str, FilterColumn] = COLUMNS) -> Filter:
-    """Parse the text of a filter to an SQL condition with bound values.
-
-    Args:
-        text: comparisons of columns with literals, joined by and, or, not. A column is one of `columns` or a metadata
-            key (`metadata.name` where a key has the name of a column; in double quotation marks where it has spaces).
-        keys: keys of the library's metadata.
-        columns: columns of the library, see `columns_of`.
-
-    Raises:
-        UsageError: the text is no filter; the message says what was not understood.
-    """
+    """Parse the text of a filter to an SQL condition with bound values."""
     if len(text) > MAX_CHARACTERS:
         raise UsageError(f"The filter has {len(text)} characters; at most {MAX_CHARACTERS} are read.")
     from sqlglot.errors import SqlglotError

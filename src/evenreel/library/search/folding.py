@@ -72,11 +72,7 @@ class TakeFolder:
         self._measured: tuple[FrameGallery, float | None] | None = None
 
     def fold(self, opened: Opened, result: SearchResult) -> SearchResult:
-        """Put hits that are takes of a better one under it; only the first `MOST_COMPARED` hits are compared.
-
-        Raises:
-            LibraryError: the vectors cannot be read.
-        """
+        """Put hits that are takes of a better one under it; only the first `MOST_COMPARED` hits are compared."""
         farthest = self.farthest(opened)
         if farthest is None:
             return result
@@ -107,13 +103,7 @@ class TakeFolder:
 
 
 def search_folded(search: Search, k: int, fold: Callable[[SearchResult], SearchResult]) -> SearchResult:
-    """Search for k clips that are no takes of one another, each with its takes under it.
-
-    Args:
-        search: function that searches for so many clips.
-        k: clips to return; fewer where the library has no more, or where most of those found are takes.
-        fold: function that folds a result.
-    """
+    """Search for k clips that are no takes of one another, each with its takes under it."""
     asked, most = k, max(k, min(MOST_ASKED * k, MOST_COMPARED))
     while True:
         found = search(asked)
@@ -124,14 +114,7 @@ def search_folded(search: Search, k: int, fold: Callable[[SearchResult], SearchR
 
 
 def measure_farthest(gallery: FrameGallery, vectors: VectorIndex | None) -> float | None:
-    """Measure how far apart takes may be, on clips that lie evenly among all of a gallery.
-
-    Returns:
-        The largest distance; None for fewer than two clips.
-
-    Raises:
-        LibraryError: the vectors cannot be read.
-    """
+    """Measure how far apart takes may be, on clips that lie evenly among all of a gallery."""
     if vectors is None or len(gallery.clip_ids) < 2:
         return None
     sample = _evenly(len(gallery.clip_ids), SAMPLED_CLIPS)

@@ -132,15 +132,7 @@ class Sight:
     ranking: FrameRanking
 
     def stretches(self, clip_id: str, times: ClipTimes | None = None) -> list[MomentHit]:
-        """Find the stretches of a clip that answer best; none of a clip without vectors.
-
-        Args:
-            clip_id: the clip.
-            times: times of its frames and shots; None to read them.
-
-        Raises:
-            LibraryError: it has another number of frames than of vectors, or the vectors cannot be read.
-        """
+        """Find the stretches of a clip that answer best; none of a clip without vectors."""
         gallery, vectors = self.opened.gallery, self.opened.vectors
         place = gallery.place.get(clip_id)
         if place is None or vectors is None:
@@ -153,15 +145,7 @@ class Sight:
 
 
 def load_gallery(connection: sqlite3.Connection, before: ClipRows | None = None) -> FrameGallery:
-    """Read the clips with frames, the rows of their vectors, and the scores of nonsense on them.
-
-    Args:
-        connection: connection to the catalog.
-        before: rows that were read from an earlier state; they are brought up to date. None to read all.
-
-    Raises:
-        sqlite3.DatabaseError: the table of the vectors' rows is damaged.
-    """
+    """Read the clips with frames, the rows of their vectors, and the scores of nonsense on them."""
     rows = ClipRows() if before is None else before
     rows.refresh(connection)
     return FrameGallery(
@@ -186,9 +170,6 @@ def look(
     In a large gallery the scores and ranks of the nearest clips that are wanted are exact, also by z, the scores of the
     other wanted ones, and for every clip on which side of the line it stands; the scores of the others are by codes
     (see `evenreel.library.search.nearest`).
-
-    Raises:
-        LibraryError: the vectors cannot be read.
     """
     chosen = np.flatnonzero(allowed.mask_of(gallery.clip_ids))
     rows = gallery.first_rows[chosen], gallery.counts[chosen]
@@ -207,21 +188,7 @@ def look(
 def look_again(
     ranking: FrameRanking, gallery: FrameGallery, vectors: VectorIndex, query: FloatArray, places: Indices
 ) -> FrameRanking | None:
-    """Score clips exactly that `look` has scored by codes.
-
-    Args:
-        ranking: what `look` has found.
-        gallery: the C clips.
-        vectors: store of their frames.
-        query: (D,) the query's vector.
-        places: (N,) places of the clips whose scores are to be exact.
-
-    Returns:
-        The ranking with their scores; None where all of them were exact.
-
-    Raises:
-        LibraryError: the vectors cannot be read.
-    """
+    """Score clips exactly that `look` has scored by codes."""
     if ranking.by_codes is None or not ranking.by_codes[places].any():
         return None
     again = np.unique(places[ranking.by_codes[places]])
@@ -242,14 +209,7 @@ def _rounded(scores: FloatArray) -> FloatArray:
 
 
 def clip_vector(opened: Opened, clip_id: str, time_s: float | None) -> FloatArray | None:
-    """Return the vector (D,) of a clip's frame or window that is nearest to a time, or the mean of all.
-
-    Returns:
-        None where the clip has no vectors.
-
-    Raises:
-        LibraryError: the library is damaged.
-    """
+    """Return the vector (D,) of a clip's frame or window that is nearest to a time, or the mean of all."""
     place = opened.gallery.place.get(clip_id)
     if place is None or opened.vectors is None:
         return None

@@ -18,14 +18,6 @@ def marks(text: str, matched: Sequence[str], found: Sequence[str]) -> tuple[Stre
     A word is marked whole, unless only a part of it matches the query. A clip that was found by another reading of the
     text may have nothing to mark.
 
-    Args:
-        text: on-screen words as they were read.
-        matched: words of the query that they matched, folded, in the query's order (`TextHit.matched`).
-        found: words and words side by side by which they were found, folded (`TextHit.found`).
-
-    Returns:
-        (start, end) of stretches of `text`, rising, none next to each other.
-
     Example:
         >>> marks("JAPANNETHERLANDS 2:0", ["japan", "netherlands"], ["japannetherlands"])
         ((0, 16),)

@@ -40,17 +40,7 @@ def image_worker(limits: MediaLimits = IMAGE_LIMITS) -> Worker:
 
 
 def decode_image(content: bytes, worker: Worker, name: str = "The picture") -> Pixels:
-    """Decode the bytes of a picture file to upright RGB (H, W, 3); transparent parts become white.
-
-    Args:
-        content: bytes of the picture file.
-        worker: made by `image_worker`; it can be used again, also after an error.
-        name: name of the picture in errors.
-
-    Raises:
-        UsageError: it is no picture of an allowed format, damaged, or too large.
-        EvenreelError: no process can be started.
-    """
+    """Decode the bytes of a picture file to upright RGB (H, W, 3); transparent parts become white."""
     _check_bytes(name, len(content))
     try:
         ((_, pixels),) = worker.run({}, np.frombuffer(content, np.uint8))
@@ -61,22 +51,14 @@ def decode_image(content: bytes, worker: Worker, name: str = "The picture") -> P
 
 
 def read_image(picture: Path | bytes, limits: MediaLimits = IMAGE_LIMITS) -> Pixels:
-    """Read a picture, a file or the bytes of one, in a process of its own; see `decode_image`.
-
-    Raises:
-        UsageError: there is no such file, or `decode_image` refuses it.
-    """
+    """Read a picture, a file or the bytes of one, in a process of its own; see `decode_image`."""
     name, content = ("The picture", picture) if isinstance(picture, bytes) else _content(picture)
     with closing(image_worker(limits)) as worker:
         return decode_image(content, worker, name)
 
 
 def as_pixels(picture: Picture) -> Pixels:
-    """Convert a picture of any kind to RGB pixels (H, W, 3) of uint8; files and bytes are read as `read_image` does.
-
-    Raises:
-        UsageError: it is no picture, cannot be read, or is an array of another shape or type.
-    """
+    """Convert a picture of any kind to RGB pixels (H, W, 3) of uint8; files and bytes are read as `read_image` does."""
     if isinstance(picture, (str, PathLike)):
         return read_image(Path(picture))
     if isinstance(picture, bytes):

@@ -46,11 +46,7 @@ class ClipRows:
         self._totals: dict[str, int | None] = {ROWS: None, SCORES: None}  # of what is held; None where it is not known
 
     def refresh(self, connection: sqlite3.Connection) -> None:
-        """Read what has changed since the last time, or all where that is not told.
-
-        Raises:
-            sqlite3.DatabaseError: the table of the vectors' rows is damaged.
-        """
+        """Read what has changed since the last time, or all where that is not told."""
         stored = seals.stored(connection, (ROWS, SCORES))
         wanted = {table: None if stored is None else stored.get((table, ""), 0) for table in (ROWS, SCORES)}
         try:
@@ -134,11 +130,7 @@ def _vector_rows(connection: sqlite3.Connection, start: int = 0) -> tuple[Encode
 
 
 def _joined_numbers(text: str | None) -> Indices:
-    """Whole numbers that SQLite has joined by line ends.
-
-    Raises:
-        sqlite3.DatabaseError: something else is among them.
-    """
+    """Whole numbers that SQLite has joined by line ends."""
     if not text:
         return np.empty(0, np.int64)
     try:

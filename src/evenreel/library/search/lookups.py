@@ -22,11 +22,7 @@ KEPT_WORDS = 1_024
 
 
 class SpeltWords:
-    """Reader of how words are spelt in one state of a catalog; keeps it of the words that were last looked up.
-
-    Args:
-        connection: connection to the catalog.
-    """
+    """Reader of how words are spelt in one state of a catalog; keeps it of the words that were last looked up."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
@@ -35,17 +31,7 @@ class SpeltWords:
 
 
 def lookups(known: sqlite3.Connection | SpeltWords, query: Words, source: WordSource) -> Spellings:
-    """Find the index words to look up for each word of a query.
-
-    Args:
-        known: the catalog, or a reader of its present state, which keeps what it has read.
-        query: words of the query.
-        source: kind of text to look in.
-
-    Returns:
-        Words and pairs of words of the index, with the places in `query.terms` that each matches, and the similarity.
-        Of a phrase, the phrase.
-    """
+    """Find the index words to look up for each word of a query."""
     known = SpeltWords(known) if isinstance(known, sqlite3.Connection) else known
     if query.exact:
         return {spelt: {0: 1.0} for spelt in exact_spellings(known.connection, query.terms[0], source)}

@@ -11,11 +11,7 @@ from evenreel.library.store.catalog import metadata_keys
 
 
 class MetadataKeys(Collection[str]):
-    """Collection of the keys that the metadata of a library has; all of them are read only where that is needed.
-
-    Args:
-        connection: connection to the catalog.
-    """
+    """Collection of the keys that the metadata of a library has; all of them are read only where that is needed."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

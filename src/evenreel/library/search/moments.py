@@ -27,11 +27,6 @@ def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64], shots: Shot
     A stretch that goes on over a cut is one for each shot, that of its best frame first. Windows of frames may overlap:
     a stretch goes from the start of its first to the end of its last.
 
-    Args:
-        scores: (T,) scores of the clip's frames, or windows, in order of time.
-        spans_s: (T, 3) each one's time, and start and end of the stretch it stands for.
-        shots: the clip's shots.
-
     Example:
         >>> spans = np.array([[0.5, 0, 1], [1.5, 1, 2], [2.5, 2, 3], [3.5, 3, 4]])
         >>> [(m.start_s, m.end_s, m.time_s) for m in high_stretches(np.array([0.1, 0.4, 0.5, 0.1]), spans)]
@@ -79,12 +74,7 @@ def _seconds(edges_s: NDArray[np.float64], places: Range) -> tuple[float, float]
 
 
 def best_moments(found: Sequence[MomentHit], others: Sequence[MomentHit] = ()) -> tuple[MomentHit, ...]:
-    """Choose at most three moments, no two of which overlap, first of the channel that found the clip.
-
-    Args:
-        found: moments of the channel that found the clip, best first.
-        others: moments of another channel that found the clip too.
-    """
+    """Choose at most three moments, no two of which overlap, first of the channel that found the clip."""
     chosen: list[MomentHit] = []
     for moment in (*found, *others):
         if not any(_overlap(moment, other) for other in chosen):
@@ -112,14 +102,7 @@ def spoken(utterance: TextHit) -> MomentHit:
 def moments_of(
     clip: RankedClip, duration_s: float | None, seen: Sequence[MomentHit], sounds: Sequence[MomentHit] = ()
 ) -> tuple[MomentHit, ...]:
-    """Return the moments of the channel that found a clip, then those of others that would have.
-
-    Args:
-        clip: the clip, with the texts that matched.
-        duration_s: its length in seconds.
-        seen: stretches of its frames, best first.
-        sounds: stretches of its sound, best first.
-    """
+    """Return the moments of the channel that found a clip, then those of others that would have."""
     if clip.found_by == "about":
         return best_moments(whole(seen, duration_s, clip.written))
     found: dict[Channel, Sequence[MomentHit]] = {
@@ -134,12 +117,6 @@ def moments_of(
 
 
 def whole(seen: Sequence[MomentHit], duration_s: float | None, score: float) -> list[MomentHit]:
-    """Return a whole clip, found by its name or caption, as one moment at the frame that best matches the query.
-
-    Args:
-        seen: stretches of its frames, best first; without any there is no moment to look at.
-        duration_s: length of the clip in seconds.
-        score: share of the query that the name or caption has.
-    """
+    """Return a whole clip, found by its name or caption, as one moment at the frame that best matches the query."""
     end_s = max((moment.end_s for moment in seen), default=0.0) if duration_s is None else duration_s
     return [MomentHit(moment.time_s, 0.0, max(end_s, moment.end_s), score) for moment in seen[:1]]

@@ -87,18 +87,7 @@ def clip_scores(
     wanted: ExactlyScored,
     also: Indices | None = None,
 ) -> ScannedScores:
-    """Score clips by their best frame under one query (D,), exactly where it matters (see the module).
-
-    Args:
-        clips: the clips.
-        vectors: store of their frames.
-        query: the query's vector.
-        wanted: which scores have to be exact.
-        also: places of the further clips that it names.
-
-    Raises:
-        LibraryError: the vectors cannot be read.
-    """
+    """Score clips by their best frame under one query (D,), exactly where it matters (see the module)."""
     queries = query[None]
     if clips.counts.sum() <= EXACT_ROWS:
         exact: FloatArray = vectors.best_per_clip(queries, clips.first_rows, clips.counts)[0]

@@ -55,10 +55,6 @@ class Query:
         reranker: a matcher that orders the first clips anew, see `evenreel.library.search.rerank`.
         rerank_depth: number of clips to order anew, `k` at least.
         move: function that moves the vector of the text (D,), see `evenreel.library.asking.examples`; None leaves it.
-
-    Raises:
-        UsageError: not exactly one of text and image is given, the text is blank, its quotes or its prefix cannot be
-            read, k or the depth is not 1 to `MOST_CLIPS`, or a matcher is to re-rank what a picture finds.
     """
 
     text: str | None = None
@@ -116,15 +112,7 @@ class ParsedQuery:
 
 
 def understand(query: Query, encoder: Encoder | None) -> tuple[ParsedQuery, tuple[str, ...]]:
-    """Clean and encode a query; return it with notices of what was changed in it.
-
-    Args:
-        query: a text or a picture.
-        encoder: the library's model; None for a search by words alone.
-
-    Raises:
-        EncoderError: the encoder gave no usable vector.
-    """
+    """Clean and encode a query; return it with notices of what was changed in it."""
     if query.text is None or query.asked is None:
         return ParsedQuery(query, None, None, unit(query.image)), ()
     text, notices = query.asked.text, _changes(query.text, query.asked)

@@ -139,12 +139,7 @@ class RankedClips:
         return rows
 
     def in_order(self, wanted: int, paths_of: Callable[[Sequence[str]], Mapping[str, str]]) -> Iterator[int]:
-        """Yield rows best first; equal ones go by the share of the query that is written, then by path.
-
-        Args:
-            wanted: number of clips whose order counts, but for damaged ones; equal ones behind them go as they come.
-            paths_of: function that reads the paths of some clips; called for equal ones alone.
-        """
+        """Yield rows best first; equal ones go by the share of the query that is written, then by path."""
         rows = self.best(wanted + SPARE)
         first = self._sorted(rows)
         columns = np.stack([column[first] for column in (self.states, self.fused, self.written)])
@@ -165,13 +160,7 @@ class RankedClips:
 
 
 def found_by_words(signs: SignMatches, named: Sequence[TextMatch], speech: SignMatches | None = None) -> RankedClips:
-    """Put the matches of the channels of words together, each sorted best first; equal scores share a rank.
-
-    Args:
-        signs: matches on screen; which signs they are is read later, of the clips that are shown.
-        named: matches in names and captions.
-        speech: matches in what is said, read later too; None where nothing is known of it.
-    """
+    """Put the matches of the channels of words together, each sorted best first; equal scores share a rank."""
     ids, shares = encoded_ids(match.clip_id for match in named), np.array([match.score for match in named], np.float64)
     clip_ids, heard_rows, rows = signs.clip_ids, np.empty(0, np.int64), signs.places(ids)
     if speech is not None:
@@ -217,9 +206,6 @@ def add_seen(found: RankedClips, gallery: FrameGallery, seen: FrameRanking, k: i
     """Add the matches of the frames' channel: its first k, the first k of each state, and the clips of other channels.
 
     No other clip can be among the first k of the whole, since k added clips rank above it.
-
-    Returns:
-        The clips that were found before, with others behind; and how many clips beside these are no weaker matches.
     """
     before = gallery.clip_ids.places(found.clip_ids)
     with_frames = np.flatnonzero(before >= 0)

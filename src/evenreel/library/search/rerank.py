@@ -49,13 +49,7 @@ class RerankScores(NamedTuple):
 
 
 class Reranker:
-    """A matcher that re-ranks shortlists of one library; clips that it has encoded are kept for further queries.
-
-    Args:
-        pretrained: the matcher; its weights must stay as they are.
-        encoder: the model that the library's features are from.
-        cache_bytes: most memory for encoded clips; the least recently used ones make room.
-    """
+    """A matcher that re-ranks shortlists of one library; clips that it has encoded are kept for further queries."""
 
     def __init__(self, pretrained: Pretrained, encoder: Encoder, cache_bytes: int = CACHE_BYTES) -> None:
         self.pretrained = pretrained
@@ -87,17 +81,6 @@ class Reranker:
         Of a clip with more frames than the matcher was trained on, the middle ones of equal stretches are used; of a
         longer query the first words and the end mark, as training cuts captions, with the sentence of the whole query.
         A matcher that reads role graphs gets that of the whole text.
-
-        Args:
-            text: text of the query.
-            query: features of the query's words and sentence.
-            clip_ids: C ids of the shortlist.
-            read: reads a clip that is not in the cache.
-            library: snapshot that `read` reads; another object empties the cache of clips.
-
-        Raises:
-            CheckpointError: a score is not finite.
-            UsageError: the matcher was built for shorter queries or clips, or for other features.
         """
         if library is not self._read_of:
             self._cache.clear()
@@ -119,13 +102,7 @@ class Reranker:
 
 
 def query_features(pretrained: Pretrained, text: str, query: TextEmbedding) -> TextFeatures:
-    """Return what a matcher reads of a query: the first words and the end mark, and its role graph where it reads one.
-
-    Args:
-        pretrained: the matcher.
-        text: text of the query.
-        query: features of its words and sentence, one row.
-    """
+    """Return what a matcher reads of a query: the first words and the end mark."""
     most, kept = pretrained.about.inputs.words, np.flatnonzero(query.word_mask[0])
     if most is not None and len(kept) > most:
         kept = np.append(kept[: most - 1], kept[-1])
@@ -134,11 +111,7 @@ def query_features(pretrained: Pretrained, text: str, query: TextEmbedding) -> T
 
 
 def check_encoder(pretrained: Pretrained, made_with: str, weights_hash: str) -> None:
-    """Refuse a matcher that was trained on features of another encoder than the library's.
-
-    Raises:
-        LibraryError: the encoders differ.
-    """
+    """Refuse a matcher that was trained on features of another encoder than the library's."""
     trained_on = pretrained.about.encoder
     if pretrained.matcher.limits.pretrained_mean and trained_on.trained_further:
         raise LibraryError(
@@ -192,11 +165,7 @@ def unread_notice(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> tu
 def stored_clip(
     connection: sqlite3.Connection, gallery: FrameGallery, vectors: VectorIndex, clip_id: str, *, text: bool
 ) -> StoredClip:
-    """Read the stored features of a clip, with its on-screen text where `text` is True.
-
-    Raises:
-        LibraryError: the vectors cannot be read, or are not as many as the catalog has moments.
-    """
+    """Read the stored features of a clip, with its on-screen text where `text` is True."""
     place = gallery.place[clip_id]
     count = int(gallery.counts[place])
     rows = connection.execute(

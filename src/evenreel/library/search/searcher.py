@@ -60,17 +60,7 @@ OpenVectors = Callable[[Mapping[str, str]], VectorIndex | None]
 
 
 class Searcher:
-    """Searches one library; keeps what it read of the catalog until that changes.
-
-    Args:
-        connection: the catalog; it is only read.
-        open_vectors: function that opens the vectors named in the catalog; called again after a repair replaced them.
-        encoder: loads the library's model, called at the first search of a text; None to search by words or vectors
-            only.
-        folder: folder of the library; None for one in memory.
-        read_filter: function that parses a filter, None for no filter; by default as `filters.read_filter` does.
-        sounds: what clips sound like; None for a search without sounds.
-    """
+    """Searches one library; keeps what it read of the catalog until that changes."""
 
     def __init__(
         self,
@@ -98,24 +88,11 @@ class Searcher:
 
         The catalog is read at one moment, whatever an indexer writes meanwhile. Memory holds one score for each clip
         and a tile of vectors, not the library.
-
-        Raises:
-            UsageError: the filter is wrong, or a picture or what is seen is searched for in a library without vision.
-            LibraryError: the library is damaged, or does not belong to the encoder.
-            EncoderError: the encoder gave no usable vector.
         """
         return self.search_together((query,), lambda asked, _: self._answer(asked[0]))
 
     def search_together(self, queries: Sequence[Query], answer: AnswerTogether) -> SearchResult:
-        """Ask the channels for several queries at one moment, and return what a function makes of what they say.
-
-        Args:
-            queries: the queries.
-            answer: function of what the channels say under each query, and of what is shown of clips.
-
-        Raises:
-            EvenreelError: as `search` does.
-        """
+        """Ask the channels for several queries at one moment, and return what a function makes of what they say."""
         if self._at_one_moment(lambda: not self._allowed(None).count):  # no model is loaded for that
             return SearchResult(queries[0].text or "", (), notices=(EMPTY,))
         understood = [self._understood(query) for query in queries]
@@ -129,25 +106,11 @@ class Searcher:
         return parsed, (*notices, *left_out), to_hear
 
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
-        """Return the vector of a clip, (D,) of unit length, for a search of similar clips.
-
-        Args:
-            clip_id: a clip of the library.
-            time_s: the stored frame that is nearest to this time; None: the mean of the clip's frames.
-
-        Raises:
-            NotFoundError: the library has no such clip.
-            UsageError: the frames of the clip were not encoded.
-            LibraryError: the library is damaged.
-        """
+        """Return the vector of a clip, (D,) of unit length, for a search of similar clips."""
         return self._at_one_moment(lambda: self._clip_vector(clip_id, time_s))
 
     def read(self, question: Callable[[Opened], Answer]) -> Answer:
-        """Run a function on a snapshot of the library; again where a repair came in between.
-
-        Raises:
-            LibraryError: the library is damaged.
-        """
+        """Run a function on a snapshot of the library; again where a repair came in between."""
         return self._at_one_moment(lambda: question(self._opened))
 
     def _allowed(self, where: str | None) -> AllowedClips:

@@ -61,11 +61,7 @@ class ShownClip:
 
 
 class ShownClips:
-    """Reader of what is shown of clips, in one state of a catalog; keeps what it has read and checked.
-
-    Args:
-        connection: connection to the catalog.
-    """
+    """Reader of what is shown of clips, in one state of a catalog; keeps what it has read and checked."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

@@ -51,16 +51,7 @@ class ClipScores:
 
 
 def score_clips(tracks: ClipTracks, words: Sequence[WordRows], weights: Sequence[float]) -> ClipScores:
-    """Score clips by the tracks that have words of a query.
-
-    Args:
-        tracks: N tracks of C clips.
-        words: tracks that have each of W words.
-        weights: weights of the W words.
-
-    Returns:
-        Scores of the C clips; 0 for one without such a track.
-    """
+    """Score clips by the tracks that have words of a query."""
     clips = len(tracks.clip_ids)
     confidence = tracks.read(np.arange(len(tracks.tracks)), "confidence")
     share, several = _coverage(tracks, words, weights)
@@ -95,13 +86,7 @@ def _coverage(tracks: ClipTracks, words: Sequence[WordRows], weights: Sequence[f
 
 
 def weighted_share(weights: Sequence[float], found: Iterable[Column], clips: int) -> Column:
-    """Compute the weighted mean of what was found of each word, (C,); exactly 1 where all of all was.
-
-    Args:
-        weights: weights of the W words.
-        found: for each word how much of it was found on each clip, (C,).
-        clips: C.
-    """
+    """Compute the weighted mean of what was found of each word, (C,); exactly 1 where all of all was."""
     total, lost = np.zeros(clips), np.zeros(clips)
     for weight, column in zip(weights, found, strict=True):
         # Knuth's exact sum of two numbers: the order of the words must not make equal clips differ.
@@ -114,12 +99,7 @@ def weighted_share(weights: Sequence[float], found: Iterable[Column], clips: int
 
 
 def gap_between(one: NDArray[np.float64], other: NDArray[np.float64]) -> Column:
-    """Compute the seconds between stretches, 0 where they overlap.
-
-    Args:
-        one: (2, 1) or (2, N) starts and ends.
-        other: (2, N) those of others.
-    """
+    """Compute the seconds between stretches, 0 where they overlap."""
     gap: Column = np.maximum(0.0, np.maximum(one[0] - other[1], other[0] - one[1]))
     return gap
 

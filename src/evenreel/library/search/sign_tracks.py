@@ -69,10 +69,6 @@ class ClipTracks:
 class SignReader:
     """Reader of the tracks of one state of a catalog, or of its utterances as if they were tracks.
 
-    Args:
-        connection: connection to the catalog.
-        kind: kind of text.
-
     Attributes:
         words: reader of how words are spelt there.
     """
@@ -90,9 +86,6 @@ class SignReader:
         """Find the ids of the tracks with a phrase as it is, rising.
 
         The index of signs has each word of a sign once: signs that have all of several words are read.
-
-        Args:
-            looked_for: the phrase, folded words with spaces between them, or longer words that have it.
         """
         if self.kind is not ON_SCREEN or not any(" " in spelt for spelt in looked_for):
             return self.with_words(looked_for)
@@ -107,11 +100,7 @@ class SignReader:
         return {whole: np.array(tracks, np.int64)} if tracks else {}
 
     def of_clips(self, tracks: Indices) -> ClipTracks:
-        """Read the clips of tracks.
-
-        Args:
-            tracks: (N,) ids of tracks, rising.
-        """
+        """Read the clips of tracks."""
         if len(tracks) > FEW:
             return self._many(tracks)
         return self._few(tracks)
@@ -200,13 +189,7 @@ def _load_owners(connection: sqlite3.Connection, kind: TimedTexts) -> Owners:
 
 
 def by_word(found: Mapping[str, Indices], looked_for: Spellings, terms: int) -> list[WordTracks]:
-    """Put the tracks of all spellings of each query word together.
-
-    Args:
-        found: tracks of each spelling, rising.
-        looked_for: query words that each spelling stands for, with the similarity.
-        terms: number of query words.
-    """
+    """Put the tracks of all spellings of each query word together."""
     spelt: list[list[tuple[Indices, float]]] = [[] for _ in range(terms)]
     for spelling, tracks in found.items():
         for place, similarity in looked_for[spelling].items():

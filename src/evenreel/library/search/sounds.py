@@ -48,10 +48,6 @@ class SoundModel:
     """The model of sounds that a library's catalog names, and its vectors.
 
     Both are opened at the first search that asks it, so that damaged ones stop no other.
-
-    Args:
-        library: folder of the library.
-        load: function that loads the model by its name.
     """
 
     def __init__(self, library: Path, load: Callable[[str], Encoder]) -> None:
@@ -91,12 +87,7 @@ class SoundModel:
         return "" if self._named is None else self._named[1]
 
     def encode(self, text: str) -> FloatArray:
-        """Encode a sentence to a vector (D,) of unit length.
-
-        Raises:
-            EncoderError: the model cannot be loaded, or gives no usable vector.
-            LibraryError: the model is another than that of the vectors, or these cannot be opened.
-        """
+        """Encode a sentence to a vector (D,) of unit length."""
         if self._encoder is None:
             folder, connection = self._connection()
             with catalog.reading(connection, folder):
@@ -108,11 +99,7 @@ class SoundModel:
         return unit(self._encoder.encode_text([text]).sentence[0])
 
     def hear(self, vector: FloatArray, allowed: AllowedClips, wanted: ExactlyScored) -> Sight | None:
-        """Rank the allowed clips for a vector (D,); None where no clip has vectors.
-
-        Raises:
-            LibraryError: the vectors are damaged or cannot be read.
-        """
+        """Rank the allowed clips for a vector (D,); None where no clip has vectors."""
         folder, connection = self._connection()
         with catalog.reading(connection, folder), seals.snapshot(connection):
             (version,) = connection.execute("PRAGMA data_version").fetchone()
@@ -171,15 +158,7 @@ def _left_out(model: SoundModel, error: Exception) -> str:
 
 
 def add_sounds(found: RankedClips, sight: Sight | None, enough: int, *, models: int, alone: bool) -> RankedClips:
-    """Add what clips sound like to those that words found.
-
-    Args:
-        found: clips that words found.
-        sight: what the model of sounds hears; None for nothing.
-        enough: number of clips that must be ranked where sounds alone are asked.
-        models: number of models that may say that a clip fits.
-        alone: whether sounds alone are asked, so that the nearest are ranked whatever nonsense they beat.
-    """
+    """Add what clips sound like to those that words found."""
     if sight is None:
         return found
     shares = _shares(sight, models)
@@ -253,13 +232,7 @@ class SeenAndHeard:
 
 
 def sound_stretches(sight: Sight, clip_id: str, notices: list[str]) -> list[MomentHit]:
-    """Return the stretches of a clip that sound like the query; none, with one notice, where they are damaged.
-
-    Args:
-        sight: what the model of sounds hears.
-        clip_id: id of the clip.
-        notices: receives the notice.
-    """
+    """Return the stretches of a clip that sound like the query; none, with one notice, where they are damaged."""
     connection, folder = sight.opened.connection, sight.opened.folder
     try:
         with catalog.reading(connection, folder), seals.snapshot(connection):

@@ -122,15 +122,7 @@ def words_of(query: str, *, typing: bool = False, exact: bool = False) -> Words:
 
 
 def runs_of(terms: Sequence[str], in_order: Sequence[str]) -> dict[Run, tuple[int, ...]]:
-    """Return the words of a query and its runs of words, with the numbers of the query words that each stands for.
-
-    Args:
-        terms: words of the query that are looked for.
-        in_order: all words of the query, as they were written.
-
-    Returns:
-        Places of query words by run; a run that equals a word without its spaces is left out.
-    """
+    """Return the words of a query and its runs of words, with the numbers of the query words that each stands for."""
     number = {word: place for place, word in enumerate(terms)}
     runs: list[Run] = [pair for pair in pairwise(in_order) if pair[0] in number and pair[1] in number]
     if 1 < len(in_order) <= MAX_JOINED:
@@ -145,17 +137,7 @@ def runs_of(terms: Sequence[str], in_order: Sequence[str]) -> dict[Run, tuple[in
 def spellings(
     connection: sqlite3.Connection, run: Sequence[str], source: WordSource, *, begun: bool = False
 ) -> dict[str, float]:
-    """Find vocabulary words that a folded word, or a run of words, may be written as, with their similarity.
-
-    Args:
-        connection: connection to the catalog.
-        run: one word, or several that may have lost their spaces.
-        source: kind of text to look in.
-        begun: whether the last one may be the beginning of a word.
-
-    Returns:
-        The run without spaces, found or not, and at most 63 other words, the most similar.
-    """
+    """Find vocabulary words that a folded word, or a run of words, may be written as, with their similarity."""
     term = "".join(run)
     found: dict[str, float] = {}
     forms = dict(_forms(connection, term, source)) if len(run) == 1 else {}
@@ -174,13 +156,7 @@ def spellings(
 
 
 def exact_spellings(connection: sqlite3.Connection, whole: str, source: WordSource) -> list[str]:
-    """Find the words of an index that have a phrase as it is: itself, and without spaces longer words around it.
-
-    Args:
-        connection: connection to the catalog.
-        whole: folded words with spaces between them.
-        source: kind of text to look in.
-    """
+    """Find the words of an index that have a phrase as it is: itself, and without spaces longer words around it."""
     if " " in whole or whole < WITHOUT_SPACES:
         return [whole]
     return list(dict.fromkeys([whole, *(longer for longer, _ in _containing(connection, whole, source))]))
@@ -196,12 +172,7 @@ def allowed_errors(*letters: int) -> int:
 
 
 def may_be_inside(word: str, least: int) -> bool:
-    """Return whether a folded word is also looked for inside longer ones.
-
-    Args:
-        word: the word.
-        least: fewest letters that it must have; of a script without spaces between words, such as Chinese, two do.
-    """
+    """Return whether a folded word is also looked for inside longer ones."""
     return len(word) >= least or (len(word) > 1 and word >= WITHOUT_SPACES)
 
 

@@ -61,9 +61,6 @@ def stretches_of(scores: Curve) -> list[Stretch]:
       to their best;
     - other scores (those of single frames): the stretches whose sum above a threshold is largest, which a single frame
       can neither begin nor break; the threshold is somewhat above the one that parts them in two (Otsu 1979).
-
-    Args:
-        scores: (T,) of frames in order of time, about equally far apart; T is at least 1.
     """
     smoothed, most = _smoothed(scores), float(scores.max())
     if most - scores.min() < 2 * EVEN:

@@ -203,13 +203,6 @@ def on_screen_hits(
     A clip's score is the share of the query's weight (rare words weigh more, by BM25's inverse document
     frequency) that it covers, each word by its best track: similarity x recognition confidence x closeness in
     time to the track that the others are measured from. Words of one query may be spread over tracks.
-
-    Args:
-        signs: the catalog, or a reader of its present state, which keeps what it has read.
-        query: free text; nothing in it is syntax.
-        allowed: ids of the clips that may be returned.
-        typing: whether the last word may be the beginning of one.
-        exact: whether the words are to be found side by side, as they are.
     """
     signs = SignReader(signs) if isinstance(signs, sqlite3.Connection) else signs
     return _timed_hits(signs, ON_SIGNS, words_of(query, typing=typing, exact=exact), allowed)
@@ -222,13 +215,6 @@ def said_hits(
 
     A clip's score is as `on_screen_hits` has it, with utterances for tracks: the words of a sentence that goes on over
     several subtitles count nearly as much as those of one.
-
-    Args:
-        speech: reader of the utterances of the catalog's present state.
-        query: free text; nothing in it is syntax.
-        allowed: ids of the clips that may be returned.
-        typing: whether the last word may be the beginning of one.
-        exact: whether the words are to be found side by side, as they are.
     """
     return _timed_hits(speech, IN_SPEECH, words_of(query, typing=typing, exact=exact), allowed)
 
@@ -265,13 +251,6 @@ def about_hits(
 
     A clip's score is the share of the query's weight that its name and caption cover; of a clip with several files, the
     best of theirs. At most 1,000 clips: those whose names and captions have most of the words, by BM25.
-
-    Args:
-        known: the catalog, or a reader of how words are spelt in its present state.
-        query: free text; nothing in it is syntax.
-        allowed: ids of the clips that may be returned.
-        typing: whether the last word may be the beginning of one.
-        exact: whether the words are to be found side by side, as they are.
     """
     known = SpeltWords(known) if isinstance(known, sqlite3.Connection) else known
     connection, wanted = known.connection, words_of(query, typing=typing, exact=exact)

@@ -65,10 +65,6 @@ def unlike_clips(opened: Opened, where: Filter, k: int) -> UnlikeClips:
     """Choose at most k clips, of those that pass a filter, that are unlike the rest; clips alike are chosen once.
 
     Memory holds a vector of each of at most `MOST_COMPARED` clips.
-
-    Raises:
-        UsageError: k is below 1.
-        LibraryError: the vectors cannot be read.
     """
     if k < 1:
         raise UsageError(f"{k} highlights cannot be shown; ask for 1 or more.")
@@ -101,14 +97,6 @@ def unlike_clips(opened: Opened, where: Filter, k: int) -> UnlikeClips:
 
 def farthest_first(vectors: FloatArray, k: int) -> tuple[Indices, list[float]]:
     """Choose rows by farthest-first traversal; of equal ones the first, and none that is like one before it.
-
-    Args:
-        vectors: (C, D) of unit length.
-        k: most rows to choose.
-
-    Returns:
-        The rows in the order of choice, and the distance of each: 1 minus the cosine with the mean of all for the first
-        one, with the nearest row before for the others.
 
     Example:
         >>> rows, apart = farthest_first(np.array([[1, 0], [1, 0], [1, 0], [0, 1]], np.float32), 3)

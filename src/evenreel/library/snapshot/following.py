@@ -33,11 +33,6 @@ class FollowedLibrary:
 
     A new snapshot is opened in the background; the folder changes when it is whole. Where a new one cannot be opened,
     the last one goes on.
-
-    Args:
-        given: folder of a library, or place of published snapshots.
-        cache: cache of snapshots; None for the default one.
-        every_s: seconds between two looks at what is published.
     """
 
     def __init__(self, given: Path, cache: SnapshotCache | None = None, every_s: float = EVERY_S) -> None:
@@ -56,11 +51,7 @@ class FollowedLibrary:
         return self._place is not None
 
     def start(self) -> None:
-        """Open the current snapshot, and begin to look for new ones.
-
-        Raises:
-            LibraryError: there is none, or it cannot be opened.
-        """
+        """Open the current snapshot, and begin to look for new ones."""
         if self._place is None or self._thread is not None:
             return
         self.look()
@@ -68,11 +59,7 @@ class FollowedLibrary:
         self._thread.start()
 
     def look(self) -> None:
-        """Open the current snapshot, if it is another one than before.
-
-        Raises:
-            LibraryError: it cannot be opened.
-        """
+        """Open the current snapshot, if it is another one than before."""
         if self._place is None:
             return
         pointer = read_pointer(self._place)
@@ -121,18 +108,7 @@ class FollowedLibrary:
 
 
 def fetch_stills(folder: Path, place: SnapshotPlace, snapshot_id: str, clip_id: str) -> bool:
-    """Copy the stills of a clip from a snapshot to its folder in the cache; return whether anything was copied.
-
-    Args:
-        folder: folder of the snapshot in the cache.
-        place: place of the snapshots.
-        snapshot_id: the snapshot.
-        clip_id: a clip's id, which is hexadecimal.
-
-    Raises:
-        LibraryError: they cannot be read.
-        OSError: they cannot be written.
-    """
+    """Copy the stills of a clip from a snapshot to its folder in the cache; return whether anything was copied."""
     path = shard_path(folder / STILLS, clip_id)
     if path.exists() or not clip_id.isalnum():
         return False

@@ -106,11 +106,7 @@ def note_use(folder: Path) -> None:
 
 
 class FolderHold:
-    """Keeps a folder of the cache from being deleted, until it is closed or the process ends.
-
-    Args:
-        folder: the folder; any other needs no keeping.
-    """
+    """Keeps a folder of the cache from being deleted, until it is closed or the process ends."""
 
     def __init__(self, folder: Path) -> None:
         self._lock: BaseFileLock | None = None

@@ -76,14 +76,7 @@ class SearchedGallery:
 def build_indexes(
     folder: Path, gallery: SearchedGallery | None, index_from: int, on_index: Callable[[MeasuredIndex], None]
 ) -> Iterator[MeasuredIndex]:
-    """Build the indexes of the tables in a folder and measure them; those that find too little are taken off again.
-
-    Args:
-        folder: folder of the tables, each in `NAME.lance`.
-        gallery: the clips with vectors, to measure by; None without vision.
-        index_from: number of moments from which vectors get an index.
-        on_index: called with each index once it is measured.
-    """
+    """Build the indexes of the tables in a folder and measure them; those that find too little are taken off again."""
     for table, column, kind in SCALARS:
         path = folder / f"{table}.lance"
         if path.exists() and (dataset := lance().dataset(str(path))).count_rows():
@@ -126,13 +119,7 @@ def _settled(path: Path, found: MeasuredIndex, on_index: Callable[[MeasuredIndex
 
 
 def recall_of_clips(dataset: Any, gallery: SearchedGallery, how: dict[str, int]) -> float:
-    """Measure which share of the first ten clips an index of moments finds; clips of equal similarity count alike.
-
-    Args:
-        dataset: table of moments with an index of `vector`.
-        gallery: the clips, and the queries to measure with.
-        how: parameters of the search.
-    """
+    """Measure which share of the first ten clips an index of moments finds; clips of equal similarity count alike."""
     place = {clip_id: number for number, clip_id in enumerate(gallery.clip_ids)}
     first = min(FIRST, len(place))
     similarities = (row for some in gallery.best() for row in some)

@@ -161,11 +161,7 @@ def begun(snapshot_id: str) -> float | None:
 
 
 def read_pointer(place: SnapshotPlace) -> Pointer:
-    """Read which snapshot of a place is the current one.
-
-    Raises:
-        LibraryError: there is none, it cannot be read, or is of a later format.
-    """
+    """Read which snapshot of a place is the current one."""
     payload = place.read(POINTER)
     if payload is None:
         raise LibraryError(
@@ -175,11 +171,7 @@ def read_pointer(place: SnapshotPlace) -> Pointer:
 
 
 def parse_pointer(payload: bytes, place: SnapshotPlace) -> Pointer:
-    """Parse the pointer of a place.
-
-    Raises:
-        LibraryError: it is damaged, or of a later format.
-    """
+    """Parse the pointer of a place."""
     pointer: Pointer = _parsed(Pointer, payload, f"{place.root}/{POINTER}")
     if not all(map(_ID.fullmatch, (pointer.id, *(one.id for one in pointer.earlier)))):
         raise _damaged(f"{place.root}/{POINTER}")
@@ -203,11 +195,7 @@ def read_manifest(place: SnapshotPlace, pointer: Pointer) -> SnapshotManifest:
 
 
 def parse_manifest(payload: bytes, where: str) -> SnapshotManifest:
-    """Parse a manifest; `where` names it in sentences.
-
-    Raises:
-        LibraryError: it is damaged, or of a later format.
-    """
+    """Parse a manifest; `where` names it in sentences."""
     found: SnapshotManifest = _parsed(SnapshotManifest, payload, where)
     names = (*found.objects, *found.parts)
     if any(name.startswith("/") or ".." in name.split("/") or not _NAME.fullmatch(name) for name in names):

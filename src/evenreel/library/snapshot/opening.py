@@ -42,17 +42,7 @@ FETCHED = "fetched"
 
 
 def local_folder(given: str | Path, cache: SnapshotCache | None = None, progress: Progress | None = None) -> Path:
-    """Return the folder that a library is read from: its own, or one in the cache for the current published snapshot.
-
-    Args:
-        given: folder of a library, or place of published snapshots.
-        cache: cache of snapshots; None for the default one.
-        progress: called with the share that is done where a snapshot is fetched.
-
-    Raises:
-        UsageError: the place is none, or has credentials in it.
-        LibraryError: there is no snapshot, it cannot be read, is damaged or of a later version, or the disk is full.
-    """
+    """Return the folder that a library is read from: its own."""
     if not is_published(given):
         return Path(given)
     place = snapshot_place(given)
@@ -64,11 +54,7 @@ def _unwatched(share: float) -> None:
 
 
 def folder_of_snapshot(place: SnapshotPlace, pointer: Pointer, cache: SnapshotCache, progress: Progress) -> Path:
-    """Return the folder of a snapshot in the cache; it is made where it is not there yet, by one process at a time.
-
-    Raises:
-        LibraryError: the snapshot cannot be read, is damaged or of a later version, or the disk is full.
-    """
+    """Return the folder of a snapshot in the cache; it is made where it is not there yet, by one process at a time."""
     from filelock import FileLock
 
     target = cache.folder / pointer.id

@@ -83,19 +83,11 @@ class SnapshotPlace:
         return options
 
     def read(self, name: str) -> bytes | None:
-        """Read a small object; None where there is none.
-
-        Raises:
-            LibraryError: the place cannot be read.
-        """
+        """Read a small object; None where there is none."""
         return self.read_marked(name)[0]
 
     def read_marked(self, name: str) -> tuple[bytes | None, str | None]:
-        """Read a small object and the mark of this version of it; None, None where there is none.
-
-        Raises:
-            LibraryError: the place cannot be read.
-        """
+        """Read a small object and the mark of this version of it; None, None where there is none."""
         with self.telling("read"):
             try:
                 mark = self.files.info(self.at(name)).get("ETag") if self.is_remote else None
@@ -106,12 +98,7 @@ class SnapshotPlace:
         return found, mark
 
     def write_marked(self, name: str, payload: bytes, mark: str | None) -> None:
-        """Put a small object in one step, if it is still the version with this mark; None: if there is none.
-
-        Raises:
-            ChangedPointerError: it is another version, or there is one.
-            LibraryError: the place cannot be written.
-        """
+        """Put a small object in one step, if it is still the version with this mark; None: if there is none."""
         with self.telling("written"):
             if not self.is_remote:
                 write_durably(Path(self.at(name)), payload)
@@ -127,19 +114,11 @@ class SnapshotPlace:
                 raise
 
     def names(self) -> list[str]:
-        """List the first names at this place: those of its files and folders.
-
-        Raises:
-            LibraryError: the place cannot be read.
-        """
+        """List the first names at this place: those of its files and folders."""
         return self._listed("")
 
     def snapshot_ids(self) -> list[str]:
-        """List the snapshots at this place, unfinished ones too.
-
-        Raises:
-            LibraryError: the place cannot be read.
-        """
+        """List the snapshots at this place, unfinished ones too."""
         return self._listed(SNAPSHOTS)
 
     def _listed(self, name: str) -> list[str]:
@@ -154,30 +133,18 @@ class SnapshotPlace:
         return sorted(path.rpartition("/")[2] for path in paths)
 
     def sizes(self, name: str) -> dict[str, int]:
-        """List all objects below a name: name of each from there on -> its size in bytes.
-
-        Raises:
-            LibraryError: the place cannot be read.
-        """
+        """List all objects below a name: name of each from there on -> its size in bytes."""
         with self.telling("read"):
             found = self.files.find(self.at(name), detail=True)
         start = len(self.at(name).removeprefix("s3://")) + 1
         return {path[start:].replace(os.sep, "/"): int(one["size"]) for path, one in found.items()}
 
     def send(self, files: Mapping[str, Path], progress: Progress) -> None:
-        """Write files to this place, given by their names there.
-
-        Raises:
-            LibraryError: the place cannot be written.
-        """
+        """Write files to this place, given by their names there."""
         self._moved([(str(path), self.at(name)) for name, path in files.items()], "put", progress)
 
     def fetch(self, files: Mapping[str, Path], progress: Progress) -> None:
-        """Copy objects of this place, given by their names, to paths.
-
-        Raises:
-            LibraryError: the place cannot be read, or the paths cannot be written.
-        """
+        """Copy objects of this place, given by their names, to paths."""
         for path in {path.parent for path in files.values()}:
             path.mkdir(parents=True, exist_ok=True)
         self._moved([(self.at(name), str(path)) for name, path in files.items()], "get", progress)
@@ -190,21 +157,13 @@ class SnapshotPlace:
                 progress(min(1.0, (start + AT_ONCE) / len(pairs)))
 
     def remove(self, name: str) -> None:
-        """Delete everything below a name; what is gone already is no error.
-
-        Raises:
-            LibraryError: the place cannot be written.
-        """
+        """Delete everything below a name; what is gone already is no error."""
         with self.telling("written"), contextlib.suppress(FileNotFoundError):
             self.files.rm(self.at(name), recursive=True)
 
     @contextlib.contextmanager
     def telling(self, what: str) -> Iterator[None]:
-        """Turn errors of the `with` into a `LibraryError`: that this place cannot be `read` or `written`, and why.
-
-        Raises:
-            LibraryError: the `with` failed.
-        """
+        """Turn errors of the `with` into a `LibraryError`: that this place cannot be `read` or `written`, and why."""
         try:
             yield
         except EvenreelError:
@@ -219,11 +178,7 @@ class SnapshotPlace:
 
 
 def snapshot_place(given: str | Path) -> SnapshotPlace:
-    """Read the place that a person names.
-
-    Raises:
-        UsageError: it is no folder and no `s3://bucket/prefix`, or has credentials in it.
-    """
+    """Read the place that a person names."""
     url = remote_url(given)
     if url is None:
         return SnapshotPlace(str(Path(given).absolute()))
@@ -277,11 +232,7 @@ def _code(error: BaseException) -> str:
 
 
 def _imported(package: str) -> Any:
-    """A package of the extra `scale`.
-
-    Raises:
-        LibraryError: it is not installed.
-    """
+    """A package of the extra `scale`."""
     from importlib import import_module
 
     try:
@@ -294,10 +245,6 @@ def _imported(package: str) -> Any:
 
 
 def lance() -> Any:
-    """Import Lance.
-
-    Raises:
-        LibraryError: it is not installed.
-    """
+    """Import Lance."""
     os.environ.setdefault("LANCE_LOG", "error")  # it warns of what its next version will do
     return _imported("lance")

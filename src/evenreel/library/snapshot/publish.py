@@ -227,9 +227,6 @@ def _point(place: SnapshotPlace, pointer: Pointer, mark: str | None) -> None:
     """Name the new snapshot as the current one, or take it back where another one is.
 
     Whether the pointer was put is not known where an answer is lost: the next attempt then finds that it has changed.
-
-    Raises:
-        LibraryError: the pointer cannot be put; where it may have been, the snapshot stays.
     """
     try:
         place.write_marked(POINTER, pointer.dump(), mark)

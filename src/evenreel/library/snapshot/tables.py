@@ -43,10 +43,6 @@ _KINDS = {"TEXT": "string", "INTEGER": "int64", "REAL": "float64"}
 class CatalogReader:
     """Reads the tables of a catalog as batches of Arrow, at one moment.
 
-    Args:
-        connection: connection to the catalog, within `catalog.snapshot`.
-        vectors: the frame vectors that it names; None without vision.
-
     Attributes:
         clips: id, first row in the snapshot's matrix and number of vectors of each clip with frames, in order of rows.
         vector_rows: number of vectors.
@@ -74,12 +70,7 @@ class CatalogReader:
         return [(clip_id, self._stored_at[clip_id], count) for clip_id, _, count in self.clips]
 
     def batches(self, table: str, on_vectors: Callable[[HalfArray], None]) -> pa.RecordBatchReader:
-        """Read a table in batches.
-
-        Args:
-            table: name of an ordinary table of the catalog.
-            on_vectors: called with the vectors (n, D) of each batch of moments, in their order.
-        """
+        """Read a table in batches."""
         import pyarrow as pa
 
         schema = schema_of(table, self.dimension)
@@ -213,16 +204,7 @@ class Checksums:
 
 
 def fill_catalog(path: Path, names: Sequence[str], rows_of: Callable[[str], Iterator[pa.RecordBatch]]) -> None:
-    """Make the catalog of a folder from tables of a snapshot, with its word indexes.
-
-    Args:
-        path: file of the catalog, which is not there yet.
-        names: tables of the snapshot; those that the catalog does not know are of another version, and left out.
-        rows_of: function that reads a table, by its name.
-
-    Raises:
-        sqlite3.Error: the disk is full.
-    """
+    """Make the catalog of a folder from tables of a snapshot, with its word indexes."""
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = OFF")

@@ -27,12 +27,7 @@ CACHED_BYTES = 256 * 2**20
 
 
 def vectors_of(library: Path, meta: Mapping[str, str]) -> ExactVectors | None:
-    """Open the vectors that a catalog names: of a library, or of a snapshot; None without vision.
-
-    Args:
-        library: folder of the library, or of a snapshot in the cache.
-        meta: entries of its catalog.
-    """
+    """Open the vectors that a catalog names: of a library, or of a snapshot; None without vision."""
     marker = marker_of(library)
     if marker is None or marker.has_rows or not meta.get("dimension"):
         return open_vectors(library, meta)
@@ -40,14 +35,7 @@ def vectors_of(library: Path, meta: Mapping[str, str]) -> ExactVectors | None:
 
 
 class SnapshotVectors(ExactVectors):
-    """Vectors of a published snapshot whose codes are in the cache; the vectors themselves are fetched when needed.
-
-    Args:
-        folder: folder of the snapshot in the cache.
-        marker: the snapshot that it was made of.
-        dimension: D, the length of a vector.
-        cached_bytes: most bytes of vectors that are kept in memory.
-    """
+    """Vectors of a published snapshot whose codes are in the cache; the vectors themselves are fetched when needed."""
 
     def __init__(self, folder: Path, marker: SnapshotMarker, dimension: int, cached_bytes: int = CACHED_BYTES) -> None:
         super().__init__(folder / "vectors.0.f16", dimension)
@@ -59,11 +47,7 @@ class SnapshotVectors(ExactVectors):
         return len(self._fetched)
 
     def best_per_clip(self, queries: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
-        """Score queries (Q, D) by the best frame of each clip, given by first row and count (C,): (Q, C).
-
-        Raises:
-            LibraryError: the vectors cannot be fetched, or are not what was published.
-        """
+        """Score queries (Q, D) by the best frame of each clip, given by first row and count (C,): (Q, C)."""
         self._fetched.prepare(first_rows, counts)
         return super().best_per_clip(queries, first_rows, counts)
 
@@ -74,14 +58,7 @@ class SnapshotVectors(ExactVectors):
 
 
 class FetchedMatrix:
-    """Matrix (N, D) of a snapshot's vectors, whose rows are fetched in blocks; the latest blocks stay in memory.
-
-    Args:
-        folder: folder of the snapshot in the cache.
-        marker: the snapshot that it was made of.
-        dimension: D, the length of a vector.
-        cached_bytes: most bytes of vectors that are kept in memory.
-    """
+    """Matrix (N, D) of a snapshot's vectors, whose rows are fetched in blocks; the latest blocks stay in memory."""
 
     def __init__(self, folder: Path, marker: SnapshotMarker, dimension: int, cached_bytes: int) -> None:
         self._place, self._marker, self._dimension = SnapshotPlace(marker.place), marker, dimension
@@ -98,11 +75,7 @@ class FetchedMatrix:
         return self.take(np.arange(*rows.indices(len(self))))
 
     def take(self, indices: Indices, axis: int = 0, **_: object) -> HalfArray:
-        """Return rows by their numbers (n,): (n, D); what `numpy.take` calls.
-
-        Raises:
-            LibraryError: they cannot be fetched, or are not what was published.
-        """
+        """Return rows by their numbers (n,): (n, D); what `numpy.take` calls."""
         found = np.empty((len(indices), self._dimension), np.float16)
         blocks = indices // BLOCK_ROWS
         for number, rows in self._some_blocks(np.unique(blocks)):
@@ -111,11 +84,7 @@ class FetchedMatrix:
         return found
 
     def prepare(self, first_rows: Indices, counts: Indices) -> None:
-        """Fetch the rows of some clips (C,) at once, if there is room for all of them.
-
-        Raises:
-            LibraryError: they cannot be fetched, or are not what was published.
-        """
+        """Fetch the rows of some clips (C,) at once, if there is room for all of them."""
         if int(counts.sum()) <= self._most * BLOCK_ROWS:
             starts = np.cumsum(counts) - counts
             rows = np.repeat(first_rows - starts, counts) + np.arange(int(counts.sum()))

@@ -91,12 +91,7 @@ def create_schema(connection: sqlite3.Connection) -> None:
 
 
 def open_for_writing(library: Path) -> sqlite3.Connection:
-    """Open or create the catalog of a library folder, with checksums for what this connection writes.
-
-    Raises:
-        LibraryError: the folder cannot be written, holds a catalog of another format or a damaged one, or its catalog
-            is gone while its shards are there. Damage of tables that cannot be rebuilt counts too.
-    """
+    """Open or create the catalog of a library folder, with checksums for what this connection writes."""
     if _is_gone(library):
         with contextlib.suppress(OSError):  # what is no file is put aside when the copy is written
             kept.forget_copy(library)  # of a library that was here before
@@ -114,15 +109,7 @@ def open_for_writing(library: Path) -> sqlite3.Connection:
 
 
 def open_for_repair(library: Path, file: str) -> sqlite3.Connection:
-    """Open or create a catalog without checking its content, and without checksums for what is written.
-
-    Args:
-        library: folder of the library.
-        file: name of the catalog; a repair builds a new one under another name.
-
-    Raises:
-        LibraryError: the folder cannot be written, holds a catalog of a later version or one that SQLite cannot read.
-    """
+    """Open or create a catalog without checking its content, and without checksums for what is written."""
     try:
         library.mkdir(parents=True, exist_ok=True)
         if not (place := library / file).exists() or not place.stat().st_size:
@@ -144,11 +131,7 @@ def open_for_repair(library: Path, file: str) -> sqlite3.Connection:
 
 
 def _is_gone(library: Path) -> bool:
-    """Whether there is no catalog; a new one beside old shards would have all videos read again.
-
-    Raises:
-        LibraryError: there is none beside shards.
-    """
+    """Whether there is no catalog; a new one beside old shards would have all videos read again."""
     path = library / CATALOG
     if path.exists() and path.stat().st_size:
         return False
@@ -176,11 +159,7 @@ def _prepare_for_writing(connection: sqlite3.Connection, library: Path) -> None:
 
 
 def open_for_reading(library: Path) -> sqlite3.Connection:
-    """Open the catalog of an existing library without ever changing it.
-
-    Raises:
-        LibraryError: there is no catalog, it is of another version, or it is damaged.
-    """
+    """Open the catalog of an existing library without ever changing it."""
     path = library / CATALOG
     if not path.is_file():
         raise LibraryError(
@@ -215,11 +194,7 @@ def _opened(path: Path, option: str, kind: type[sqlite3.Connection]) -> sqlite3.
 
 @contextlib.contextmanager
 def readable(library: Path) -> Iterator[None]:
-    """Turn errors of SQLite within the `with` into a `LibraryError` in one sentence.
-
-    Raises:
-        LibraryError: the catalog is damaged, or it cannot be opened just now.
-    """
+    """Turn errors of SQLite within the `with` into a `LibraryError` in one sentence."""
     try:
         yield
     except sqlite3.Error as error:
@@ -230,15 +205,7 @@ def readable(library: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reading(connection: sqlite3.Connection, library: Path | None) -> Iterator[None]:
-    """Turn errors of reading an open catalog within the `with` into a `LibraryError` in one sentence.
-
-    Args:
-        connection: connection to the catalog.
-        library: folder of the library; None for one in memory.
-
-    Raises:
-        LibraryError: the catalog is damaged or cannot be read just now.
-    """
+    """Turn errors of reading an open catalog within the `with` into a `LibraryError` in one sentence."""
     try:
         yield
     except EvenreelError:
@@ -290,12 +257,7 @@ def damaged(library: Path | None, error: Exception) -> LibraryError:
 
 
 def check_version(connection: sqlite3.Connection, library: Path) -> None:
-    """Check the format of a catalog; another one is refused before anything else is read from it.
-
-    Raises:
-        sqlite3.DatabaseError: the format is missing or damaged.
-        LibraryError: the catalog is of another format.
-    """
+    """Check the format of a catalog; another one is refused before anything else is read from it."""
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if "meta" not in tables:
         raise sqlite3.DatabaseError("it has no table 'meta'")
@@ -344,11 +306,7 @@ def _count_change(connection: sqlite3.Connection) -> None:
 
 
 def get_meta(connection: sqlite3.Connection) -> dict[str, str]:
-    """Read the table `meta`, without damaged entries of `schema.MEASURED`, which are measured anew.
-
-    Raises:
-        sqlite3.DatabaseError: another entry is damaged.
-    """
+    """Read the table `meta`, without damaged entries of `schema.MEASURED`, which are measured anew."""
     with seals.snapshot(connection):
         wrong = {part for _, part in seals.broken(connection, ("meta",))}
         rows = connection.execute("SELECT CAST(key AS BLOB), CAST(value AS BLOB) FROM meta").fetchall()

@@ -15,12 +15,7 @@ AT_ONCE = 8192
 
 
 def crc32_of_rows(rows: NDArray[np.uint8], start: int) -> NDArray[np.uint32]:
-    """Compute the CRC-32 of each row, (R,), as `zlib.crc32(row, start)` does.
-
-    Args:
-        rows: (R, L) the bytes.
-        start: CRC-32 of what stands before every row.
-    """
+    """Compute the CRC-32 of each row, (R,), as `zlib.crc32(row, start)` does."""
     found = np.empty(len(rows), np.uint32)
     for part in slices(len(rows), AT_ONCE):
         found[part] = _states(np.ascontiguousarray(rows[part].T), np.uint32(start ^ 0xFFFFFFFF))

@@ -86,12 +86,7 @@ def clip_tiles(first_rows: Indices, counts: Indices, most: int) -> Iterator[Clip
 
 
 class Codes:
-    """Codes of a library's vectors in one flat file; readers go on while a writer appends.
-
-    Args:
-        path: the file; it is made by the first `write`.
-        dimension: D, the length of a vector.
-    """
+    """Codes of a library's vectors in one flat file; readers go on while a writer appends."""
 
     def __init__(self, path: Path, dimension: int) -> None:
         self.path, self._dimension = path, dimension
@@ -112,11 +107,7 @@ class Codes:
             return 0
 
     def covers(self, needed: int) -> bool:
-        """Tell whether the file can be scanned for the first `needed` rows; maps what a writer has added.
-
-        Returns:
-            False where it is missing, short, of another version, or where a scale cannot be one of a unit vector.
-        """
+        """Tell whether the file can be scanned for the first `needed` rows; maps what a writer has added."""
         if needed > len(self._mapped):
             rows = self.rows
             if rows < needed:
@@ -130,11 +121,7 @@ class Codes:
         return True
 
     def write(self, rows: HalfArray, start: int) -> None:
-        """Write the codes of rows (n, D) from row `start` on, which the file reaches; they are on the disk afterwards.
-
-        Raises:
-            OSError: the disk is full or cannot be written.
-        """
+        """Write the codes of rows (n, D) from row `start` on, which the file reaches."""
         if not start:
             self.rewrite(rows)
             return
@@ -145,11 +132,7 @@ class Codes:
             os.fsync(file.fileno())
 
     def rewrite(self, matrix: HalfArray) -> None:
-        """Write the codes of a matrix (N, D) into a new file, which takes the place of the old one when it is whole.
-
-        Raises:
-            OSError: the disk is full or cannot be written; the old file is as it was.
-        """
+        """Write the codes of a matrix (N, D) into a new file, which takes the place of the old one when it is whole."""
         written = self.path.with_name(f"{self.path.name}.tmp")
         try:
             with written.open("wb") as file:
@@ -183,11 +166,7 @@ class Codes:
         return bound
 
     def scan(self, queries: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
-        """Score queries (Q, D) by the best frame of each clip as `covers` has mapped them: (Q, C), to within `error`.
-
-        Raises:
-            LibraryError: codes are damaged such that a similarity is none of unit vectors.
-        """
+        """Score queries (Q, D) by the best frame of each clip as `covers` has mapped them: (Q, C)."""
         best = np.full((len(queries), len(counts)), -np.inf, np.float32)
         if not best.size:
             return best

@@ -59,13 +59,6 @@ def null_queries() -> tuple[str, ...]:
 def above_nonsense(z: FloatArray, null_best: FloatArray) -> NDArray[np.float64]:
     """Return the share of nonsense queries whose best z in the library is below z.
 
-    Args:
-        z: z scores, of any shape.
-        null_best: (N,) the best z of each nonsense query, sorted.
-
-    Returns:
-        Numbers from 0 to 1 in the shape of z; exact quotients, so that 190 of 200 are not less than 0.95.
-
     Example:
         >>> above_nonsense(np.array([0.5, 2.5, 9.0]), np.array([1.0, 2.0, 3.0, 4.0])).tolist()
         [0.0, 0.5, 1.0]
@@ -79,24 +72,12 @@ def update_null_scores(connection: sqlite3.Connection, vectors: VectorIndex, enc
 
     Only clips that are new are scored; everything is measured anew after a clip was removed (the best of the rest is
     not known), or when the bank or the encoder has changed. The caller's transaction holds it all.
-
-    Raises:
-        LibraryError: the vectors cannot be read.
     """
     measure_nonsense(connection, vectors, _null_vectors(connection, encoder))
 
 
 def measure_nonsense(connection: sqlite3.Connection, vectors: VectorIndex, queries: FloatArray) -> None:
-    """Score encoded nonsense queries on the library's clips that are not scored yet, and store scores and best z.
-
-    Args:
-        connection: connection to the catalog, in a transaction of the caller.
-        vectors: frame vectors of the library.
-        queries: (N, D) nonsense queries as the library's model encodes them.
-
-    Raises:
-        LibraryError: the vectors cannot be read.
-    """
+    """Score encoded nonsense queries on the library's clips that are not scored yet, and store scores and best z."""
     best = _known_best(connection)
     if best is None:
         connection.execute("DELETE FROM null_scores")
@@ -208,10 +189,6 @@ def as_one_of(shares: NDArray[np.float64], models: int) -> NDArray[np.float64]:
 
     The share that is not beaten counts M times (Bonferroni).
 
-    Args:
-        shares: (C,) the share of nonsense that each clip beats by the model.
-        models: M, number of models that may say that a clip fits.
-
     >>> as_one_of(np.array([0.975, 1.0, 0.9]), 2).tolist()
     [0.95, 1.0, 0.8]
     """
@@ -223,25 +200,14 @@ def as_one_of(shares: NDArray[np.float64], models: int) -> NDArray[np.float64]:
 def score_nonsense(
     vectors: VectorIndex, queries: FloatArray, first_rows: Indices, counts: Indices
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], FloatArray]:
-    """Compute mean and deviation of the scores of nonsense (N, D) on clips given by their rows (C,), (C,).
-
-    Returns:
-        Each clip's mean and deviation (C,), (C,) over the queries, and each query's best z on any of the clips (N,).
-    """
+    """Compute mean and deviation of the scores of nonsense (N, D) on clips given by their rows (C,), (C,)."""
     scores = vectors.best_per_clip(queries, first_rows, counts).astype(np.float64)
     best: FloatArray = left_out_z(scores).max(1).astype(np.float32)
     return scores.mean(0), np.maximum(scores.std(0), DEVIATION_FLOOR), best
 
 
 def left_out_z(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute each nonsense query's z on each clip, by the mean and deviation of all *other* nonsense queries.
-
-    Args:
-        scores: (N, C) of nonsense queries and clips, N at least 3.
-
-    Returns:
-        (N, C).
-    """
+    """Compute each nonsense query's z on each clip, by the mean and deviation of all *other* nonsense queries."""
     n = len(scores)
     off = scores - scores.mean(0)
     # Without one of n numbers the mean moves by off / (n - 1), the sum of squares by off^2 n / (n - 1).

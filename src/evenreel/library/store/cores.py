@@ -36,11 +36,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def share_out(work: Callable[[_Part], None], parts: Sequence[_Part]) -> None:
-    """Do some work on every part, on as many cores as `allowed_threads` says; the work must let go of Python's lock.
-
-    Raises:
-        Exception: that of the first part whose work failed.
-    """
+    """Do some work on every part, on as many cores as `allowed_threads` says; the work must let go of Python's lock."""
     threads = allowed_threads()
     if threads == 1 or len(parts) == 1:
         for part in parts:

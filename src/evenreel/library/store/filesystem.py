@@ -24,11 +24,7 @@ NETWORK_FILESYSTEMS = frozenset(
 
 
 def library_lock(library: Path) -> AbstractContextManager[None]:
-    """Lock a library for writing.
-
-    Raises:
-        LibraryError: another process holds it, the folder cannot be written, or it is a published snapshot.
-    """
+    """Lock a library for writing."""
     refuse_published(library)
     return writer_lock(library, LibraryError, "use another --library")
 
@@ -82,11 +78,7 @@ def remote_url(given: str | Path) -> str | None:
 
 
 def is_published(place: str | Path) -> bool:
-    """Return whether a place holds published snapshots: a URL, or a folder with a pointer to one and no catalog.
-
-    Raises:
-        LibraryError: it cannot be looked at: a name that is too long, or no right to it.
-    """
+    """Return whether a place holds published snapshots: a URL, or a folder with a pointer to one and no catalog."""
     if remote_url(place) is not None:
         return True
     folder = Path(place)
@@ -98,11 +90,7 @@ def is_published(place: str | Path) -> bool:
 
 
 def refuse_published(library: Path) -> None:
-    """Refuse to write to a published snapshot, or to the folder that a snapshot is read from.
-
-    Raises:
-        LibraryError: the library is one of these.
-    """
+    """Refuse to write to a published snapshot, or to the folder that a snapshot is read from."""
     if is_published(library) or (library / SNAPSHOT_MARKER).exists():
         shown = "The library" if remote_url(library) else f"The library {library}"
         raise LibraryError(

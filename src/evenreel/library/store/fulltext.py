@@ -156,11 +156,7 @@ def caption_of(metadata: Metadata) -> str:
 
 
 def rebuild_full_text(connection: sqlite3.Connection) -> None:
-    """Rebuild all word indexes from `tracks`, `utterances` and `files`, whatever state they are in.
-
-    Raises:
-        ValueError: the readings of a track or the metadata of a file are not JSON.
-    """
+    """Rebuild all word indexes from `tracks`, `utterances` and `files`, whatever state they are in."""
     clear_full_text(connection)
     fill_full_text(connection)
 
@@ -173,11 +169,7 @@ def clear_full_text(connection: sqlite3.Connection) -> None:
 
 
 def fill_full_text(connection: sqlite3.Connection) -> None:
-    """Index all of `tracks`, `utterances` and `files` into empty word indexes.
-
-    Raises:
-        ValueError: the readings of a track or the metadata of a file are not JSON.
-    """
+    """Index all of `tracks`, `utterances` and `files` into empty word indexes."""
     for kind in TEXT_OF:
         _fill_texts(connection, kind)
     files = connection.execute("SELECT path, metadata FROM files WHERE state = 'indexed'")

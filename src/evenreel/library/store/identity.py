@@ -20,10 +20,6 @@ class SameContent:
     A file whose size and times are those that were indexed is taken to be the same: its change time, which no program
     can set, moves with every change of its content. Otherwise a file of the same size is read through once and its
     digest compared, since the id of a clip is the digest of its content.
-
-    Args:
-        timeout_s: longest time in which a read may give nothing, or nothing but zeros, in seconds.
-        stopped: called all the time while a file is read; reading ends once it returns True.
     """
 
     def __init__(self, timeout_s: float, stopped: Callable[[], bool] = lambda: False) -> None:
@@ -31,17 +27,7 @@ class SameContent:
         self._digests: OrderedDict[tuple[object, ...], str] = OrderedDict()
 
     def check(self, clip_id: str, file: Located, found: os.stat_result) -> Located:
-        """Check that a file still has the content that was indexed, and return it with its present size and times.
-
-        Args:
-            clip_id: id of the clip, which is the digest of its content.
-            file: the file, with the size and times that it had when it was indexed.
-            found: its present `os.fstat` or `os.stat` result.
-
-        Raises:
-            MediaError: the content has changed, or cannot be read.
-            EvenreelError: the checker's function `stopped` returned True while the file was read.
-        """
+        """Check that a file still has the content that was indexed, and return it with its present size and times."""
         now = FileStamp.of(found)
         if now == file.stamp:
             return file

@@ -74,11 +74,7 @@ def changes_of(connection: sqlite3.Connection) -> int:
 
 @contextmanager
 def copied(library: Path, connection: sqlite3.Connection) -> Iterator[None]:
-    """Write the second copy when the `with` ends; after an error, only of rows that are undamaged.
-
-    Raises:
-        LibraryError: the copy cannot be written; an error of the block itself is raised as it is.
-    """
+    """Write the second copy when the `with` ends; after an error, only of rows that are undamaged."""
     try:
         yield
     except BaseException:
@@ -101,13 +97,6 @@ def write_copy(library: Path, connection: sqlite3.Connection) -> None:
     """Write the second copy of a catalog (`kept.jsonl`: folders, files, metadata, settings) unless it is up to date.
 
     A file in its place that cannot be read is renamed first, so that nothing is lost.
-
-    Args:
-        library: folder of the library, which the caller has locked.
-        connection: connection to its catalog, with no transaction open.
-
-    Raises:
-        LibraryError: the disk is full or cannot be written; the old copy is still there.
     """
     if _noted_changes(library / FILE) == changes_of(connection):
         return
@@ -126,11 +115,7 @@ def write_copy(library: Path, connection: sqlite3.Connection) -> None:
 
 
 def put_aside_unreadable(library: Path) -> Path | None:
-    """Rename a second copy that cannot be read, so that nothing is lost; returns its new path, or None.
-
-    Raises:
-        OSError: the copy cannot be renamed.
-    """
+    """Rename a second copy that cannot be read, so that nothing is lost; returns its new path, or None."""
     path = library / FILE
     try:
         path.open("rb").close()
@@ -142,12 +127,7 @@ def put_aside_unreadable(library: Path) -> Path | None:
 
 
 def read_copy(library: Path) -> SecondCopy | None:
-    """Read the second copy of a library; None where there is none, or nothing of it can be used.
-
-    Raises:
-        UnreadableCopyError: the copy exists and cannot be read.
-        LibraryError: the copy was written by a later version.
-    """
+    """Read the second copy of a library; None where there is none, or nothing of it can be used."""
     path = library / FILE
     try:
         head, *lines = path.read_bytes().split(b"\n")[:-1] or [b""]
@@ -170,11 +150,7 @@ def read_copy(library: Path) -> SecondCopy | None:
 
 
 def forget_copy(library: Path) -> None:
-    """Delete the second copy that an earlier library left in this folder.
-
-    Raises:
-        LibraryError: the file was not written by evenreel; it stays.
-    """
+    """Delete the second copy that an earlier library left in this folder."""
     path = library / FILE
     if not path.exists():
         return

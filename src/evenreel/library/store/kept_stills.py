@@ -22,15 +22,7 @@ def known_clips(connection: sqlite3.Connection) -> set[str]:
 
 
 def trouble_with(path: Path, known: Container[str]) -> str | None:
-    """Return why a file of stills is useless; None for a sound one.
-
-    Args:
-        path: file of stills.
-        known: ids of the clips of the library.
-
-    Raises:
-        OSError: the file cannot be read just now.
-    """
+    """Return why a file of stills is useless; None for a sound one."""
     if path.stem not in known:
         return "no clip of the catalog has these stills"
     return None if are_whole(path) else "its stills are not what was written"

@@ -63,15 +63,7 @@ def unnamed_folders(library: Path, meta: Mapping[str, str]) -> list[Path]:
 
 
 def clear_unnamed(library: Path, meta: Mapping[str, str]) -> None:
-    """Delete the vectors that the catalog names no longer; of a link only the link.
-
-    Args:
-        library: folder of the library, which the caller holds.
-        meta: entries of its catalog.
-
-    Raises:
-        OSError: the disk cannot be written.
-    """
+    """Delete the vectors that the catalog names no longer; of a link only the link."""
     for place in unnamed_folders(library, meta):
         if place.is_symlink():
             place.unlink()
@@ -82,13 +74,7 @@ def clear_unnamed(library: Path, meta: Mapping[str, str]) -> None:
 
 
 def other_model(library: Path, made_with: str, offered: str) -> str:
-    """Return the error message for a model that is another one than that of the vectors in a library.
-
-    Args:
-        library: folder of the library.
-        made_with: name of the model that the vectors are of.
-        offered: name of the other model.
-    """
+    """Return the error message for a model that is another one than that of the vectors in a library."""
     return (
         f"The library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
         f"models cannot be compared: leave --model out, or use another --library."
@@ -96,13 +82,7 @@ def other_model(library: Path, made_with: str, offered: str) -> str:
 
 
 def other_sounds(library: Path, made_with: str, offered: str) -> str:
-    """Return the error message for a model of sounds that is another one than that of a library's sounds.
-
-    Args:
-        library: folder of the library.
-        made_with: name of the model that the sounds are encoded with.
-        offered: name of the other model.
-    """
+    """Return the error message for a model of sounds that is another one than that of a library's sounds."""
     return (
         f"The library {library} has sounds by {made_with}, and {offered} has other weights: evenreel index FOLDER "
         f"--sound {offered} --library {library} encodes them anew."

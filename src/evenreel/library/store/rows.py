@@ -95,11 +95,7 @@ class ClipTimes(NamedTuple):
     shots: Sequence[tuple[float, float]]
 
     def check(self, clip_id: str, vectors: int) -> None:
-        """Refuse a clip with another number of frames than of vectors.
-
-        Raises:
-            LibraryError: it has another number.
-        """
+        """Refuse a clip with another number of frames than of vectors."""
         if len(self.spans_s) != vectors:
             raise LibraryError(
                 f"The catalog has {len(self.spans_s)} moments of clip {clip_id} but {vectors} vectors; "

@@ -69,16 +69,7 @@ class _Held:
 
 
 def salvage(library: Path, catalog: Path) -> Salvaged:
-    """Read what is left of a catalog, and the rest from its second copy.
-
-    Args:
-        library: folder with the second copy.
-        catalog: file of the catalog; may be missing.
-
-    Raises:
-        LibraryError: the copy was written by a later version, or cannot be read although it is needed. sqlite3.Error:
-            the catalog cannot be read just now.
-    """
+    """Read what is left of a catalog, and the rest from its second copy."""
     held = _read(catalog)
     try:
         copy = read_copy(library)

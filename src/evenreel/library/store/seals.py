@@ -79,13 +79,7 @@ def _packed(value: bytes | str | float | None) -> bytes:
 def total_of(
     table: str, keys: Sequence[str] | NDArray[np.bytes_], *columns: NDArray[np.int64] | NDArray[np.float64]
 ) -> int:
-    """Compute the seal of a table with a key and columns of numbers, for all rows together.
-
-    Args:
-        table: name of the table.
-        keys: R values of the first column; bytes are those of its text.
-        columns: the other columns, (R,) each.
-    """
+    """Compute the seal of a table with a key and columns of numbers, for all rows together."""
     if isinstance(keys, np.ndarray):
         encoded, lengths = keys, np.char.str_len(keys)
     else:  # where a zero at the end counts
@@ -114,11 +108,7 @@ def guard(connection: sqlite3.Connection) -> None:
 
 
 def is_sealed(connection: sqlite3.Connection) -> bool:
-    """Return whether a catalog has seals; one that is being made has none.
-
-    Raises:
-        sqlite3.DatabaseError: its seals are gone.
-    """
+    """Return whether a catalog has seals; one that is being made has none."""
     if has_seals(connection) and connection.execute("SELECT 1 FROM seals LIMIT 1").fetchone():
         return True
     if connection.execute("SELECT 1 FROM main.meta WHERE key = 'schema_version'").fetchone() is not None:
@@ -218,11 +208,7 @@ def broken_parts(connection: sqlite3.Connection, scope: str, parts: Sequence[str
 
 
 def check_clip(connection: sqlite3.Connection, clip_id: str) -> None:
-    """Refuse a clip with damaged rows.
-
-    Raises:
-        sqlite3.DatabaseError: its own rows, or those of its files, are damaged.
-    """
+    """Refuse a clip with damaged rows."""
     if spoilt_clips(connection, [clip_id]):
         raise sqlite3.DatabaseError(f"the rows of clip {clip_id} are not what was written")
 

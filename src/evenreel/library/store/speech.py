@@ -28,15 +28,6 @@ def put_transcripts(
     """Replace what is said in a clip, in its shard and then in the catalog.
 
     The clip is noted first, so that the next run enters what the shard of a killed run says (`settle_transcripts`).
-
-    Args:
-        library: folder of the library, which the caller holds.
-        connection: its catalog.
-        shard: shard of the clip as it is stored.
-        transcripts: all transcripts of the clip from now on.
-
-    Raises:
-        LibraryError: the disk is full or cannot be written.
     """
     with transaction(connection):
         set_meta(connection, {UNSETTLED: shard.clip_id})
@@ -46,11 +37,7 @@ def put_transcripts(
 
 
 def settle_transcripts(library: Path, connection: sqlite3.Connection) -> None:
-    """Enter what a killed run may have written to a shard alone; nothing where it has not.
-
-    Raises:
-        UnreadableShardError: the disk or the permissions refuse the shard.
-    """
+    """Enter what a killed run may have written to a shard alone; nothing where it has not."""
     clip_id = get_meta(connection).get(UNSETTLED)
     if clip_id is None:
         return

@@ -27,13 +27,7 @@ Facts = tuple[int, float, float, float]
 
 
 def put_tracks(connection: sqlite3.Connection, kind: TimedTexts, tracks: Iterable[Facts]) -> None:
-    """Write the facts of tracks into their blocks, in place of what stood there.
-
-    Args:
-        connection: connection to the catalog, inside a transaction.
-        kind: the kind of text; here, its texts are called tracks.
-        tracks: tracks; each block is read and written once where their ids rise.
-    """
+    """Write the facts of tracks into their blocks, in place of what stood there."""
     for block, found in groupby(tracks, lambda track: track[0] // TRACKS):
         rows = list(found)
         values = _block(connection, kind.blocks, block)
@@ -61,17 +55,7 @@ def facts_of(kind: TimedTexts) -> str:
 
 
 def read_facts(connection: sqlite3.Connection, kind: TimedTexts, tracks: Indices, column: str) -> Column:
-    """Read one fact of tracks.
-
-    Args:
-        connection: connection to the catalog.
-        kind: the kind of text.
-        tracks: (N,) ids of tracks.
-        column: one of `COLUMNS`.
-
-    Returns:
-        (N,) its values; 0 for a track that is in no block.
-    """
+    """Read one fact of tracks."""
     blocks, place = np.unique(tracks // TRACKS, return_inverse=True)
     rows = connection.execute(
         f"SELECT block, {column} FROM {kind.blocks} WHERE block IN (SELECT value FROM json_each(?)) ORDER BY block",

@@ -48,12 +48,7 @@ class VectorIndex(Protocol):
 
 
 class ExactVectors:
-    """Vectors of a library in one flat file, and their codes beside it; readers go on while a writer appends.
-
-    Args:
-        path: the file of the vectors; it is created by the first `append`. Their codes are in `codes_path` of it.
-        dimension: D, the length of a vector.
-    """
+    """Vectors of a library in one flat file, and their codes beside it; readers go on while a writer appends."""
 
     def __init__(self, path: Path, dimension: int) -> None:
         self._path = path
@@ -73,19 +68,7 @@ class ExactVectors:
         return max(0, size - HEADER_BYTES) // self._row_bytes
 
     def append(self, vectors: FloatArray, at_row: int | None = None) -> int:
-        """Write vectors and their codes; both are on the disk when this returns.
-
-        Args:
-            vectors: (n, D) vectors of unit length.
-            at_row: first row to write, over what a crash left there; None for the end.
-
-        Returns:
-            The first row written.
-
-        Raises:
-            LibraryError: the vectors are not (n, D) of unit length, or rows before `at_row` are missing.
-            OSError: the disk is full or cannot be written; nothing that the catalog names has changed.
-        """
+        """Write vectors and their codes; both are on the disk when this returns."""
         self._check_new(vectors)
         first = self.rows if at_row is None else at_row
         if first > self.rows:
@@ -108,12 +91,7 @@ class ExactVectors:
         return first
 
     def complete_codes(self, rows: int) -> bool:
-        """Make the codes of the first `rows` rows where they are missing or not usable; tell whether that was so.
-
-        Raises:
-            LibraryError: the file is shorter than the rows required, or of another dimension.
-            OSError: the disk is full or cannot be written.
-        """
+        """Make the codes of the first `rows` rows where they are missing or not usable; tell whether that was so."""
         if not rows or self._codes.covers(rows):
             return False
         self._codes.rewrite(self._matrix(rows)[:rows])
@@ -124,28 +102,13 @@ class ExactVectors:
         return self._codes.covers(rows)
 
     def codes_agree(self, first_row: int, count: int) -> bool:
-        """Tell whether the codes of `count` rows from `first_row` on are those of the stored vectors.
-
-        Raises:
-            LibraryError: the file is too short or of another dimension.
-        """
+        """Tell whether the codes of `count` rows from `first_row` on are those of the stored vectors."""
         return self._codes.agree(self.read(first_row, count), first_row)
 
     def best_per_clip(self, queries: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
         """Score every query by the best frame of every clip.
 
         Works in tiles of `TILE_ROWS` rows, so that memory holds (Q, C) and one tile or clip whatever the size.
-
-        Args:
-            queries: (Q, D) float32, unit length.
-            first_rows: (C,) first row of each clip.
-            counts: (C,) rows of each clip, at least 1.
-
-        Returns:
-            (Q, C) largest dot product over the clip's rows.
-
-        Raises:
-            LibraryError: the file is shorter than the rows required, of another dimension, or damaged.
         """
         best = np.full((len(queries), len(counts)), -np.inf, np.float32)
         if not len(counts):
@@ -157,19 +120,7 @@ class ExactVectors:
         return best
 
     def scan(self, queries: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
-        """Score every query by the best frame of every clip, by codes; exactly where there are none that can be used.
-
-        Args:
-            queries: (Q, D) float32, of unit length or shorter.
-            first_rows: (C,) first row of each clip.
-            counts: (C,) rows of each clip, at least 1.
-
-        Returns:
-            (Q, C) largest dot product over the clip's rows, to within `scan_error`.
-
-        Raises:
-            LibraryError: the codes are damaged, or there are none and `best_per_clip` raises.
-        """
+        """Score every query by the best frame of every clip, by codes."""
         if not len(counts) or not self._codes.covers(int((first_rows + counts).max())):
             return self.best_per_clip(queries, first_rows, counts)
         return self._codes.scan(queries, first_rows, counts)
@@ -179,21 +130,13 @@ class ExactVectors:
         return self._codes.error(queries)
 
     def frame_scores(self, query: FloatArray, first_row: int, count: int) -> FloatArray:
-        """Compute the dot products of one query (D,) with `count` rows from `first_row` on: (count,).
-
-        Raises:
-            LibraryError: the file is too short, of another dimension, or damaged.
-        """
+        """Compute the dot products of one query (D,) with `count` rows from `first_row` on: (count,)."""
         matrix = self._matrix(first_row + count)
         scores: FloatArray = self._similarity(query[None], matrix[first_row : first_row + count])[0]
         return scores
 
     def read(self, first_row: int, count: int) -> HalfArray:
-        """Read `count` stored vectors from `first_row` on: (count, D) float16.
-
-        Raises:
-            LibraryError: the file is too short, of another dimension, or damaged.
-        """
+        """Read `count` stored vectors from `first_row` on: (count, D) float16."""
         return self._matrix(first_row + count)[first_row : first_row + count]
 
     @property

@@ -104,13 +104,7 @@ def open_vectors(library: Path, meta: Mapping[str, str]) -> ExactVectors | None:
 
 
 class Store:
-    """Writer of one library; calls may come from several threads.
-
-    Args:
-        library: folder of the library.
-        connection: connection to its catalog, open for writing.
-        metadata: path of a file -> metadata from the user's tables.
-    """
+    """Writer of one library; calls may come from several threads."""
 
     def __init__(self, library: Path, connection: sqlite3.Connection, metadata: Mapping[str, Metadata]) -> None:
         self.library, self.connection = library, connection
@@ -182,11 +176,6 @@ class Store:
 
         Results of its content are kept: where only a further stage failed it stays searchable, and a file that was
         unreadable for a while needs no new work.
-
-        Args:
-            file: the unusable file.
-            error: the reason.
-            clip_id: digest of its content, None where it could not be read.
         """
         row = self._one("SELECT clip_id FROM files WHERE path = ?", stored_path(file.path))
         known = str(row[0]) if row and row[0] is not None else None
@@ -289,12 +278,6 @@ class Store:
 
         Searches compare a query's scores with these to say which matches are weaker. A library without
         vectors is left alone.
-
-        Args:
-            encoder: model of the library, which encodes the bank.
-
-        Raises:
-            LibraryError: the vectors cannot be read.
         """
         vectors = open_vectors(self.library, get_meta(self.connection))
         if vectors is not None:
@@ -302,12 +285,7 @@ class Store:
                 update_null_scores(self.connection, vectors, encoder)
 
     def complete_codes(self) -> bool:
-        """Make the codes of the vectors where they are missing or not usable; tell whether that was so.
-
-        Raises:
-            LibraryError: the vectors cannot be read.
-            OSError: the disk is full or cannot be written.
-        """
+        """Make the codes of the vectors where they are missing or not usable; tell whether that was so."""
         with self._lock:
             meta = get_meta(self.connection)
             vectors = open_vectors(self.library, meta)
@@ -331,11 +309,7 @@ class Store:
             return not wanted or elements_hold(self.connection)
 
     def update_elements(self) -> None:
-        """Find the scene elements of all clips anew.
-
-        Raises:
-            LibraryError: the dictionary cannot be read.
-        """
+        """Find the scene elements of all clips anew."""
         with self._lock:
             meta = get_meta(self.connection)
             path, vectors = named_elements(self.connection, self.library), open_vectors(self.library, meta)

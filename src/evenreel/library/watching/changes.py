@@ -30,11 +30,7 @@ class _Unsettled:
 
 
 class FileChanges:
-    """Paths that have changed, each until it is settled and taken; calls come from several threads.
-
-    Args:
-        left_out: folders of which nothing counts, such as the library itself.
-    """
+    """Paths that have changed, each until it is settled and taken; calls come from several threads."""
 
     def __init__(self, left_out: Collection[str] = ()) -> None:
         self._left_out = tuple(left_out)
@@ -45,13 +41,7 @@ class FileChanges:
         return len(self._waiting)
 
     def note(self, paths: Iterable[str], now_s: float, roots: Sequence[str]) -> list[str]:
-        """Note that paths have changed; return those that count.
-
-        Args:
-            paths: absolute paths.
-            now_s: the time, by a clock that does not jump.
-            roots: the watched folders.
-        """
+        """Note that paths have changed; return those that count."""
         counted = [path for path in paths if self._counts(path, roots)]
         with self._lock:
             for path in counted:

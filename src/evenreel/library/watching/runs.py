@@ -46,24 +46,14 @@ class WatchRuns:
     _tables: tuple[TableStamps, KnownMetadata] | None = None
 
     def check(self) -> None:
-        """Check the library and the settings before anything is watched.
-
-        Raises:
-            LibraryError: the library is a published snapshot.
-            UsageError: the language is none, or the number of passes.
-            EncoderError: a model of speech or sounds cannot be had.
-        """
+        """Check the library and the settings before anything is watched."""
         refuse_published(self.library)
         check_speech(self.settings)
         check_sound(self.settings)
         check_passes(self.settings, None)
 
     def all(self, unsettled: Iterable[str], progress: StagedProgress, brake: Brake) -> IndexReport:
-        """Index all that is in the folders but files that are still being written.
-
-        Raises:
-            VanishedFilesError: most of a folder is gone; what is there was indexed all the same.
-        """
+        """Index all that is in the folders but files that are still being written."""
         found = scan([Path(root) for root in self.roots], ignore_rules(self.library, self.settings))
         _leave_out(found, set(unsettled))
         try:

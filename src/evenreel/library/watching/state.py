@@ -42,9 +42,6 @@ class WatchState:
 class WatchedProgress:
     """Progress of a run that is passed on, and of which the last is kept.
 
-    Args:
-        onward: receives everything.
-
     Attributes:
         last: how far the reading of videos is; None where none is read.
     """

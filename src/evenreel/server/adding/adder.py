@@ -77,12 +77,7 @@ class RunningProcess:
 
 
 class Adder:
-    """Indexes folders in a process of its own, which can be paused; the state is that of the run, or of the last one.
-
-    Args:
-        library: folder of the library.
-        homes: names folders for those who ask.
-    """
+    """Indexes folders in a process of its own, which can be paused; the state is that of the run."""
 
     def __init__(self, library: Path, homes: Callable[[], HomeFolders]) -> None:
         self._library, self._homes = library, homes
@@ -112,20 +107,12 @@ class Adder:
             return self._told
 
     def check_free(self) -> None:
-        """Refuse a second run.
-
-        Raises:
-            UsageError: one is under way that does not only watch.
-        """
+        """Refuse a second run."""
         if self._run is not None and self._told.state != "watching":
             raise UsageError("Videos are being added already; wait until that is done, or stop it first.")
 
     def start(self, order: RunOrder) -> Indexing:
-        """Begin a run; what was paused is done with it.
-
-        Raises:
-            UsageError: one is under way, or it cannot be noted because the disk is full or not writable.
-        """
+        """Begin a run; what was paused is done with it."""
         with self._lock:
             self.check_free()
             order = order if self._order is None else _together(self._order, order)
@@ -160,11 +147,7 @@ class Adder:
             return self._told
 
     def resume(self) -> Indexing:
-        """Go on with a run that was paused or failed.
-
-        Raises:
-            UsageError: there is none.
-        """
+        """Go on with a run that was paused or failed."""
         with self._lock:
             if self._order is None:
                 raise UsageError("Nothing was begun that could go on; add a folder.")
@@ -320,11 +303,7 @@ def pace(reached: StageReached) -> dict[str, Any]:
 
 
 def _started(order: RunOrder) -> RunningProcess:
-    """Start the process of a run.
-
-    Raises:
-        OSError: the system has no place for it.
-    """
+    """Start the process of a run."""
     complaints = tempfile.TemporaryFile()  # noqa: SIM115 -- as long as the run
     try:
         process = subprocess.Popen(

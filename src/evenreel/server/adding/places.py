@@ -28,22 +28,13 @@ class VideoCount:
 
 
 class HomeFolders:
-    """Folders of one home folder, named by their path below it.
-
-    Args:
-        home: the home folder.
-    """
+    """Folders of one home folder, named by their path below it."""
 
     def __init__(self, home: Path) -> None:
         self._home = Path(os.path.realpath(home))
 
     def find(self, path: str) -> Path:
-        """Return the folder that a path below the home folder names, without links; '' is the home folder.
-
-        Raises:
-            UsageError: the path is hidden, leads out of the home folder, or the folder cannot be opened.
-            NotFoundError: there is no such folder.
-        """
+        """Return the folder that a path below the home folder names, without links; '' is the home folder."""
         parts = [part for part in path.split("/") if part]
         if path.startswith("/") or "\0" in path or any(map(_is_out_of_the_way, parts)):
             raise UsageError(f"{_shown(path)} is no folder that can be added: choose one below your home folder.")
@@ -63,15 +54,7 @@ class HomeFolders:
         return folder
 
     def listing(self, path: str, added: Iterable[str] = ()) -> FolderListing:
-        """List the folders in a folder, each with the number of its videos.
-
-        Args:
-            path: the folder, as `find` takes it.
-            added: folders that the library has, as the system names them.
-
-        Raises:
-            UsageError, NotFoundError: see `find`.
-        """
+        """List the folders in a folder, each with the number of its videos."""
         folder = self.find(path)
         found, left_out = self._folders_in(folder)
         share = LOOKED_AT // (1 + len(found))
@@ -128,13 +111,7 @@ class HomeFolders:
 
 
 def count_videos(folder: Path, most: int, *, below: bool = True) -> VideoCount:
-    """Count files with a video's suffix as an index run finds them, without hidden ones and without following links.
-
-    Args:
-        folder: folder to look through.
-        most: number of entries after which counting ends.
-        below: whether the folders in it are looked through too.
-    """
+    """Count files with a video's suffix as an index run finds them, without hidden ones and without following links."""
     videos, waiting = 0, [folder]
     while waiting:
         for entry in _entries(waiting.pop()):

@@ -63,11 +63,7 @@ class RunOrder:
 
     @staticmethod
     def from_json(text: str | bytes) -> RunOrder:
-        """Read an order, the inverse of `to_json`.
-
-        Raises:
-            ValueError, KeyError, TypeError: it is none.
-        """
+        """Read an order, the inverse of `to_json`."""
         told = json.loads(text)
         model = told["model"]
         return RunOrder(
@@ -105,12 +101,7 @@ class StageReached:
 
 
 class SaidProgress:
-    """A `StagedProgress` that tells a function how far a run is, at most every `SAID_EVERY_S` seconds of a stage.
-
-    Args:
-        say: receives what is to be said.
-        clock: seconds, in Python's monotonic time.
-    """
+    """A `StagedProgress` that tells a function how far a run is, at most every `SAID_EVERY_S` seconds of a stage."""
 
     def __init__(self, say: Callable[[StageReached], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._say, self._clock = say, clock
@@ -178,11 +169,7 @@ class StoppedError(BaseException):
 
 
 def index(order: RunOrder, say: Callable[[StageReached], None]) -> str:
-    """Index what an order says; return one sentence on what came of it.
-
-    Raises:
-        EvenreelError: the folders, the library or the model cannot be used.
-    """
+    """Index what an order says; return one sentence on what came of it."""
     from evenreel.library import index_folders
 
     order, remark = _there(order)
@@ -195,9 +182,6 @@ def watch(order: RunOrder, say: Callable[[StageReached], None]) -> None:
     """Index what an order says and go on with what changes in its folders, until no run can succeed.
 
     Single files are looked at once.
-
-    Raises:
-        EvenreelError: the folders, the library or the model cannot be used.
     """
     from evenreel.library.watching import Watcher
 
@@ -237,11 +221,7 @@ def _sentence(report: IndexReport) -> str:
 
 
 def _there(order: RunOrder) -> tuple[RunOrder, str]:
-    """The order without places that have gone since, and a remark on them.
-
-    Raises:
-        NotFoundError: none is there.
-    """
+    """The order without places that have gone since, and a remark on them."""
     there = tuple(filter(os.path.exists, order.places))
     gone = [place for place in order.places if place not in there]
     if not gone:

@@ -24,12 +24,7 @@ Asked = str | int | float | bool | None
 
 
 class AskedLibrary:
-    """Asks the REST API of a library.
-
-    Args:
-        library: folder of the library, or place of published snapshots.
-        settings: limits of the server, and the token that its API asks for.
-    """
+    """Asks the REST API of a library."""
 
     def __init__(self, library: Path, settings: ServeSettings) -> None:
         self._app = make_app(library, settings, adds=False)
@@ -38,11 +33,7 @@ class AskedLibrary:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run the server behind the API; it can be asked meanwhile.
-
-        Raises:
-            LibraryError: there is no library, or it is damaged or of another version.
-        """
+        """Run the server behind the API; it can be asked meanwhile."""
         transport = httpx2.ASGITransport(app=self._app)
         async with (
             self._app.router.lifespan_context(self._app),
@@ -51,11 +42,7 @@ class AskedLibrary:
             yield
 
     async def get(self, path: str, query: Mapping[str, Asked] | None = None) -> bytes:
-        """Ask an address below `/api/v1`, with the parameters that are not None; wait while a model is loaded.
-
-        Raises:
-            ToolError: the server refuses, in its own sentence.
-        """
+        """Ask an address below `/api/v1`, with the parameters that are not None; wait while a model is loaded."""
         assert self._client is not None, "it is not running"
         given = {name: value for name, value in (query or {}).items() if value is not None}
         for _ in range(TRIES):

@@ -96,9 +96,6 @@ class InputRelay:
 class MessageLines:
     """The lines of an input that are messages.
 
-    Args:
-        lines: the input.
-
     Attributes:
         answer: function that sends the error that another line is answered with; to be set before lines are read.
     """

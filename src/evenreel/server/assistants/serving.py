@@ -24,11 +24,7 @@ NOTHING_ELSE = f"There is nothing at this address; assistants are answered at {P
 
 
 def serve_pipe(library: Path, settings: ServeSettings) -> None:
-    """Answer the assistant that started this process, over its standard input and output, until told to stop.
-
-    Raises:
-        LibraryError: there is no library, or it is damaged or of another version.
-    """
+    """Answer the assistant that started this process, over its standard input and output, until told to stop."""
     check_servable(library, settings)
     asked = AskedLibrary(library, settings)
 
@@ -41,17 +37,7 @@ def serve_pipe(library: Path, settings: ServeSettings) -> None:
 
 
 def serve_http(library: Path, settings: ServeSettings, on_ready: Callable[[str], None]) -> None:
-    """Answer assistants over HTTP until the process is asked to stop.
-
-    Args:
-        library: folder of the library, or place of published snapshots, of which the newest is served.
-        settings: address, who may come in, limits.
-        on_ready: called with the address of the server once assistants can connect.
-
-    Raises:
-        LibraryError: there is no library, or it is damaged or of another version.
-        UsageError: the address cannot be had.
-    """
+    """Answer assistants over HTTP until the process is asked to stop."""
     check_servable(library, settings)
     run_app(make_http_app(library, settings), settings, on_ready)
 
