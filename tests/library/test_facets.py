@@ -7,12 +7,12 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from evenreel.library.search.columns import COLUMNS, columns_of
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 import evenreel
 from evenreel.library.facets import MAX_VALUES, NO_CHOICE, Facet, FacetValue, Scalar, facets, written_column
-from evenreel.library.search.columns import COLUMNS, columns_of
 from evenreel.library.search.filters import parse_filter
 from evenreel.library.store.catalog import metadata_keys
 

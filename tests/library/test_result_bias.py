@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evenreel.library.search.compact_ids import ClipIds, encoded_ids
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact, hypergeom, mannwhitneyu
@@ -26,7 +27,6 @@ from evenreel.library.result_bias import (
     length_p_value,
     share_p_value,
 )
-from evenreel.library.search.compact_ids import ClipIds, encoded_ids
 from evenreel.library.search.filters import Filter
 
 from .fakes import Library as Fake

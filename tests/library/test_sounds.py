@@ -10,6 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evenreel.library.asking.half import Half
+from evenreel.library.asking.order import NOTHING
+from evenreel.library.search.channels import AskedChannels
+from evenreel.library.search.gallery import Sight
 from typer.testing import CliRunner
 
 from evenreel import open_library
@@ -18,15 +22,11 @@ from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.library import Library, index_folders, publish_library, repair, verify
 from evenreel.library.asking import sequence
-from evenreel.library.asking.half import Half
-from evenreel.library.asking.order import NOTHING
 from evenreel.library.index.ingest import FoundFiles, index_found
 from evenreel.library.index.metadata import KnownMetadata
 from evenreel.library.index.passes import RunParts
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import scan
-from evenreel.library.search.channels import AskedChannels
-from evenreel.library.search.gallery import Sight
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.sounds import NO_SOUNDS
 from evenreel.library.snapshot.holding import SnapshotCache

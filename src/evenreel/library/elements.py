@@ -33,10 +33,11 @@ from evenreel.arrays import slices
 from evenreel.errors import LibraryError
 from evenreel.features.sealed import seal, unseal
 from evenreel.files import write_durably
-from evenreel.library.search.gallery import DECIMALS, FrameGallery, load_gallery
+from evenreel.library.search.seen import DECIMALS
+from evenreel.library.search.snapshot import Snapshot, SnapshotReader
 from evenreel.library.store.catalog import get_meta, set_meta
 from evenreel.library.store.confidence import FITS, above_nonsense
-from evenreel.library.store.vectors import VectorIndex
+from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import FloatArray
 
 if TYPE_CHECKING:
@@ -158,9 +159,10 @@ def elements_hold(connection: sqlite3.Connection) -> bool:
     return meta.get(_MADE_FROM) == _made_from(connection)
 
 
-def update_elements(connection: sqlite3.Connection, vectors: VectorIndex, embedded: EmbeddedDictionary) -> None:
+def update_elements(connection: sqlite3.Connection, vectors: ExactVectors, embedded: EmbeddedDictionary) -> None:
     """Find the scene elements of every clip anew, inside the caller's transaction."""
-    gallery = load_gallery(connection)
+    with SnapshotReader(connection, lambda _: vectors, keeps_model=False).snapshot() as s:
+        gallery = s
     connection.execute("DELETE FROM clip_elements")
     kinds = _kinds(embedded)
     least = least_above(sum(len(phrases) for phrases, _ in kinds.values()))
@@ -190,11 +192,11 @@ def least_above(phrases: int) -> float:
     return NormalDist().inv_cdf(1 - BY_CHANCE / phrases)
 
 
-def _furthest(gallery: FrameGallery, vectors: VectorIndex, queries: FloatArray, least: float) -> _Furthest:
+def _furthest(gallery: Snapshot, vectors: ExactVectors, queries: FloatArray, least: float) -> _Furthest:
     """The phrases (N, D) that each of a gallery's C clips would answer."""
     kept = min(LOOKED_AT, len(queries))
-    places = np.empty((len(gallery.clip_ids), kept), np.int64)
-    above = np.empty((len(gallery.clip_ids), kept), np.float32)
+    places = np.empty((len(gallery.seen_ids), kept), np.int64)
+    above = np.empty((len(gallery.seen_ids), kept), np.float32)
     clips = np.zeros(len(queries), np.int64)
     for part in slices(len(places), CLIPS_AT_ONCE):
         z = _above_nonsense(gallery, vectors, queries, part)
@@ -205,21 +207,22 @@ def _furthest(gallery: FrameGallery, vectors: VectorIndex, queries: FloatArray, 
     return _Furthest(places, above, clips)
 
 
-def _above_nonsense(gallery: FrameGallery, vectors: VectorIndex, queries: FloatArray, part: slice) -> FloatArray:
+def _above_nonsense(gallery: Snapshot, vectors: ExactVectors, queries: FloatArray, part: slice) -> FloatArray:
     """How far phrases are above nonsense on some clips, (C, N), as `gallery.look` has it; -inf where that is unsure."""
-    found = vectors.best_per_clip(queries, gallery.first_rows[part], gallery.counts[part]).T
-    z = (np.round(found, DECIMALS) - gallery.means[part, None]) / gallery.deviations[part, None]
+    some = gallery.seen[part]
+    found = vectors.best_per_clip(queries, gallery.first_rows[some], gallery.counts[some]).T
+    z = (np.round(found, DECIMALS) - gallery.means[some, None]) / gallery.deviations[some, None]
     return np.where(above_nonsense(z, gallery.null_best) >= FITS, z, -np.inf)
 
 
 def _rows(
-    gallery: FrameGallery, kind: str, phrases: tuple[str, ...], found: _Furthest
+    gallery: Snapshot, kind: str, phrases: tuple[str, ...], found: _Furthest
 ) -> Iterator[tuple[str, str, int, str, float]]:
     """The rows of the catalog's table."""
-    clips = len(gallery.clip_ids)
+    clips = len(gallery.seen_ids)
     tells = found.clips <= EVERYWHERE * clips if clips >= FEW else np.ones(len(phrases), np.bool_)
     wanted = np.isfinite(found.above) & tells[found.places]
-    for clip_id, places, above, chosen in zip(gallery.clip_ids, found.places, found.above, wanted, strict=True):
+    for clip_id, places, above, chosen in zip(gallery.seen_ids, found.places, found.above, wanted, strict=True):
         first = np.flatnonzero(chosen)[: MOST[kind]]
         for rank, (place, z) in enumerate(zip(places[first], above[first], strict=True), start=1):
             yield clip_id, kind, rank, phrases[place], round(float(z), 3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,28 +22,26 @@ from evenreel.library.asking.asked import (
     words_vector,
 )
 from evenreel.library.asking.examples import Marked, picture_with_words
-from evenreel.library.asking.steps import Then
-from evenreel.library.asking.without import Without
+from evenreel.library.asking.steps import Then, Without
 from evenreel.library.loading import load_pictures, load_sounds
 from evenreel.library.people.asked import clips_of_people
 from evenreel.library.reading import LibraryContents
-from evenreel.library.search.ahead import scanned_ahead
 from evenreel.library.search.filters import below
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import Picture, as_pixels
-from evenreel.library.search.query import MOST_CLIPS, Query, picture_vector, unit
-from evenreel.library.search.searcher import Answer, Searcher
+from evenreel.library.search.query import MOST_CLIPS, Query, picture_vector, readable, unit
+from evenreel.library.search.searcher import Searcher
+from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.search.sounds import SoundModel
 from evenreel.library.snapshot.holding import FolderHold
 from evenreel.library.store import catalog
 from evenreel.library.store.model_folders import other_model
+from evenreel.library.store.writer import open_vectors
 from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
     from evenreel.library.personal.data import PersonalData
-    from evenreel.library.search.folding import TakeFolder
-    from evenreel.library.search.gallery import Opened
     from evenreel.library.search.rerank import Reranker
     from evenreel.library.search.unlike import UnlikeClips
     from evenreel.library.tried_examples import TriedExample
@@ -151,7 +149,11 @@ class Library(LibraryContents):
             encoder = self._encoder if sees else None
             return search_without(self._searcher, asked, queries[0], encoder, reranks=rerank is not None)
         if isinstance(asked, Marked):
-            return search_by_marks(self._searcher, asked, queries[0], self.clip_named, reranks=rerank is not None)
+            sees = bool(readable(asked.text)) and queries[0].asked is not None and queries[0].asked.sees
+            encoder = self._encoder if sees else None
+            return search_by_marks(
+                self._searcher, asked, queries[0], encoder, self.clip_named, reranks=rerank is not None
+            )
         query = queries[0] if rerank is None else replace(queries[0], reranker=self._reranker_of(rerank))
         return self._searcher.search(query)
 
@@ -252,14 +254,12 @@ class Library(LibraryContents):
         """
         beside = words_vector(self._encoder, words) if words else None
 
-        def search(_: Opened) -> SearchResult:
+        with self.snapshot():  # at one moment: the model may be exchanged beside it
             vector = self._searcher.clip_vector(clip_id, time_s)
             if beside is not None:
                 vector = picture_with_words(vector, beside)
             query = Query(image=vector, k=k, where=where)
-            return self._searcher.search(replace(query, k=k + 1))
-
-        found = self._searcher.read(search)  # at one moment: the model may be exchanged beside it
+            found = self._searcher.search(replace(query, k=k + 1))
         hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
         return replace(found, hits=hits)
 
@@ -278,13 +278,10 @@ class Library(LibraryContents):
         return search_folded(search, k, self._fold)
 
     def _fold(self, result: SearchResult) -> SearchResult:
-        return self._searcher.read(lambda opened: self._takes.fold(opened, result))
+        from evenreel.library.search.folding import fold_takes
 
-    @cached_property
-    def _takes(self) -> TakeFolder:
-        from evenreel.library.search.folding import TakeFolder
-
-        return TakeFolder()
+        with self.snapshot() as s:
+            return fold_takes(s, result)
 
     def highlights(self, folder: str | Path | None = None, k: int = 12, where: str | None = None) -> UnlikeClips:
         """Choose clips that are unlike the rest, by stored vectors, without the model.
@@ -302,7 +299,8 @@ class Library(LibraryContents):
         chosen = self._filter(where)
         if folder is not None:
             chosen = chosen & below(folder)
-        return self._searcher.read(lambda opened: unlike_clips(opened, chosen, k))
+        with self.snapshot() as s:
+            return unlike_clips(s, chosen, k)
 
     @property
     def personal(self) -> PersonalData:
@@ -335,12 +333,19 @@ class Library(LibraryContents):
         if encoder is None:
             raise UsageError(f"The library {self.path} is searched without vision, so no similarity can be audited.")
         searched = encoded(queries, encoder)
-        return self._searcher.read(lambda opened: audited(opened, searched, every_clip=every_clip))
+        with self.snapshot() as s:
+            return audited(s, searched, every_clip=every_clip)
 
-    def read(self, function: Callable[[Opened, Encoder | None], Answer]) -> Answer:
-        """Run a function on the clips at one moment and the library's model; None without vision."""
-        encoder = self._encoder
-        return self._searcher.read(lambda opened: function(opened, encoder))
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Read the library at one moment, whatever an indexer writes meanwhile; threads take turns."""
+        with self._searcher.snapshot() as s:
+            yield s
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """The library's model, loaded when it is first needed; None without vision."""
+        return self._encoder
 
     @property
     def made_with(self) -> tuple[str | None, str | None]:
@@ -360,5 +365,6 @@ class Library(LibraryContents):
     @cached_property
     def _searcher(self) -> Searcher:
         """Kept between searches with all it has read."""
-        vectors, encoder = scanned_ahead(self.path, self._connection), (lambda: self._encoder) if self._vision else None
+        encoder = (lambda: self._encoder) if self._vision else None
+        vectors = partial(open_vectors, self.path)
         return Searcher(self._connection, vectors, encoder, self.path, self._filter, self._sounds)

@@ -164,7 +164,7 @@ class Api:
             return Searched(_folded(library, search, k, how.fold), where)
 
         key = ("text", asked, more.typing, where, k, how, matcher is not None)
-        wanted = Wanted(q, everywhere=where is None) if plain else None
+        wanted = Wanted(q) if plain else None
         return await self._found(found, key, RequestNeeds(model=True, rerank=matcher is not None, wanted=wanted))
 
     async def search_image(

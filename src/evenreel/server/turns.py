@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -9,16 +10,19 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from evenreel.errors import EvenreelError
 from evenreel.library import Library
-from evenreel.library.search.ahead import MOST, encoded_ahead, scan_ahead
+from evenreel.library.search.query import read_query, readable
+
+MOST = 16
+"""Most searches that are taken together."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The text that a search is for, and whether it looks at all clips: not where a filter leaves some out."""
+    """The text that a search is for."""
 
     text: str
-    everywhere: bool = True
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Turns:
     """Line of requests that some threads work off, first come, first served.
 
     A thread takes one request at a time, until none waits. Where searches for texts wait, it takes an equal share of
-    them together, so that their texts are encoded, and the clips scanned, at once; nothing waits for others to come.
+    them together, so that their texts are encoded at once; nothing waits for others to come.
     """
 
     def __init__(self, threads: int) -> None:
@@ -105,13 +109,15 @@ class Turns:
 
 
 def look_ahead(library: Library, wanted: Sequence[Wanted]) -> None:
-    """Encode texts that are searched for next together, and scan all clips for them in one pass.
+    """Encode texts that are searched for next together, by an encoder that keeps what it has encoded.
 
-    That pays with an encoder that keeps what it has encoded. What cannot be encoded is left to the search for it.
+    What cannot be read or encoded is left to the search for it.
     """
-    encoder = library.read(lambda _, encoder: encoder)
-    if encoder is None:
-        return
-    encoded_ahead(encoder, [one.text for one in wanted])
-    queries = encoded_ahead(encoder, [one.text for one in wanted if one.everywhere])
-    library.read(lambda opened, _: scan_ahead(opened, queries))
+    encoder, texts = library.encoder, list[str]()
+    for one in wanted:
+        with contextlib.suppress(EvenreelError):
+            asked = read_query(readable(one.text) or "-")
+            texts += [asked.text] if asked.sees else []
+    if encoder is not None and texts:
+        with contextlib.suppress(EvenreelError):
+            encoder.encode_text(texts)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evenreel.library.search.gallery import Opened
 
 import evenreel
 from evenreel.library import Then
 from evenreel.library.asking import sequence
-from evenreel.library.search.gallery import Opened
 from evenreel.library.search.hits import STATES
 from evenreel.library.search.moments import high_stretches
 from evenreel.library.store.confidence import above_nonsense

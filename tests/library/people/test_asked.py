@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from evenreel.library.search.asked import PlainText
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +17,6 @@ from evenreel.library.asking.asked import read_question
 from evenreel.library.people.asked import asked_people
 from evenreel.library.people.editing import name_person
 from evenreel.library.people.forgetting import forget_everyone, forget_person
-from evenreel.library.search.asked import PlainText
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import ClipMoment
 

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from evenreel.library.search.columns import COLUMNS, columns_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
 from evenreel.library.contents import folder_of
-from evenreel.library.search.columns import COLUMNS, columns_of
 from evenreel.library.search.filters import Filter, parse_filter
 from scripts.filter_attack import attack, filters
 from tests.each import of_each

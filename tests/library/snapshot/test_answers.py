@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from evenreel.library.snapshot.vectors import SnapshotVectors, vectors_of
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,6 @@ from evenreel.library import Library, open_library, publish_library
 from evenreel.library.snapshot.holding import SnapshotCache, marker_of
 from evenreel.library.snapshot.opening import local_folder
 from evenreel.library.snapshot.settings import PublishSettings
-from evenreel.library.snapshot.vectors import SnapshotVectors, vectors_of
 from evenreel.library.store.catalog import get_meta, open_for_reading, open_for_writing, set_meta
 from evenreel.library.store.model_folders import noted, place_of
 from evenreel.library.store.writer import open_vectors

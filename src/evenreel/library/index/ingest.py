@@ -212,7 +212,6 @@ class IndexJob:
             read_subtitles(self._store, found, self._settings, self._report, self._progress, self._parts.brake)
         self._report.metadata_changed = self._store.update_metadata()
         self._store.drop_replaced()
-        self._store.complete_codes()  # those of a library of before there were codes
         self._update_null_scores()
         self._update_elements()
         self._speech.hear_the_rest(self._progress, self._parts.brake)

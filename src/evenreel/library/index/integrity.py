@@ -46,9 +46,6 @@ RUN_REPAIR = "run: evenreel repair"
 AGAIN = "check the disk and the permissions, then run: evenreel verify"
 UPDATE = "update evenreel"
 
-NUMBERED_AT_WILL = ("vocabulary_trigrams", "said_trigrams", "name_trigrams")
-"""Word indexes whose row numbers say nothing; those of the others are the rows that they are made of."""
-
 
 @dataclass(frozen=True)
 class LibraryProblem:
@@ -239,9 +236,6 @@ def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[L
         what = "its exchange was broken off before all of its shards were in their place"
         remedy = f"{RUN_REPAIR} (evenreel index finishes it too)"
         yield LibraryProblem(f"model {meta.get('encoder_id')}", what, remedy)
-    if not (coded := _has_codes(vectors, meta)):
-        what = "they are missing, short or of another version, so that searches are right but slower"
-        yield LibraryProblem("codes of the vectors", what, f"{RUN_REPAIR} (evenreel index makes them too)")
     rows = connection.execute(
         "SELECT clip_id, shard_hash, first_row, count FROM clips LEFT JOIN vector_rows USING (clip_id)"
     )
@@ -264,8 +258,6 @@ def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[L
             yield LibraryProblem(
                 f"clip {clip_id}", "its rows of the vector matrix are not those of its shard", RUN_REPAIR
             )
-        elif coded and first is not None and vectors is not None and not vectors.codes_agree(first, count):
-            yield LibraryProblem(f"clip {clip_id}", "its codes are not those of its vectors", RUN_REPAIR)
     for path in shard_files(library / SHARDS):
         if path not in known:
             yield LibraryProblem(path.name, "no clip of the catalog has this shard", RUN_REPAIR)
@@ -291,14 +283,6 @@ def _vectors_agree(vectors: ExactVectors | None, first: int | None, count: int, 
     try:
         return np.array_equal(vectors.read(first, count), shard.frames)
     except (LibraryError, OSError):
-        return False
-
-
-def _has_codes(vectors: ExactVectors | None, meta: Mapping[str, str]) -> bool:
-    """Whether there are codes of all rows of the matrix."""
-    try:
-        return vectors is None or vectors.has_codes(int(meta.get("vectors_end", "0")))
-    except (OSError, ValueError):
         return False
 
 
@@ -356,10 +340,12 @@ def _still_problems(library: Path, connection: sqlite3.Connection) -> Iterator[L
 
 
 def _difference(connection: sqlite3.Connection, fresh: sqlite3.Connection, name: str) -> str | None:
-    columns = "*" if name in schema.tables() or name in NUMBERED_AT_WILL else "rowid, *"
+    rows = f"SELECT {'*' if name in schema.tables() else 'rowid, *'} FROM {name}"
+    if name.endswith("_vocabulary"):  # when a word was counted last says nothing
+        rows = f"SELECT word, texts FROM {name} WHERE texts > 0"
     try:
-        found = sorted(connection.execute(f"SELECT {columns} FROM {name}"), key=repr)
+        found = sorted(connection.execute(rows), key=repr)
     except sqlite3.DatabaseError as error:
         return f"SQLite cannot read it ({error})"
-    wanted = sorted(fresh.execute(f"SELECT {columns} FROM {name}"), key=repr)
+    wanted = sorted(fresh.execute(rows), key=repr)
     return None if found == wanted else "it is not that of the catalog's tables"

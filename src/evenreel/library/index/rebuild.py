@@ -43,7 +43,7 @@ from evenreel.library.store.rows import replace_rows
 from evenreel.library.store.salvage import Salvaged, salvage
 from evenreel.library.store.schema import BOOKKEEPING, tables
 from evenreel.library.store.vectors import ExactVectors
-from evenreel.library.store.writer import drop_vectors, named_vectors, open_vectors, vectors_files, vectors_path
+from evenreel.library.store.writer import drop_vectors, open_vectors, vectors_files, vectors_path
 from evenreel.wording import count
 
 MODEL = ("encoder_id", "weights_hash", "dimension")
@@ -71,7 +71,7 @@ def rebuild(library: Path, drop_missing: bool) -> list[str]:
     _remove_catalog(library / REBUILT)
     with closing(catalog.open_for_repair(library, REBUILT if damage else catalog.CATALOG)) as connection:
         work = _restore(library, connection, known, drop_missing)
-        derived = {*named_vectors(library, catalog.get_meta(connection)), named_elements(connection, library)}
+        derived = {vectors_path(library, catalog.get_meta(connection)), named_elements(connection, library)}
     swapped = [_put_in_place(library, damage)] if damage else []
     for path in work.put_aside:
         if path.exists():

@@ -26,7 +26,7 @@ class MomentHit:
     """A stretch of a clip that matches the query; `time_s` is its best frame, or the middle of a sign's stretch.
 
     What it matches is meant to start within `starts_s`, and to end within `ends_s`, in four of five cases each
-    (`evenreel.library.search.stretches`); None where frames did not find it.
+    (`evenreel.library.search.moments`); None where frames did not find it.
 
     `time_s` of what is said is where that begins. `score` is the similarity of the best frame, of a sign or of what
     is said; of a clip found by its name or caption, which is one moment from start to end, the share of the query

@@ -19,7 +19,7 @@ from evenreel.library.snapshot.manifest import LEAST_RECALL, MeasuredIndex
 from evenreel.library.snapshot.place import lance
 from evenreel.library.snapshot.tables import AT_ONCE, MOMENTS, TRACKS, VECTOR
 from evenreel.library.store.confidence import CLIPS_AT_ONCE
-from evenreel.library.store.vectors import VectorIndex
+from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import FloatArray
 
 SCALARS = (
@@ -57,7 +57,7 @@ class SearchedGallery:
         queries: text queries (Q, D) to measure with.
     """
 
-    vectors: VectorIndex
+    vectors: ExactVectors
     first_rows: Indices
     counts: Indices
     clip_ids: Sequence[str]

@@ -29,9 +29,8 @@ from evenreel.library.snapshot.manifest import (
 from evenreel.library.snapshot.place import SNAPSHOTS, SnapshotPlace, is_full, lance, snapshot_place
 from evenreel.library.snapshot.tables import AT_ONCE, MOMENTS, VECTOR, Checksums, fill_catalog, schema_of
 from evenreel.library.store.catalog import CATALOG, SCHEMA_VERSION
-from evenreel.library.store.codes import Codes
 from evenreel.library.store.filesystem import SNAPSHOT_MARKER, is_published
-from evenreel.library.store.vectors import ExactVectors, codes_path
+from evenreel.library.store.vectors import ExactVectors
 from evenreel.progress import Progress, stretch_of
 
 if TYPE_CHECKING:
@@ -140,13 +139,7 @@ class _Opening:
         part, _, rest = name.rpartition(".lance/")
         if not rest:
             return True
-        if rest.startswith("_indices/") or part == "stills":
-            return False
-        own, _, table = part.rpartition("/")
-        return table != MOMENTS or self._has_rows(self.manifest.parts[own])
-
-    def _has_rows(self, part: PublishedPart) -> bool:
-        return 2 * part.dimension * part.vector_rows <= self.cache.rows_bytes
+        return not (rest.startswith("_indices/") or part == "stills")
 
     def _path(self, folder: Path, name: str) -> Path:
         """Where an object lies that was fetched, or that needs no fetching."""
@@ -163,9 +156,6 @@ class _Opening:
 
     def _dataset(self, folder: Path, part: str, table: str) -> Any:
         name = f"{part}/{table}.lance" if part else f"{table}.lance"
-        if table == MOMENTS and not self._has_rows(self.manifest.parts[part]):
-            with self.place.telling("read"):
-                return open_table(self.place, f"{self._name}/{name}")
         return lance().dataset(str(self._path(folder, name)))
 
     def _fill_part(self, folder: Path, name: str, part: PublishedPart, progress: Progress) -> None:
@@ -186,20 +176,17 @@ class _Opening:
             checksums = f"{name}/{CHECKSUMS}" if name else CHECKSUMS
             shutil.copyfile(self._path(folder, checksums), target / CHECKSUMS)
             self._copy_vectors(target, part, self._dataset(folder, name, MOMENTS))
-        marker = SnapshotMarker(self.place.root, self.manifest.id, name, part.vector_rows, self._has_rows(part))
+        marker = SnapshotMarker(self.place.root, self.manifest.id, name, part.vector_rows, True)
         (target / SNAPSHOT_MARKER).write_text(json.dumps(marker._asdict()), encoding="utf-8")
         progress(1.0)
 
     def _copy_vectors(self, target: Path, part: PublishedPart, dataset: Any) -> None:
-        """Copy the vectors with their codes, or make their codes alone, as an index run does."""
+        """Copy the vectors."""
         path, rows, checksums = target / "vectors.0.f16", 0, Checksums()
-        matrix, codes = ExactVectors(path, part.dimension), Codes(codes_path(path), part.dimension)
+        matrix = ExactVectors(path, part.dimension)
         for batch in dataset.to_batches(columns=[VECTOR], limit=part.vector_rows, batch_size=AT_ONCE):
             vectors = vectors_of_column(batch.column(VECTOR), part.dimension)
-            if self._has_rows(part):
-                matrix.append(vectors.astype(np.float32))
-            else:
-                codes.write(vectors, rows)
+            matrix.append(vectors.astype(np.float32))
             checksums.add(vectors)
             rows += len(vectors)
         if rows != part.vector_rows or not np.array_equal(checksums.all(), np.fromfile(target / CHECKSUMS, "<u4")):

@@ -18,11 +18,10 @@ from evenreel.arrays import Indices
 from evenreel.errors import LibraryError
 from evenreel.files import sync_file
 from evenreel.library.store import catalog, seals
-from evenreel.library.store.codes import HalfArray
 from evenreel.library.store.fulltext import fill_full_text
 from evenreel.library.store.model_folders import MAKING
 from evenreel.library.store.schema import FULL_TEXT, lay_down, tables
-from evenreel.library.store.vectors import VectorIndex
+from evenreel.library.store.vectors import ExactVectors, HalfArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +47,7 @@ class CatalogReader:
         vector_rows: number of vectors.
     """
 
-    def __init__(self, connection: sqlite3.Connection, vectors: VectorIndex | None) -> None:
+    def __init__(self, connection: sqlite3.Connection, vectors: ExactVectors | None) -> None:
         self._connection, self._vectors = connection, vectors
         self.clips: list[tuple[str, int, int]] = []
         self._stored_at: dict[str, int] = {}

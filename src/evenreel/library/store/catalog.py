@@ -25,13 +25,10 @@ from evenreel.library.store.model_folders import library_of
 from evenreel.library.store.schema import MEASURED, kept_tables, lay_down
 from evenreel.types import Metadata
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Version of the catalog's tables.
 
-1: as `schema.sql` without `seals`, `name_words` and `name_trigrams`.
-
-2: rows are sealed, as a changed bit in a row was believed; words of names are found as people type them.
-3: `shots`. 4: `track_blocks`. 5: `transcripts`, `utterances`, and the word index over what is said. 6: `recorded`.
+8: clips have numbers, word indexes vocabularies that tell what changed; vectors have no codes beside them.
 """
 
 CATALOG = "catalog.sqlite"

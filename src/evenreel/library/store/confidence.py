@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
-from evenreel.library.store import seals
 from evenreel.library.store.catalog import get_meta, set_meta
-from evenreel.library.store.vectors import VectorIndex
+from evenreel.library.store.fulltext import note_clips
+from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import Encoder, FloatArray
 
 FITS = 0.95
@@ -67,7 +67,7 @@ def above_nonsense(z: FloatArray, null_best: FloatArray) -> NDArray[np.float64]:
     return below
 
 
-def update_null_scores(connection: sqlite3.Connection, vectors: VectorIndex, encoder: Encoder) -> None:
+def update_null_scores(connection: sqlite3.Connection, vectors: ExactVectors, encoder: Encoder) -> None:
     """Update the scores of nonsense queries on the library's clips (table `null_scores`), and their best z.
 
     Only clips that are new are scored; everything is measured anew after a clip was removed (the best of the rest is
@@ -76,12 +76,11 @@ def update_null_scores(connection: sqlite3.Connection, vectors: VectorIndex, enc
     measure_nonsense(connection, vectors, _null_vectors(connection, encoder))
 
 
-def measure_nonsense(connection: sqlite3.Connection, vectors: VectorIndex, queries: FloatArray) -> None:
+def measure_nonsense(connection: sqlite3.Connection, vectors: ExactVectors, queries: FloatArray) -> None:
     """Score encoded nonsense queries on the library's clips that are not scored yet, and store scores and best z."""
     best = _known_best(connection)
     if best is None:
         connection.execute("DELETE FROM null_scores")
-        seals.renew(connection, ("null_scores",))
         best = np.full(len(queries), -np.inf, np.float32)
     todo = connection.execute(
         "SELECT clip_id, first_row, count FROM vector_rows"
@@ -96,7 +95,7 @@ def measure_nonsense(connection: sqlite3.Connection, vectors: VectorIndex, queri
 
 
 def null_scores_hold(connection: sqlite3.Connection) -> bool:
-    """Return whether the stored scores of nonsense queries are unchanged and of exactly the clips in the library now.
+    """Return whether the stored scores of nonsense queries are of exactly the clips in the library now.
 
     The encoded nonsense queries must be stored too, for clips that are added.
     """
@@ -105,7 +104,7 @@ def null_scores_hold(connection: sqlite3.Connection) -> bool:
     meta = get_meta(connection)
     if clips != measured or meta.get("null_clips", "0") != str(clips):
         return False
-    return not clips or (meta.keys() >= NOTED and not seals.broken(connection, ("null_scores",)))
+    return not clips or meta.keys() >= NOTED
 
 
 def load_null_best(connection: sqlite3.Connection) -> FloatArray:
@@ -165,12 +164,12 @@ def _known_best(connection: sqlite3.Connection) -> FloatArray | None:
     if not measured or meta.get("null_clips") != str(measured) or "null_best" not in meta:
         return None
     best = np.array(json.loads(meta["null_best"]), np.float32)
-    return best if len(best) == len(null_queries()) and not seals.broken(connection, ("null_scores",)) else None
+    return best if len(best) == len(null_queries()) else None
 
 
 def _measure(
     connection: sqlite3.Connection,
-    vectors: VectorIndex,
+    vectors: ExactVectors,
     queries: FloatArray,
     clips: list[tuple[str, int, int]],
 ) -> FloatArray:
@@ -181,6 +180,7 @@ def _measure(
         "INSERT INTO null_scores (clip_id, mean, deviation) VALUES (?, ?, ?)",
         zip(ids, means.tolist(), deviations.tolist(), strict=True),
     )
+    note_clips(connection, ids)
     return best
 
 
@@ -198,7 +198,7 @@ def as_one_of(shares: NDArray[np.float64], models: int) -> NDArray[np.float64]:
 
 
 def score_nonsense(
-    vectors: VectorIndex, queries: FloatArray, first_rows: Indices, counts: Indices
+    vectors: ExactVectors, queries: FloatArray, first_rows: Indices, counts: Indices
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], FloatArray]:
     """Compute mean and deviation of the scores of nonsense (N, D) on clips given by their rows (C,), (C,)."""
     scores = vectors.best_per_clip(queries, first_rows, counts).astype(np.float64)

@@ -18,10 +18,12 @@ from importlib import resources
 from typing import NamedTuple
 
 FROM_SHARDS = ("clips", "moments", "tracks", "shots", "transcripts", "utterances", "recorded")
-_ON_SIGNS = ("track_words", "track_blocks", "vocabulary", "vocabulary_trigrams")
-_SAID = ("said_words", "said_vocabulary", "said_trigrams", "said_blocks")
-FULL_TEXT = (*_ON_SIGNS, *_SAID, "about", "name_words", "name_trigrams")
-DERIVED = ("vector_rows", "null_scores", "clip_elements", "seals")
+FULL_TEXT = tuple(
+    f"{of}_{part}" if part else of
+    for of, words in (("track", "words"), ("said", "words"), ("about", ""))
+    for part in (words, "vocabulary", "blocks")
+)
+DERIVED = ("clip_keys", "names", "vector_rows", "null_scores", "clip_elements", "seals")
 
 MEASURED = frozenset(("null_bank", "null_vectors", "null_best", "null_clips", "elements_made_from"))
 """Entries of `meta` that an index run makes anew where they are gone: how nonsense scores, how elements were found."""
