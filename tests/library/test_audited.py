@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evenreel.library.search.gallery import DECIMALS
 
 import evenreel
 from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import CorpusError, UsageError
 from evenreel.library import Library
+from evenreel.library.search.seen import DECIMALS
 from evenreel.library.store.catalog import open_for_writing
 
 from .fakes import WordsEncoder, on_disk

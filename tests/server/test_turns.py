@@ -8,23 +8,16 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 from evenreel.config import IndexSettings
 from evenreel.library import Library, index_folders
-from evenreel.library.search import ahead
-from evenreel.library.search.ahead import MOST, ScannedAhead
-from evenreel.library.store.vectors import ExactVectors
 from evenreel.planted import Entity, Scene, write_scene
 from evenreel.server import make_app
 from evenreel.server.batched_encoder import BatchedEncoder
-from evenreel.server.turns import Request, Turns, Wanted, look_ahead
-from evenreel.types import FloatArray
-from tests.library.fakes import encode
+from evenreel.server.turns import MOST, Request, Turns, Wanted, look_ahead
 from tests.server.conftest import Served, rendered, served, wait_for_model, wait_until
 
 __all__ = ["rendered", "served"]
@@ -99,63 +92,15 @@ def test_those_that_nobody_will_take_are_told(served: Served) -> None:
     assert turns.take() == []
 
 
-def test_a_search_looked_ahead_for_is_the_search_alone(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    scanned: list[int] = []
-    scans = ExactVectors.scan
-
-    def counting(self: ExactVectors, queries: FloatArray, first: Any, counts: Any) -> FloatArray:
-        scanned.append(len(queries))
-        return scans(self, queries, first, counts)
-
+def test_a_search_looked_ahead_for_is_the_search_alone(served: Served) -> None:
     with Library(served.library) as library:
         alone = [json.dumps(library.search(query, 4).to_json(), sort_keys=True) for query in QUERIES]
-        encoder = library.read(lambda _, encoder: encoder)
+        encoder = library.encoder
     assert encoder is not None
-    monkeypatch.setattr(ExactVectors, "scan", counting)
     with Library(served.library, encoder=BatchedEncoder(encoder)) as library:
-        look_ahead(library, [*map(Wanted, QUERIES), Wanted(" "), Wanted("a star", everywhere=False)])
-        assert scanned == [len(QUERIES)]
+        look_ahead(library, [*map(Wanted, QUERIES), Wanted(" "), Wanted('"a')])
         together = [json.dumps(library.search(query, 4).to_json(), sort_keys=True) for query in QUERIES]
     assert together == alone
-
-
-def test_one_pass_gives_the_similarities_of_a_pass_for_each(tmp_path: Path) -> None:
-    generator = np.random.default_rng(0)
-    vectors = ExactVectors(tmp_path / "vectors.0.f16", 64)
-    rows = generator.standard_normal((300, 64)).astype(np.float32)
-    vectors.append(rows / np.linalg.norm(rows, axis=1, keepdims=True))
-    counts = generator.integers(1, 6, 70)
-    first = np.cumsum(counts) - counts
-    queries = np.stack([encode(word) for word in ("a", "b", "c", "d", "e")])
-    version = [0]
-    together = ScannedAhead(vectors, lambda: version[0])
-    together.scan_ahead(queries, first, counts)
-    refused = _Refusing()
-    object.__setattr__(together, "_vectors", refused)
-    for query in queries:
-        np.testing.assert_array_equal(
-            together.scan(query[None], first, counts), vectors.scan(query[None], first, counts)
-        )
-    assert refused.asked == 0
-    # Other clips, another query and another state of the catalog are scanned by themselves, and so are few queries.
-    together.scan(queries[:1], first[1:], counts[1:])
-    together.scan(encode("f")[None], first, counts)
-    version[0] = 1
-    together.scan(queries[:1], first, counts)
-    assert refused.asked == 3
-    together.scan_ahead(queries[: ahead.PAYS_FROM - 1], first, counts)
-    assert refused.asked == 3
-
-
-class _Refusing:
-    """Counts what is not answered from what was scanned."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def scan(self, *_: Any) -> FloatArray:
-        self.asked += 1
-        return np.zeros((1, 1), np.float32)
 
 
 def test_sixteen_ask_while_a_clip_comes(served: Served, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from evenreel.library.search.asked import PlainText
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +17,7 @@ from evenreel.library.people.asked import asked_people
 from evenreel.library.people.editing import name_person
 from evenreel.library.people.forgetting import forget_everyone, forget_person
 from evenreel.library.search.hits import SearchResult
-from evenreel.library.search.query import ClipMoment
+from evenreel.library.search.query import ClipMoment, PlainText
 
 ADA, BOB, BOTH, NOBODY = {"ada_0", "ada_1", "ada_2", "both"}, {"bob_0", "bob_1", "both"}, {"both"}, {"nobody"}
 

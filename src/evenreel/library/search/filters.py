@@ -54,7 +54,7 @@ _COMPARED = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", 
 WORDS = frozenset(("and", "or", "not", "is", "null", "in", "between", "like", "true", "false"))
 """Words of the language; a column with such a name is written in double quotes."""
 _TOKEN = re.compile(
-    r"""(?P<space>\s+)|(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")+")|(?P<name>[^\W\d]\w*)"""
+    r"""(?P<space>\s+)|(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<name>[^\W\d]\w*)"""
     r"""|(?P<number>(?:\d|\.\d)(?:[eE][-+]|[\w.])*)|(?P<sign><=|>=|<>|!=|==|[-<>=(),.])"""
 )
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
