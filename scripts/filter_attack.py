@@ -212,7 +212,8 @@ def answered(connection: sqlite3.Connection, text: str) -> str:
             condition = read_filter(connection, text, relative_paths=relative)
             with watched(connection):
                 found = passing(connection, "files.clip_id", condition)
-            verdicts.add("answered" if relative or sorted(found) == sorted(expected(connection, text, found)) else "other clips")
+            same = relative or sorted(found) == sorted(expected(connection, text, found))
+            verdicts.add("answered" if same else "other clips")
         except UsageError as error:
             verdicts.add("refused" if is_sentence(str(error)) else f"no sentence: {str(error)[:200]!r}")
         except Exception as error:

@@ -282,8 +282,9 @@ def test_clips_are_read_as_a_search_would_find_them(tmp_path: Path) -> None:
     made.connection.execute("UPDATE clips SET has_text = 0, duration_s = NULL WHERE clip_id = 'c'")
     found = read(made.connection, Filter())
     told = {
-        clip_id.decode(): (found.source_names[found.sources[row]], bool(found.text_read[row]), bool(found.has_words[row]))
+        clip_id.decode(): (found.source_names[source], bool(found.text_read[row]), bool(found.has_words[row]))
         for row, clip_id in enumerate(found.clip_ids.tolist())
+        for source in [found.sources[row]]
     }
     assert told == {"a": ("first", True, False), "b": ("unknown", True, True), "c": ("7", False, False)}
     assert found.lengths_s[found.places(["b"])].tolist() == [2.0]

@@ -25,9 +25,8 @@ from evenreel.library.asking.steps import Then
 from evenreel.library.search.hits import ANSWERS, STATES, Hit, MomentHit, SearchResult, TextHit
 from evenreel.library.search.moments import high_stretches, shown, spoken
 from evenreel.library.search.query import readable
-from evenreel.library.search.searcher import Asked
 from evenreel.library.search.seen import frames_of
-from evenreel.library.search.shown import ClipFacts, facts_of, texts_of
+from evenreel.library.search.shown import Asked, ClipFacts, facts_of, texts_of
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.search.words import read_texts
 from evenreel.library.store.confidence import DEVIATION_FLOOR, FITS, MAY_FIT
@@ -228,7 +227,7 @@ class HalfInClip:
             self._sounds = asked.heard.stretches(about.clip_id, place, asked.notices)
         value, state = float(as_deviations(share, s.null_best)[0]), int(states_of(share, MAY_FIT)[0])
         times = np.array([(one.start_s, one.end_s) for one in self._sounds], float).reshape(-1, 2)
-        parts.append(TimedEvidence(*times.T, np.full(len(times), value), np.full(len(times), state)))
+        parts.append(TimedEvidence(times[:, 0], times[:, 1], np.full(len(times), value), np.full(len(times), state)))
         self.evidence = TimedEvidence(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0]))
         )

@@ -256,7 +256,8 @@ def encode_text(encoder: Encoder, text: str, notices: list[str]) -> TextEmbeddin
     if len(text.encode()) <= NEVER_CUT_BYTES:
         return encoder.encode_text([text])
     both = encoder.encode_text([text, text[:-1]])
-    if np.allclose(*both.sentence, atol=1e-5):  # the last letter made no difference
+    whole, shorter = both.sentence
+    if np.allclose(whole, shorter, atol=1e-5):  # the last letter made no difference
         notices.append(
             "The query is longer than the model reads; its end was looked for in writing, not in the frames."
         )

@@ -73,7 +73,8 @@ class Ranked:
     @cached_property
     def written(self) -> Column:
         """Share of the query's words that is on screen, said, in the clip's name or caption."""
-        return np.max([*self.texts.values(), np.zeros(len(self.sounds))], axis=0)
+        found: Column = np.max([*self.texts.values(), np.zeros(len(self.sounds))], axis=0)
+        return found
 
     @cached_property
     def fused(self) -> Column:
@@ -177,7 +178,7 @@ class Ranked:
         for channel in ("on_screen", "said"):
             share = float(self.texts[channel][place]) if channel in self.texts else 0.0
             if share and share >= max(seen, written):
-                return channel  # type: ignore[return-value]
+                return channel
         by_name = self.found_in("about", place) and written > seen and not self.answers_by("seen", place)
         return "about" if by_name else "seen"
 

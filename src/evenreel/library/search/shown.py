@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evenreel.arrays import Column, Flags
+from evenreel.files import first_there
 from evenreel.library.search import filters, seen
 from evenreel.library.search.hits import Channel, Hit, MomentHit, TextHit
 from evenreel.library.search.moments import best_moments, shown, spoken, whole
@@ -102,7 +103,7 @@ def facts_of(s: Snapshot, clip_ids: Sequence[str], where: str | None) -> list[Cl
     ):
         files[clip_id][loaded_path(path)] = metadata
     if where is None:
-        paths = {clip_id: filters.first_there(list(its)) for clip_id, its in files.items()}
+        paths = {clip_id: first_there(list(its)) for clip_id, its in files.items()}
     else:
         paths = filters.first_paths(s.connection, s.read_filter(where), clip_ids, there=True)
     times = seen.times_of(s, clip_ids)

@@ -264,8 +264,9 @@ def _letters(word: str) -> int:
 def _set_bits(values: NDArray[np.uint64]) -> NDArray[np.uint8]:
     """Count the bits of whole numbers (N,) that are set."""
     if hasattr(np, "bitwise_count"):
-        return np.asarray(np.bitwise_count(values))
-    return np.unpackbits(values[:, None].view(np.uint8), axis=1).sum(1, dtype=np.uint8)
+        return np.asarray(np.bitwise_count(values), np.uint8)
+    bits = np.unpackbits(values[:, None].view(np.uint8), axis=1)
+    return np.asarray(bits.sum(1), np.uint8)
 
 
 def _part(word: str) -> float:
