@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evenreel.library import open_library, verify
-from evenreel.library.index.ingest import LOST
+from evenreel.library.index.run import LOST
 from tests import prebuilt
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.state import state
