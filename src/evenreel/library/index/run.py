@@ -27,7 +27,6 @@ from evenreel.features.lock import HOLDER, LOCK
 from evenreel.features.pool import Brake, Claims, ReaderPool
 from evenreel.features.progress import Forecast, NoProgress, SetAside, StagedProgress
 from evenreel.features.shards import remove_shards, shard_files, tidy_shards
-from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.foretelling import PICTURES_ALONE, WORDS_ALONE, seconds_a_second
 from evenreel.library.index.ignoring import IgnoreRules, changed_patterns, kept_patterns, noted_patterns
@@ -266,7 +265,6 @@ class _Job:
         store.drop_replaced()
         store.complete_codes()  # those of a library of before there were codes
         self._update_null_scores()
-        self._update_elements()
         for new_stage in () if alone else STAGES:
             if not self._run.brake.eased:
                 self._take_through(self._speech if new_stage is SpeechStage else new_stage(self._run))
@@ -386,16 +384,6 @@ class _Job:
         if self._model is not None and not self._store.null_scores_hold():
             self._run.progress.stage("measuring how nonsense scores")
             self._store.update_null_scores(self._model.encoder())
-
-    def _update_elements(self) -> None:
-        """Find scene elements anew, where the library has a dictionary and its clips are others than before."""
-        if self._store.elements_hold():
-            return
-        self._run.progress.stage("finding scene elements")
-        try:
-            self._store.update_elements()
-        except DamagedElementsError as error:
-            log.warning("%s The new clips have no scene elements; %s.", error, FIND_AGAIN)
 
 
 class StageRun:
