@@ -20,7 +20,7 @@ from typing import NamedTuple
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.files import file_at, name_key
-from evenreel.library.search.hits import Element, TextHit
+from evenreel.library.search.hits import TextHit
 from evenreel.library.store.catalog import load_metadata, loaded_path, stored_path
 from evenreel.library.store.rows import clip_times
 from evenreel.media.content import FileStamp
@@ -80,7 +80,6 @@ class ClipDetail:
     signs: tuple[TextHit, ...]
     notes: tuple[str, ...]
     metadata: Metadata = field(default_factory=dict)
-    elements: tuple[Element, ...] = ()
     starts_s: float = 0.0
     shots: tuple[tuple[float, float], ...] = ()
 

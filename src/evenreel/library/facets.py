@@ -74,7 +74,7 @@ class Facet:
 
 
 def facets(connection: sqlite3.Connection) -> list[Facet]:
-    """List the facets: what every library has, people, and every metadata column usable in a filter.
+    """List the facets: what every library has, people with names, and every metadata column usable in a filter.
 
     Left out are text columns of more than `MAX_VALUES` values, those of `NO_CHOICE`, and columns whose name no
     filter can write. Counts are of clips with a file that is there.

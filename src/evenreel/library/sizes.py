@@ -12,11 +12,11 @@ from evenreel.library.store.model_folders import MODELS
 
 PARTS = {
     "catalog": "the catalog with its full text, and the second copy of what only it knows",
-    "vectors": "the vectors that are searched, and their codes",
+    "vectors": "the vectors that are searched",
     "shards": "features of each clip, from which all else can be made anew",
     "stills": "small pictures of moments",
     "models": "vectors of sounds, and of a model in the making",
-    "others": "everything else, such as a dictionary of scene elements",
+    "others": "everything else",
 }
 """Name of each part, and what it holds."""
 

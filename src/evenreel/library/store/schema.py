@@ -23,17 +23,17 @@ FULL_TEXT = tuple(
     for of, words in (("track", "words"), ("said", "words"), ("about", ""))
     for part in (words, "vocabulary", "blocks")
 )
-DERIVED = ("clip_keys", "names", "vector_rows", "null_scores", "clip_elements", "seals")
+DERIVED = ("clip_keys", "names", "vector_rows", "null_scores", "seals")
 
-MEASURED = frozenset(("null_bank", "null_vectors", "null_best", "null_clips", "elements_made_from"))
-"""Entries of `meta` that an index run makes anew where they are gone: how nonsense scores, how elements were found."""
+MEASURED = frozenset(("null_bank", "null_vectors", "null_best", "null_clips"))
+"""Entries of `meta` that an index run makes anew where they are gone: how nonsense scores."""
 
 BOOKKEEPING = frozenset(("schema_version", "vectors_generation", "vectors_end", "changes", "transcripts_unsettled"))
 """Entries of `meta` about the catalog and its files themselves: its format, where vectors lie, how often it changed, a
 clip whose shard may be newer than its rows (`evenreel.library.store.speech`).
 
 Entries named in neither are what the library is made with: model, asked_model, encoder_id, weights_hash, dimension,
-rule, elements (the digest of a dictionary of scene elements).
+rule.
 """
 
 NOT_KEPT = BOOKKEEPING | MEASURED - {"null_bank", "null_vectors"}
