@@ -261,8 +261,8 @@ def test_a_planted_preference_is_found() -> None:
     library, found = mixed(2), 0
     weight = np.where(library.sources == library.source_names.index("c"), 5.0, 1.0)
     for _ in range(100):
-        shown = rng.choice(CLIPS, 20, replace=False, p=weight / weight.sum()).tolist()
-        found += any("are by c" in sentence for sentence in favours(library, ids(shown)).sentences)
+        shown = library.clip_ids[rng.choice(CLIPS, 20, replace=False, p=weight / weight.sum())].astype(str).tolist()
+        found += any("are by c" in sentence for sentence in favours(library, shown).sentences)
     assert found > 50
 
 

@@ -1,6 +1,5 @@
 from .asking.examples import Mark as Mark, Marked as Marked
-from .asking.steps import Then as Then
-from .asking.without import Without as Without
+from .asking.steps import Then as Then, Without as Without
 from .index.run import index_folders as index_folders
 from .index.integrity import LibraryProblem as LibraryProblem, verify as verify
 from .index.repairing import repair as repair
@@ -9,8 +8,7 @@ from .index.reindex import reindex as reindex
 from .index.report import IndexReport as IndexReport
 from .library import Library as Library
 from .opened import open_library as open_library
-from .search.asked import PlainText as PlainText
-from .search.query import UnfinishedText as UnfinishedText
+from .search.query import PlainText as PlainText, UnfinishedText as UnfinishedText
 from .snapshot.publish import PublishReport as PublishReport, publish_library as publish_library
 from .snapshot.settings import PublishSettings as PublishSettings
 from .watching.state import WatchState as WatchState

@@ -119,7 +119,7 @@ class Library(LibraryContents):
             text: what is to be seen, read or heard, in the language of `search.asked`, and `person:NAME` for clips that
                 somebody is in (`people.asked`); an `UnfinishedText` may be cut. With `then` between two of these, or a
                 `Then`: clips in which a moment of one comes before one of the other (`asking.steps`). With `without`:
-                clips that show what follows stand lower (`asking.without`). A `Marked` has examples of what is right
+                clips that show what follows stand lower (`asking.steps`). A `Marked` has examples of what is right
                 and wrong (`asking.examples`).
             k: most clips to return.
             where: a filter such as `source = 'camera' and duration_s < 60`.

@@ -100,33 +100,6 @@ def reverse_vectors(library: Path) -> None:
     path.write_bytes(content[:64] + b"".join(parts))
 
 
-def codes_file(library: Path) -> Path:
-    return next(library.glob("vectors.*.i8"))
-
-
-def zero_codes(library: Path) -> None:
-    codes_file(library).write_bytes(b"\0" * codes_file(library).stat().st_size)
-
-
-def cut_codes(library: Path) -> None:
-    codes_file(library).write_bytes(codes_file(library).read_bytes()[:-1])
-
-
-def lose_codes(library: Path) -> None:
-    codes_file(library).unlink()
-
-
-def flip_codes(library: Path) -> None:
-    content = bytearray(codes_file(library).read_bytes())
-    content[-10] ^= 1
-    codes_file(library).write_bytes(content)
-
-
-def newer_codes(library: Path) -> None:
-    content = codes_file(library).read_bytes()
-    codes_file(library).write_bytes(content.replace(b"codes 1", b"codes 9", 1))
-
-
 def forget_words(library: Path) -> None:
     change(library, "DELETE FROM about")
 
@@ -179,15 +152,14 @@ TEXT = [
         "DELETE FROM track_words_data",
         "DROP TABLE about_config",
         "DROP TABLE track_words",
-        "DROP TABLE vocabulary",
-        "DROP TABLE vocabulary_trigrams",
+        "DROP TABLE track_vocabulary",
+        "DROP TABLE track_blocks",
         "DROP TABLE track_words_content",
-        "INSERT INTO vocabulary_trigrams VALUES (' ghost ')",
+        "INSERT INTO track_vocabulary VALUES ('ghost', 1, 1)",
         "DROP TABLE vector_rows",
     )
 ]
-CODES = [zero_codes, cut_codes, lose_codes, newer_codes]
-VECTORS = [zero_vectors, cut_vectors, lose_vectors, swap_vectors, flip_codes, *CODES]
+VECTORS = [zero_vectors, cut_vectors, lose_vectors, swap_vectors]
 DERIVED = [*VECTORS, forget_words, change_moment, *ROWS, *TEXT]
 SHARDS = [zero_shard, flip_shard, lose_shard]
 CATALOG = [garbage_catalog, torn_catalog, lose_catalog]
@@ -207,35 +179,6 @@ def test_what_is_derived_is_rebuilt_without_a_video(library: Path, damage: Damag
     assert repair(library)
     assert verify(library) == []
     assert state(library) == before
-
-
-@pytest.mark.parametrize("damage", CODES)
-def test_without_codes_searches_answer_as_before_and_an_index_run_makes_them(
-    library: Path, videos: Path, monkeypatch: pytest.MonkeyPatch, damage: Damage
-) -> None:
-    """So does a library of before there were codes."""
-    monkeypatch.setattr("evenreel.library.search.nearest.EXACT_ROWS", -1)
-    before = state(library)
-
-    def answers() -> list[tuple[str, float]]:
-        with open_library(library) as opened:
-            return [(hit.path, hit.scores["seen"]) for hit in opened.search("a red circle moves left").hits]
-
-    whole = answers()
-    damage(library)
-    assert answers() == whole
-    (problem,) = verify(library)
-    assert (problem.where, "evenreel index" in problem.remedy) == ("codes of the vectors", True)
-    index_folders([videos], library, SETTINGS)
-    assert verify(library) == []
-    assert state(library) == before
-    assert answers() == whole
-
-
-def test_a_repair_clears_codes_that_were_half_written(library: Path) -> None:
-    (library / "vectors.0.i8.tmp").write_bytes(b"half")
-    repair(library)
-    assert sorted(path.name for path in library.glob("vectors.*")) == ["vectors.1.f16", "vectors.1.i8"]
 
 
 @pytest.mark.parametrize("damage", SHARDS)

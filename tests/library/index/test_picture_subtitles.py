@@ -168,7 +168,7 @@ def test_a_library_of_before_gets_them_and_repair_keeps_them(videos: Path, asked
     assert index(videos).did_nothing
     assert len(asked) == 3
 
-    tables = ("transcripts", "utterances", "said_vocabulary", "said_blocks")
+    tables = ("transcripts", "utterances", "said_words")
     before = [table_of(library, name) for name in tables]
     (library / "catalog.sqlite").unlink()
     repair(library)

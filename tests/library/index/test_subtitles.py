@@ -175,7 +175,7 @@ def test_repair_makes_the_tables_of_the_shards(videos: Path) -> None:
     say(videos / "clip_0.srt", "Good morning.", "The tram is late.")
     index(videos)
     library = videos.parent / "library"
-    tables = ("transcripts", "utterances", "said_vocabulary", "said_blocks")
+    tables = ("transcripts", "utterances", "said_words")
     before = [table_of(library, name) for name in tables]
     assert all(before)
     (library / "catalog.sqlite").unlink()

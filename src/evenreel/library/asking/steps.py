@@ -33,7 +33,7 @@ class Then:
     """Two queries, the second of which is to be answered by a later moment of the same clip.
 
     Attributes:
-        first: what is to be seen, read or heard first, in the language of `evenreel.library.search.asked`.
+        first: what is to be seen, read or heard first, in the language of `evenreel.library.search.query`.
         second: what comes after it.
         within_s: most seconds from a moment of the first to one of the second.
 
@@ -111,7 +111,7 @@ class Without:
     """What is to be seen, and what is not.
 
     Attributes:
-        text: what is to be seen, in the language of `evenreel.library.search.asked`.
+        text: what is to be seen, in the language of `evenreel.library.search.query`.
         without: what is not to be seen.
 
     Raises:

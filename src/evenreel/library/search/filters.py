@@ -57,8 +57,8 @@ _TOKEN = re.compile(
     r"""(?P<space>\s+)|(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<name>[^\W\d]\w*)"""
     r"""|(?P<number>(?:\d|\.\d)(?:[eE][-+]|[\w.])*)|(?P<sign><=|>=|<>|!=|==|[-<>=(),.])"""
 )
-_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-_HEXADECIMAL = re.compile(r"0x[0-9a-f]{1,15}", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_HEXADECIMAL = re.compile(r"-?0x[0-9a-f]{1,15}", re.ASCII | re.IGNORECASE)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
@@ -415,7 +415,8 @@ class _Reader:
         kind, token = self._tokens[self._at]
         if kind == "number":
             self._at += 1
-            return _Operand("?", (_number(token, negative=negative),), "number", f"{'-' * negative}{token[:TOLD]}")
+            token = "-" * negative + token
+            return _Operand("?", (_number(token),), "number", token[:TOLD])
         if negative or kind == "sign":
             raise self._refused()
         if kind == "name" and token.lower() in {"true", "false"}:
@@ -518,7 +519,7 @@ def _mismatch(operands: list[_Operand]) -> UsageError:
         return UsageError(f"Columns {names} are both metadata, which has no fixed kind; compare each with a value.")
     kinds = " and ".join(f"{o.name} ({'metadata' if o.kind == 'any' else o.kind})" for o in operands)
     return UsageError(
-        f"A comparison needs one kind on all sides, not {kinds[:400]}; "
+        f"A comparison needs one kind on all sides, not {kinds[:250]}; "
         "numbers are written plain (60), text in single quotation marks ('camera')."
     )
 
@@ -531,13 +532,10 @@ def _matching_name(name: str, known: Collection[str]) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def _number(text: str, *, negative: bool) -> int | float:
+def _number(text: str) -> int | float:
     """A literal as SQLite can bind it: integers beyond 64 bits become floats."""
-    sign = -1 if negative else 1
     if _HEXADECIMAL.fullmatch(text):
-        return sign * int(text, 16)
+        return int(text, 16)
     if not _NUMBER.fullmatch(text):
         raise UsageError(f"The filter's {text[:TOLD]!r} is no number; write it as 60, -1.5 or 6e2.")
-    if text.isdigit() and len(text) < 19:
-        return sign * int(text)
-    return sign * float(text)
+    return int(text) if text.lstrip("-").isdigit() and len(text) < 19 else float(text)
