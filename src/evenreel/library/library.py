@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
     from evenreel.library.search.rerank import Reranker
     from evenreel.library.search.unlike import UnlikeClips
     from evenreel.library.tried_examples import TriedExample
+
+
+_OF_SEVERAL = re.compile(r"then|without|person:", re.IGNORECASE)
+"""What a text has that may be more than one sentence."""
 
 
 class Library(LibraryContents):
@@ -134,14 +139,17 @@ class Library(LibraryContents):
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
-        asked = as_question(text)
-        asked, where, names = filtered_by_people(self.path, asked, where)
-        if names and asked == "":
-            Query(text="-", k=k)  # refuses a wrong number
-            return clips_of_people(self.path, names, self.browse(where, "path", MOST_CLIPS), k)
-        make = partial(Query, k=k, where=where, rerank_depth=rerank_depth)
-        queries = queries_of(asked, make)
-        self._filter(where)
+        make = partial(Query, k=k, rerank_depth=rerank_depth)
+        if isinstance(text, str) and not _OF_SEVERAL.search(text):
+            asked, queries = text, [make(text=text, where=where)]
+        else:
+            asked, where, names = filtered_by_people(self.path, as_question(text), where)
+            if names and asked == "":
+                make(text="-")  # refuses a wrong number
+                return clips_of_people(self.path, names, self.browse(where, "path", MOST_CLIPS), k)
+            queries = queries_of(asked, partial(make, where=where))
+        if where is not None:
+            self._filter(where)
         if isinstance(asked, Then):
             return search_in_order(self._searcher, asked, queries, reranks=rerank is not None)
         if isinstance(asked, Without):

@@ -25,8 +25,8 @@ from evenreel.library.asking.steps import Then
 from evenreel.library.search.hits import ANSWERS, STATES, Hit, MomentHit, SearchResult, TextHit
 from evenreel.library.search.moments import high_stretches, shown, spoken
 from evenreel.library.search.query import readable
+from evenreel.library.search.searcher import Asked, ClipFacts, facts_of, texts_of
 from evenreel.library.search.seen import frames_of
-from evenreel.library.search.shown import Asked, ClipFacts, facts_of, texts_of
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.search.words import read_texts
 from evenreel.library.store.confidence import DEVIATION_FLOOR, FITS, MAY_FIT

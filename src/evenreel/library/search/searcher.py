@@ -3,33 +3,40 @@
 Five channels score clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised words), `said`
 (subtitles, recognised speech), `about` (file names and given captions) and `sounds` (the query's vector against windows
 of sound, where the library has a model of sounds). `query` says which of them a query asks, `rank` in which order clips
-stand and which are weaker matches, `shown` what is shown of them.
+stand and which are weaker matches; `show` says what is shown of them.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from evenreel.arrays import Column, Flags
 from evenreel.errors import LibraryError, UsageError
+from evenreel.files import first_there
 from evenreel.library.contents import no_clip
 from evenreel.library.search import filters, rank, seen, sounds, words
 from evenreel.library.search.filters import Filter
-from evenreel.library.search.hits import Channel, SearchResult
+from evenreel.library.search.hits import Channel, Hit, MomentHit, SearchResult, TextHit
+from evenreel.library.search.moments import best_moments, shown, spoken, whole
 from evenreel.library.search.query import EncodedQuery, Query, encode_text, readable, unit
 from evenreel.library.search.rank import Ranked
-from evenreel.library.search.shown import Asked, Judged, show
+from evenreel.library.search.seen import ClipTimes
 from evenreel.library.search.snapshot import Snapshot, SnapshotReader
-from evenreel.library.search.sounds import SoundModel
-from evenreel.library.search.words import SOURCES
+from evenreel.library.search.sounds import Heard, SoundModel
+from evenreel.library.search.words import SOURCES, WordMatches, read_texts
+from evenreel.library.store.catalog import load_metadata, loaded_path
 from evenreel.library.store.confidence import FITS, as_one_of
+from evenreel.library.store.model_folders import SOUNDS
 from evenreel.library.store.vectors import ExactVectors
-from evenreel.types import Encoder, FloatArray
+from evenreel.types import Encoder, FloatArray, Metadata
 
 EMPTY = "The library is empty: none of its files is there; `evenreel info` says what was set aside or is missing."
 NOTHING_SAID = (
@@ -39,6 +46,158 @@ NOTHING_SAID = (
 NOTHING_ON_SCREEN = "The library knows of no words on screen: none were read, or there are none."
 NOTHING_SEEN = "The library is searched without vision, so nothing is found by what is seen; leave `seen:` out."
 WORDS_ARE_NOT_RERANKED = "Nothing seen was asked for, so that a matcher ranks nothing anew."
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What the channels say of a library's clips under one query.
+
+    Attributes:
+        encoded: the query.
+        allowed: (C,) clips that may be found.
+        texts: what each channel of words says.
+        vector: (D,) what frames were compared with; None where they were not.
+        scores: (C,) similarity of each clip's best frame, -inf of those that were left out; None likewise.
+        above: (C,) share of nonsense that each clip's frames beat; None likewise, and where that was not measured.
+        heard: what the model of sounds hears; None for nothing.
+        ranked: all of it together.
+        notices: sentences for a person.
+    """
+
+    encoded: EncodedQuery
+    allowed: Flags
+    texts: Mapping[Channel, WordMatches]
+    vector: FloatArray | None
+    scores: FloatArray | None
+    above: Column | None
+    heard: Heard | None
+    ranked: Ranked
+    notices: list[str]
+
+    @property
+    def query(self) -> Query:
+        """The query."""
+        return self.encoded.query
+
+    @property
+    def measured(self) -> bool:
+        """Whether it is told of clips that they are weaker matches."""
+        return self.scores is None or self.above is not None
+
+
+Judged = tuple[float, dict[str, float]]
+"""Score of a clip by a matcher, and its parts."""
+
+
+@dataclass(frozen=True)
+class ClipFacts:
+    """What the catalog says of a clip, whatever was asked for.
+
+    Attributes:
+        clip_id: its id.
+        path: the file that is shown.
+        duration_s: length of the clip in seconds; None where it is not known.
+        metadata: metadata of the file.
+        other_paths: the clip's other files.
+        times: times of its frames and shots.
+        has_tracks: whether anything was read on it.
+    """
+
+    clip_id: str
+    path: str
+    duration_s: float | None
+    metadata: Metadata
+    other_paths: tuple[str, ...]
+    times: ClipTimes
+    has_tracks: bool
+
+
+def facts_of(s: Snapshot, clip_ids: Sequence[str], where: str | None) -> list[ClipFacts]:
+    """Read what is shown of clips, with the first file of each that passes a filter and is there now."""
+    wanted = json.dumps(list(clip_ids))
+    about = s.connection.execute(
+        "SELECT clips.clip_id, duration_s, EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id)"
+        " FROM json_each(?) AS wanted CROSS JOIN clips ON clips.clip_id = wanted.value",
+        (wanted,),
+    )
+    known = {clip_id: facts for clip_id, *facts in about}
+    files: dict[str, dict[str, str]] = {clip_id: {} for clip_id in clip_ids}
+    for clip_id, path, metadata in s.connection.execute(
+        "SELECT clip_id, files.path, metadata FROM json_each(?) AS wanted"
+        " CROSS JOIN files ON files.clip_id = wanted.value"
+        " WHERE state = 'indexed' ORDER BY files.path",
+        (wanted,),
+    ):
+        files[clip_id][loaded_path(path)] = metadata
+    if where is None:
+        paths = {clip_id: first_there([*its]) if len(its) > 1 else next(iter(its)) for clip_id, its in files.items()}
+    else:
+        paths = filters.first_paths(s.connection, s.read_filter(where), clip_ids, there=True)
+    times = seen.times_of(s, clip_ids)
+    return [
+        ClipFacts(
+            clip_id=clip_id,
+            path=paths[clip_id],
+            duration_s=known[clip_id][0],
+            metadata=load_metadata(files[clip_id][paths[clip_id]]),
+            other_paths=tuple(other for other in files[clip_id] if other != paths[clip_id]),
+            times=times[clip_id],
+            has_tracks=bool(known[clip_id][1]),
+        )
+        for clip_id in clip_ids
+    ]
+
+
+def show(
+    s: Snapshot, asked: Asked, ranked: Ranked, places: Sequence[int], judged: Mapping[int, Judged]
+) -> tuple[Hit, ...]:
+    """Make the hits of clips, given by their places in order, with the moments that answer."""
+    hits, vector, heard = [], asked.vector, asked.heard
+    for place, about in zip(places, facts_of(s, s.ids(places), asked.query.where), strict=True):
+        found = {channel: texts_of(s, asked.texts.get(channel), place) for channel in ("on_screen", "said")}
+        moments: dict[Channel, list[MomentHit]] = {
+            "seen": [] if vector is None else seen.stretches(s, vector, place, about.times),
+            "on_screen": [shown(sign) for sign in found["on_screen"]],
+            "said": [spoken(utterance) for utterance in found["said"]],
+            "sounds": [],
+        }
+        by = ranked.found_by(place)
+        if heard is not None and (by == "sounds" or ranked.answers_by("sounds", place)):
+            moments["sounds"] = heard.stretches(about.clip_id, place, asked.notices)
+        if by == "about":
+            best = best_moments(whole(moments["seen"], about.duration_s, float(ranked.written[place])))
+        else:
+            also = [name for name in moments if name != by and ranked.answers_by(name, place)]
+            best = best_moments(moments[by], [one for name in also for one in moments[name]])
+        reranked, parts = judged.get(place, (None, {}))
+        hits.append(
+            Hit(
+                clip_id=about.clip_id,
+                path=about.path,
+                score=float(ranked.fused[place]),
+                weaker=ranked.weaker(place),
+                above_nonsense=ranked.beats(place),
+                written=float(ranked.written[place]),
+                scores=ranked.scores(place) | ({} if reranked is None else {"reranked": reranked}),
+                moments=best,
+                on_screen=found["on_screen"],
+                said=found["said"],
+                sounds=ranked.sounds_of(place),
+                duration_s=about.duration_s,
+                metadata=about.metadata,
+                other_paths=about.other_paths,
+                parts=parts,
+                none_read="on_screen" in parts and not about.has_tracks,
+            )
+        )
+    return tuple(hits)
+
+
+def texts_of(s: Snapshot, matches: WordMatches | None, place: int) -> tuple[TextHit, ...]:
+    """Read the texts of a clip that matched, the best first."""
+    if matches is None or not matches.coverage[place]:
+        return ()
+    return tuple(read_texts(s, matches, matches.best_texts(place)))
 
 
 class Searcher:
@@ -54,6 +213,7 @@ class Searcher:
         sound_model: SoundModel | None = None,
     ) -> None:
         self._encoder, self._sounds = encoder, sound_model
+        self._hears = self._heard = False
         self._reader = SnapshotReader(
             connection,
             open_vectors,
@@ -77,8 +237,10 @@ class Searcher:
     def is_empty(self) -> bool:
         """Return whether no file is there, so that nothing can be found."""
         with self.snapshot() as s:
-            if self._sounds is not None:
+            self._hears = self._sounds is not None and SOUNDS in s.meta
+            if self._sounds is not None and (self._hears or self._heard):
                 self._sounds.refresh(s.meta)
+                self._heard = self._hears
             return not s.allowed(None).any()
 
     def encode(self, query: Query) -> EncodedQuery:
@@ -92,8 +254,11 @@ class Searcher:
         elif encoder is not None:
             embedding = encode_text(encoder, query.asked.text, notices)
             vector = unit(embedding.sentence[0]) if query.moved is None else query.moved
-        to_hear, left_out = sounds.encoded_for_sounds(self._sounds, query)
-        return EncodedQuery(query, embedding, vector, to_hear, (*notices, *left_out))
+        to_hear = None
+        if self._sounds is not None and (self._hears or query.channels == {"sounds"}):
+            to_hear, left_out = sounds.encoded_for_sounds(self._sounds, query)
+            notices += left_out
+        return EncodedQuery(query, embedding, vector, to_hear, tuple(notices))
 
     def ask(self, s: Snapshot, encoded: EncodedQuery) -> Asked:
         """Ask the channels of a query."""
@@ -102,7 +267,9 @@ class Searcher:
         allowed = s.allowed(query.where)
         texts = {channel: words.score(s, channel, query, allowed) for channel in SOURCES if channel in query.channels}
         notices += _nothing_known(s, query)
-        heard = sounds.score(s, self._sounds, encoded, allowed, notices)
+        heard = None
+        if self._sounds is not None and encoded.to_hear is not None:
+            heard = sounds.score(s, self._sounds, encoded, allowed, notices)
         scores = above = None
         if vector is not None:
             scores = seen.score(s, vector, allowed)

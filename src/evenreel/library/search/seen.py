@@ -14,7 +14,6 @@ from evenreel.errors import LibraryError
 from evenreel.library.search.hits import MomentHit
 from evenreel.library.search.moments import high_stretches
 from evenreel.library.search.snapshot import Snapshot
-from evenreel.library.store.confidence import above_nonsense
 from evenreel.types import FloatArray
 
 DECIMALS = 5
@@ -45,7 +44,7 @@ def above(s: Snapshot, scores: FloatArray) -> Column | None:
     scored = np.isfinite(scores)
     found = np.full(len(scores), np.nan)
     z = (scores[scored] - s.means[scored]) / s.deviations[scored]
-    found[scored] = above_nonsense(z, s.null_best)
+    found[scored] = np.searchsorted(s.null_best, z, "left") / len(s.null_best)
     return found
 
 

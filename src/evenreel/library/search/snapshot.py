@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,8 +21,8 @@ import numpy as np
 
 from evenreel.arrays import Flags, Indices
 from evenreel.errors import LibraryError, OtherModelError
-from evenreel.library.people.store import people_state
-from evenreel.library.personal.file import personal_state
+from evenreel.library.people.store import FILE as PEOPLE
+from evenreel.library.personal.file import COPY, FILE
 from evenreel.library.search import filters
 from evenreel.library.search.filters import Filter
 from evenreel.library.store.catalog import get_meta, reading
@@ -31,6 +32,8 @@ from evenreel.types import FloatArray
 
 KEPT_FILTERS = 32
 """Filters of which is kept what passes; a byte for each clip."""
+BESIDE = (PEOPLE, FILE, COPY)
+"""Files beside the catalog by which filters choose too."""
 AT_ONCE = 50_000
 """Rows that are Python objects at one time."""
 _CHANGED = (
@@ -114,14 +117,14 @@ class Snapshot:
             kept = [key for key in self.kept if key[0] == "where"]
             for key in kept[: max(0, len(kept) + 1 - KEPT_FILTERS)]:
                 del self.kept[key]
-            self.kept["where", where] = self.passing(self.read_filter(where))
+            self.kept["where", where] = self.passing(Filter() if where is None else self.read_filter(where))
         found: Flags = self.kept["where", where]
         return found
 
     def passing(self, where: Filter) -> Flags:
         """Mark the clips (C,) with a file that is there and passes a condition."""
         join = " CROSS JOIN clips ON clips.clip_id = files.clip_id" if "clips." in where.sql else ""
-        with filters.limited(self.connection, where):
+        with filters.limited(self.connection, where) if where.sql != "TRUE" else contextlib.nullcontext():
             (keys,) = self.connection.execute(
                 f"SELECT group_concat(key) FROM files{join} CROSS JOIN clip_keys"
                 f" ON clip_keys.clip_id = files.clip_id WHERE files.state = 'indexed' AND {where.sql}",
@@ -200,7 +203,8 @@ class SnapshotReader:
     def _version(self) -> tuple[object, ...]:
         """Changes whenever anyone has changed the catalog, or what lies beside it: people, a person's own records."""
         (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
-        return changes, self._connection.total_changes, people_state(self._folder), personal_state(self._folder)
+        beside = () if self._folder is None else map(_stamp, map(self._folder.joinpath, BESIDE))
+        return changes, self._connection.total_changes, *beside
 
     def _load(self) -> Snapshot:
         meta, before = get_meta(self._connection), self._last
@@ -246,6 +250,14 @@ class SnapshotReader:
             for column, value in zip(columns, values, strict=True):
                 column[places] = np.array(value, column.dtype)
         self._columns, self._change = columns, change
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """What differs wherever a file was written anew; None where there is none."""
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return None
 
 
 def _filled(values: FloatArray, where_none: float) -> FloatArray:

@@ -134,9 +134,9 @@ class Heard:
             return []
 
 
-def encoded_for_sounds(model: SoundModel | None, query: Query) -> tuple[tuple[Path, FloatArray] | None, list[str]]:
+def encoded_for_sounds(model: SoundModel, query: Query) -> tuple[tuple[Path, FloatArray] | None, list[str]]:
     """Encode a query by the model of sounds; None where it is not asked, or with a notice where it cannot be."""
-    if model is None or query.asked is None or "sounds" not in query.channels or query.moved is not None:
+    if query.asked is None or "sounds" not in query.channels or query.moved is not None:
         return None, []
     folder = model.folder
     if folder is None:
@@ -147,16 +147,14 @@ def encoded_for_sounds(model: SoundModel | None, query: Query) -> tuple[tuple[Pa
         return None, [_left_out(model, error)]
 
 
-def score(
-    s: Snapshot, model: SoundModel | None, encoded: EncodedQuery, allowed: Flags, notices: list[str]
-) -> Heard | None:
+def score(s: Snapshot, model: SoundModel, encoded: EncodedQuery, allowed: Flags, notices: list[str]) -> Heard | None:
     """Score the allowed clips (C,) by their sound; None where the model is another meanwhile, or cannot be read.
 
     Where frames may say that a clip fits as well, each has to say it as much more surely. Asked alone, sounds rank all
     clips that have any.
     """
     to_hear, alone = encoded.to_hear, encoded.query.channels == {"sounds"}
-    if model is None or to_hear is None or model.folder != to_hear[0]:
+    if to_hear is None or model.folder != to_hear[0]:
         return None
     models = 1 + (encoded.vector is not None and s.vectors is not None)
     try:

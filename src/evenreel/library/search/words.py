@@ -53,7 +53,7 @@ from numpy.typing import NDArray
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from evenreel.arrays import Column, Flags, Indices, slices
+from evenreel.arrays import Column, Flags, Indices
 from evenreel.language.folding import words
 from evenreel.language.lemmatiser import are_forms, irregular_forms, is_noun_of_doing, regular_base
 from evenreel.library.search.hits import Channel, TextHit
@@ -391,7 +391,8 @@ def _score_clips(found: WordMatches, matched: Sequence[tuple[Indices, Column]], 
     rows = rows[order]  # of each clip the text with most of the query first
     starts = np.flatnonzero(np.diff(clip[rows], prepend=-1))
     ends = np.append(starts[1:], len(rows))
-    for some in slices(len(starts), CLIPS_AT_ONCE):
+    for one in range(0, len(starts), CLIPS_AT_ONCE):
+        some = slice(one, one + CLIPS_AT_ONCE)
         its = rows[starts[some][0] : ends[some][-1]]
         first = starts[some] - starts[some][0]
         alike = _alike(matched, its, len(found.rows)) * confidence[its]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numkong as nk
 import numpy as np
@@ -31,26 +31,24 @@ EXACT_ROWS = 10_000
 HalfArray = NDArray[np.float16]
 
 
-@dataclass(frozen=True)
-class ClipTile:
+class ClipTile(NamedTuple):
     """Neighbouring clips that are scored together: their places in a request, first rows and numbers of rows, (P,)."""
 
     clips: Indices
     first_rows: Indices
     counts: Indices
 
-    @property
-    def starts(self) -> Indices:
-        """Where each clip begins inside the tile, (P,)."""
-        return np.cumsum(self.counts) - self.counts
+    def rows_of(self, matrix: HalfArray) -> tuple[HalfArray, Indices]:
+        """Return rows of a matrix (N, D) with those of the clips, and where each clip begins and ends there, (2 P,).
 
-    def rows_of(self, matrix: HalfArray) -> HalfArray:
-        """Return the tile's rows of a matrix (N, D): a view where they lie side by side, else a copy."""
+        They are a view where the clips have most of the rows between their first and their last, else a copy.
+        """
         first, stop = int(self.first_rows[0]), int(self.first_rows[-1] + self.counts[-1])
-        if np.array_equal(self.first_rows[1:], self.first_rows[:-1] + self.counts[:-1]):
-            return matrix[first:stop]
-        rows = np.repeat(self.first_rows - self.starts, self.counts) + np.arange(self.counts.sum())
-        return np.take(matrix, rows, axis=0)
+        if 2 * self.counts.sum() > stop - first:
+            return matrix[first:stop], np.stack([self.first_rows, self.first_rows + self.counts], 1).ravel() - first
+        ends = np.cumsum(self.counts)
+        rows = np.repeat(self.first_rows - (ends - self.counts), self.counts) + np.arange(ends[-1])
+        return np.take(matrix, rows, axis=0), np.stack([ends - self.counts, ends], 1).ravel()
 
 
 def clip_tiles(first_rows: Indices, counts: Indices, most: int) -> Iterator[ClipTile]:
@@ -117,9 +115,11 @@ class ExactVectors:
         matrix = self._matrix(int((first_rows + counts).max()))
         several, exact = len(queries) > 1, counts.sum() <= EXACT_ROWS
         for tile in clip_tiles(first_rows, counts, TILE_ROWS if several else SCANNED_ROWS):
-            rows = tile.rows_of(matrix)
+            rows, edges = tile.rows_of(matrix)
             found = queries @ widened(rows).T if several else _products(queries[0], rows, exact=exact)[None]
-            best[:, tile.clips] = np.maximum.reduceat(found, tile.starts, axis=1)
+            if edges[-1] == len(rows):  # the last clip ends where its rows do
+                edges = edges[:-1]
+            best[:, tile.clips] = np.maximum.reduceat(found, edges, axis=1)[:, ::2]
         self._check(best)
         return best
 
