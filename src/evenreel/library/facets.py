@@ -53,23 +53,16 @@ FacetKind = Literal["values", "range", "days", "folders"]
 
 @dataclass(frozen=True)
 class Facet:
-    """A column that can be filtered by, with its values where they are few, or its range where they are numbers.
+    """A column that can be filtered by, with its values where they are few, or its range where they are numbers."""
 
-    Attributes:
-        column: name as a filter writes it, in double quotes or with `metadata.` before it where it must be.
-        label: name as people read it.
-        values: values, most frequent first; empty past `MAX_VALUES`, except that people list their first ones.
-        low: smallest number where a range is given; None where values are listed.
-        high: largest number where a range is given; None where values are listed.
-        kind: `days`: values are months (`2024-05`) or years (`2024`), the latest first, for `date like '2024-05%'`;
-            `folders`: values are folders with all that is below them, for `folder = 'x' or folder like 'x/%'`.
-    """
-
-    column: str
-    label: str
+    column: str  # name as a filter writes it, in double quotes or with `metadata.` before it where it must be
+    label: str  # name as people read it
+    # values, most frequent first; empty past `MAX_VALUES`, except that people list their first ones
     values: tuple[FacetValue, ...] = ()
-    low: float | None = None
-    high: float | None = None
+    low: float | None = None  # smallest number where a range is given; None where values are listed
+    high: float | None = None  # largest number where a range is given; None where values are listed
+    # `days`: values are months (`2024-05`) or years (`2024`), the latest first, for `date like '2024-05%'`;
+    # `folders`: values are folders with all that is below them, for `folder = 'x' or folder like 'x/%'`
     kind: FacetKind = "values"
 
 

@@ -31,46 +31,27 @@ _READABLE = np.array([1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10])
 
 @dataclass(frozen=True, eq=False)
 class LibraryClips:
-    """All C clips of a library with a file that is there, by their ids; arrays are (C,).
+    """All C clips of a library with a file that is there, by their ids; arrays are (C,)."""
 
-    Attributes:
-        clip_ids: their ids.
-        source_names: names of the sources, in any order.
-        sources: index into `source_names` of the source of each clip's first file.
-        lengths_s: length in seconds; NaN where it is unknown.
-        text_read: True where on-screen text was read.
-        has_words: True where on-screen text was found.
-        several: ids of the clips of several files, of which a filter may leave out the first.
-    """
-
-    clip_ids: NDArray[np.bytes_]
-    source_names: tuple[str, ...]
-    sources: Indices
-    lengths_s: Column
-    text_read: Flags
-    has_words: Flags
-    several: tuple[str, ...]
+    clip_ids: NDArray[np.bytes_]  # their ids
+    source_names: tuple[str, ...]  # names of the sources, in any order
+    sources: Indices  # index into `source_names` of the source of each clip's first file
+    lengths_s: Column  # length in seconds; NaN where it is unknown
+    text_read: Flags  # True where on-screen text was read
+    has_words: Flags  # True where on-screen text was found
+    several: tuple[str, ...]  # ids of the clips of several files, of which a filter may leave out the first
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """All C clips that pass a filter, by their ids, rising; arrays are (C,).
+    """All C clips that pass a filter, by their ids, rising; arrays are (C,)."""
 
-    Attributes:
-        clip_ids: their ids.
-        source_names: names of the sources, most frequent first.
-        sources: index into `source_names` of each clip's source.
-        lengths_s: length in seconds; NaN where it is unknown.
-        text_read: True where on-screen text was read.
-        has_words: True where on-screen text was found.
-    """
-
-    clip_ids: NDArray[np.bytes_]
-    source_names: tuple[str, ...]
-    sources: Indices
-    lengths_s: Column
-    text_read: Flags
-    has_words: Flags
+    clip_ids: NDArray[np.bytes_]  # their ids
+    source_names: tuple[str, ...]  # names of the sources, most frequent first
+    sources: Indices  # index into `source_names` of each clip's source
+    lengths_s: Column  # length in seconds; NaN where it is unknown
+    text_read: Flags  # True where on-screen text was read
+    has_words: Flags  # True where on-screen text was found
 
     def places(self, clip_ids: Iterable[str]) -> Indices:
         """Find the places of N clips, (N,); -1 for one that is not among these."""

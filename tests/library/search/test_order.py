@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from evenreel.library.search.query import Query
 from evenreel.library.store.catalog import get_meta
-from evenreel.library.store.confidence import FITS, MAY_FIT, null_queries
+from evenreel.library.store.confidence import FITS, MAY_FIT, load_null_best, null_queries
 from tests.library.fakes import SUBJECTS, Library, encode, finish, word_hits
 
 WORDS = ["red", "bus", "dog", "beach", "snow", "boat"]
@@ -73,7 +72,7 @@ def slow(
             fused[hit.clip_id] += max(0.0, 2 * hit.coverage - 1) / (60 + rank)
             written[hit.clip_id] = max(written[hit.clip_id], hit.coverage)
             found_by_words.add(hit.clip_id)
-    z_best = np.array(json.loads(get_meta(library.connection).get("null_best", "[]")), np.float32)
+    z_best = load_null_best(get_meta(library.connection))
     scores = {clip: best(text, seen[clip]) for clip in allowed if seen[clip]}
     for clip, score in scores.items():
         fused[clip] += 1 / (60 + 1 + sum(other > score for other in scores.values()))

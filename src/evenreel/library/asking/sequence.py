@@ -46,19 +46,12 @@ NOTHING = STATES.index("nothing")
 
 @dataclass(frozen=True, eq=False)
 class TimedEvidence:
-    """N moments of a clip at which a query may be answered, in any order.
+    """N moments of a clip at which a query may be answered, in any order."""
 
-    Attributes:
-        starts_s: (N,) when each begins.
-        ends_s: (N,) when it ends; of a single frame, its time.
-        values: (N,) how far each is above nonsense, in standard deviations.
-        states: (N,) places in `STATES`.
-    """
-
-    starts_s: Column
-    ends_s: Column
-    values: Column
-    states: Indices
+    starts_s: Column  # (N,) when each begins
+    ends_s: Column  # (N,) when it ends; of a single frame, its time
+    values: Column  # (N,) how far each is above nonsense, in standard deviations
+    states: Indices  # (N,) places in `STATES`
 
     def best(self) -> Indices:
         """Return the places of the best, `MOST_MOMENTS` at most, by when they begin: (M,)."""
@@ -68,19 +61,12 @@ class TimedEvidence:
 
 @dataclass(frozen=True)
 class OrderedPair:
-    """A moment of a query and a later one of another.
+    """A moment of a query and a later one of another."""
 
-    Attributes:
-        first: place of the first.
-        second: place of the second.
-        state: place in `STATES` of the one that answers less well.
-        value: sum of how far both are above nonsense.
-    """
-
-    first: int
-    second: int
-    state: int
-    value: float
+    first: int  # place of the first
+    second: int  # place of the second
+    state: int  # place in `STATES` of the one that answers less well
+    value: float  # sum of how far both are above nonsense
 
 
 def best_pair(first: TimedEvidence, second: TimedEvidence, within_s: float) -> OrderedPair | None:

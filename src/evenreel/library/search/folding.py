@@ -50,17 +50,11 @@ Search = Callable[[int], SearchResult]
 
 @dataclass(frozen=True, eq=False)
 class ClipStretch:
-    """Moments of a clip.
+    """Moments of a clip."""
 
-    Attributes:
-        vectors: (n, D), of unit length.
-        best: the one that a search found; None where it found none.
-        words: words that are written in the clip, in small letters.
-    """
-
-    vectors: FloatArray
-    best: int | None
-    words: frozenset[str] = frozenset()
+    vectors: FloatArray  # (n, D), of unit length
+    best: int | None  # the one that a search found; None where it found none
+    words: frozenset[str] = frozenset()  # words that are written in the clip, in small letters
 
 
 def fold_takes(s: Snapshot, result: SearchResult) -> SearchResult:

@@ -61,18 +61,12 @@ class ClipMoment(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a text asks for.
+class AskedText:
+    """What a text asks for."""
 
-    Attributes:
-        text: words without quotes and prefix.
-        channels: channels that are asked.
-        exact: whether the words are to be found side by side, as they are written.
-    """
-
-    text: str
-    channels: frozenset[Channel] = EVERY
-    exact: bool = False
+    text: str  # words without quotes and prefix
+    channels: frozenset[Channel] = EVERY  # channels that are asked
+    exact: bool = False  # whether the words are to be found side by side, as they are written
 
     @property
     def sees(self) -> bool:
@@ -80,7 +74,7 @@ class Asked:
         return "seen" in self.channels
 
 
-def read_query(text: str, *, typing: bool = False) -> Asked:
+def read_query(text: str, *, typing: bool = False) -> AskedText:
     """Read a query with single spaces.
 
     Raises:
@@ -97,7 +91,7 @@ def read_query(text: str, *, typing: bool = False) -> Asked:
     if not rest:
         raise UsageError(f"Nothing follows {text}; write after it what is looked for there.")
     if rest[0] not in OPENING:
-        return Asked(rest, channels)
+        return AskedText(rest, channels)
     if not channels & WRITTEN:
         raise UsageError(
             "What is seen and what it sounds like has no words to be found in quotes; leave the quotes out, or ask "
@@ -106,7 +100,7 @@ def read_query(text: str, *, typing: bool = False) -> Asked:
     closed = len(rest) > 1 and rest[-1] in CLOSING
     inner = rest[1 : -1 if closed else None].strip()
     if not closed and not words(inner):  # a sign, and no words that somebody forgot to close
-        return Asked(rest, channels)
+        return AskedText(rest, channels)
     if not closed and not typing:
         raise UsageError(
             "The quote at the beginning of the query is not closed; close it (a query has at most 1,000 characters), "
@@ -116,7 +110,7 @@ def read_query(text: str, *, typing: bool = False) -> Asked:
         raise UsageError("The quotes of the query hold no word; write between them what is to be found as it is.")
     if any(quote in inner for quote in OPENING):
         raise UsageError("The query has quotes within quotes; put one pair around all that is to be found as it is.")
-    return Asked(inner, channels & WRITTEN, exact=closed)
+    return AskedText(inner, channels & WRITTEN, exact=closed)
 
 
 def as_sentence(text: str) -> PlainText:
@@ -136,24 +130,17 @@ def content_words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Query:
-    """One query to a library: a text, or the vector of a picture.
+    """One query to a library: a text, or the vector of a picture."""
 
-    Attributes:
-        text: words to find in frames, on screen or in what is said; `UnfinishedText` while it is typed.
-        image: (D,) the encoded picture, unit length.
-        k: most clips to return.
-        where: a filter, see `evenreel.library.search.filters`.
-        reranker: a matcher that orders the first clips anew, see `evenreel.library.search.rerank`.
-        rerank_depth: number of clips to order anew, `k` at least.
-        moved: (D,) what frames are compared with in place of the text's own vector, unit length; None for that.
-    """
-
+    # words to find in frames, on screen or in what is said; `UnfinishedText` while it is typed
     text: str | None = None
-    image: FloatArray | None = None
-    k: int = 10
-    where: str | None = None
+    image: FloatArray | None = None  # (D,) the encoded picture, unit length
+    k: int = 10  # most clips to return
+    where: str | None = None  # a filter, see `evenreel.library.search.filters`
+    # a matcher that orders the first clips anew, see `evenreel.library.search.rerank`
     reranker: Reranker | None = None
-    rerank_depth: int = RERANK_DEPTH
+    rerank_depth: int = RERANK_DEPTH  # number of clips to order anew, `k` at least
+    # (D,) what frames are compared with in place of the text's own vector, unit length; None for that
     moved: FloatArray | None = None
 
     def __post_init__(self) -> None:
@@ -172,7 +159,7 @@ class Query:
             raise UsageError("A matcher re-ranks by words; it cannot be used with a picture.")
 
     @cached_property
-    def asked(self) -> Asked | None:
+    def asked(self) -> AskedText | None:
         """What the text asks for, and of which channels; None for a picture."""
         if self.text is None:
             return None
@@ -224,21 +211,14 @@ class Query:
 
 @dataclass(frozen=True, eq=False)
 class EncodedQuery:
-    """A query with its vectors.
+    """A query with its vectors."""
 
-    Attributes:
-        query: the query.
-        embedding: its text as the model reads it, one row; None where frames are not asked.
-        vector: (D,) what frames are compared with, of unit length; None likewise.
-        to_hear: folder of the vectors of sounds, and what they are compared with; None where they are not asked.
-        notices: sentences for a person.
-    """
-
-    query: Query
-    embedding: TextEmbedding | None
-    vector: FloatArray | None
+    query: Query  # the query
+    embedding: TextEmbedding | None  # its text as the model reads it, one row; None where frames are not asked
+    vector: FloatArray | None  # (D,) what frames are compared with, of unit length; None likewise
+    # folder of the vectors of sounds, and what they are compared with; None where they are not asked
     to_hear: tuple[Path, FloatArray] | None
-    notices: tuple[str, ...]
+    notices: tuple[str, ...]  # sentences for a person
 
 
 def readable(text: str) -> str:

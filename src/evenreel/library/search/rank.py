@@ -56,18 +56,13 @@ class ChannelColumns:
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """What all channels say of clips; arrays are (C,).
+    """What all channels say of clips; arrays are (C,)."""
 
-    Attributes:
-        channels: what each says, in the order in which their shares of a clip's score are added.
-        texts: share of the query's words, rare ones weighing more, in each channel of words.
-        sounds: share of nonsense that each one's sound beats; NaN where its sound did not find it.
-        above: share of nonsense that each one's frames beat; NaN without frames; None where that was not measured.
-    """
-
+    # what each says, in the order in which their shares of a clip's score are added
     channels: Mapping[Channel, ChannelColumns]
-    texts: Mapping[Channel, Column]
-    sounds: Column
+    texts: Mapping[Channel, Column]  # share of the query's words, rare ones weighing more, in each channel of words
+    sounds: Column  # share of nonsense that each one's sound beats; NaN where its sound did not find it
+    # share of nonsense that each one's frames beat; NaN without frames; None where that was not measured
     above: Column | None
 
     @cached_property

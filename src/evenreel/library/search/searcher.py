@@ -50,29 +50,19 @@ WORDS_ARE_NOT_RERANKED = "Nothing seen was asked for, so that a matcher ranks no
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What the channels say of a library's clips under one query.
+    """What the channels say of a library's clips under one query."""
 
-    Attributes:
-        encoded: the query.
-        allowed: (C,) clips that may be found.
-        texts: what each channel of words says.
-        vector: (D,) what frames were compared with; None where they were not.
-        scores: (C,) similarity of each clip's best frame, -inf of those that were left out; None likewise.
-        above: (C,) share of nonsense that each clip's frames beat; None likewise, and where that was not measured.
-        heard: what the model of sounds hears; None for nothing.
-        ranked: all of it together.
-        notices: sentences for a person.
-    """
-
-    encoded: EncodedQuery
-    allowed: Flags
-    texts: Mapping[Channel, WordMatches]
-    vector: FloatArray | None
+    encoded: EncodedQuery  # the query
+    allowed: Flags  # (C,) clips that may be found
+    texts: Mapping[Channel, WordMatches]  # what each channel of words says
+    vector: FloatArray | None  # (D,) what frames were compared with; None where they were not
+    # (C,) similarity of each clip's best frame, -inf of those that were left out; None likewise
     scores: FloatArray | None
+    # (C,) share of nonsense that each clip's frames beat; None likewise, and where that was not measured
     above: Column | None
-    heard: Heard | None
-    ranked: Ranked
-    notices: list[str]
+    heard: Heard | None  # what the model of sounds hears; None for nothing
+    ranked: Ranked  # all of it together
+    notices: list[str]  # sentences for a person
 
     @property
     def query(self) -> Query:
@@ -91,25 +81,15 @@ Judged = tuple[float, dict[str, float]]
 
 @dataclass(frozen=True)
 class ClipFacts:
-    """What the catalog says of a clip, whatever was asked for.
+    """What the catalog says of a clip, whatever was asked for."""
 
-    Attributes:
-        clip_id: its id.
-        path: the file that is shown.
-        duration_s: length of the clip in seconds; None where it is not known.
-        metadata: metadata of the file.
-        other_paths: the clip's other files.
-        times: times of its frames and shots.
-        has_tracks: whether anything was read on it.
-    """
-
-    clip_id: str
-    path: str
-    duration_s: float | None
-    metadata: Metadata
-    other_paths: tuple[str, ...]
-    times: ClipTimes
-    has_tracks: bool
+    clip_id: str  # its id
+    path: str  # the file that is shown
+    duration_s: float | None  # length of the clip in seconds; None where it is not known
+    metadata: Metadata  # metadata of the file
+    other_paths: tuple[str, ...]  # the clip's other files
+    times: ClipTimes  # times of its frames and shots
+    has_tracks: bool  # whether anything was read on it
 
 
 def facts_of(s: Snapshot, clip_ids: Sequence[str], where: str | None) -> list[ClipFacts]:

@@ -26,7 +26,7 @@ from evenreel.library.personal.file import COPY, FILE
 from evenreel.library.search import filters
 from evenreel.library.search.filters import Filter
 from evenreel.library.store.catalog import get_meta, reading
-from evenreel.library.store.confidence import DEVIATION_FLOOR
+from evenreel.library.store.confidence import DEVIATION_FLOOR, load_null_best
 from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import FloatArray
 
@@ -44,36 +44,21 @@ _CHANGED = (
 
 @dataclass(eq=False)
 class Snapshot:
-    """A library at one moment; arrays are (C,), with a place for each clip.
+    """A library at one moment; arrays are (C,), with a place for each clip."""
 
-    Attributes:
-        folder: folder of the library; None for one in memory.
-        connection: connection to its catalog, within a transaction.
-        meta: the catalog's table of that name.
-        there: which places have a clip.
-        first_rows: first row of each clip in the vectors.
-        counts: number of rows of each; 0 of a clip without frames.
-        means: mean score of nonsense queries on each.
-        deviations: their standard deviation.
-        null_best: (N,) the best z of each nonsense query, sorted; empty where that was not measured.
-        vectors: the frame vectors; None without vision.
-        kept: what was read of this state of the catalog.
-        held: what outlives a change, and reads again what has changed.
-    """
-
-    folder: Path | None
-    connection: sqlite3.Connection
-    meta: Mapping[str, str]
-    there: Flags
-    first_rows: Indices
-    counts: Indices
-    means: FloatArray
-    deviations: FloatArray
-    null_best: FloatArray
-    vectors: ExactVectors | None
+    folder: Path | None  # folder of the library; None for one in memory
+    connection: sqlite3.Connection  # connection to its catalog, within a transaction
+    meta: Mapping[str, str]  # the catalog's table of that name
+    there: Flags  # which places have a clip
+    first_rows: Indices  # first row of each clip in the vectors
+    counts: Indices  # number of rows of each; 0 of a clip without frames
+    means: FloatArray  # mean score of nonsense queries on each
+    deviations: FloatArray  # their standard deviation
+    null_best: FloatArray  # (N,) the best z of each nonsense query, sorted; empty where that was not measured
+    vectors: ExactVectors | None  # the frame vectors; None without vision
     read_filter: Callable[[str | None], Filter]
-    held: dict[Any, Any]
-    kept: dict[Any, Any] = field(default_factory=dict)
+    held: dict[Any, Any]  # what outlives a change, and reads again what has changed
+    kept: dict[Any, Any] = field(default_factory=dict)  # what was read of this state of the catalog
 
     @property
     def measured(self) -> bool:
@@ -184,21 +169,23 @@ class SnapshotReader:
                     self._connection.execute("ROLLBACK")
 
     def _begin(self) -> Snapshot:
-        """Begin a transaction, and read what has changed; once more where a repair came in between."""
-        while True:
+        """Begin a transaction, and read what has changed; once more where a repair may have come in between."""
+        for again in (False, True):
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN")
             version = self._version()
+            if self._last is not None and version == self._read_at:
+                break
             try:
-                if self._last is None or version != self._read_at:
-                    self._last = self._load()
-                    self._read_at = version
-                return self._last
-            except BaseException as error:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                if not isinstance(error, LibraryError) or self._version() == version:
+                self._last = self._load(needs_vectors=not again)
+                self._read_at = version
+                break
+            except LibraryError:
+                if again or not self._connection.in_transaction:
                     raise
+                self._connection.execute("ROLLBACK")
+        assert self._last is not None
+        return self._last
 
     def _version(self) -> tuple[object, ...]:
         """Changes whenever anyone has changed the catalog, or what lies beside it: people, a person's own records."""
@@ -206,18 +193,20 @@ class SnapshotReader:
         beside = () if self._folder is None else map(_stamp, map(self._folder.joinpath, BESIDE))
         return changes, self._connection.total_changes, *beside
 
-    def _load(self) -> Snapshot:
+    def _load(self, *, needs_vectors: bool) -> Snapshot:
         meta, before = get_meta(self._connection), self._last
         if self._keeps_model and before and meta.get("weights_hash") != before.meta.get("weights_hash"):
             raise OtherModelError("The model of the library was exchanged for another one; open the library again.")
         generation = meta.get("vectors_generation", "0")
         # Rows mean nothing but in the matrix of the same moment.
         is_new = before is None or before.meta.get("vectors_generation", "0") != generation
-        vectors = self._open_vectors(meta) if is_new or before is None else before.vectors
+        vectors = self._open_vectors(meta) if is_new or before is None or before.vectors is None else before.vectors
         self._read_columns(everything=is_new)
         there, first_rows, counts, means, deviations = self._columns
         if vectors is not None and counts.any():
-            vectors.read(int((first_rows + counts).max()), 0)  # the file is open now, whoever replaces it
+            # The file is open from now on, whoever replaces it; where it is damaged, words are searched without it.
+            with contextlib.nullcontext() if needs_vectors else contextlib.suppress(LibraryError):
+                vectors.read(int((first_rows + counts).max()), 0)
         return Snapshot(
             folder=self._folder,
             connection=self._connection,
@@ -227,7 +216,7 @@ class SnapshotReader:
             counts=counts,
             means=_filled(means, 0.0),
             deviations=_filled(deviations, DEVIATION_FLOOR),
-            null_best=np.sort(np.array(json.loads(meta.get("null_best", "[]")), np.float32)),
+            null_best=load_null_best(meta),
             vectors=vectors,
             read_filter=self._read_filter,
             held=self._held,

@@ -104,23 +104,14 @@ class SoundModel:
 
 @dataclass(frozen=True, eq=False)
 class Heard:
-    """What a model of sounds hears of clips for a query.
+    """What a model of sounds hears of clips for a query."""
 
-    Attributes:
-        model: the model.
-        vector: (D,) the query.
-        columns: its channel; C places of the library.
-        shares: (C,) share of nonsense that each clip's sound beats; NaN where its sound did not find it.
-        measured: whether nonsense was scored on its sounds.
-        own: (C,) the place of each clip in the catalog of the sounds.
-    """
-
-    model: SoundModel
-    vector: FloatArray
-    columns: ChannelColumns
-    shares: Column
-    measured: bool
-    own: Indices
+    model: SoundModel  # the model
+    vector: FloatArray  # (D,) the query
+    columns: ChannelColumns  # its channel; C places of the library
+    shares: Column  # (C,) share of nonsense that each clip's sound beats; NaN where its sound did not find it
+    measured: bool  # whether nonsense was scored on its sounds
+    own: Indices  # (C,) the place of each clip in the catalog of the sounds
 
     def stretches(self, clip_id: str, place: int, notices: list[str]) -> list[MomentHit]:
         """Find the stretches of a clip that sound like the query; none, with one notice, where they are damaged."""

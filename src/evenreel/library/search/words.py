@@ -83,20 +83,13 @@ Run = tuple[str, ...]
 
 
 class WordSource(NamedTuple):
-    """A kind of text that words are looked up in.
+    """A kind of text that words are looked up in."""
 
-    Attributes:
-        kind: its tables.
-        least_inside: fewest letters of a word that is looked for inside longer ones.
-        typed: True for text that people typed: words found exactly are not guessed at, and a part of a word is one of
-            its ends.
-        guessed: whether words are looked for with wrong letters, and inside longer ones of any script.
-    """
-
-    kind: TextKind
-    least_inside: int
+    kind: TextKind  # its tables
+    least_inside: int  # fewest letters of a word that is looked for inside longer ones
+    # True for text that people typed: words found exactly are not guessed at, and a part of a word is one of its ends
     typed: bool = False
-    guessed: bool = True
+    guessed: bool = True  # whether words are looked for with wrong letters, and inside longer ones of any script
 
 
 SOURCES: Mapping[Channel, WordSource] = {
@@ -291,28 +284,20 @@ def vocabulary(s: Snapshot, channel: Channel) -> Vocabulary:
 
 @dataclass(frozen=True, eq=False)
 class WordMatches:
-    """What a channel of words says of clips; C places, and R texts that have words of the query.
+    """What a channel of words says of clips; C places, and R texts that have words of the query."""
 
-    Attributes:
-        source: the kind of text.
-        coverage: (C,) share of the query's weight that is written on each clip.
-        scores: (C,) by which clips stand.
-        terms: words of the query.
-        spelt: words of the index -> the texts with it, rising, and the query words that it stands for.
-        rows: (R,) numbers of the texts, rising.
-        facts: (R,) what the index knows of them, see `fulltext.FACTS`.
-        own: (R,) share of the query that each text has by itself, times its confidence and the query's weight.
-        centre: of a clip with several words, by its place: the text that the others are measured from, by its place.
-    """
-
-    source: WordSource
-    coverage: Column
-    scores: Column
-    terms: tuple[str, ...] = ()
+    source: WordSource  # the kind of text
+    coverage: Column  # (C,) share of the query's weight that is written on each clip
+    scores: Column  # (C,) by which clips stand
+    terms: tuple[str, ...] = ()  # words of the query
+    # words of the index -> the texts with it, rising, and the query words that it stands for
     spelt: Mapping[str, tuple[Indices, Mapping[int, float]]] = field(default_factory=dict)
-    rows: Indices = field(default_factory=lambda: np.empty(0, np.int64))
+    rows: Indices = field(default_factory=lambda: np.empty(0, np.int64))  # (R,) numbers of the texts, rising
+    # (R,) what the index knows of them, see `fulltext.FACTS`
     facts: NDArray[np.void] = field(default_factory=lambda: np.empty(0, FACTS))
+    # (R,) share of the query that each text has by itself, times its confidence and the query's weight
     own: Column = field(default_factory=lambda: np.empty(0))
+    # of a clip with several words, by its place: the text that the others are measured from, by its place
     centre: dict[int, int] = field(default_factory=dict)
 
     def texts_of(self, place: int) -> Indices:

@@ -20,6 +20,7 @@ import base64
 import hashlib
 import json
 import sqlite3
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
@@ -107,9 +108,9 @@ def null_scores_hold(connection: sqlite3.Connection) -> bool:
     return not clips or meta.keys() >= NOTED
 
 
-def load_null_best(connection: sqlite3.Connection) -> FloatArray:
+def load_null_best(meta: Mapping[str, str]) -> FloatArray:
     """Read the best z of each nonsense query in this library, (N,), sorted; (0,) where it is not known."""
-    return np.sort(np.array(json.loads(get_meta(connection).get("null_best", "[]")), np.float32))
+    return np.sort(np.array(json.loads(meta.get("null_best", "[]")), np.float32))
 
 
 def _null_vectors(connection: sqlite3.Connection, encoder: Encoder) -> FloatArray:
