@@ -40,7 +40,7 @@ import json
 import math
 import re
 import sqlite3
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -71,7 +71,7 @@ LAST, WITHOUT_SPACES = "\U0010ffff", "\u2e80"  # the latter: first letter of the
 NUMBER = re.compile(r"\d+")
 KEPT_WORDS = 1_024
 """Most words, or runs of words, of which is kept how they are spelt: some kilobytes each at most."""
-FEW_WORDS = 1_000
+FEW_WORDS = 100
 """Most words that are put into a vocabulary one by one."""
 
 MAX_SHOWN, MAX_ANCHORS, CLIPS_AT_ONCE, FAR_S = 5, 32, 8_192, 30.0
@@ -125,12 +125,13 @@ class Vocabulary:
     """The words of one index, and how those of queries may be spelt there; outlives changes of the catalog."""
 
     def __init__(self, source: WordSource) -> None:
-        self.source, self.texts = source, dict[str, int]()
-        self._change = -1
-        self._sorted: list[str] = []
-        self._joined = "\n"
-        self._letters: NDArray[np.uint64] | None = None
-        self._lengths: Indices = np.empty(0, np.int64)
+        self.source = source
+        self._clear()
+
+    def _clear(self) -> None:
+        self.texts: dict[str, int] = {}
+        self._change, self._sorted, self._joined = -1, list[str](), "\n"
+        self._letters, self._lengths = np.empty(0, np.uint64), np.empty(0, np.int64)
 
     @property
     def count(self) -> int:
@@ -143,8 +144,8 @@ class Vocabulary:
         (change,) = connection.execute(f"SELECT ifnull(max(change), 0) FROM {table}").fetchone()
         if change == self._change:
             return
-        if change < self._change:
-            self._change, self.texts = -1, {}
+        if change < self._change:  # of an index that was made anew
+            self._clear()
         rows = connection.execute(f"SELECT word, texts FROM {table} WHERE change > ?", (self._change,)).fetchall()
         self._change = change
         new = [word for word, texts in rows if word and texts and not self.texts.get(word)]
@@ -153,14 +154,23 @@ class Vocabulary:
         self.spellings = lru_cache(KEPT_WORDS)(self._spellings)
         if gone or len(new) > FEW_WORDS:
             self._sorted = sorted(word for word in self.texts if word)
+            self._letters = np.array([self._letters_of(word) for word in self._sorted], np.uint64)
+            self._lengths = np.fromiter(map(len, self._sorted), np.int64, len(self._sorted))
         else:
             for word in new:
-                insort(self._sorted, word)
+                at = bisect_left(self._sorted, word)
+                self._sorted.insert(at, word)
+                self._letters = np.insert(self._letters, at, np.uint64(self._letters_of(word)))
+                self._lengths = np.insert(self._lengths, at, len(word))
         if new or gone:
             self._joined = "\n".join(["", *self._sorted, ""])
-            if self.source.guessed:
-                self._letters = np.array([_letters(word) for word in self._sorted], np.uint64)
-            self._lengths = np.fromiter(map(len, self._sorted), np.int64, len(self._sorted))
+
+    def _letters_of(self, word: str) -> int:
+        """Which letters a word has, a bit for each, some letters sharing one; 0 where words are not guessed."""
+        found = 0
+        for letter in word if self.source.guessed else "":
+            found |= 1 << (ord(letter) & 63)
+        return found
 
     def lookups(self, query: Query) -> dict[str, dict[int, float]]:
         """Find the words, and pairs of words, to look up: the query words each stands for, and how alike they are."""
@@ -235,23 +245,15 @@ class Vocabulary:
 
     def _misread(self, word: str, errors: int) -> Iterator[tuple[str, float]]:
         """Written words that differ from this one in so many letters."""
-        if not errors or self._letters is None:
+        if not errors:
             return
         # A wrong letter takes one of the letters away and brings another: of most words more are others.
         near = np.abs(self._lengths - len(word)) <= errors
-        near[near] = _set_bits(self._letters[near] ^ np.uint64(_letters(word))) <= 2 * errors
+        near[near] = _set_bits(self._letters[near] ^ np.uint64(self._letters_of(word))) <= 2 * errors
         some = [self._sorted[place] for place in np.flatnonzero(near).tolist()]
         for other, distance, _ in process.extract(word, some, scorer=OSA.distance, score_cutoff=errors, limit=None):
             if _has_numbers(other, word):
                 yield other, 1 - distance / len(word)
-
-
-def _letters(word: str) -> int:
-    """Which letters a word has, a bit for each, some letters sharing one."""
-    found = 0
-    for letter in word:
-        found |= 1 << (ord(letter) & 63)
-    return found
 
 
 def _set_bits(values: NDArray[np.uint64]) -> NDArray[np.uint8]:
