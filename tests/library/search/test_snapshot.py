@@ -43,7 +43,7 @@ def test_a_reader_that_looks_often_sees_what_a_new_one_sees(
             there.add(clip_id)
             library.add_clip(clip_id, [SUBJECTS[number]] * number)
             library.add_track(clip_id, f"SIGN {SUBJECTS[number]}")
-            library.add_file(path, clip_id)
+            library.add_file(path, clip_id, {"caption": "a caption"})
             index_clip_text(library.connection, clip_id)
             index_about(library.connection, path, "a caption")
         elif step == "remove" and clip_id in there:

@@ -141,10 +141,13 @@ class Vocabulary:
     def refresh(self, connection: sqlite3.Connection) -> None:
         """Read the words that have changed."""
         table = self.source.kind.vocabulary
-        (change,) = connection.execute(f"SELECT ifnull(max(change), 0) FROM {table}").fetchone()
+        oldest, change = (
+            connection.execute(f"SELECT ifnull({which}(change), 0) FROM {table}").fetchone()[0]
+            for which in ("min", "max")
+        )
         if change == self._change:
             return
-        if change < self._change:  # of an index that was made anew
+        if not oldest <= self._change < change:  # the index was made anew
             self._clear()
         rows = connection.execute(f"SELECT word, texts FROM {table} WHERE change > ?", (self._change,)).fetchall()
         self._change = change
