@@ -15,9 +15,7 @@ from evenreel.errors import UsageError
 from evenreel.wording import count
 
 if TYPE_CHECKING:
-    from evenreel.library.personal.data import SavedResult
-    from evenreel.library.personal.placed import PlacedMark
-    from evenreel.library.personal.records import SavedSearch
+    from evenreel.library.personal import PlacedMark, SavedResult, SavedSearch
 
 ClipArgument = Annotated[
     str | None, typer.Argument(help="Path of a video, or id of a clip as search prints it with --json.")

@@ -21,7 +21,6 @@ from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.files import file_at, name_key
 from evenreel.library.search.hits import Element, TextHit
-from evenreel.library.store import seals
 from evenreel.library.store.catalog import has_elements, load_metadata, loaded_path, stored_path
 from evenreel.library.store.rows import clip_times, rows_by_clip
 from evenreel.media.content import FileStamp
@@ -180,7 +179,6 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
     ).fetchone()
     if clip is None:
         raise no_clip(clip_id)
-    seals.check_clip(connection, clip_id)
     files = connection.execute(
         "SELECT path, name, state, metadata FROM files WHERE clip_id = ? ORDER BY state != 'indexed', path", (clip_id,)
     ).fetchall()
@@ -220,12 +218,8 @@ def clip_elements(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> li
     """
     if not has_elements(connection):
         return [()] * len(clip_ids)
-    broken = seals.broken_parts(connection, "clip_elements", clip_ids)
     rows = rows_by_clip(connection, clip_ids, "clip_elements", "phrase, kind, score", "kind DESC, rank")
-    return [
-        () if clip_id in broken else tuple(Element(*row) for row in its)
-        for clip_id, its in zip(clip_ids, rows, strict=True)
-    ]
+    return [tuple(Element(*row) for row in its) for its in rows]
 
 
 def list_files(connection: sqlite3.Connection, query: FileQuery) -> FilePage:
@@ -250,7 +244,6 @@ def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
     ).fetchone()
     if about is None:
         raise no_clip(clip_id)
-    seals.check_clip(connection, clip_id)
     known = roots(connection)
     rows = connection.execute(
         "SELECT path, size, mtime_ns, ctime_ns FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path",
@@ -322,7 +315,6 @@ def clip_named(connection: sqlite3.Connection, name: str) -> str:
     ).fetchone()
     if row is None:
         raise no_clip(name)
-    seals.check_clip(connection, row[0])
     return str(row[0])
 
 

@@ -17,7 +17,7 @@ from evenreel.features.lock import HOLDER, LOCK
 from evenreel.features.shards import remove_shards, shard_files
 from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS, open_for_writing
 from evenreel.library.store.filesystem import library_lock
-from evenreel.library.store.kept import forget_copy
+from evenreel.library.store.user_tables import forget_copy
 from evenreel.library.store.model_folders import MODELS
 
 JOURNALS = ("", "-wal", "-shm", "-journal")

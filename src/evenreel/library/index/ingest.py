@@ -53,7 +53,7 @@ from evenreel.library.people.looking import check_people, find_people
 from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.store import catalog
 from evenreel.library.store.filesystem import library_lock, refuse_published
-from evenreel.library.store.kept import copied
+from evenreel.library.store.user_tables import copied
 from evenreel.library.store.model_folders import clear_unnamed
 from evenreel.library.store.writer import FoundFile, Store, closing_error
 

@@ -25,7 +25,6 @@ from evenreel.library.index.plan import known_files, make_plan, mark_gone
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan
 from evenreel.library.store import catalog
-from evenreel.library.store.kept import copied
 from evenreel.library.store.model_folders import (
     SOUNDS,
     clear_unnamed,
@@ -111,7 +110,7 @@ def _opened(own: Store, model: _SoundModel) -> Iterator[Store]:
         own.begin((), {SOUNDS: noted({model.folder: model.encoder.encoder_id})})
         clear_unnamed(own.library, own.meta())
     target = place_of(own.library, model.folder)
-    with closing(catalog.open_for_writing(target)) as connection, copied(target, connection):
+    with closing(catalog.open_for_writing(target)) as connection:
         yield Store(target, connection, {})
 
 

@@ -16,7 +16,7 @@ from evenreel.library.elements import drop_elements, elements_files, name_elemen
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.store import catalog
 from evenreel.library.store.filesystem import library_lock
-from evenreel.library.store.kept import copied
+from evenreel.library.store.user_tables import copied
 from evenreel.library.store.model_folders import clear_unnamed, other_model
 from evenreel.library.store.schema import lay_down
 from evenreel.library.store.writer import Store, closing_error, open_vectors
