@@ -50,7 +50,6 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "remove": Command("evenreel.cli.remove:remove", SEARCH),
     "reindex": Command("evenreel.cli.library:reindex", SEARCH),
     "verify": Command("evenreel.cli.library:verify", SEARCH),
-    "repair": Command("evenreel.cli.library:repair", SEARCH),
     "publish": Command("evenreel.cli.publish:publish", SEARCH),
     "models": Command("evenreel.cli.models:models", SEARCH),
     "corpus": CommandGroup(
@@ -73,10 +72,13 @@ COMMANDS: dict[str, Command | CommandGroup] = {
 }
 """In the order of `evenreel --help`: what people come for is first."""
 
+SUCCESSORS = {"repair": "verify --repair"}
+"""Commands that went, and what does their work."""
+
 app = typer.Typer(
     name="evenreel",
     help="Search videos by what is seen, what is written on screen and what is said.",
-    cls=group_of(COMMANDS),
+    cls=group_of(COMMANDS, SUCCESSORS),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

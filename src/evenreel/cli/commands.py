@@ -108,6 +108,7 @@ class TableGroup(TyperGroup):
     """A group of commands, listed in the order of a table; only the called one is made with its options."""
 
     table: ClassVar[Mapping[str, Listed]]
+    successors: ClassVar[Mapping[str, str]]
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -124,6 +125,8 @@ class TableGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first word names, whole, and the other words."""
+        if args and args[0] in self.successors:
+            ctx.fail(f"There is no command {args[0]!r} any more; use: evenreel {self.successors[args[0]]}")
         name, _, rest = super().resolve_command(ctx, args)
         return name, self.commands.get(name or ""), rest
 
@@ -153,6 +156,6 @@ def command_of(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def group_of(table: Mapping[str, Listed]) -> type[TableGroup]:
-    """Make the class of a group of the commands of a table."""
-    return type("Group", (TableGroup,), {"table": table})
+def group_of(table: Mapping[str, Listed], successors: Mapping[str, str] | None = None) -> type[TableGroup]:
+    """Make the class of a group of the commands of a table; of commands that went it says what does their work."""
+    return type("Group", (TableGroup,), {"table": table, "successors": successors or {}})

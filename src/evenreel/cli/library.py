@@ -1,4 +1,4 @@
-"""`evenreel index`, `reindex`, `info`, `verify` and `repair`: a library of your own videos; and `demo` of them all."""
+"""`evenreel index`, `reindex`, `info` and `verify`: a library of your own videos; and `demo` of them all."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from evenreel.cli.progress import bars
 from evenreel.cli.publish import fetched
 from evenreel.cli.show_library import console, show_done, show_problems, show_report, show_stats
 from evenreel.config import IndexSettings, Machines, default_library
+from evenreel.errors import UsageError
 
 MetadataOption = Annotated[
     list[Path] | None,
@@ -117,28 +118,31 @@ def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_jso
         console().print("people: looked for (evenreel people lists them; --forget ALL deletes them and looks no more)")
 
 
-def verify(library: LibraryOption = None, as_json: JsonOption = False) -> None:
-    """Check every checksum and everything derived. Exit status 1 if something is wrong."""
+def verify(
+    library: LibraryOption = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Rebuild what is derived, without decoding any video again.")
+    ] = False,
+    drop_missing: Annotated[
+        bool,
+        typer.Option("--drop-missing", help="With --repair: also forget missing files, and clips that no file has."),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a library: the catalog, the hashes of shards, what is derived. Exit status 1 if something is wrong."""
+    from evenreel.library import repair as repair_library
     from evenreel.library import verify as verify_library
 
     place = library or default_library()
+    if repair:
+        show_done(repair_library(place, drop_missing=drop_missing), as_json)
+        return
+    if drop_missing:
+        raise UsageError("--drop-missing is an option of a repair: evenreel verify --repair --drop-missing.")
     problems = verify_library(place)
     show_problems(problems, place, as_json)
     if problems:
         raise typer.Exit(EXIT_FAILED)
-
-
-def repair(
-    library: LibraryOption = None,
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Also forget missing files, and clips that no file has.")
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Rebuild what is derived, without decoding any video again."""
-    from evenreel.library import repair as repair_library
-
-    show_done(repair_library(library or default_library(), drop_missing=drop_missing), as_json)
 
 
 def demo(

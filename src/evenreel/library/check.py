@@ -432,9 +432,7 @@ def _remove_catalog(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _derive(
-    library: Path, connection: sqlite3.Connection, work: _Work, generation: str, drop_missing: bool
-) -> None:
+def _derive(library: Path, connection: sqlite3.Connection, work: _Work, generation: str, drop_missing: bool) -> None:
     """Fill a new catalog with what the old one says of files, and with what the shards say."""
     connection.execute("PRAGMA defer_foreign_keys = ON")
     _enter_settings(library, connection)

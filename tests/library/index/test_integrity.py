@@ -203,7 +203,7 @@ def test_what_is_derived_is_rebuilt_without_a_video(library: Path, damage: Damag
     damage(library)
     problems = verify(library)
     assert problems
-    assert all("evenreel repair" in problem.remedy for problem in problems)
+    assert all("evenreel verify --repair" in problem.remedy for problem in problems)
     assert repair(library)
     assert verify(library) == []
     assert state(library) == before
@@ -282,7 +282,7 @@ def test_without_the_second_copy_a_lost_catalog_costs_reading_the_files_once(
 def test_a_damaged_catalog_is_kept_beside_the_new_one(library: Path) -> None:
     garbage_catalog(library)
     for use in (lambda: open_library(library), lambda: index_folders([library], library, SETTINGS)):
-        with pytest.raises(LibraryError, match="damaged .* evenreel repair"):
+        with pytest.raises(LibraryError, match="damaged .* evenreel verify --repair"):
             use()
     done = repair(library)
     assert "catalog.sqlite.broken-1" in done[0]
@@ -292,7 +292,7 @@ def test_a_damaged_catalog_is_kept_beside_the_new_one(library: Path) -> None:
 def test_search_never_answers_from_a_damaged_matrix(library: Path) -> None:
     for damage in (lose_vectors, cut_vectors):
         damage(library)
-        with open_library(library) as opened, pytest.raises(LibraryError, match="evenreel repair"):
+        with open_library(library) as opened, pytest.raises(LibraryError, match="evenreel verify --repair"):
             opened.search("a red square")
         repair(library)
 
@@ -528,7 +528,7 @@ def test_a_shard_of_another_model_or_rule_is_not_taken_in(
 
 def test_a_new_catalog_is_never_made_beside_old_shards(library: Path, videos: Path) -> None:
     lose_catalog(library)
-    with pytest.raises(LibraryError, match=r"catalog of .* is gone .*evenreel repair"):
+    with pytest.raises(LibraryError, match=r"catalog of .* is gone .*evenreel verify --repair"):
         index_folders([videos], library, SETTINGS)
     assert not (library / "catalog.sqlite").exists()
 
@@ -549,10 +549,10 @@ def test_broken_metadata_is_a_sentence_to_a_reader(library: Path) -> None:
     change(library, "UPDATE files SET metadata = '{'")
     with open_library(library, vision=False) as opened:
         for use in (opened.stats, lambda: opened.search("clip", where="a = 1")):
-            with pytest.raises(LibraryError, match="evenreel repair"):
+            with pytest.raises(LibraryError, match="evenreel verify --repair"):
                 use()
         found = opened.search("clip")
-        assert (found.hits, ["evenreel repair" in notice for notice in found.notices]) == ((), [True])
+        assert (found.hits, ["evenreel verify --repair" in notice for notice in found.notices]) == ((), [True])
 
 
 def test_a_damaged_page_is_a_sentence_to_a_reader(library: Path) -> None:
@@ -566,7 +566,7 @@ def test_a_damaged_page_is_a_sentence_to_a_reader(library: Path) -> None:
     path.write_bytes(content)
     with open_library(library, vision=False) as opened:
         for use in (opened.stats, lambda: opened.search("clip", where="a = 1"), lambda: opened.search("clip")):
-            with pytest.raises(LibraryError, match="evenreel repair"):
+            with pytest.raises(LibraryError, match="evenreel verify --repair"):
                 use()
     repair(library)
     assert verify(library) == []

@@ -68,7 +68,7 @@ def test_a_library_that_is_open_notices_that_its_seals_are_gone(library: Path, d
             lambda: opened.clip(hit.clip_id),
             lambda: opened.locate(hit.clip_id),
         ):
-            with pytest.raises(LibraryError, match=r"seals are gone.*evenreel repair"):
+            with pytest.raises(LibraryError, match=r"seals are gone.*evenreel verify --repair"):
                 ask()
 
 

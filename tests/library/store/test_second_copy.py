@@ -181,7 +181,7 @@ def test_a_copy_that_cannot_be_read_is_a_problem_of_a_library_that_works(
     make(library / FILE)
     (problem,) = verify(library)
     assert (problem.where, "cannot be read" in problem.what) == (FILE, True)
-    assert "evenreel repair" in problem.remedy
+    assert "evenreel verify --repair" in problem.remedy
     with open_library(library, encoder=PixelEncoder()) as opened:
         assert len(opened.search("a red square").hits) == 2
     assert any(f"{FILE}.broken-1" in line for line in repair(library))

@@ -17,8 +17,8 @@ from evenreel.features.lock import HOLDER, LOCK
 from evenreel.features.shards import remove_shards, shard_files
 from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS, open_for_writing
 from evenreel.library.store.filesystem import library_lock
-from evenreel.library.store.user_tables import forget_copy
 from evenreel.library.store.model_folders import MODELS
+from evenreel.library.store.user_tables import forget_copy
 
 JOURNALS = ("", "-wal", "-shm", "-journal")
 

@@ -22,22 +22,20 @@ from evenreel.features.clip_reader import WantedStages
 from evenreel.features.merging import merge
 from evenreel.features.progress import NoProgress, StagedProgress
 from evenreel.features.shards import Shard, read_shard, shard_path, tidy_shards, write_shard
+from evenreel.library.check import next_generation, rebuild_vectors
 from evenreel.library.contents import roots, single_files
-from evenreel.library.elements import drop_elements
 from evenreel.library.index import ingest
 from evenreel.library.index.exchange import finish_exchange, waiting_shards
 from evenreel.library.index.ignoring import IgnoreRules, kept_patterns
 from evenreel.library.index.model import load
 from evenreel.library.index.passes import RunParts
 from evenreel.library.index.plan import check_nothing_vanished, known_files, make_plan, mark_gone
-from evenreel.library.check import next_generation, rebuild_vectors
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan, scan
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.filesystem import library_lock
-from evenreel.library.store.user_tables import copied
 from evenreel.library.store.model_folders import (
     MAKING,
     clear_unnamed,
@@ -46,6 +44,7 @@ from evenreel.library.store.model_folders import (
     noted,
     place_of,
 )
+from evenreel.library.store.user_tables import copied
 from evenreel.library.store.writer import Store, closing_error, drop_vectors, insert_clip, open_vectors
 from evenreel.types import Encoder
 from evenreel.wording import count, printable
@@ -198,7 +197,6 @@ def _exchange(store: Store, encoder: Encoder, asked: dict[str, str]) -> None:
             vectors = open_vectors(library, catalog.get_meta(connection))
             if digests and vectors is not None:
                 update_null_scores(connection, vectors, encoder)
-            drop_elements(connection)
     except BaseException:
         drop_vectors(library, generation)
         raise

@@ -18,7 +18,6 @@ from evenreel.arguments import as_path, one_or_more
 from evenreel.errors import UsageError
 from evenreel.files import file_at
 from evenreel.library.contents import roots
-from evenreel.library.elements import DamagedElementsError
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.ignoring import kept_patterns, noted_patterns
 from evenreel.library.index.scan import is_within
@@ -28,8 +27,8 @@ from evenreel.library.store.catalog import loaded_path, stored_path
 from evenreel.library.store.confidence import bank_of, measure_nonsense
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.fulltext import remove_about
-from evenreel.library.store.user_tables import copied
 from evenreel.library.store.model_folders import clear_unnamed, places
+from evenreel.library.store.user_tables import copied
 from evenreel.library.store.writer import Store, closing_error, open_vectors
 from evenreel.wording import printable
 
@@ -171,7 +170,7 @@ def _forget(store: Store, wanted: Sequence[str]) -> None:
 
 
 def _measure(store: Store) -> None:
-    """Measure how nonsense scores on the clips that are left, and find their scene elements, without the model."""
+    """Measure how nonsense scores on the clips that are left, without the model."""
     meta = store.meta()
     vectors = open_vectors(store.library, meta)
     if vectors is None or store.null_scores_hold():
@@ -181,8 +180,3 @@ def _measure(store: Store) -> None:
         return
     with catalog.transaction(store.connection):
         measure_nonsense(store.connection, vectors, bank)
-    if not store.elements_hold():
-        try:
-            store.update_elements()
-        except DamagedElementsError:  # verify says so, and what it means
-            return

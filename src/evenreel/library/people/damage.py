@@ -1,4 +1,4 @@
-"""Damage of the file of the people: what `evenreel verify` tells of, and `evenreel repair` mends."""
+"""Damage of the file of the people: what `evenreel verify` tells of, and `evenreel verify --repair` mends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def trouble_with_people(library: Path) -> tuple[str, str] | None:
         return str(error), "run: evenreel people --forget ALL, then: evenreel index FOLDER --people"
     if not wrong:
         return None
-    return f"{count(wrong, 'clip')} with faces that are not what was written", "run: evenreel repair"
+    return f"{count(wrong, 'clip')} with faces that are not what was written", "run: evenreel verify --repair"
 
 
 def repair_people(library: Path, catalog: sqlite3.Connection) -> Iterator[str]:

@@ -64,7 +64,6 @@ def hit_of(clip: RankedClip, shown: ShownClip, path: str, evidence: SeenAndHeard
         duration_s=shown.duration_s,
         metadata=shown.metadata_of(path),
         other_paths=other_paths(shown, path),
-        elements=shown.elements,
         parts=clip.parts,
         none_read="on_screen" in clip.parts and not shown.has_tracks,
     )
@@ -77,7 +76,8 @@ def other_paths(shown: ShownClip, path: str) -> tuple[str, ...]:
 
 def left_out(clip_ids: Sequence[str]) -> str:
     """Return the notice on damaged clips."""
-    return f"Left out: {count(len(clip_ids), 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
+    clips = count(len(clip_ids), "clip")
+    return f"Left out: {clips} whose rows in the catalog are damaged; run `evenreel verify --repair`."
 
 
 def united(notices: Sequence[Sequence[str]]) -> list[str]:

@@ -38,6 +38,7 @@ from evenreel.library.search.sounds import SeenAndHeard, SoundModel, ToHear, add
 from evenreel.library.store.catalog import get_meta, reading, snapshot
 from evenreel.library.store.confidence import FITS
 from evenreel.library.store.timed_texts import SAID
+from evenreel.library.store.user_tables import own_state
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import Encoder, FloatArray
 

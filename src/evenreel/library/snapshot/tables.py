@@ -127,14 +127,14 @@ class CatalogReader:
             if len(of_clip) != count:
                 raise LibraryError(
                     f"The catalog has {len(of_clip)} moments of clip {clip_id} but {count} vectors; run "
-                    "`evenreel repair`, then publish."
+                    "`evenreel verify --repair`, then publish."
                 )
             rows += of_clip
             found.append(self._vectors.read(self._stored_at[clip_id], count))
         vectors = np.ascontiguousarray(np.concatenate(found), "<f2")
         if not np.all(np.abs(np.linalg.norm(vectors.astype(np.float32), axis=1) - 1) < 0.01):  # NaN fails too
             raise LibraryError(
-                "The library has vectors that are not of unit length; run `evenreel repair`, then publish."
+                "The library has vectors that are not of unit length; run `evenreel verify --repair`, then publish."
             )
         on_vectors(vectors)
         return _batch(rows, schema, vectors)
@@ -184,7 +184,9 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array([None if value is None else value.decode() for value in values], kind)
     except UnicodeDecodeError as error:
-        raise LibraryError("The catalog has text that is damaged; run `evenreel repair`, then publish.") from error
+        raise LibraryError(
+            "The catalog has text that is damaged; run `evenreel verify --repair`, then publish."
+        ) from error
 
 
 class Checksums:
