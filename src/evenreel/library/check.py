@@ -44,7 +44,14 @@ from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
 from evenreel.library.store.confidence import bank_of, measure_nonsense
 from evenreel.library.store.filesystem import BROKEN, free_name, library_lock, refuse_published
 from evenreel.library.store.fulltext import fill_full_text, rebuild_full_text
-from evenreel.library.store.model_folders import SOUNDS, clear_unnamed, models_of, places, unnamed_folders
+from evenreel.library.store.model_folders import (
+    SOUNDS,
+    clear_unnamed,
+    library_of,
+    models_of,
+    places,
+    unnamed_folders,
+)
 from evenreel.library.store.rows import replace_rows, rows_of, stored_rows
 from evenreel.library.store.user_tables import COPY, OWN_TABLES, held_by, held_in
 from evenreel.library.store.vectors import ExactVectors
@@ -190,7 +197,7 @@ def _own_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Lib
 
 def _is_own(library: Path) -> bool:
     """Whether this is a library, and not the vectors beside its own."""
-    return catalog.library_of(library) == library
+    return library_of(library) == library
 
 
 def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
@@ -360,21 +367,21 @@ def _rebuild(library: Path, drop_missing: bool) -> list[str]:
     damage = _damage(library)
     finish_exchange(library, _settings(library))
     _remove_catalog(library / REBUILT)
-    work = _Work()
+    work, generation = _Work(), next_generation(library, _settings(library))
     with ExitStack() as held:
-        with closing(catalog.open_for_repair(library, REBUILT)) as connection:
-            generation = next_generation(library, _settings(library))
-            try:
+        try:
+            with closing(catalog.open_for_repair(library, REBUILT)) as connection:
                 with catalog.transaction(connection):
                     _derive(library, connection, work, generation, drop_missing)
                 if _is_own(library):
                     held.enter_context(user_tables.alone(library))
                     _enter_own(library, connection, work)
-            except BaseException:
-                drop_vectors(library, generation)
-                raise
-            named = named_vectors(library, catalog.get_meta(connection))
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                named = named_vectors(library, catalog.get_meta(connection))
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except BaseException:
+            drop_vectors(library, generation)
+            _remove_catalog(library / REBUILT)
+            raise
         if damage:
             kept = free_name(library / CATALOG)
             _move_catalog(library / CATALOG, kept)  # also a log whose catalog is gone: it would be taken for the new's

@@ -333,7 +333,10 @@ def _loaded(time_s: float) -> float | None:
 
 def _searches(connection: sqlite3.Connection) -> dict[str, SavedSearch]:
     rows = connection.execute("SELECT name, query, filter, seen, looked FROM searches ORDER BY number")
-    return {row[0]: SavedSearch(*row[:3], tuple(json.loads(row[3])), row[4]) for row in rows}
+    return {
+        name: SavedSearch(name, query, where, tuple(json.loads(seen)), looked)
+        for name, query, where, seen, looked in rows
+    }
 
 
 def _check_room(connection: sqlite3.Connection, *, grown: bool = False) -> None:

@@ -267,8 +267,8 @@ def check_version(connection: sqlite3.Connection, library: Path) -> None:
     if number < SCHEMA_VERSION:
         raise LibraryError(
             f"The library {library} has format {version}, this evenreel reads format {SCHEMA_VERSION}; index its "
-            "folders anew into another folder (evenreel index FOLDER --library NEW), and copy personal.jsonl there before "
-            "to keep favourites, notes and saved searches."
+            "folders anew into another folder (evenreel index FOLDER --library NEW), and copy personal.jsonl there to "
+            "keep favourites, notes and saved searches: the next index takes it in."
         )
 
 

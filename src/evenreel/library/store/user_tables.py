@@ -212,9 +212,9 @@ def alone(library: Path) -> Iterator[None]:
             "A published snapshot is only read; keep favourites, notes and saved searches in the library that it was "
             "made of."
         )
+    lock = FileLock(library / LOCK)
     try:
-        with FileLock(library / LOCK, timeout=WAIT_S):
-            yield
+        lock.acquire(timeout=WAIT_S)
     except Timeout as error:
         raise LibraryError(
             f"The favourites, notes and saved searches of {library} are being written by another process; try again."
@@ -222,6 +222,10 @@ def alone(library: Path) -> Iterator[None]:
     except OSError as error:
         told = f"{library / LOCK} is a folder; move it away" if (library / LOCK).is_dir() else error.strerror or error
         raise LibraryError(f"{library} cannot be written ({told}).") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def write_copy(library: Path, connection: sqlite3.Connection) -> None:
@@ -250,8 +254,11 @@ def write_copy_alone(library: Path, connection: sqlite3.Connection) -> None:
         entries = connection.execute("SELECT key, value FROM meta WHERE key NOT LIKE 'null%'").fetchall()
         memory.executemany("INSERT INTO meta VALUES (?, ?)", entries)
         memory.commit()
-        with replacing(library / COPY) as new, contextlib.closing(sqlite3.connect(new)) as file:
-            memory.backup(file)
+        try:
+            with replacing(library / COPY) as new, contextlib.closing(sqlite3.connect(new)) as file:
+                memory.backup(file)
+        except OSError as error:
+            raise LibraryError(f"{library / COPY} cannot be written ({error.strerror or error}).") from error
 
 
 def check(library: Path, here: Held, copy: Held) -> None:
