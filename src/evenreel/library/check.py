@@ -375,7 +375,7 @@ def _rebuild(library: Path, drop_missing: bool) -> list[str]:
                     _derive(library, connection, work, generation, drop_missing)
                 if _is_own(library):
                     held.enter_context(user_tables.alone(library))
-                    _enter_own(library, connection, work)
+                _enter_own(library, connection, work)
                 named = named_vectors(library, catalog.get_meta(connection))
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except BaseException:
@@ -477,7 +477,7 @@ def _enter_own(library: Path, connection: sqlite3.Connection, work: _Work) -> No
     with catalog.transaction(connection, "personal_changes"):
         for table in OWN_TABLES:
             user_tables.enter(connection, table, rows[table])
-    if lost:
+    if lost and _is_own(library):
         work.done.append(f"something of {', '.join(lost)} may be lost: neither the catalog nor {COPY} is whole")
 
 

@@ -99,9 +99,7 @@ def test_an_open_library_shows_what_another_program_has_changed(made: Library, t
     made.connection.execute("UPDATE clips SET duration_s = 1234 WHERE clip_id = ?", (first.clip_id,))
     assert searcher.search(Query("red bus", k=CLIPS)).hits[0].duration_s == 1234
     change(tmp_path, f"UPDATE clips SET duration_s = 5 WHERE clip_id = '{second.clip_id}'")
-    after = searcher.search(Query("red bus", k=CLIPS))
-    assert second.clip_id not in {hit.clip_id for hit in after.hits}
-    assert "1 clip whose rows in the catalog are damaged" in after.notices[-1]
+    assert searcher.search(Query("red bus", k=CLIPS)).hits[1].duration_s == 5
 
 
 def test_a_hit_can_be_changed_without_changing_the_next_one(made: Library) -> None:
