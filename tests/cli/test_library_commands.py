@@ -234,7 +234,10 @@ def test_info_verify_and_repair(place: Path) -> None:
     assert stats["set_aside"][0]["reason"] == "not_media"
     whole = forked("verify", "--library", place / "library")
     assert (whole.returncode, "is whole" in whole.stdout) == (0, True)
-    assert forked("repair", "--library", place / "library").returncode == 0
+    gone = forked("repair", "--library", place / "library")
+    assert (gone.returncode, "evenreel verify --repair" in gone.stderr) == (2, True)
+    assert forked("verify", "--drop-missing", "--library", place / "library").returncode != 0
+    assert forked("verify", "--repair", "--library", place / "library").returncode == 0
     assert printed_json(forked("verify", "--library", place / "library", "--json")) == []
 
 
@@ -300,7 +303,7 @@ def test_the_command_line_says_what_it_can() -> None:
 
 PANELS = {
     "Search your videos": "demo index watch search highlights saved favourite note people transcript export serve mcp "
-    "info remove reindex verify repair publish models",
+    "info remove reindex verify publish models",
     "Measure and audit": "corpus evaluate audit fuse perturb shifts",
     "Train and adapt": "features elements train cost score prepare adapt",
     "Research": "study planted",

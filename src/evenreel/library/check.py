@@ -397,7 +397,7 @@ def _rebuild(library: Path, drop_missing: bool) -> list[str]:
             _remove_catalog(library / REBUILT)
         with closing(catalog.open_for_reading(library)) as connection:
             if _is_own(library):
-                user_tables.write_copy_alone(library, connection)
+                user_tables.write_copy(library, connection)
             useless = list(_useless_stills(library, connection))
     for path in work.put_aside:
         if path.exists():

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -45,16 +45,7 @@ RunSearch = Callable[[str, int, str | None], SearchResult]
 
 @dataclass(frozen=True)
 class PersonalMark:
-    """What a person has said of a clip, or of a moment of it.
-
-    Attributes:
-        clip_id: digest of the clip's content, which stays where its file is moved.
-        time_s: the moment, to the millisecond; None for the whole clip.
-        favourite: whether it is one.
-        note: text of the person; '' for none.
-        path: its file when it was marked.
-        made: when it was first marked, ISO 8601 in UTC.
-    """
+    """What a person has said of a clip, or of a moment of it; `path` is the file when it was marked."""
 
     clip_id: str
     time_s: float | None = None
@@ -76,14 +67,9 @@ class PersonalMark:
 
 @dataclass(frozen=True)
 class PlacedMark:
-    """A mark with the clip that it is on now.
+    """A mark with the clip that it is on now, None where its file is gone, and a file of that.
 
-    Attributes:
-        mark: what was said.
-        clip_id: clip that has it now; None where its file is gone.
-        path: file of that clip, or of the mark where there is none.
-        state: `here`; `replaced`: the file has another content than when it was marked; `gone`: no file has it.
-        duration_s: length of the clip in seconds; None where it is not known.
+    In the state `replaced` the file has another content than when it was marked.
     """
 
     mark: PersonalMark
@@ -95,15 +81,7 @@ class PlacedMark:
 
 @dataclass(frozen=True)
 class SavedSearch:
-    """A search under a name, with the clips that it has shown.
-
-    Attributes:
-        name: its name.
-        query: sentence that it looks for.
-        where: filter of the search; None for none.
-        seen: ids of the clips that answered when it was last looked at, or before.
-        looked: when that was, ISO 8601 in UTC; '' for never.
-    """
+    """A search under a name, with the clips that answered when it was last looked at, or before."""
 
     name: str
     query: str
@@ -124,13 +102,7 @@ class SavedSearch:
 
 @dataclass(frozen=True)
 class SavedResult:
-    """A saved search and what it finds now.
-
-    Attributes:
-        saved: the search, as it was last looked at.
-        result: what it finds.
-        new: the answering hits of the result that it had not shown before.
-    """
+    """A saved search as it was last looked at, what it finds now, and which answering hits of that are new."""
 
     saved: SavedSearch
     result: SearchResult
@@ -155,7 +127,7 @@ class PersonalView:
             at = (own_state(self._folder), changes)
             if at == self._seen_at:
                 return
-            self._placed = _placed(self._connection, _marks(self._connection))
+            self._placed = _placed(self._connection, [mark for _, mark in _marks(self._connection)])
         notes: dict[str, str] = {}
         for one in self._placed:
             if one.clip_id and one.mark.note:
@@ -215,22 +187,23 @@ class PersonalData:
             raise UsageError(f"{at:g} s is after the end of the clip, which is {length_s:.2f} s long.")
         here = [one.mark.clip_id for one in self._view.placed if (one.clip_id, one.mark.time_s) == (clip_id, at)]
         with changing(self._folder) as connection:
-            known = {mark.clip_id: mark for mark in _marks(connection) if mark.time_s == at}
+            known = {mark.clip_id: (number, mark) for number, mark in _marks(connection) if mark.time_s == at}
             # Under its own content, or under that which its file had before.
             held = next((one for one in (clip_id, *here) if one in known), clip_id)
-            changed = replace(known.get(held) or PersonalMark(clip_id, at, made=_now()), clip_id=clip_id, path=path)
+            number, before = known.get(held, (None, PersonalMark(clip_id, at, made=_now())))
             changed = replace(
-                changed,
-                favourite=changed.favourite if favourite is None else favourite,
-                note=changed.note if note is None else note.strip(),
+                before,
+                clip_id=clip_id,
+                path=path,
+                favourite=before.favourite if favourite is None else favourite,
+                note=before.note if note is None else note.strip(),
             )
-            if not changed.says_something:
-                _delete_mark(connection, held, at)
-            elif held in known:
-                _update_mark(connection, held, changed)
-            else:
-                _insert_mark(connection, changed)
-            _check_room(connection, grown=len(changed.note) > len(known[held].note if held in known else ""))
+            connection.execute("DELETE FROM marks WHERE number = ?", (number,))
+            if changed.says_something:
+                key = number, clip_id, WHOLE_CLIP if at is None else at
+                said = int(changed.favourite), changed.note, stored_path(path), changed.made
+                connection.execute("INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?)", (*key, *said))
+            _check_room(connection, grown=len(changed.note) > len(before.note))
         return changed
 
     def unmark(self, clip: str, time_s: float | None = None) -> None:
@@ -238,7 +211,9 @@ class PersonalData:
         at = moment_of(time_s)
         held = {one.mark.clip_id for one in self._view.placed if clip in {one.clip_id, one.path, one.mark.clip_id}}
         with changing(self._folder) as connection:
-            if not sum(_delete_mark(connection, clip_id, at) for clip_id in held):
+            gone = [number for number, mark in _marks(connection) if mark.clip_id in held and mark.time_s == at]
+            connection.executemany("DELETE FROM marks WHERE number = ?", [(number,) for number in gone])
+            if not gone:
                 raise NotFoundError(f"There is no favourite or note on {printable(clip[-80:])!r} at this place.")
 
     def searches(self) -> tuple[SavedSearch, ...]:
@@ -293,42 +268,14 @@ def moment_of(time_s: float | None) -> float | None:
     return None if time_s is None else round(float(time_s), 3) + 0.0
 
 
-# The tables ------------------------------------------------------------------------------------------------------
-
-
-def _marks(connection: sqlite3.Connection) -> list[PersonalMark]:
-    rows = connection.execute("SELECT clip_id, time_s, favourite, note, path, made FROM marks ORDER BY number")
-    return [
-        PersonalMark(clip_id, _loaded(time_s), bool(favourite), note, loaded_path(path), made)
-        for clip_id, time_s, favourite, note, path, made in rows
-    ]
-
-
-def _insert_mark(connection: sqlite3.Connection, mark: PersonalMark) -> None:
-    connection.execute(
-        "INSERT INTO marks (clip_id, time_s, favourite, note, path, made) VALUES (?, ?, ?, ?, ?, ?)",
-        (mark.clip_id, _stored(mark.time_s), int(mark.favourite), mark.note, stored_path(mark.path), mark.made),
-    )
-
-
-def _update_mark(connection: sqlite3.Connection, held: str, mark: PersonalMark) -> None:
-    connection.execute(
-        "UPDATE marks SET clip_id = ?, favourite = ?, note = ?, path = ? WHERE clip_id = ? AND time_s = ?",
-        (mark.clip_id, int(mark.favourite), mark.note, stored_path(mark.path), held, _stored(mark.time_s)),
-    )
-
-
-def _delete_mark(connection: sqlite3.Connection, clip_id: str, time_s: float | None) -> int:
-    deleted = connection.execute("DELETE FROM marks WHERE clip_id = ? AND time_s = ?", (clip_id, _stored(time_s)))
-    return deleted.rowcount
-
-
-def _stored(time_s: float | None) -> float:
-    return WHOLE_CLIP if time_s is None else time_s
-
-
-def _loaded(time_s: float) -> float | None:
-    return None if time_s == WHOLE_CLIP else time_s
+def _marks(connection: sqlite3.Connection) -> list[tuple[int, PersonalMark]]:
+    """The marks with their numbers, in the order in which they were made."""
+    rows = connection.execute("SELECT number, clip_id, time_s, favourite, note, path, made FROM marks ORDER BY number")
+    found = []
+    for number, clip_id, time_s, favourite, note, path, made in rows:
+        at = None if time_s == WHOLE_CLIP else time_s
+        found.append((number, PersonalMark(clip_id, at, bool(favourite), note, loaded_path(path), made)))
+    return found
 
 
 def _searches(connection: sqlite3.Connection) -> dict[str, SavedSearch]:
@@ -356,32 +303,30 @@ def _check_room(connection: sqlite3.Connection, *, grown: bool = False) -> None:
         )
 
 
-def _placed(connection: sqlite3.Connection, marks: Iterable[PersonalMark]) -> list[PlacedMark]:
+def _placed(connection: sqlite3.Connection, marks: list[PersonalMark]) -> list[PlacedMark]:
     """Find the clip that each mark is on in the catalog as it is now."""
-    given = list(marks)
     rows = connection.execute(
         "SELECT clips.clip_id, min(files.path), duration_s FROM json_each(?) AS wanted"
         " CROSS JOIN files ON files.clip_id = wanted.value CROSS JOIN clips ON clips.clip_id = files.clip_id"
         " WHERE state = 'indexed' GROUP BY clips.clip_id",
-        (json.dumps(sorted({mark.clip_id for mark in given})),),
+        (json.dumps(sorted({mark.clip_id for mark in marks})),),
     )
     here = {clip_id: (loaded_path(path), duration_s) for clip_id, path, duration_s in rows}
-    return [
-        PlacedMark(mark, mark.clip_id, here[mark.clip_id][0], "here", here[mark.clip_id][1])
-        if mark.clip_id in here
-        else _replaced(connection, mark)
-        for mark in given
-    ]
-
-
-def _replaced(connection: sqlite3.Connection, mark: PersonalMark) -> PlacedMark:
-    row = connection.execute(
-        "SELECT clip_id, duration_s FROM files JOIN clips USING (clip_id) WHERE path = ? AND state = 'indexed'",
-        (stored_path(mark.path),),
-    ).fetchone()
-    if row is None:
-        return PlacedMark(mark, None, mark.path, "gone")
-    return PlacedMark(mark, row[0], mark.path, "replaced", row[1])
+    placed = []
+    for mark in marks:
+        if mark.clip_id in here:
+            placed.append(PlacedMark(mark, mark.clip_id, here[mark.clip_id][0], "here", here[mark.clip_id][1]))
+            continue
+        row = connection.execute(
+            "SELECT clip_id, duration_s FROM files JOIN clips USING (clip_id) WHERE path = ? AND state = 'indexed'",
+            (stored_path(mark.path),),
+        ).fetchone()
+        placed.append(
+            PlacedMark(mark, row[0], mark.path, "replaced", row[1])
+            if row
+            else PlacedMark(mark, None, mark.path, "gone")
+        )
+    return placed
 
 
 def _answering(result: SearchResult) -> tuple[Hit, ...]:

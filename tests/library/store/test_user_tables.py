@@ -196,7 +196,7 @@ def test_damage_after_such_a_kill_costs_nothing_where_sqlite_still_reads_it(
     library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr(user_tables, "write_copy_alone", lambda *_: (_ for _ in ()).throw(SystemExit()))
+        patch.setattr(user_tables, "write_copy", lambda *_: (_ for _ in ()).throw(SystemExit()))
         put(library, "later")
     change(library, "DROP TABLE tracks")
     repair(library)

@@ -50,8 +50,6 @@ EARLIER = ("personal.jsonl", "personal.copy.jsonl")
 WAIT_S = 30.0
 """Seconds that a writer waits for another one."""
 
-COUNTERS = ("changes", "personal_changes")
-
 log = logging.getLogger("evenreel")
 
 Row = dict[str, Any]
@@ -59,17 +57,14 @@ Row = dict[str, Any]
 
 @dataclass
 class Held:
-    """What can be read of some tables of a catalog or of its copy.
-
-    Attributes:
-        rows: rows by table, a value by column.
-        damaged: tables of which rows may be lost or wrong.
-        changes: how often the catalog had been changed; None where that cannot be read.
-    """
+    """What can be read of some tables of a catalog or of its copy."""
 
     rows: dict[str, list[Row]] = field(default_factory=dict)
+    """Table -> rows, a value by column."""
     damaged: set[str] = field(default_factory=set)
+    """Tables of which rows may be lost or wrong."""
     changes: int | None = None
+    """How often the catalog had been changed; None where that cannot be read."""
 
     def is_newer(self, other: Held) -> bool:
         """Whether this is known to be of a later state."""
@@ -101,7 +96,7 @@ def held_by(connection: sqlite3.Connection, names: Sequence[str] = OWN_TABLES) -
     with snapshot(connection):
         try:
             if connection.execute("PRAGMA integrity_check(meta)").fetchone() == ("ok",):
-                held.changes = _state(connection)
+                held.changes = sum(number_of(connection, counter) for counter in ("changes", "personal_changes"))
         except sqlite3.Error as error:
             if not is_damage(error):
                 raise
@@ -110,10 +105,6 @@ def held_by(connection: sqlite3.Connection, names: Sequence[str] = OWN_TABLES) -
             if not is_whole:
                 held.damaged.add(table)
     return held
-
-
-def _state(connection: sqlite3.Connection) -> int:
-    return sum(number_of(connection, counter) for counter in COUNTERS)
 
 
 def _rows(connection: sqlite3.Connection, table: str) -> tuple[list[Row], bool]:
@@ -157,10 +148,8 @@ def best_of(catalog: Held, copy: Held) -> tuple[dict[str, list[Row]], list[str]]
 
 def enter(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:
     """Insert rows into a table, inside the caller's transaction; one that is there already, by its key, stays."""
-    numbered = "number" in (rows[0] if rows else ())
     for row in rows:
-        # The number only keeps the order, and may be taken by a row of the other file.
-        values = {name: value for name, value in row.items() if not (numbered and name == "number")}
+        values = {name: value for name, value in row.items() if name != "number"}  # only keeps the order; may be taken
         connection.execute(
             f"INSERT OR IGNORE INTO {table} ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
             tuple(values.values()),
@@ -185,11 +174,13 @@ def copied(library: Path, connection: sqlite3.Connection) -> Iterator[None]:
         yield
     except BaseException:
         try:
-            write_copy(library, connection)
+            with alone(library):
+                write_copy(library, connection)
         except Exception as error:  # what broke the block off is what is to be told
             log.info("the copy of a person's own was not written: %s", error)
         raise
-    write_copy(library, connection)
+    with alone(library):
+        write_copy(library, connection)
 
 
 @contextlib.contextmanager
@@ -199,7 +190,7 @@ def changing(library: Path) -> Iterator[sqlite3.Connection]:
         settle(library, connection)
         with transaction(connection, "personal_changes"):
             yield connection
-        write_copy_alone(library, connection)
+        write_copy(library, connection)
 
 
 @contextlib.contextmanager
@@ -229,13 +220,7 @@ def alone(library: Path) -> Iterator[None]:
 
 
 def write_copy(library: Path, connection: sqlite3.Connection) -> None:
-    """Write the copy of a person's own unless it is up to date."""
-    with alone(library):
-        write_copy_alone(library, connection)
-
-
-def write_copy_alone(library: Path, connection: sqlite3.Connection) -> None:
-    """Write the copy, as `write_copy` does, where the caller keeps others away."""
+    """Write the copy of a person's own unless it is up to date; the caller keeps others away."""
     here, copy = held_by(connection), held_in(library / COPY)
     check(library, here, copy)
     if not copy.damaged and copy.changes == here.changes:
