@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import index_folders, open_library, repair, verify
-from evenreel.library.index.first_run import make_empty
+from evenreel.library.index.run import make_empty
 from evenreel.library.store import user_tables
 from evenreel.library.store.catalog import CATALOG, open_for_writing, transaction
 from evenreel.library.store.user_tables import AT_HOME, COPY, EARLIER, LOCK, OWN_TABLES, changing, copied, held_in
