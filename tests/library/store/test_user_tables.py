@@ -312,7 +312,7 @@ def test_a_first_run_that_is_taken_back_leaves_only_what_a_person_made(
     def refuse(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evenreel.library.store.writer.Store.add_clip", refuse)
+    monkeypatch.setattr("evenreel.library.store.writer.Store.put_clip", refuse)
     for name in ("empty", "full"):
         library = tmp_path / name
         if name == "full":
