@@ -16,7 +16,7 @@ import torch
 import transformers
 
 from evenreel.encoders import load_encoder
-from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.tower_loading import TowerEncoder
 from evenreel.encoders.towers import Towers
 from evenreel.errors import EncoderError, UsageError
 from evenreel.types import Encoder, FloatArray, Pixels

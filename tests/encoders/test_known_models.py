@@ -10,7 +10,7 @@ import pytest
 
 from evenreel.config import DEFAULT_MODEL
 from evenreel.encoders import load_encoder, sources
-from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.tower_loading import TowerEncoder
 from evenreel.encoders.known_models import check_licence, known_models, model_id
 from evenreel.encoders.sources import BUILTIN_FOLDER, folder_here, locate
 from evenreel.encoders.speed import measure_speed

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenreel.encoders import load_encoder
-from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.tower_loading import TowerEncoder
 from evenreel.encoders.first_reading import read_first
 from evenreel.encoders.onnx.encoder import OnnxEncoder, _session
 from evenreel.encoders.onnx.external import weight_files

@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from evenreel.encoders import load_encoder
-from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.tower_loading import TowerEncoder
 from evenreel.encoders.onnx import export
 from evenreel.encoders.onnx.encoder import SENTENCES, TEXT_INPUTS, Graph, OnnxEncoder
 from evenreel.errors import EncoderError, UsageError

@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
-from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.tower_loading import TowerEncoder
 from evenreel.encoders.resizing import prepare
 from evenreel.errors import EncoderError
 from evenreel.types import FloatArray, Pixels

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from evenreel.edits.masking import PatchMask
 from evenreel.encoders import load_encoder
-from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.tower_loading import TowerEncoder
 from evenreel.encoders.resizing import prepare
 from evenreel.errors import UsageError
 from evenreel.types import Pixels

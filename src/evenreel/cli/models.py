@@ -97,7 +97,7 @@ def _speech_rows(names: list[str] | None) -> list[dict[str, Any]]:
 
 
 def _export(name: str, out: Path, as_json: bool) -> None:
-    from evenreel.encoders.onnx.export import export_onnx
+    from evenreel.encoders.onnx_export import export_onnx
 
     record = export_onnx(name, out)
     if as_json:

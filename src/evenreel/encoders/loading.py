@@ -17,15 +17,14 @@ from evenreel.encoders import first_reading
 from evenreel.encoders.checkpoint import missing_parts, of_model, open_checkpoint
 from evenreel.encoders.contexts import garbage_left
 from evenreel.encoders.first_reading import check_tokenizer
-from evenreel.encoders.onnx.folder import has_onnx, missing_onnx_parts, open_onnx_folder, read_record
+from evenreel.encoders.onnx_encoder import OnnxEncoder, has_onnx, missing_onnx_parts, open_onnx_folder, read_record
 from evenreel.encoders.sources import locate
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import installed
 from evenreel.media.workers import Message
 
 if TYPE_CHECKING:
-    from evenreel.encoders.encoder import TowerEncoder
-    from evenreel.encoders.onnx.encoder import OnnxEncoder
+    from evenreel.encoders.tower_loading import TowerEncoder
 
 LoadedEncoder: TypeAlias = "TowerEncoder | OnnxEncoder"
 """An encoder on torch, or one on ONNX Runtime."""
@@ -42,7 +41,6 @@ def load_encoder(
     precision: str = "float32",
     revision: str | None = None,
     batch_size: int = 32,
-    text_first: bool = False,
 ) -> LoadedEncoder:
     """Load a model in safetensors or in ONNX form; nothing else is read, and no code of a model is run.
 
@@ -59,8 +57,6 @@ def load_encoder(
         precision: `float32`, `bfloat16`, or `float16` (GPU only): the numbers the towers calculate with.
         revision: commit, branch or tag of a hub id.
         batch_size: frames or captions at a time; it halves by itself where memory does not suffice.
-        text_first: where the model is a CLIP whose text tower can be read without transformers, read that alone, and
-            the rest when the first frame is to be encoded. Features are the same, bit for bit.
 
     Raises:
         UsageError: the call itself is wrong.
@@ -75,17 +71,15 @@ def load_encoder(
         raise UsageError(f"The batch size is {batch_size}; it must be 1 or more.")
     encoder_id, folder = locate(fspath(name), revision)
     first_reading.read_first(folder, device, precision)
-    return open_encoder(encoder_id, folder, (device, precision), batch_size, text_first)
+    return open_encoder(encoder_id, folder, (device, precision), batch_size)
 
 
-def open_encoder(
-    encoder_id: str, folder: Path, given: tuple[str, str], batch_size: int = 32, text_first: bool = False
-) -> LoadedEncoder:
+def open_encoder(encoder_id: str, folder: Path, given: tuple[str, str], batch_size: int = 32) -> LoadedEncoder:
     """Load a model from its folder on a device and in a precision, see `load_encoder`."""
     device, precision = given
 
     def towers() -> TowerEncoder:
-        return _load_towers(encoder_id, folder, given, batch_size, text_first)
+        return _load_towers(encoder_id, folder, given, batch_size)
 
     if not has_onnx(folder):
         return towers()
@@ -99,15 +93,11 @@ def open_encoder(
             f"The model in {folder} is in ONNX form, which runs on the CPU in float32 here; leave --device and "
             "--precision out, or use its checkpoint."
         )
-    from evenreel.encoders.onnx.encoder import OnnxEncoder
-
     model = open_onnx_folder(folder)
     return OnnxEncoder(model, encoder_id, model.weights_hash(), batch_size, towers if beside else None)
 
 
-def _load_towers(
-    encoder_id: str, folder: Path, given: tuple[str, str], batch_size: int, text_first: bool
-) -> TowerEncoder:
+def _load_towers(encoder_id: str, folder: Path, given: tuple[str, str], batch_size: int) -> TowerEncoder:
     if not installed("torch"):  # asked first: of a hub's checkpoint, its settings alone are fetched then
         raise EncoderError(
             f"The model in {folder} is a checkpoint, which needs torch: pip install 'evenreel[torch]'; or use a model "
@@ -120,12 +110,9 @@ def _load_towers(
         # Hashing 600 MB takes a second or two, about as long as the imports below: do both at once.
         digest = pool.submit(checkpoint.digest)
         from evenreel.encoders.devices import usable_device
-        from evenreel.encoders.encoder import TowerEncoder
-        from evenreel.encoders.tower_loading import load_towers, open_text_first
+        from evenreel.encoders.tower_loading import TowerEncoder, load_towers
 
-        place = usable_device(device, precision)
-        text_alone = open_text_first(checkpoint, place, precision) if text_first else None
-        towers = text_alone or load_towers(checkpoint, place, precision)
+        towers = load_towers(checkpoint, usable_device(device, precision), precision)
         return TowerEncoder(towers, encoder_id, digest.result(), batch_size)
 
 

@@ -1,33 +1,27 @@
-"""Towers of open_clip (extra `open-clip`): the models that timm and open_clip have and transformers has not."""
+"""Towers of open_clip (extra `open-clip`): its own models, transforms and tokenizers, out of a checked folder."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
 import torch
+from PIL import Image
 from torch import nn
 
 from evenreel.encoders.checkpoint import Checkpoint
-from evenreel.encoders.families import OPEN_CLIP, Family
-from evenreel.encoders.towers import Towers, check_trunk
+from evenreel.encoders.towers import Towers
 from evenreel.errors import EncoderError
-
-_PACKAGES = ("open_clip", "timm", "torchvision")
+from evenreel.types import Pixels
 
 
 class OpenClipTowers(Towers):
     """A loaded model of open_clip; captions are cleaned and cut, pictures prepared as open_clip does it."""
 
     masks_padding = False
-
-    @property
-    def family(self) -> Family:
-        """Return the kind of model that it is."""
-        return OPEN_CLIP
 
     @property
     def dimension(self) -> int:
@@ -39,9 +33,15 @@ class OpenClipTowers(Towers):
         """W, the most tokens that the text tower takes, its own marks included."""
         return int(self.checkpoint.config["model_cfg"]["text_cfg"].get("context_length", 77))
 
-    def prepared_features(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Encode (N, 3, h, w), as `prepare` makes them, to (N, D), of any length."""
-        features: torch.Tensor = self.model.encode_image(inputs.to(next(self.model.parameters()).dtype))
+    def prepared(self, pixels: Pixels) -> Mapping[str, torch.Tensor]:
+        """Prepare pictures (N, 3, H, W) uint8 by open_clip's own transform."""
+        pictures = [Image.fromarray(picture) for picture in pixels.transpose(0, 2, 3, 1).copy()]
+        return {"pixel_values": torch.stack([self.processor(picture) for picture in pictures])}
+
+    def prepared_features(self, inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Encode prepared pictures to (N, D), of any length."""
+        pictures = inputs["pixel_values"].to(self.device, next(self.model.parameters()).dtype)
+        features: torch.Tensor = self.model.encode_image(pictures)
         return features
 
     def text_features(self, ids: torch.Tensor, mask: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
@@ -59,16 +59,10 @@ class OpenClipTowers(Towers):
 
     def tokens(self, captions: Sequence[str]) -> dict[str, torch.Tensor]:
         """Tokenise captions: ids and mask, (Q, W), padded and cut as open_clip does it."""
-        inner = getattr(self.tokenizer, "tokenizer", None)
-        if inner is None:
-            ids = self.tokenizer(list(captions), context_length=self.longest_caption)
-            ends = (ids == self.tokenizer.eot_token_id).int().argmax(1, keepdim=True)
-            mask = (torch.arange(ids.shape[1]) <= ends).long()  # padding is 0, which is a word's id too
-            return self._checked({"input_ids": ids, "attention_mask": mask})
-        cleaned = [self.tokenizer.clean_fn(caption) for caption in captions]
-        form: dict[str, Any] = {"padding": "max_length", "truncation": True, "return_tensors": "pt"}
-        found = inner(cleaned, max_length=self.longest_caption, return_attention_mask=True, **form)
-        return self._checked({name: found[name] for name in ("input_ids", "attention_mask")})
+        ids = self.tokenizer(list(captions), context_length=self.longest_caption)
+        lengths = torch.tensor(self.token_counts(captions)).clamp(max=ids.shape[1])
+        mask = torch.arange(ids.shape[1]) < lengths[:, None]  # padding is 0, which is a word's id too
+        return self._known({"input_ids": ids, "attention_mask": mask.long()})
 
     def token_counts(self, captions: Sequence[str]) -> list[int]:
         """Count the tokens of captions before they are cut."""
@@ -83,9 +77,9 @@ class OpenClipTowers(Towers):
         return int(self.checkpoint.config["model_cfg"]["text_cfg"].get("vocab_size", 49_408))
 
 
-def load_open_clip(checkpoint: Checkpoint, precision: str) -> tuple[Any, Any]:
-    """Build a model and its tokenizer from the files of its folder alone."""
-    for package in _PACKAGES:
+def load_open_clip(checkpoint: Checkpoint, precision: str) -> tuple[Any, Any, Any]:
+    """Build a model, its tokenizer and its transform from the files of its folder alone."""
+    for package in ("open_clip", "timm", "torchvision"):
         if find_spec(package) is None:
             raise EncoderError(
                 f"The model in {checkpoint.folder} is one of open_clip, and {package} is not installed; see "
@@ -95,16 +89,25 @@ def load_open_clip(checkpoint: Checkpoint, precision: str) -> tuple[Any, Any]:
 
     with _root_logger_left():
         import open_clip
+        from open_clip.tokenizer import HFTokenizer, SimpleTokenizer
 
         alone: dict[str, Any] = {"load_weights": False, "pretrained_image": False, "pretrained_text": False}
-        model = open_clip.create_model(f"local-dir:{checkpoint.folder}", **alone)
-    check_trunk(getattr(model.visual, "trunk", None), checkpoint)
+        model, _, transform = open_clip.create_model_and_transforms(f"local-dir:{checkpoint.folder}", **alone)
     weights = {name: tensor for path in checkpoint.weights for name, tensor in load_file(path).items()}
     if missing := sorted(model.load_state_dict(weights, strict=False).missing_keys):
         raise EncoderError(
             f"The weights in {checkpoint.folder} lack {len(missing)} tensors of the model, {missing[0]} among them."
         )
-    return model.to(getattr(torch, precision)), _tokenizer(checkpoint)
+    text = checkpoint.config["model_cfg"]["text_cfg"]
+    options = {"context_length": text.get("context_length", 77)}
+    if (clean := (text.get("tokenizer_kwargs") or {}).get("clean")) is not None:
+        options["clean"] = clean
+    if text.get("hf_tokenizer_name"):
+        alone = {"local_files_only": True, "trust_remote_code": False}
+        tokenizer = HFTokenizer(str(checkpoint.folder), **alone, **options)
+    else:
+        tokenizer = SimpleTokenizer(**options)
+    return model.to(getattr(torch, precision)), tokenizer, transform
 
 
 @contextlib.contextmanager
@@ -118,14 +121,3 @@ def _root_logger_left() -> Iterator[None]:
     finally:
         logging.disable(before)
         root.removeHandler(handler)
-
-
-def _tokenizer(checkpoint: Checkpoint) -> Any:
-    from open_clip.tokenizer import HFTokenizer, SimpleTokenizer
-
-    text = checkpoint.config["model_cfg"]["text_cfg"]
-    length, clean = text.get("context_length", 77), (text.get("tokenizer_kwargs") or {}).get("clean")
-    options = {"context_length": length, **({} if clean is None else {"clean": clean})}
-    if not text.get("hf_tokenizer_name"):
-        return SimpleTokenizer(**options)
-    return HFTokenizer(str(checkpoint.folder), local_files_only=True, trust_remote_code=False, **options)

@@ -1,173 +1,194 @@
-"""Towers out of a checked folder: with the classes of transformers or of open_clip, or CLIP's text tower alone."""
+"""Towers out of a checked folder through the Auto classes of transformers, or open_clip's own, and the encoder on them."""
 
 from __future__ import annotations
 
-import contextlib
-import io
+import logging
 import operator
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import torch
 
 from evenreel.encoders.checkpoint import Checkpoint, of_model
-from evenreel.encoders.clip_text import ClipTextTower, open_clip_text
-from evenreel.encoders.contexts import garbage_left, quiet
+from evenreel.encoders.contexts import quiet
 from evenreel.encoders.embedders import Embedder
-from evenreel.encoders.families import FAMILIES, OPEN_CLIP
-from evenreel.encoders.onnx.captions import lower_case
+from evenreel.encoders.encoder import BatchedEncoder, TokenArray, check_pixels, lower_case, unit_rows
+from evenreel.encoders.families import OPEN_CLIP
 from evenreel.encoders.open_clip_towers import OpenClipTowers, load_open_clip
-from evenreel.encoders.pe_video import check_timm, offer_features, seeing_part
-from evenreel.encoders.preprocessing import BlockPreprocessing, PatchPreprocessing
-from evenreel.encoders.towers import Towers, check_trunk, known_tokens
+from evenreel.encoders.patches import patch_features, patch_grid
+from evenreel.encoders.towers import Towers
 from evenreel.errors import EncoderError
-from evenreel.types import WindowRule
+from evenreel.types import FloatArray, Pixels, WindowRule
 
+log = logging.getLogger("evenreel")
 
-@dataclass(frozen=True)
-class TextFirstTowers:
-    """A CLIP with only its text tower loaded until a frame is to be encoded; it reads captions as `Towers` do.
+Made = TypeVar("Made")
 
-    Attributes:
-        checkpoint: checkpoint with the rest.
-        text: text tower with its tokenizer.
-        device, precision: device and precision of both towers.
-    """
-
-    checkpoint: Checkpoint
-    text: ClipTextTower
-    device: torch.device
-    precision: str
-    masks_padding = True
-    window = WindowRule()
-
-    @cached_property
-    def whole(self) -> Towers:
-        """Return both towers, read when they are first needed."""
-        with garbage_left():
-            return load_towers(self.checkpoint, self.device, self.precision)
-
-    @property
-    def dimension(self) -> int:
-        """D, the length of a feature."""
-        return self.text.dimension
-
-    @property
-    def longest_caption(self) -> int:
-        """W, the most tokens that the text tower takes, its own marks included."""
-        return self.text.shape.max_position_embeddings
-
-    def text_features(self, ids: torch.Tensor, mask: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-        """Encode token ids (N, W) and mask to words (N, W, D) and sentence (N, D), of any length."""
-        return self.text.features(ids, torch.ones_like(ids) if mask is None else mask)
-
-    def tokens(self, captions: Sequence[str]) -> dict[str, torch.Tensor]:
-        """Tokenise captions: ids and mask, (Q, W), padded and cut."""
-        return known_tokens(self.text.tokens(captions), self.text.shape.vocab_size, self.checkpoint)
-
-    def token_counts(self, captions: Sequence[str]) -> list[int]:
-        """Count the tokens of captions before they are cut."""
-        return self.text.tokenizer.counts(captions)
-
-
-def open_text_first(checkpoint: Checkpoint, device: torch.device, precision: str) -> TextFirstTowers | None:
-    """Load CLIP's text tower alone; None where transformers has to load it, see `evenreel.encoders.clip_text`."""
-    text = open_clip_text(checkpoint, device, precision)
-    return None if text is None else TextFirstTowers(checkpoint, text, device, precision)
+# A GPU that is gone raises AcceleratorError, which torch has since 2.8.
+_DEVICE_TROUBLE = (torch.OutOfMemoryError, getattr(torch, "AcceleratorError", torch.OutOfMemoryError))
+_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
+"""What torch says where the memory of the CPU does not suffice."""
 
 
 def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) -> Towers:
     """Load towers with their tokenizer from a checkpoint; nothing but the checked files of its folder is opened."""
-    of_open_clip = checkpoint.family == OPEN_CLIP.title
+    kind: type[Towers] = Embedder if checkpoint.family.instructions else Towers
     with quiet(), of_model(checkpoint.folder, "cannot be loaded"):
         try:
-            if of_open_clip:
-                model, tokenizer = load_open_clip(checkpoint, precision)
+            if checkpoint.family is OPEN_CLIP:
+                kind, (model, tokenizer, processor) = OpenClipTowers, load_open_clip(checkpoint, precision)
             else:
                 model = _load_model(checkpoint, precision)
-                tokenizer = _load_tokenizer(checkpoint, model.config)
+                tokenizer, processor = _load_processors(checkpoint, model.config)
         except ImportError as error:
             needed = str(error).strip().splitlines()[0]
             raise EncoderError(f"The model in {checkpoint.folder} needs a package that is missing: {needed}") from error
-    if of_open_clip:
-        kind: type[Towers] = OpenClipTowers
-    else:
-        kind = Embedder if FAMILIES[checkpoint.family].instructions else Towers
-    towers = kind(checkpoint, model.to(device).eval().requires_grad_(False), tokenizer, device, precision)
+    model = model.to(device).eval().requires_grad_(False)
+    towers = kind(checkpoint, model, tokenizer, processor, device, precision)
     if towers.family.picture_length:
         towers.check_lengths(operator.attrgetter(towers.family.picture_length)(model.config))
     return towers
 
 
 def _load_model(checkpoint: Checkpoint, precision: str) -> Any:
-    import transformers
     from safetensors.torch import load_file
+    from transformers import CONFIG_MAPPING, MODEL_MAPPING
 
-    family = FAMILIES[checkpoint.family]
-    if family.model == "PeVideoModel":
-        check_timm(checkpoint.folder)
-    config = getattr(transformers, f"{family.classes}Config").from_dict(dict(checkpoint.config))
-    model_class = getattr(transformers, family.model or f"{family.classes}Model")
-    _check_pictures(checkpoint, config)
-    weights = {name: tensor for path in checkpoint.weights for name, tensor in load_file(path).items()}
-    if checkpoint.family == "pe_audio_video":
-        config, weights = config.video_config, seeing_part(weights)
-    elif checkpoint.family == "embedding_gemma2":
-        config.audio_config = None  # its sound is not read
-    said = io.StringIO() if family.model == "PeVideoModel" else sys.stdout  # it prints what its docstrings lack
-    with contextlib.redirect_stdout(said):
-        model, report = model_class.from_pretrained(
-            None,  # without a name transformers looks for nothing, neither on disk nor in the network
-            config=config,
-            state_dict=weights,
-            dtype=getattr(torch, precision),
-            attn_implementation="sdpa" if model_class._supports_sdpa else "eager",
-            output_loading_info=True,
-        )
+    config = CONFIG_MAPPING[checkpoint.kind].from_dict(dict(checkpoint.config))
+    if checkpoint.preprocessing and not checkpoint.family.any_size:
+        side, made = config.vision_config.image_size, checkpoint.preprocessing.output_size
+        height, width = (side, side) if isinstance(side, int) else side
+        if made != (height, width):
+            raise EncoderError(
+                f"The processor in {checkpoint.folder} makes pictures of {made}, its tower takes {height} x {width}; "
+                "the files do not belong together."
+            )
+    if getattr(config, "audio_config", None):
+        config.audio_config = None  # an embedder's sound is not read
+    model, report = MODEL_MAPPING[type(config)].from_pretrained(
+        None,  # without a name transformers looks for nothing, neither on disk nor in the network
+        config=config,
+        state_dict={name: tensor for path in checkpoint.weights for name, tensor in load_file(path).items()},
+        dtype=getattr(torch, precision),
+        output_loading_info=True,
+    )
     if missing := sorted(report["missing_keys"]):
         raise EncoderError(
             f"The weights in {checkpoint.folder} lack {len(missing)} tensors of the model, {missing[0]} among them."
         )
-    if family.model == "PeVideoModel":
-        check_trunk(model.video_encoder.embedder.vision_model.timm_model, checkpoint)
-        offer_features(model)
     return model
 
 
-def _check_pictures(checkpoint: Checkpoint, config: Any) -> None:
-    """Refuse a processor that makes other pictures than the tower takes."""
-    preprocessing = checkpoint.preprocessing
-    if isinstance(preprocessing, PatchPreprocessing):
-        vision = config.vision_config
-        made, taken = f"patches of {preprocessing.patch_side}", f"patches of {vision.patch_size}"
-        if isinstance(preprocessing, BlockPreprocessing):
-            block = getattr(vision, "pooling_kernel_size", None) or vision.spatial_merge_size
-            made, taken = f"{made} in blocks of {preprocessing.block}", f"{taken} in blocks of {block}"
-        fits = made == taken
-    elif FAMILIES[checkpoint.family].any_size:
-        return
-    else:
-        side = config.vision_config.image_size
-        height, width = (side, side) if isinstance(side, int) else side
-        made, taken = f"pictures of {preprocessing.output_size}", f"{height} x {width}"
-        fits = preprocessing.output_size == (height, width)
-    if not fits:
-        raise EncoderError(
-            f"The processor in {checkpoint.folder} makes {made}, its tower takes {taken}; the files do not belong "
-            "together."
-        )
+def _load_processors(checkpoint: Checkpoint, config: Any) -> tuple[Any, Any]:
+    from transformers import AutoImageProcessor, AutoTokenizer
 
-
-def _load_tokenizer(checkpoint: Checkpoint, config: Any) -> Any:
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(
-        checkpoint.folder, config=config, local_files_only=True, trust_remote_code=False
-    )
+    alone: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint.folder, config=config, **alone)
     rules = getattr(tokenizer, "backend_tokenizer", None)
-    if FAMILIES[checkpoint.family].lower_cases and rules is not None:
+    if checkpoint.family.lower_cases and rules is not None:
         lower_case(rules)
-    return tokenizer
+    if checkpoint.preprocessing is not None:
+        return tokenizer, None
+    return tokenizer, AutoImageProcessor.from_pretrained(checkpoint.folder, config=config, backend="pil", **alone)
+
+
+class TowerEncoder(BatchedEncoder):
+    """An `evenreel.types.Encoder` over loaded towers.
+
+    Not for two threads at once: it changes its batch size, and its device, when memory runs out.
+    """
+
+    def __init__(self, towers: Towers, encoder_id: str, weights_hash: str, batch_size: int = 32) -> None:
+        super().__init__(towers.checkpoint.folder, encoder_id, weights_hash, batch_size)
+        self._towers = towers
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a feature."""
+        return self._towers.dimension
+
+    @property
+    def device(self) -> str:
+        """Device that it calculates on at present."""
+        return str(self._towers.device)
+
+    @property
+    def precision(self) -> str:
+        """Precision that it calculates in at present: `float32`, `bfloat16` or `float16`."""
+        return self._towers.precision
+
+    @cached_property
+    def window(self) -> WindowRule:  # type: ignore[override]
+        """Number of frames that one vector is made of, and over how many seconds they are spread."""
+        return self._towers.window
+
+    def encode_patches(self, pixels: Pixels, *, whole: bool = False) -> FloatArray:
+        """Encode each patch of (N, 3, H, W) uint8 RGB frames: (N, rows, columns, D) float32 of unit length.
+
+        They lie in the space of captions and of frames, see `evenreel.encoders.patches`.
+
+        Args:
+            pixels: frames.
+            whole: squeeze whole frames into the size of the tower, instead of cutting them as its processor does.
+        """
+        check_pixels(pixels, "(N, 3, H, W)")
+        grid, how = patch_grid(self._towers.checkpoint.kind, self._towers.model), self._towers.preprocessing
+        prepare = (how.uncropped if whole else how).prepare
+
+        def patches(rows: slice) -> FloatArray:
+            inputs = self._towers.placed({"": torch.from_numpy(prepare(pixels[rows]))})[""]
+            features = patch_features(self._towers.checkpoint.kind, self._towers.model, inputs)
+            return _unit_rows(features.flatten(0, 2), "patch").reshape(features.shape)
+
+        return np.concatenate([np.zeros((0, *grid, self.dimension), np.float32), *self._in_batches(len(pixels), patches)])
+
+    def seen_box(self, height: int, width: int) -> tuple[float, float, float, float]:
+        """Return left, top, right and bottom of the part of a picture that the tower sees, in pixels."""
+        return self._towers.preprocessing.seen_box(height, width)
+
+    def _window_features(self, pixels: Pixels) -> FloatArray:
+        return _array(self._towers.window_features(pixels))
+
+    def _text_features(self, ids: TokenArray, mask: TokenArray) -> tuple[FloatArray, FloatArray | None]:
+        given = torch.from_numpy(mask) if self._towers.masks_padding else None
+        words, sentence = self._towers.text_features(torch.from_numpy(ids), given)
+        return _array(sentence), _array(words)
+
+    def _tokens(self, captions: Sequence[str]) -> tuple[TokenArray, TokenArray]:
+        found = self._towers.tokens(captions)
+        return found["input_ids"].numpy(), found["attention_mask"].numpy()
+
+    def _cut(self, captions: Sequence[str]) -> list[bool]:
+        return [count > self._towers.longest_caption for count in self._towers.token_counts(captions)]
+
+    def _in_batches(self, count: int, work: Callable[[slice], Made], item: int = 1) -> list[Made]:
+        """Do the work in batches; where one item is too large for the GPU, or the GPU is lost, on the CPU."""
+
+        def retreating(rows: slice) -> Made:
+            try:
+                with torch.inference_mode():
+                    return work(rows)
+            except _DEVICE_TROUBLE as error:
+                if self.device == "cpu" or (isinstance(error, torch.OutOfMemoryError) and self.batch_size > 1):
+                    raise MemoryError(str(error)) from error
+                log.warning("the device %s fails (%s), going on with the CPU", self.device, type(error).__name__)
+            except RuntimeError as error:
+                if _NO_MEMORY not in str(error):
+                    raise
+                raise MemoryError(str(error)) from error
+            # Read anew: out of a lost GPU nothing can be copied.
+            precision = "float32" if self._towers.precision == "float16" else self._towers.precision
+            self._towers = load_towers(self._towers.checkpoint, torch.device("cpu"), precision)
+            return retreating(rows)
+
+        return super()._in_batches(count, retreating, item)
+
+
+def _array(features: torch.Tensor) -> FloatArray:
+    return features.float().cpu().numpy()
+
+
+def _unit_rows(features: torch.Tensor, what: str) -> FloatArray:
+    return unit_rows(_array(features), what)

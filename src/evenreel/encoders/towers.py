@@ -1,41 +1,42 @@
-"""A loaded model: two towers and a tokenizer."""
+"""A loaded model: two towers, their tokenizer, and how its pictures are prepared."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from evenreel.encoders.checkpoint import Checkpoint
-from evenreel.encoders.families import FAMILIES, Family
-from evenreel.encoders.preprocessing import PatchPreprocessing
-from evenreel.encoders.resizing import prepare
+from evenreel.encoders.families import Family
+from evenreel.encoders.preprocessing import Preprocessing
 from evenreel.errors import EncoderError
-from evenreel.types import WindowRule
-
+from evenreel.types import Pixels, WindowRule
 
 @dataclass(frozen=True)
 class Towers:
-    """A loaded model: both towers, tokenizer and preprocessing."""
+    """A loaded model: both towers, tokenizer, and the maker's processor of pictures where it prepares them."""
 
     checkpoint: Checkpoint
     model: Any
     tokenizer: Any
+    processor: Any
     device: torch.device
     precision: str
 
     @property
-    def whole(self) -> Towers:
-        """Return the towers themselves, as `TextFirstTowers.whole` does."""
-        return self
-
-    @property
     def family(self) -> Family:
         """Return the kind of model that it is."""
-        return FAMILIES[self.checkpoint.family]
+        return self.checkpoint.family
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """Return the preparation of pictures of one size, which patches and training need."""
+        if self.checkpoint.preprocessing is None:
+            raise EncoderError(f"{self.family.title} takes pictures of any size; name a model of fixed resolution.")
+        return self.checkpoint.preprocessing
 
     @property
     def dimension(self) -> int:
@@ -61,22 +62,41 @@ class Towers:
     @property
     def window(self) -> WindowRule:
         """Return the rule of windows, with the number of frames that the configuration states."""
-        windows = self.family.windows
-        if windows is None or not windows.frames_at:
-            return WindowRule() if windows is None else windows.rule
-        return replace(windows.rule, frames=operator.attrgetter(windows.frames_at)(self.model.config))
-
-    def window_features(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Encode (N, T, 3, H, W) uint8 to (N, D), of any length; a single frame is taken for a still video."""
-        inputs = prepare(pixels.flatten(0, 1).to(self.device), self.checkpoint.preprocessing)
         if self.family.windows is None:
-            features = self.prepared_features(inputs)
+            return WindowRule()
+        return replace(self.family.windows.rule, frames=self.model.config.vision_config.num_frames)
+
+    def window_features(self, pixels: Pixels) -> torch.Tensor:
+        """Encode (N, T, 3, H, W) uint8 to (N, D), of any length; a single frame is taken for a still video."""
+        if self.family.windows is None:
+            features = self.prepared_features(self.prepared(pixels[:, 0]))
         else:
-            videos = inputs.view(*pixels.shape[:2], *inputs.shape[1:]).to(self.model.dtype)
-            videos = videos.expand(-1, self.window.frames, -1, -1, -1)
-            features = self.model.get_video_features(**{self.family.windows.pixels: videos}).pooler_output.flatten(1)
+            inputs = torch.from_numpy(self.preprocessing.prepare(pixels.reshape(-1, *pixels.shape[2:])))
+            videos = inputs.view(*pixels.shape[:2], *inputs.shape[1:]).expand(-1, self.window.frames, -1, -1, -1)
+            given = {self.family.windows.pixels: videos.to(self.device, self.model.dtype)}
+            features = self.model.get_video_features(**given).pooler_output.flatten(1)
         self.check_lengths(features.shape[-1])
         return features
+
+    def prepared(self, pixels: Pixels) -> Mapping[str, torch.Tensor]:
+        """Prepare pictures (N, 3, H, W) uint8 as the processor of the model does it, by the names of its inputs."""
+        if self.processor is None:
+            return {"pixel_values": torch.from_numpy(self.preprocessing.prepare(pixels))}
+        pictures = list(pixels.transpose(0, 2, 3, 1))
+        found = self.processor(images=pictures, return_tensors="pt", input_data_format="channels_last")
+        return dict(found)
+
+    def prepared_features(self, inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Encode prepared pictures to (N, D), of any length."""
+        features: torch.Tensor = self.model.get_image_features(**self.placed(inputs)).pooler_output
+        return features
+
+    def placed(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Put inputs on the device, and numbers into the precision of the model."""
+        return {
+            name: one.to(self.device, self.model.dtype if one.is_floating_point() else one.dtype)
+            for name, one in inputs.items()
+        }
 
     def check_lengths(self, of_pictures: int) -> None:
         """Refuse a model whose vectors of pictures and of captions differ in length."""
@@ -87,14 +107,6 @@ class Towers:
                 "together."
             )
 
-    def prepared_features(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Encode (N, 3, h, w), as `prepare` makes them, to (N, D), of any length."""
-        given = {"pixel_values": inputs.to(self.model.dtype)}
-        if isinstance(self.checkpoint.preprocessing, PatchPreprocessing):
-            given = in_patches(given["pixel_values"], self.checkpoint.preprocessing.patch_side)
-        features: torch.Tensor = self.model.get_image_features(**given).pooler_output
-        return features
-
     def text_features(self, ids: torch.Tensor, mask: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
         """Encode token ids (N, W) to words (N, W, D) and sentence (N, D), of any length."""
         mask = None if mask is None else mask.to(self.device)
@@ -104,22 +116,28 @@ class Towers:
 
     def tokens(self, captions: Sequence[str]) -> dict[str, torch.Tensor]:
         """Tokenise captions: ids and mask, (Q, W), padded and cut as this family was trained."""
-        tokens = dict(
-            self.tokenizer(
-                list(captions),
-                padding="max_length" if self.family.padded else "longest",
-                truncation=True,
-                max_length=self.longest_caption,
-                return_attention_mask=True,
-                return_tensors="pt",
-            )
+        found = self.tokenizer(
+            list(captions),
+            padding="max_length" if self.family.padded else "longest",
+            padding_side="right",
+            truncation=True,
+            max_length=self.longest_caption,
+            return_attention_mask=True,
+            return_tensors="pt",
         )
+        tokens = {name: found[name] for name in ("input_ids", "attention_mask")}
         if self.family.averages_words:  # a caption without words is read off its first place, not divided by none
             tokens["attention_mask"][:, 0] = 1
-        return self._checked(tokens)
+        return self._known(tokens)
 
-    def _checked(self, tokens: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        return known_tokens(tokens, self._vocabulary, self.checkpoint)
+    def _known(self, tokens: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Refuse tokens that the model does not have, over which a GPU would be lost."""
+        if tokens["input_ids"].max() >= self._vocabulary:
+            raise EncoderError(
+                f"The tokenizer and the weights in {self.checkpoint.folder} do not belong together: it makes tokens "
+                "that the model does not have."
+            )
+        return tokens
 
     @property
     def _vocabulary(self) -> int:
@@ -129,35 +147,3 @@ class Towers:
         """Count the tokens of captions before they are cut."""
         ids = self.tokenizer(list(captions), truncation=False, verbose=False)["input_ids"]
         return [len(row) for row in ids]
-
-
-def in_patches(inputs: torch.Tensor, side: int) -> dict[str, torch.Tensor]:
-    """Cut prepared pictures of one size, (N, 3, h, w)."""
-    shape = [length // side for length in inputs.shape[-2:]]
-    patches = inputs.unfold(2, side, side).unfold(3, side, side)  # (N, 3, rows, columns, side, side)
-    flat = patches.permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2)
-    return {
-        "pixel_values": flat,
-        "spatial_shapes": torch.tensor([shape], device=flat.device).expand(len(flat), 2),
-        "pixel_attention_mask": torch.ones(flat.shape[:2], dtype=torch.int32, device=flat.device),
-    }
-
-
-def known_tokens(tokens: dict[str, torch.Tensor], words: int, checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
-    """Return token ids after a check that the model has them: on a GPU."""
-    if tokens["input_ids"].max() >= words:
-        raise EncoderError(
-            f"The tokenizer and the weights in {checkpoint.folder} do not belong together: it makes tokens that the "
-            "model does not have."
-        )
-    return tokens
-
-
-def check_trunk(trunk: Any, checkpoint: Checkpoint) -> None:
-    """Refuse a picture tower of timm that takes pictures of another size than the processor makes."""
-    taken = getattr(getattr(trunk, "patch_embed", None), "img_size", None)
-    if taken is not None and tuple(taken) != checkpoint.preprocessing.output_size:
-        raise EncoderError(
-            f"The processor in {checkpoint.folder} makes pictures of {checkpoint.preprocessing.output_size}, its tower "
-            f"takes {taken[0]} x {taken[1]}; the files do not belong together."
-        )

@@ -127,7 +127,7 @@ def _writing(library: Path) -> Iterator[Store]:
 def _loaded(model: str, device: str) -> Encoder:
     from evenreel.encoders import load_encoder
 
-    return load_encoder(model, device=device, text_first=True)
+    return load_encoder(model, device=device)
 
 
 def _remove_files(library: Path, keep: Path | None = None) -> None:
