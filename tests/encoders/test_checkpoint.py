@@ -17,7 +17,6 @@ from safetensors.numpy import load_file, save_file
 
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
-from evenreel.encoders.families import FAMILIES
 from evenreel.errors import EncoderError
 from tests.tiny_checkpoints import tiny_siglip
 from tests.tiny_families import PICTURE_FAMILIES, tiny_videoprism
@@ -243,14 +242,13 @@ def test_vectors_of_two_lengths_are_refused_in_a_sentence(family: str, tmp_path:
     import transformers
 
     folder = {**PICTURE_FAMILIES, "siglip": tiny_siglip, "videoprism": tiny_videoprism}[family](tmp_path / family)
-    known = FAMILIES[family]
     config = json.loads((folder / "config.json").read_text())
     if family == "align":
         config |= {"projection_dim": 40}
     else:
         config["vision_config"] |= {"hidden_size": 48}
-    built = getattr(transformers, f"{known.classes}Config").from_dict(config)
-    getattr(transformers, known.model or f"{known.classes}Model")(built).save_pretrained(folder)
+    built = transformers.CONFIG_MAPPING[family].from_dict(config)
+    transformers.AutoModel.from_config(built).save_pretrained(folder)
     with pytest.raises(EncoderError, match=r"captions vectors of \d+ numbers and pictures vectors of \d+, so they can"):
         load_encoder(str(folder), device="cpu").encode_windows(np.zeros((1, 1, 3, 9, 9), np.uint8))
 

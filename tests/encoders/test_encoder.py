@@ -1,4 +1,4 @@
-"""Features equal those of transformers' own processor and model, whatever the batch, and bad ones never leave."""
+"""What an encoder takes and gives: frames and captions checked, batches that halve, no feature that is no number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import transformers
 
 from evenreel.encoders import load_encoder
 from evenreel.encoders.tower_loading import TowerEncoder
@@ -23,60 +22,11 @@ from evenreel.types import Encoder, FloatArray, Pixels
 from tests.tiny_checkpoints import SIDE
 
 CAPTIONS = ["a red ball", "the dog runs over the bridge", "Blue TRAIN!", "", "a ball " * 60]
-MODELS = {"clip": "CLIPModel", "siglip": "SiglipModel", "siglip2": "SiglipModel"}
-PROCESSORS = {
-    "clip": "CLIPImageProcessorPil",
-    "siglip": "SiglipImageProcessorPil",
-    "siglip2": "SiglipImageProcessorPil",
-}
 LIMITS = {"clip": 77, "siglip": 64, "siglip2": 64}
 
 
 def frames(count: int = 5, height: int = SIDE, width: int = SIDE, seed: int = 0) -> Pixels:
     return np.random.default_rng(seed).integers(0, 256, (count, 3, height, width), dtype=np.uint8)
-
-
-def unit(rows: torch.Tensor) -> FloatArray:
-    return np.asarray(rows / rows.norm(dim=-1, keepdim=True), dtype=np.float32)
-
-
-class Oracle:
-    """transformers as its documentation uses it, one caption and one picture at a time."""
-
-    def __init__(self, folder: Path, family: str) -> None:
-        self.family = family
-        self.model = getattr(transformers, MODELS[family]).from_pretrained(folder).eval()
-        self.processor = getattr(transformers, PROCESSORS[family]).from_pretrained(folder)
-        self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-
-    @torch.no_grad()
-    def frames(self, pixels: Pixels) -> FloatArray:
-        rows = []
-        for picture in pixels:
-            inputs = self.processor(picture, return_tensors="pt", input_data_format="channels_first")
-            rows.append(self.model.get_image_features(**inputs).pooler_output[0])
-        return unit(torch.stack(rows))
-
-    @torch.no_grad()
-    def caption(self, text: str) -> tuple[FloatArray, FloatArray]:
-        """Words of the caption alone, without padding where the family allows it, and its sentence."""
-        limit = LIMITS[self.family]
-        padding = "max_length" if self.family != "clip" else False
-        inputs = self.tokenizer([text], padding=padding, truncation=True, max_length=limit, return_tensors="pt")
-        output = self.model.get_text_features(**inputs)
-        head = self.model.text_projection if self.family == "clip" else self.model.text_model.head
-        real = len(self.tokenizer(text, truncation=True, max_length=limit)["input_ids"])
-        return np.asarray(head(output.last_hidden_state)[0, :real]), unit(output.pooler_output)[0]
-
-
-@pytest.fixture(scope="module")
-def oracles(checkpoints: dict[str, Path]) -> dict[str, Oracle]:
-    return {family: Oracle(folder, family) for family, folder in checkpoints.items()}
-
-
-@pytest.fixture
-def oracle(oracles: dict[str, Oracle], family: str) -> Oracle:
-    return oracles[family]
 
 
 def test_it_is_an_encoder(encoder: TowerEncoder, checkpoints: dict[str, Path], family: str) -> None:
@@ -99,44 +49,6 @@ def test_the_garbage_collector_is_left_as_it_was(checkpoints: dict[str, Path], t
         assert gc.isenabled() is on
     finally:
         (gc.enable if was_on else gc.disable)()
-
-
-def test_frames_equal_those_of_the_processor_and_the_model(encoder: TowerEncoder, oracle: Oracle) -> None:
-    pixels = frames()
-    np.testing.assert_allclose(encoder.encode_windows(pixels[:, None]), oracle.frames(pixels), atol=2e-6)
-
-
-def test_frames_that_are_resized_differ_by_no_more_than_one_step_does(encoder: TowerEncoder, oracle: Oracle) -> None:
-    pixels = frames(3, 90, 61)
-    similarity = (encoder.encode_windows(pixels[:, None]) * oracle.frames(pixels)).sum(axis=1)
-    assert similarity.min() > 1 - 1e-5
-
-
-@pytest.mark.parametrize("text", CAPTIONS)
-def test_captions_equal_those_of_the_tokenizer_and_the_model(encoder: TowerEncoder, oracle: Oracle, text: str) -> None:
-    words, sentence = oracle.caption(text)
-    actual = encoder.encode_text([text])
-    np.testing.assert_allclose(actual.words[0, actual.word_mask[0]], words, atol=2e-6)
-    np.testing.assert_allclose(actual.sentence[0], sentence, atol=2e-6)
-
-
-def test_neither_batches_nor_padding_change_a_caption(encoder: TowerEncoder) -> None:
-    together = encoder.encode_text(CAPTIONS)
-    for row, text in enumerate(CAPTIONS):
-        alone = encoder.encode_text([text])
-        np.testing.assert_allclose(together.sentence[row], alone.sentence[0], atol=2e-6)
-        np.testing.assert_allclose(
-            together.words[row, together.word_mask[row]], alone.words[0, alone.word_mask[0]], atol=2e-6
-        )
-    assert not together.words[~together.word_mask].any()
-
-
-def test_batches_do_not_change_a_frame(checkpoints: dict[str, Path], family: str) -> None:
-    pixels = frames(7, 40, 50)
-    small, large = (load_encoder(str(checkpoints[family]), batch_size=size) for size in (2, 32))
-    np.testing.assert_allclose(small.encode_windows(pixels[:, None]), large.encode_windows(pixels[:, None]), atol=2e-6)
-    backwards = large.encode_windows(pixels[::-1][:, None])  # a view: its strides are negative
-    np.testing.assert_allclose(backwards[::-1], large.encode_windows(pixels[:, None]), atol=2e-6)
 
 
 def test_rows_have_unit_length_and_are_the_same_again(encoder: TowerEncoder) -> None:
@@ -235,7 +147,7 @@ def test_batches_halve_when_memory_runs_out(
     expected = encoder.encode_windows(frames(9)[:, None])
     real, sizes = Towers.window_features, []
 
-    def small_only(self: Towers, pixels: torch.Tensor) -> torch.Tensor:
+    def small_only(self: Towers, pixels: Pixels) -> torch.Tensor:
         sizes.append(len(pixels))
         if len(pixels) > 2:
             raise torch.OutOfMemoryError
@@ -262,7 +174,7 @@ def test_a_gpu_that_fails_is_replaced_by_the_cpu_and_no_frame_is_lost(
     expected_text = encoder.encode_text(CAPTIONS).sentence
     real = Towers.window_features
 
-    def no_gpu(self: Towers, pixels: torch.Tensor) -> torch.Tensor:
+    def no_gpu(self: Towers, pixels: Pixels) -> torch.Tensor:
         if self.device.type == "cuda":
             raise trouble("CUDA error: unspecified launch failure")
         return real(self, pixels)
@@ -311,7 +223,7 @@ def test_batches_halve_where_memory_really_runs_out(device: str) -> None:
 def test_too_little_memory_for_one_frame_is_one_sentence(
     encoder: TowerEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def never(self: Towers, pixels: torch.Tensor) -> torch.Tensor:
+    def never(self: Towers, pixels: Pixels) -> torch.Tensor:
         raise torch.OutOfMemoryError
 
     monkeypatch.setattr(Towers, "window_features", never)
@@ -325,7 +237,7 @@ def test_a_feature_that_is_no_number_never_leaves(
 ) -> None:
     real, real_text = Towers.window_features, Towers.text_features
 
-    def spoiled(self: Towers, pixels: torch.Tensor) -> torch.Tensor:
+    def spoiled(self: Towers, pixels: Pixels) -> torch.Tensor:
         rows = real(self, pixels).clone()
         rows[1] = value
         return rows

@@ -69,9 +69,11 @@ class BatchedEncoder:
         """
         check_pixels(pixels, "(N, T, 3, H, W)")
         if pixels.shape[1] not in (1, self.window.frames):
+            frames = self.window.frames
+            windows = f"windows of {frames} frames, or " if frames > 1 else ""
             raise UsageError(
-                f"The model takes windows of {self.window.frames} frames, or single pictures, and these have "
-                f"{pixels.shape[1]}; where a clip has fewer frames than a window, sample some of them again."
+                f"The model takes {windows}single pictures, and these have {pixels.shape[1]} frames; where a clip has "
+                "fewer frames than a window, sample some of them again."
             )
         parts = self._in_batches(
             len(pixels), lambda rows: unit_rows(self._window_features(pixels[rows]), "frame"), self.window.frames

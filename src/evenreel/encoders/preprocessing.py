@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from PIL import Image
 
 from evenreel.documents import brief
 from evenreel.encoders.families import FAMILIES
@@ -16,7 +15,8 @@ from evenreel.types import FloatArray, Pixels
 
 LONGEST_SIDE = 4_096
 """Most pixels along a side of a prepared picture; models take some 224 to 1,024."""
-_FILTERS = (Image.Resampling.BILINEAR, Image.Resampling.BICUBIC)
+_MOST_PIXELS = 2**24  # of a picture that is resized whole before it is cut
+_BILINEAR_BICUBIC = (2, 3)
 
 _Channels: TypeAlias = tuple[float, float, float]
 
@@ -56,23 +56,24 @@ class Preprocessing:
 
     def seen_box(self, height: int, width: int) -> tuple[float, float, float, float]:
         """Return left, top, right and bottom of the part of a picture that is kept, in pixels."""
-        (top, bottom, *_), (left, right, *_) = self._axes(height, width)
-        return left, top, right, bottom
+        down, across = self._axes(height, width)
+        return across.source[0], down.source[0], across.source[1], down.source[1]
 
     def resize(self, pixels: Pixels) -> Pixels:
-        """Resize and cut frames (N, 3, H, W) uint8 to (N, 3, h, w).
+        """Resize and cut frames (N, 3, H, W) uint8 to (N, 3, h, w)."""
+        from PIL import Image
 
-        Pillow calculates only the part inside the cut, so a frame of extreme shape costs no more than another.
-        """
-        (top, bottom, down, rows), (left, right, across, columns) = self._axes(*pixels.shape[-2:])
+        down, across = self._axes(*pixels.shape[-2:])
+        size, how = (across.whole, down.whole), Image.Resampling(self.resample)
+        box = (across.source[0], down.source[0], across.source[1], down.source[1])
         made = np.zeros((*pixels.shape[:2], *self.output_size), np.uint8)
-        for plane, inside in zip(
-            pixels.reshape(-1, *pixels.shape[-2:]),
-            made.reshape(-1, *self.output_size)[:, down : down + rows, across : across + columns],
-            strict=True,
-        ):
-            picture = Image.fromarray(plane)
-            inside[:] = picture.resize((columns, rows), Image.Resampling(self.resample), (left, top, right, bottom))
+        for frame, result in zip(pixels, made, strict=True):
+            for plane, kept in zip(frame, result, strict=True):
+                picture, inside = Image.fromarray(plane), kept[down.place, across.place]
+                if down.whole * across.whole <= _MOST_PIXELS:
+                    inside[:] = np.asarray(picture.resize(size, how))[down.kept, across.kept]
+                else:  # a frame of extreme shape, of which only the part inside the cut is calculated
+                    inside[:] = picture.resize(inside.shape[::-1], how, box)
         return made
 
     def prepare(self, pixels: Pixels) -> FloatArray:
@@ -80,26 +81,37 @@ class Preprocessing:
         mean, std = (np.array(values, np.float32).reshape(3, 1, 1) for values in (self.mean, self.std))
         return (self.resize(pixels) * np.float32(self.scale) - mean) / std
 
-    def _axes(self, height: int, width: int) -> list[tuple[float, float, int, int]]:
-        """Vertically and horizontally: the part of the source, and where it begins and how long it is in the result."""
+    def _axes(self, height: int, width: int) -> list[_Axis]:
+        """How the height and the width of a picture are resized and cut."""
         shorter, sides = min(height, width), (height, width)
         if self.resized is None and self.shortest_edge is not None:
-            target = [self.shortest_edge if side == shorter else self.shortest_edge * side // shorter for side in sides]
+            edge = self.shortest_edge
+            target = [edge if side == shorter else int(edge * side / shorter) for side in sides]
         else:
             target = list(self.resized or sides)
         axes = []
-        for side, whole, kept in zip(sides, target, self.crop or target, strict=True):
-            first, length = (whole - kept) // 2, min(whole, kept)  # below 0 it is a border
-            start = max(0, first)
-            axes.append((start * side / whole, (start + length) * side / whole, max(0, -first), length))
+        for side, whole, cut in zip(sides, target, self.crop or target, strict=True):
+            first, length = (whole - cut) // 2, min(whole, cut)  # below 0 it is a border
+            start, border = max(0, first), max(0, -first)
+            source = (start * side / whole, (start + length) * side / whole)
+            axes.append(_Axis(whole, slice(start, start + length), slice(border, border + length), source))
         return axes
+
+
+class _Axis(NamedTuple):
+    """A side of a picture: its resized length, the part of that which is kept, where that goes, and where it is from."""
+
+    whole: int
+    kept: slice
+    place: slice
+    source: tuple[float, float]
 
 
 def read_preprocessing(settings: Mapping[str, Any], family: str) -> Preprocessing:
     """Read the settings of an image processor, old forms included."""
     given = {key: value for key, value in settings.items() if value is not None}
     values: dict[str, Any] = {**FAMILIES[family].processor, **given}
-    if values.get("do_pad") or values["resample"] not in _FILTERS:
+    if values.get("do_pad") or values["resample"] not in _BILINEAR_BICUBIC:
         raise EncoderError(
             f"The image processor pads pictures or resizes with filter {brief(values['resample'])}; only bilinear (2) "
             "and bicubic (3) without padding are known."
