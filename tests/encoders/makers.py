@@ -1,4 +1,4 @@
-"""Models as their makers' pages use them, one picture, window and caption at a time: the expectation of every parity."""
+"""Models as their makers' pages use them, one picture, window and caption at a time: what every parity expects."""
 
 from __future__ import annotations
 
@@ -103,7 +103,9 @@ class Maker:
     def window(self, window: Pixels) -> FloatArray:
         pictures = [picture_of(frame) for frame in window]
         if self.processor is not None:
-            inputs = dict(transformers.XCLIPProcessor(self.processor, self.tokenizer)(videos=pictures, return_tensors="pt"))
+            inputs = dict(
+                transformers.XCLIPProcessor(self.processor, self.tokenizer)(videos=pictures, return_tensors="pt")
+            )
         else:
             resized = [np.asarray(one.resize((SIDE, SIDE), Image.Resampling.BICUBIC), np.float32) for one in pictures]
             inputs = {"pixel_values_videos": torch.from_numpy(np.stack(resized).transpose(0, 3, 1, 2) / 255)[None]}

@@ -45,5 +45,7 @@ def graph_with_weights_in(location: str) -> bytes:
     weights.ClearField("raw_data")
     made = helper.make_tensor_value_info("text_embeds", TensorProto.FLOAT, [1])
     graph = helper.make_graph([helper.make_node("Identity", ["w"], ["text_embeds"])], "tower", [], [made], [weights])
-    content: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    content: bytes = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    ).SerializeToString()
     return content

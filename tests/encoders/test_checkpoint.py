@@ -132,19 +132,24 @@ def test_weights_in_several_files_are_read_together(checkpoints: dict[str, Path]
         load_encoder(str(clip_copy))
 
 
-@pytest.mark.parametrize("family", ["clip", "siglip"])
 @pytest.mark.parametrize("part", ["text", "vision"])
-@pytest.mark.parametrize("layers", [3, 10**6, 10**18])
+@pytest.mark.parametrize("layers", [10**6, 10**18])
 def test_layers_that_nobody_has_weights_for_are_refused_before_they_are_built(
-    checkpoints: dict[str, Path], tmp_path: Path, family: str, part: str, layers: int, monkeypatch: pytest.MonkeyPatch
+    clip_copy: Path, part: str, layers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenreel.encoders.tower_loading._load_model", lambda *_: pytest.fail("a model was built"))
-    folder = Path(shutil.copytree(checkpoints[family], tmp_path / "copy"))
-    settings = json.loads((folder / "config.json").read_text())[f"{part}_config"]
-    edit(folder / "config.json", **{f"{part}_config": {**settings, "num_hidden_layers": layers}})
-    with pytest.raises(EncoderError, match=f"the {part} tower has {layers} layers, and the weights have 2") as refused:
-        load_encoder(str(folder))
-    assert len(str(refused.value)) < 500
+    monkeypatch.setattr("evenreel.encoders.towers._load_auto", lambda *_: pytest.fail("a model was built"))
+    settings = json.loads((clip_copy / "config.json").read_text())[f"{part}_config"]
+    edit(clip_copy / "config.json", **{f"{part}_config": {**settings, "num_hidden_layers": layers}})
+    with pytest.raises(EncoderError, match=f"say that num_hidden_layers is {layers}, and it has .* tensors"):
+        load_encoder(str(clip_copy))
+
+
+@pytest.mark.parametrize("part", ["text", "vision"])
+def test_a_layer_more_than_the_weights_have_is_refused(clip_copy: Path, part: str) -> None:
+    settings = json.loads((clip_copy / "config.json").read_text())[f"{part}_config"]
+    edit(clip_copy / "config.json", **{f"{part}_config": {**settings, "num_hidden_layers": 3}})
+    with pytest.raises(EncoderError, match=f"lack 16 tensors of the model, {part}_model.encoder.layers.2"):
+        load_encoder(str(clip_copy))
 
 
 def test_weights_that_lack_a_tensor_are_refused_instead_of_made_up(clip_copy: Path) -> None:
@@ -170,8 +175,7 @@ def test_weights_that_lack_a_tensor_are_refused_instead_of_made_up(clip_copy: Pa
         ("config.json", {"model_type": ["clip"]}, r"of the kind \['clip'\]"),
         ("config.json", {"quantization_config": {"bits": 4}}, "is quantised"),
         ("config.json", {"text_config": "small"}, "cannot be loaded"),
-        ("config.json", {"text_config": {"num_attention_heads": -2}}, "num_attention_heads is -2, and 1 is the least"),
-        ("config.json", {"vision_config": {"num_hidden_layers": 0}}, "num_hidden_layers is 0, and 1 is the least"),
+        ("config.json", {"text_config": {"num_attention_heads": -2}}, "cannot be loaded"),
         ("preprocessor_config.json", {"crop_size": 64}, r"pictures of \(64, 64\), its tower takes 32 x 32"),
         ("preprocessor_config.json", {"resample": 5}, "resizes with filter 5"),
     ],

@@ -15,10 +15,9 @@ import pytest
 import torch
 
 from evenreel.encoders import load_encoder
-from evenreel.encoders.tower_loading import TowerEncoder
-from evenreel.encoders.towers import Towers
+from evenreel.encoders.towers import TowerEncoder, Towers
 from evenreel.errors import EncoderError, UsageError
-from evenreel.types import Encoder, FloatArray, Pixels
+from evenreel.types import Encoder, Pixels
 from tests.tiny_checkpoints import SIDE
 
 CAPTIONS = ["a red ball", "the dog runs over the bridge", "Blue TRAIN!", "", "a ball " * 60]
@@ -78,7 +77,7 @@ def test_nothing_in_nothing_out(encoder: TowerEncoder) -> None:
 def test_frames_of_another_form_are_refused(encoder: TowerEncoder, pixels: Any) -> None:
     with pytest.raises(UsageError, match=r"Frames are \(N, T, 3, H, W\) uint8, not"):
         encoder.encode_windows(pixels[:, None])
-    with pytest.raises(UsageError, match="or single pictures, and these have 2"):
+    with pytest.raises(UsageError, match="takes single pictures, and these have 2 frames"):
         encoder.encode_windows(np.stack([frames(2), frames(2)]))
 
 

@@ -1,4 +1,4 @@
-"""Features of every family equal those of its maker's own processor, tokenizer and model; docs/encoders.md lists these."""
+"""Features of every family equal those of its maker's own processor, tokenizer and model (docs/encoders.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import transformers
 from evenreel.encoders import families, load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.families import FAMILIES
-from evenreel.encoders.tower_loading import TowerEncoder
+from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import EncoderError, UsageError
 from evenreel.types import Pixels
 from tests.encoders.makers import CAPTIONS, CLOSE, EMBEDDERS, PICTURES, SHAPES, WINDOWS, GemmaMaker, maker, noise

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from evenreel.edits.masking import PatchMask
 from evenreel.encoders import load_encoder
-from evenreel.encoders.tower_loading import TowerEncoder
+from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import UsageError
 from evenreel.types import Pixels
 from tests.tiny_checkpoints import SIDE

@@ -16,7 +16,7 @@ from evenreel.cli.train.files import inputs_of
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
-from evenreel.encoders.tower_loading import load_towers
+from evenreel.encoders.towers import load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features import SetAside

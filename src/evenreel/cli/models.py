@@ -17,7 +17,7 @@ from evenreel.errors import EncoderError, UsageError
 
 if TYPE_CHECKING:
     from evenreel.encoders.known_models import KnownModel, ModelTable
-    from evenreel.encoders.speed import EncoderSpeed
+    from evenreel.encoders.known_models import EncoderSpeed
 
 COLUMNS = 80
 
@@ -111,7 +111,7 @@ def _export(name: str, out: Path, as_json: bool) -> None:
 
 def _measure(rows: list[ModelRow], device: str, precision: Any, *, named: bool) -> None:
     from evenreel.encoders import load_encoder
-    from evenreel.encoders.speed import measure_speed
+    from evenreel.encoders.known_models import measure_speed
 
     with bars() as progress:
         progress.stage("measuring", sum(row.here for row in rows))

@@ -32,11 +32,6 @@ _VOCABULARIES = ("tokenizer.json", "vocab.json", "spiece.model", "vocab.txt", "s
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _SHARD_NAME = re.compile(r"[\w.-]{1,200}\.safetensors")
 _COUNTS_LAYERS = re.compile(r"^num_(\w+_)?layers$|^prompt_layers$|^num_block_repeats$|^layers$")
-_SIZE = re.compile(
-    r"(\w+_)?((hidden|intermediate|image|patch|vocab)_size|projection_dim|embed_dim|width)|context_length|layers|heads"
-    r"|num_hidden_layers|num_\w*(heads|channels|frames)|max_position_embeddings"
-)
-"""Entries that are at least 1 in every model."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 _IGNORED = frozenset(
@@ -107,7 +102,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     if "quantization_config" in config:
         raise EncoderError(f"The model in {folder} is quantised; use the original, unquantised weights.")
     weights = tuple(folder / name for name in weight_names(folder))
-    _check_layers(folder, config, [name for path in weights for name in _shapes(path)])
+    _check_weights(weights, config)
     settings = plain_config(processor_settings(folder, family.windows is not None))
     preprocessing = None if family.processor is None else read_preprocessing(settings, kind)
     return Checkpoint(folder, kind, config, settings, preprocessing, weights)
@@ -136,24 +131,15 @@ def _open_open_clip(folder: Path) -> Checkpoint:
     for what, name in asks.items():
         if name:
             raise EncoderError(f"The open_clip model in {folder} asks for {what} ({brief(name)}), which is not read.")
-    shapes = _shapes(weights)
-    lengths = {length for shape in shapes.values() for length in shape}
-    for key, value in _entries(model):
-        if key in ("embed_dim", "width", "vocab_size", "context_length") and value not in lengths:
-            raise EncoderError(
-                f"{folder / OPEN_CLIP_CONFIG} says that {key} is {brief(value)}, and no axis of the weights is that "
-                "long; the files do not belong together, so download the model again."
-            )
-    _check_layers(folder, model, list(shapes))
+    _check_weights([weights], model)
     return Checkpoint(folder, OPEN_CLIP.title, settings, {}, None, (weights,))
 
 
 def _open_clip_settings(folder: Path) -> dict[str, Any]:
     settings = read_settings(folder / OPEN_CLIP_CONFIG)
     model = settings.get("model_cfg")
-    if not isinstance(model, dict) or not all(
-        isinstance(model.get(f"{part}_cfg"), dict) for part in ("text", "vision")
-    ):
+    parts = [model.get("text_cfg"), model.get("vision_cfg")] if isinstance(model, dict) else [None]
+    if not all(isinstance(part, dict) for part in parts):
         raise EncoderError(
             f"{folder / OPEN_CLIP_CONFIG} describes no text tower and picture tower; download the model again."
         )
@@ -208,27 +194,24 @@ def weight_names(folder: Path) -> list[str]:
     return sorted(set(names.values()))
 
 
-def _check_layers(folder: Path, config: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Refuse a model with layers without weights, before any of them is built."""
-    check_sizes(folder, config)
-    for tower, settings in [*config.items(), ("whole", config)]:
-        name = tower.removesuffix("_config").removesuffix("_cfg")
-        found = (re.search(rf"\b{re.escape(name)}_model\.encoder\.layers\.([0-9]+)\.", one) for one in names)
-        there = len({match[1] for match in found if match}) or len(names)  # a layer has a tensor at least
-        for key, said in _entries(settings if isinstance(settings, dict) else {}):
-            if _COUNTS_LAYERS.search(key) and said > there:
-                raise EncoderError(
-                    f"{folder / 'config.json'} says that the {name} tower has {brief(said)} layers, and the weights "
-                    f"have {there}; the files do not belong together, so download the model again."
-                )
+def _check_weights(paths: Sequence[Path], config: Mapping[str, Any]) -> None:
+    """Refuse damaged weights, and a model with layers without weights, before any of them is built."""
+    from safetensors import SafetensorError, safe_open
 
-
-def check_sizes(folder: Path, config: Mapping[str, Any]) -> None:
-    """Refuse a config.json in which something has no size."""
-    for key, value in _entries(config):
-        if _SIZE.fullmatch(key) and value < 1:
+    tensors = 0
+    for path in paths:
+        try:
+            with safe_open(path, framework="np") as file:
+                tensors += len(list(file.keys()))
+        except (SafetensorError, OSError) as error:
             raise EncoderError(
-                f"{folder / 'config.json'} says that {key} is {value}, and 1 is the least; download the model again."
+                f"The weights {path} are cut off or damaged ({error}); put a good copy in their place."
+            ) from error
+    for key, said in _entries(config):
+        if _COUNTS_LAYERS.search(key) and said > tensors:  # a layer has a tensor at least
+            raise EncoderError(
+                f"The settings beside {paths[0]} say that {key} is {brief(said)}, and it has {tensors} tensors; the "
+                "files do not belong together, so download the model again."
             )
 
 
@@ -237,25 +220,7 @@ def _entries(config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     for key, value in config.items():
         if isinstance(value, dict):
             yield from _entries(value)
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, int) and not isinstance(one, bool):
-                yield key, one
-
-
-def _shapes(path: Path) -> dict[str, list[int]]:
-    """The shape of each tensor of a file."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="np") as file:
-            shapes = {name: list(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise EncoderError(
-            f"The weights {path} are cut off or damaged ({error}); put a good copy in their place."
-        ) from error
-    if not shapes:
-        raise EncoderError(f"The weights {path} hold no tensor; put a good copy in their place.")
-    return shapes
+        yield from ((key, one) for one in (value if isinstance(value, list) else [value]) if isinstance(one, int))
 
 
 def processor_files(folder: Path) -> tuple[Path, Path, Path]:

@@ -124,7 +124,12 @@ class BatchedEncoder:
 
 def check_pixels(pixels: Pixels, shape: str) -> None:
     """Refuse an array that holds no frames."""
-    if pixels.dtype != np.uint8 or pixels.ndim != shape.count(",") + 1 or pixels.shape[-3] != 3 or 0 in pixels.shape[1:]:
+    if (
+        pixels.dtype != np.uint8
+        or pixels.ndim != shape.count(",") + 1
+        or pixels.shape[-3] != 3
+        or 0 in pixels.shape[1:]
+    ):
         raise UsageError(f"Frames are {shape} uint8, not {pixels.shape} {pixels.dtype}.")
 
 

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from evenreel.config import allowed_threads
 from evenreel.documents import brief
 from evenreel.encoders.checkpoint import (
-    check_sizes,
     digest_of,
     file_digest,
     json_digest,
@@ -38,7 +37,7 @@ from evenreel.errors import EncoderError
 from evenreel.types import FloatArray, Pixels
 
 if TYPE_CHECKING:
-    from evenreel.encoders.tower_loading import TowerEncoder
+    from evenreel.encoders.towers import TowerEncoder
 
 TEXT, PICTURES = "text_model.onnx", "vision_model.onnx"
 TOKENIZER, TOKENIZER_SETTINGS = "tokenizer.json", "tokenizer_config.json"
@@ -165,7 +164,6 @@ def open_onnx_folder(folder: Path) -> OnnxFolder:
             f"The ONNX model in {folder} is of the kind {brief(kind)}; the kinds (model_type) that can be used are "
             f"{', '.join(kinds)}."
         )
-    check_sizes(folder, config)
     preprocessing = read_preprocessing(processor_settings(folder, of_videos=False), kind)
     return OnnxFolder(folder, FAMILIES[kind], config, preprocessing, text, pictures)
 
@@ -210,7 +208,9 @@ class OnnxEncoder(BatchedEncoder):
     def _tokens(self, captions: Sequence[str]) -> tuple[TokenArray, TokenArray]:
         rows = self._tokenizer.encode_batch(list(captions))
         ids, mask = (np.array([getattr(row, name) for row in rows], np.int64) for name in ("ids", "attention_mask"))
-        if self._model.family.averages_words:  # a caption without words is read off its first place, not divided by none
+        if (
+            self._model.family.averages_words
+        ):  # a caption without words is read off its first place, not divided by none
             mask[:, 0] = 1
         return ids, mask
 
@@ -306,7 +306,10 @@ class Graph:
             )
         self.batch, self.length = (size if isinstance(size, int) and size > 0 else None for size in shape[:2])
         width = there[vectors][1]
-        self.dimension = width if isinstance(width, int) else self._tried_dimension()
+        if not isinstance(width, int):  # some do not say it: what they make of the shortest caption or a black picture
+            some = {name: [n if isinstance(n, int) else 1 for n in one.shape] for name, one in self._inputs.items()}
+            width = self.run({name: np.zeros(shape) for name, shape in some.items()})[0].shape[1]
+        self.dimension = int(width)
 
     def run(self, inputs: Mapping[str, NDArray[Any]]) -> list[FloatArray]:
         """Calculate vectors (N, D), and of words (N, W, D) where the graph gives them."""
@@ -337,19 +340,6 @@ class Graph:
             ) from error
         return [np.asarray(array, np.float32) for array in made]
 
-    def _tried_dimension(self) -> int:
-        """D by what the graph makes of the shortest caption or a black picture, where it does not say."""
-        some = {
-            name: np.zeros([n if isinstance(n, int) else 1 for n in one.shape]) for name, one in self._inputs.items()
-        }
-        try:
-            return int(self.run(some)[0].shape[1])
-        except MemoryError as error:
-            raise EncoderError(
-                f"Memory does not suffice to encode a single frame or caption by {self._path}; free memory, or use a "
-                "smaller model."
-            ) from error
-
 
 def _session(path: Path) -> Any:
     import onnxruntime
@@ -364,11 +354,13 @@ def _session(path: Path) -> Any:
     except EncoderError:
         raise
     except Exception as error:  # its errors have no common class
-        raise _broken(path, "is damaged, takes weights from a file that is not beside it, or is no graph", error) from error
+        raise _broken(
+            path, "is damaged, takes weights from a file that is not beside it, or is no graph", error
+        ) from error
 
 
 def _check_weights_inside(path: Path, version: str) -> None:
-    """Refuse a stranger's graph with weights in other files where ONNX Runtime does not see to it that they are beside it."""
+    """Refuse a stranger's graph with weights in other files where ONNX Runtime does not look whether they lie beside it."""
     if [int(part) for part in version.split(".")[:2]] >= [1, 24] or path.is_relative_to(Path(__file__).parent):
         return
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:

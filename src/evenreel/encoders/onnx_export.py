@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evenreel.encoders import first_reading
+from evenreel.encoders import loading
 from evenreel.encoders.checkpoint import open_checkpoint, read_settings
 from evenreel.encoders.contexts import quiet
 from evenreel.encoders.families import FAMILIES
@@ -33,8 +33,7 @@ from evenreel.encoders.onnx_encoder import (
     open_onnx_folder,
 )
 from evenreel.encoders.sources import locate
-from evenreel.encoders.tower_loading import TowerEncoder, load_towers
-from evenreel.encoders.towers import Towers
+from evenreel.encoders.towers import TowerEncoder, Towers, load_towers
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import installed
 from evenreel.files import replacing_folder
@@ -64,7 +63,7 @@ def export_onnx(name: str, out: Path, revision: str | None = None) -> ExportReco
     if not installed("onnx"):
         raise EncoderError("An export needs onnx, which is not installed: pip install 'evenreel[torch]'.")
     _, folder = locate(name, revision)
-    first_reading.read_first(folder, "cpu", "float32")
+    loading.read_first(folder, "cpu", "float32")
     checkpoint = open_checkpoint(folder)
     if checkpoint.kind not in _KINDS:
         raise EncoderError(
@@ -236,7 +235,7 @@ def _trace(
 
 
 def _compared(encoder: TowerEncoder, folder: Path) -> ExportRecord:
-    """Compare vectors of pictures of several shapes, captions and words of both, and write a record beside the graphs."""
+    """Compare vectors of pictures, captions and words of both ways, and write a record beside the graphs."""
     model = open_onnx_folder(folder)
     digest = model.digest()
     other, random = OnnxEncoder(model, str(folder), digest), np.random.default_rng(0)

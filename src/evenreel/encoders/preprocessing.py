@@ -99,7 +99,7 @@ class Preprocessing:
 
 
 class _Axis(NamedTuple):
-    """A side of a picture: its resized length, the part of that which is kept, where that goes, and where it is from."""
+    """A side of a picture: its resized length, the part of it that is kept, where that goes, and where it is from."""
 
     whole: int
     kept: slice

@@ -13,12 +13,11 @@ import torch
 from torch import Tensor
 
 from evenreel.arrays import Indices
-from evenreel.encoders import first_reading
+from evenreel.encoders import loading
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.preprocessing import Preprocessing
 from evenreel.encoders.sources import locate
-from evenreel.encoders.tower_loading import load_towers
-from evenreel.encoders.towers import Towers
+from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, shortened, tokenise
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.pretrained import pretrained_means
@@ -173,7 +172,7 @@ def load_pixels(
         verdicts: a file that remembers which clips can be read, see `evenreel.training.data.clip_check.readable`.
     """
     encoder_id, folder = locate(backbone.model)
-    first_reading.read_first(folder, "cpu", "float32")
+    loading.read_first(folder, "cpu", "float32")
     checkpoint = open_checkpoint(folder)
     towers = load_towers(checkpoint, torch.device("cpu"), "float32")
     trainable = TrainableTowers(towers, train=backbone.train, frozen=backbone.frozen)
