@@ -360,7 +360,7 @@ def _session(path: Path) -> Any:
 
 
 def _check_weights_inside(path: Path, version: str) -> None:
-    """Refuse a stranger's graph with weights in other files where ONNX Runtime does not look whether they lie beside it."""
+    """Refuse a stranger's graph with weights in other files where ONNX Runtime does not look where they lie."""
     if [int(part) for part in version.split(".")[:2]] >= [1, 24] or path.is_relative_to(Path(__file__).parent):
         return
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
