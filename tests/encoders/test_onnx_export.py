@@ -18,7 +18,8 @@ from evenreel.errors import EncoderError, UsageError
 from tests import tiny_families
 from tests.encoders.makers import CAPTIONS, CLOSE, PICTURES, maker, noise
 
-BUILDERS = {family: PICTURES[family] for family in PICTURES if family not in ("siglip2", "tipsv2")}
+BUILDERS = {family: PICTURES[family] for family in PICTURES if family not in ("siglip", "siglip2", "tipsv2")}
+"""SigLIP itself is read from sentencepiece, which `tokenizers` does not read."""
 NEITHER = "is of the kind siglip2; the kinds that can be exported are clip, siglip, "
 
 
@@ -77,23 +78,6 @@ def test_a_public_export_gives_sentences_by_another_name_and_no_words(clip_expor
     assert found.words.shape == (len(CAPTIONS), 0, 16)
 
 
-def test_a_graph_of_one_batch_size_takes_any_number_of_rows(clip_export: Path) -> None:
-    before = load_encoder(str(clip_export))
-    pixels = np.stack([noise(40, 40)] * 3)[:, None] // np.array([1, 2, 3], np.uint8)[:, None, None, None, None]
-    vectors = before.encode_windows(pixels)
-    texts = [before.encode_text(captions) for captions in (CAPTIONS, CAPTIONS[:1])]
-    for part in ("text_model", "vision_model"):
-        model = onnx.load(str(clip_export / f"onnx/{part}.onnx"))
-        for one in model.graph.input:
-            one.type.tensor_type.shape.dim[0].dim_value = 2
-        onnx.save(model, str(clip_export / f"onnx/{part}.onnx"))
-    after = load_encoder(str(clip_export))
-    np.testing.assert_allclose(after.encode_windows(pixels), vectors, atol=1e-6)
-    for captions, text in zip((CAPTIONS, CAPTIONS[:1]), texts, strict=True):
-        np.testing.assert_allclose(after.encode_text(captions).sentence, text.sentence, atol=1e-6)
-        np.testing.assert_allclose(after.encode_text(captions).words, text.words, atol=1e-5)
-
-
 @pytest.mark.parametrize("shape", [[], [4]])
 def test_an_input_without_rows_is_refused(tmp_path: Path, shape: list[int]) -> None:
     described, kinds = onnx.helper.make_tensor_value_info, onnx.TensorProto
@@ -102,7 +86,7 @@ def test_an_input_without_rows_is_refused(tmp_path: Path, shape: list[int]) -> N
     graph = onnx.helper.make_graph([node], "tower", [ends[0]], [ends[1]])
     version = onnx.helper.make_opsetid("", 17)
     onnx.save(onnx.helper.make_model(graph, opset_imports=[version], ir_version=8), str(tmp_path / "text.onnx"))
-    with pytest.raises(EncoderError, match=f"takes input_ids with {len(shape)} axes"):
+    with pytest.raises(EncoderError, match="takes .*input_ids.*; a tower in float32 takes"):
         Graph(tmp_path / "text.onnx", TEXT_INPUTS, SENTENCES)
 
 
@@ -153,6 +137,8 @@ def test_what_cannot_be_exported_is_said(clip_copy: Path, tmp_path: Path) -> Non
     naflex = tiny_families.tiny_siglip2_naflex(tmp_path / "naflex")
     with pytest.raises(EncoderError, match=NEITHER):
         export.export_onnx(str(naflex), tmp_path / "out")
+    with pytest.raises(EncoderError, match=r"has no tokenizer\.json, which an export needs"):
+        export.export_onnx(str(PICTURES["siglip"](tmp_path / "siglip")), tmp_path / "out")
 
 
 def test_parts_of_two_models_are_refused(clip_export: Path) -> None:

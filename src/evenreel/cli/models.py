@@ -16,8 +16,7 @@ from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import EncoderError, UsageError
 
 if TYPE_CHECKING:
-    from evenreel.encoders.known_models import KnownModel, ModelTable
-    from evenreel.encoders.known_models import EncoderSpeed
+    from evenreel.encoders.known_models import EncoderSpeed, KnownModel, ModelTable
 
 COLUMNS = 80
 

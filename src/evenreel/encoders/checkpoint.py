@@ -103,7 +103,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         raise EncoderError(f"The model in {folder} is quantised; use the original, unquantised weights.")
     weights = tuple(folder / name for name in weight_names(folder))
     _check_weights(weights, config)
-    settings = plain_config(processor_settings(folder, family.windows is not None))
+    settings = plain_config(processor_settings(folder, bool(family.frames)))
     preprocessing = None if family.processor is None else read_preprocessing(settings, kind)
     return Checkpoint(folder, kind, config, settings, preprocessing, weights)
 

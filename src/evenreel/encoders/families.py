@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenreel.types import WindowRule
-
 _SQUEEZED: dict[str, Any] = {
     "do_resize": True,
     "resample": 3,
@@ -30,19 +28,6 @@ _CLIP: dict[str, Any] = {
 
 def _square(side: int) -> dict[str, int]:
     return {"height": side, "width": side}
-
-
-@dataclass(frozen=True)
-class WindowInput:
-    """How a kind of model takes several frames at once.
-
-    Attributes:
-        pixels: name of the frames among the arguments of `get_video_features`.
-        rule: seconds of windows, of which no checkpoint says anything; its configuration says how many frames.
-    """
-
-    pixels: str
-    rule: WindowRule = WindowRule(frames=16, span_s=8.0, stride_s=4.0)
 
 
 @dataclass(frozen=True)
@@ -74,7 +59,6 @@ class Family:
     """A kind of model of transformers, whose Auto classes load it, and what sets it apart from the others.
 
     Attributes:
-        title: name for people.
         processor: settings of its image processor, where the files of a checkpoint do not give them; None where its
             own processor prepares pictures, which then have any size.
         word_head: path of the map of words into the space of pictures; empty where they lie in it.
@@ -87,7 +71,7 @@ class Family:
         lower_cases: whether it was trained on lower-cased captions, whatever its tokenizer does.
         averages_words: whether a sentence is the mean of its words, which a caption without any does not have.
         any_size: whether pictures of any size go in.
-        windows: how it takes several frames at once; None for pictures.
+        frames: name of several frames among the arguments of `get_video_features`; empty for single pictures.
         instructions: what it reads around captions and pictures, where one tower reads both; None for two towers.
     """
 
@@ -102,13 +86,13 @@ class Family:
     lower_cases: bool = False
     averages_words: bool = False
     any_size: bool = False
-    windows: WindowInput | None = None
+    frames: str = ""
     instructions: Instructions | None = None
 
     @property
     def trainable(self) -> bool:
         """Whether it has a tower of captions and one of single pictures of one size, apart from each other."""
-        return self.processor is not None and self.windows is None and self is not OPEN_CLIP
+        return self.processor is not None and not self.frames and self is not OPEN_CLIP
 
 
 _SIGLIP: dict[str, Any] = {
@@ -147,9 +131,9 @@ FAMILIES: Mapping[str, Family] = {
         word_head="",
         picture_length="vision_config.hidden_size",
         padded=True,
-        windows=WindowInput("pixel_values_videos"),
+        frames="pixel_values_videos",
     ),
-    "xclip": Family("X-CLIP", windows=WindowInput("pixel_values")),
+    "xclip": Family("X-CLIP", frames="pixel_values"),
     "embedding_gemma2": Family(
         "EmbeddingGemma 2",
         processor=None,

@@ -8,7 +8,6 @@ The forms of folders are those of public exports (transformers.js and `optimum`)
 from __future__ import annotations
 
 import json
-import mmap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -55,7 +54,6 @@ PICTURE_INPUTS, PICTURE_VECTORS = ("pixel_values",), ("image_embeds", "pooler_ou
 WORDS = "word_embeds"
 """Output of evenreel's own exports: vectors of words in the space of pictures."""
 
-_NO_WEIGHTS = frozenset({".json", ".md", ".txt", ".model"})
 _NO_MEMORY = ("Failed to allocate memory", "bad_alloc", "bad allocation")
 """What ONNX Runtime says where memory does not suffice."""
 _NUMBERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)": np.float32}
@@ -63,13 +61,7 @@ _NUMBERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)
 
 @dataclass(frozen=True)
 class ExportRecord:
-    """What an export says of itself; only `evenreel` writes it, after a comparison of vectors.
-
-    Attributes:
-        weights_hash: digest of the checkpoint that was exported.
-        onnx_hash: digest of the export.
-        cosine: lowest cosine, over pictures and captions, of vectors of both.
-    """
+    """What an export says of itself: digests of its checkpoint and its own, and the lowest cosine of their vectors."""
 
     weights_hash: str
     onnx_hash: str
@@ -88,21 +80,15 @@ class OnnxFolder:
     pictures: Path
 
     def digest(self) -> str:
-        """Compute SHA-256, in hex, over everything that decides what the encoder calculates, weights included.
-
-        ONNX Runtime lets a graph take weights from any file beside it, so all that may hold some count, but for what
-        belongs to other graphs.
-        """
+        """Compute SHA-256, in hex, over everything that decides what the encoder calculates, weights included."""
         parts = [("config", json_digest(self.config)), ("preprocessing", json_digest(asdict(self.preprocessing)))]
-        files = [self.folder / name for name in (TOKENIZER, TOKENIZER_SETTINGS)]
-        beside = {path for graph in (self.text, self.pictures) for path in graph.parent.iterdir()}
-        files += sorted(
-            path
-            for path in beside
-            if path.name.startswith((TEXT, PICTURES)) or not (".onnx" in path.name or path.suffix in _NO_WEIGHTS)
-        )
-        parts += [(path.name, file_digest(path)) for path in files if path.is_file()]
-        return digest_of(parts, b"onnx\n")
+        files = [path for name in (TOKENIZER, TOKENIZER_SETTINGS) if (path := self.folder / name).is_file()]
+        for graph in (self.text, self.pictures):
+            content, beside = graph.read_bytes(), sorted(graph.parent.rglob("*"))
+            # Weights in other files are taken from none but those that a graph names, in its folder.
+            named = [path for path in beside if path != graph and path.is_file() and path.name.encode() in content]
+            files += [graph, *named]
+        return digest_of([*parts, *((path.name, file_digest(path)) for path in files)], b"onnx\n")
 
     def weights_hash(self) -> str:
         """Return the digest that vectors are known by: that of the exported checkpoint, where one is on record.
@@ -208,9 +194,7 @@ class OnnxEncoder(BatchedEncoder):
     def _tokens(self, captions: Sequence[str]) -> tuple[TokenArray, TokenArray]:
         rows = self._tokenizer.encode_batch(list(captions))
         ids, mask = (np.array([getattr(row, name) for row in rows], np.int64) for name in ("ids", "attention_mask"))
-        if (
-            self._model.family.averages_words
-        ):  # a caption without words is read off its first place, not divided by none
+        if self._model.family.averages_words:  # without words a caption is read off its first place
             mask[:, 0] = 1
         return ids, mask
 
@@ -283,28 +267,20 @@ class Graph:
         self._path, self._session = path, _session(path)
         self._inputs = {given.name: given for given in self._session.get_inputs()}
         there = {made.name: made.shape for made in self._session.get_outputs()}
-        if inputs[0] not in self._inputs or not set(inputs).issuperset(self._inputs):
+        vectors = next((name for name in outputs if len(there.get(name, ())) == 2), "")
+        kinds = ("tensor(float)",) if inputs == PICTURE_INPUTS else ("tensor(int64)", "tensor(int32)")
+        known = all(name in inputs and one.type in kinds for name, one in self._inputs.items())
+        first = self._inputs[inputs[0]].shape if inputs[0] in self._inputs else ()
+        if not known or len(first) < 2 or not vectors:
+            takes = {name: f"{one.type} {one.shape}" for name, one in self._inputs.items()}
             raise EncoderError(
-                f"{path} has the inputs {brief(list(self._inputs))}; those of a tower are {', '.join(inputs)}, the "
-                "first at least."
+                f"{path} takes {brief(takes, 200)} and gives {brief(there, 200)}; a tower in float32 takes "
+                f"{', '.join(inputs)} (the first at least, with two axes or more) and gives {' or '.join(outputs)} "
+                "with two axes; use another export."
             )
-        vectors = next((name for name in outputs if name in there), None)
-        if vectors is None:
-            raise EncoderError(
-                f"{path} has the outputs {brief(list(there))}; those of a tower are {' or '.join(outputs)}."
-            )
-        for name, given in self._inputs.items():
-            if given.type not in _NUMBERS or (name == PICTURE_INPUTS[0]) != (given.type == "tensor(float)"):
-                raise EncoderError(f"{path} takes {name} as {given.type}; only models in float32 are used.")
         self.words = WORDS in there
         self._outputs = [vectors, *([WORDS] if self.words else [])]
-        shape = self._inputs[inputs[0]].shape
-        if len(shape) < 2 or len(there[vectors]) != 2:
-            raise EncoderError(
-                f"{path} takes {inputs[0]} with {len(shape)} axes and gives {vectors} with {len(there[vectors])}; a "
-                "tower takes two at least and gives two."
-            )
-        self.batch, self.length = (size if isinstance(size, int) and size > 0 else None for size in shape[:2])
+        self.batch, self.length = (size if isinstance(size, int) and size > 0 else None for size in first[:2])
         width = there[vectors][1]
         if not isinstance(width, int):  # some do not say it: what they make of the shortest caption or a black picture
             some = {name: [n if isinstance(n, int) else 1 for n in one.shape] for name, one in self._inputs.items()}
@@ -348,27 +324,23 @@ def _session(path: Path) -> Any:
     options.log_severity_level = 4
     options.intra_op_num_threads = allowed_threads()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # threads that wait burn processor time
+    _check_weights_inside(path, onnxruntime.__version__)
     try:
-        _check_weights_inside(path, onnxruntime.__version__)
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except EncoderError:
-        raise
     except Exception as error:  # its errors have no common class
-        raise _broken(
-            path, "is damaged, takes weights from a file that is not beside it, or is no graph", error
-        ) from error
+        what = "is damaged, takes weights from a file that is not beside it, or is no graph"
+        raise _broken(path, what, error) from error
 
 
 def _check_weights_inside(path: Path, version: str) -> None:
     """Refuse a stranger's graph with weights in other files where ONNX Runtime does not look where they lie."""
     if [int(part) for part in version.split(".")[:2]] >= [1, 24] or path.is_relative_to(Path(__file__).parent):
         return
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        if content.find(b"location") >= 0:
-            raise EncoderError(
-                f"{path} takes weights from other files, and ONNX Runtime {version} does not look where they are; use "
-                "1.24 or newer (Python 3.11), or an export with its weights inside."
-            )
+    if b"location" in path.read_bytes():
+        raise EncoderError(
+            f"{path} takes weights from other files, and ONNX Runtime {version} does not look where they are; use 1.24 "
+            "or newer (Python 3.11), or an export with its weights inside."
+        )
 
 
 def _broken(path: Path, what: str, error: Exception) -> EncoderError:

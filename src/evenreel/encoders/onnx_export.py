@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
-import string
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import torch
@@ -136,8 +133,12 @@ def _write_settings(towers: Towers, out: Path) -> None:
     config = read_settings(folder / "config.json")
     longest = towers.longest_caption + towers.family.first_position
     config["text_config"] = {**(config.get("text_config") or {}), "max_position_embeddings": longest}
-    rules = getattr(towers.tokenizer, "backend_tokenizer", None) or _tokenizer_of_spiece(folder)
-    rules.save(str(out / TOKENIZER))
+    if rules := getattr(towers.tokenizer, "backend_tokenizer", None):
+        rules.save(str(out / TOKENIZER))
+    elif (folder / TOKENIZER).is_file():
+        shutil.copy(folder / TOKENIZER, out / TOKENIZER)
+    else:
+        raise EncoderError(f"The model in {folder} has no {TOKENIZER}, which an export needs; add its maker's.")
     padding = {"pad_token": towers.tokenizer.pad_token, "model_max_length": towers.longest_caption}
     for name, settings in (
         ("config.json", config),
@@ -145,32 +146,6 @@ def _write_settings(towers: Towers, out: Path) -> None:
         (TOKENIZER_SETTINGS, padding),
     ):
         (out / name).write_text(json.dumps(settings, indent=2))
-
-
-def _tokenizer_of_spiece(folder: Path) -> Any:
-    """Build SigLIP's tokenizer, which transformers has in sentencepiece alone, as rules of `tokenizers`.
-
-    Lower case, no punctuation, pieces of words, an end mark: the steps of `SiglipTokenizer` (Zhai et al. 2023, arXiv
-    2303.15343, by big_vision).
-    """
-    from sentencepiece import SentencePieceProcessor
-    from tokenizers import Regex, Tokenizer, models, normalizers, processors
-
-    if not (folder / "spiece.model").is_file():
-        raise EncoderError(
-            f"The tokenizer in {folder} has no form that tokenizer.json can hold; it cannot be exported."
-        )
-    pieces = SentencePieceProcessor(model_file=str(folder / "spiece.model"))
-    vocabulary = [(pieces.id_to_piece(number), pieces.get_score(number)) for number in range(len(pieces))]
-    tokenizer, space, end = Tokenizer(models.Unigram(vocabulary, unk_id=pieces.unk_id())), "\u2581", pieces.eos_id()
-    punctuation, gaps = Regex(f"[{re.escape(string.punctuation)}]"), Regex(r"\s+")
-    steps = [normalizers.Lowercase(), normalizers.Replace(punctuation, ""), normalizers.NFKC()]
-    steps += [normalizers.Replace(gaps, " "), normalizers.Strip(), normalizers.Prepend(space)]
-    tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", space)])
-    mark = pieces.id_to_piece(end)
-    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {mark}", special_tokens=[(mark, end)])
-    tokenizer.add_special_tokens([mark])
-    return tokenizer
 
 
 class _TextTower(nn.Module):

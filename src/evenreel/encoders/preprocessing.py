@@ -110,7 +110,7 @@ class _Axis(NamedTuple):
 def read_preprocessing(settings: Mapping[str, Any], family: str) -> Preprocessing:
     """Read the settings of an image processor, old forms included."""
     given = {key: value for key, value in settings.items() if value is not None}
-    values: dict[str, Any] = {**FAMILIES[family].processor, **given}
+    values: dict[str, Any] = {**(FAMILIES[family].processor or {}), **given}
     if values.get("do_pad") or values["resample"] not in _BILINEAR_BICUBIC:
         raise EncoderError(
             f"The image processor pads pictures or resizes with filter {brief(values['resample'])}; only bilinear (2) "
@@ -119,36 +119,25 @@ def read_preprocessing(settings: Mapping[str, Any], family: str) -> Preprocessin
     try:
         size = _size(values["size"], ("shortest_edge",)) if values["do_resize"] else {}
         crop = _size(values["crop_size"], ("height", "width")) if values["do_center_crop"] else {}
-        mean, std = _affine(values)
-        preprocessing = Preprocessing(
-            shortest_edge=size.get("shortest_edge"),
-            resized=(size["height"], size["width"]) if "height" in size else None,
-            crop=(crop["height"], crop["width"]) if crop else None,
-            resample=int(values["resample"]),
-            scale=float(values["rescale_factor"]) if values["do_rescale"] else 1.0,
-            mean=mean,
-            std=std,
-        )
+        scale = float(values["rescale_factor"]) if values["do_rescale"] else 1.0
+        mean, std = _channels(values["image_mean"]), _channels(values["image_std"], divisor=True)
+        normalises, offset = values["do_normalize"], float(bool(values.get("rescale_offset") and values["do_rescale"]))
+        # The last two steps are those of EfficientNet's processor, which ALIGN has.
+        subtracted = [(one if normalises else 0.0) + offset for one in mean]
+        divided = [(one if normalises else 1.0) * (one if values.get("include_top") else 1.0) for one in std]
     except (TypeError, ValueError, KeyError, OverflowError) as error:
         raise EncoderError(f"The settings of the image processor make no sense: {brief(error, 200)}.") from error
-    if preprocessing.crop is None and preprocessing.resized is None:
+    if not crop and "height" not in size:
         raise EncoderError("The image processor makes pictures of varying size; a tower takes one size only.")
-    return preprocessing
-
-
-def _affine(values: Mapping[str, Any]) -> tuple[_Channels, _Channels]:
-    """What is subtracted of scaled values, one a channel, and what they are divided by then.
-
-    `rescale_offset` and `include_top` are steps of EfficientNet's processor, which ALIGN has.
-    """
-    mean, std = np.zeros(3), np.ones(3)
-    if values["do_normalize"]:
-        mean, std = _channels(values["image_mean"]), _channels(values["image_std"], divisor=True)
-    if values.get("rescale_offset") and values["do_rescale"]:
-        mean = mean + 1
-    if values.get("include_top"):
-        std = std * _channels(values["image_std"], divisor=True)
-    return tuple(mean.tolist()), tuple(std.tolist())
+    return Preprocessing(
+        shortest_edge=size.get("shortest_edge"),
+        resized=(size["height"], size["width"]) if "height" in size else None,
+        crop=(crop["height"], crop["width"]) if crop else None,
+        resample=int(values["resample"]),
+        scale=scale,
+        mean=(subtracted[0], subtracted[1], subtracted[2]),
+        std=(divided[0], divided[1], divided[2]),
+    )
 
 
 def _size(given: Any, meaning_of_a_number: tuple[str, ...]) -> dict[str, int]:
@@ -161,8 +150,8 @@ def _size(given: Any, meaning_of_a_number: tuple[str, ...]) -> dict[str, int]:
     return size
 
 
-def _channels(given: Any, *, divisor: bool = False) -> FloatArray:
-    channels = np.array([float(value) for value in given])
-    if channels.shape != (3,) or not np.isfinite(channels).all() or (divisor and not channels.all()):
+def _channels(given: Any, *, divisor: bool = False) -> list[float]:
+    channels = [float(value) for value in given]
+    if len(channels) != 3 or not np.isfinite(channels).all() or (divisor and 0.0 in channels):
         raise ValueError(f"channels {given}")
     return channels

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, TypeVar
@@ -33,6 +33,8 @@ log = logging.getLogger("evenreel")
 
 Made = TypeVar("Made")
 
+WINDOW_SPAN_S, WINDOW_STRIDE_S = 8.0, 4.0
+"""Seconds over which the frames of a window are spread, and between windows; no checkpoint says anything of them."""
 _FROM_FOLDER: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 # A GPU that is gone raises AcceleratorError, which torch has since 2.8.
 _DEVICE_TROUBLE = (torch.OutOfMemoryError, getattr(torch, "AcceleratorError", torch.OutOfMemoryError))
@@ -88,18 +90,18 @@ class Towers:
     @property
     def window(self) -> WindowRule:
         """Rule of windows, with the number of frames that the configuration states."""
-        if self.family.windows is None:
+        if not self.family.frames:
             return WindowRule()
-        return replace(self.family.windows.rule, frames=self.model.config.vision_config.num_frames)
+        return WindowRule(self.model.config.vision_config.num_frames, WINDOW_SPAN_S, WINDOW_STRIDE_S)
 
     def window_features(self, pixels: Pixels) -> Tensor:
         """Encode (N, T, 3, H, W) uint8 to (N, D), of any length; a single frame is taken for a still video."""
-        if self.family.windows is None:
+        if not self.family.frames:
             features = self.prepared_features(self.prepared(pixels[:, 0]))
         else:
             inputs = torch.from_numpy(self.preprocessing.prepare(pixels.reshape(-1, *pixels.shape[2:])))
             videos = inputs.view(*pixels.shape[:2], *inputs.shape[1:]).expand(-1, self.window.frames, -1, -1, -1)
-            given = self.placed({self.family.windows.pixels: videos})
+            given = self.placed({self.family.frames: videos})
             features = self.model.get_video_features(**given).pooler_output.flatten(1)
         self.check_lengths(features.shape[-1])
         return features
