@@ -15,7 +15,7 @@ from evenreel.types import FloatArray, Pixels
 
 LONGEST_SIDE = 4_096
 """Most pixels along a side of a prepared picture; models take some 224 to 1,024."""
-_MOST_PIXELS = 2**24  # of a picture that is resized whole before it is cut
+_MOST_PIXELS = 2**24  # of a picture that is resized whole, whatever its shape
 _BILINEAR_BICUBIC = (2, 3)
 
 _Channels: TypeAlias = tuple[float, float, float]
@@ -60,20 +60,28 @@ class Preprocessing:
         return across.source[0], down.source[0], across.source[1], down.source[1]
 
     def resize(self, pixels: Pixels) -> Pixels:
-        """Resize and cut frames (N, 3, H, W) uint8 to (N, 3, h, w)."""
+        """Resize and cut frames (N, 3, H, W) uint8 to (N, 3, h, w).
+
+        Where a picture shrinks by half or more, Pillow calculates the part inside the cut alone, within 1/255 of the
+        whole that processors cut afterwards. It would differ where Pillow 13 takes the height before the width, as it
+        does in tall pictures.
+        """
         from PIL import Image
 
-        down, across = self._axes(*pixels.shape[-2:])
+        height, width = pixels.shape[-2:]
+        down, across = self._axes(height, width)
         size, how = (across.whole, down.whole), Image.Resampling(self.resample)
         box = (across.source[0], down.source[0], across.source[1], down.source[1])
+        shrinks = height >= 2 * down.whole and width >= 2 * across.whole and height <= 2 * width
+        inside_alone = shrinks or down.whole * across.whole > _MOST_PIXELS
         made = np.zeros((*pixels.shape[:2], *self.output_size), np.uint8)
         for frame, result in zip(pixels, made, strict=True):
             for plane, kept in zip(frame, result, strict=True):
                 picture, inside = Image.fromarray(plane), kept[down.place, across.place]
-                if down.whole * across.whole <= _MOST_PIXELS:
-                    inside[:] = np.asarray(picture.resize(size, how))[down.kept, across.kept]
-                else:  # a frame of extreme shape, of which only the part inside the cut is calculated
+                if inside_alone:
                     inside[:] = picture.resize(inside.shape[::-1], how, box)
+                else:
+                    inside[:] = np.asarray(picture.resize(size, how))[down.kept, across.kept]
         return made
 
     def prepare(self, pixels: Pixels) -> FloatArray:
