@@ -16,8 +16,7 @@ from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import EncoderError, UsageError
 
 if TYPE_CHECKING:
-    from evenreel.encoders.known_models import KnownModel, ModelTable
-    from evenreel.encoders.speed import EncoderSpeed
+    from evenreel.encoders.known_models import EncoderSpeed, KnownModel, ModelTable
 
 COLUMNS = 80
 
@@ -97,7 +96,7 @@ def _speech_rows(names: list[str] | None) -> list[dict[str, Any]]:
 
 
 def _export(name: str, out: Path, as_json: bool) -> None:
-    from evenreel.encoders.onnx.export import export_onnx
+    from evenreel.encoders.onnx_export import export_onnx
 
     record = export_onnx(name, out)
     if as_json:
@@ -111,7 +110,7 @@ def _export(name: str, out: Path, as_json: bool) -> None:
 
 def _measure(rows: list[ModelRow], device: str, precision: Any, *, named: bool) -> None:
     from evenreel.encoders import load_encoder
-    from evenreel.encoders.speed import measure_speed
+    from evenreel.encoders.known_models import measure_speed
 
     with bars() as progress:
         progress.stage("measuring", sum(row.here for row in rows))
