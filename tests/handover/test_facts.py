@@ -10,10 +10,9 @@ import av
 import pytest
 
 from evenreel.config import MediaLimits
-from evenreel.handover.facts import FileFacts, read_facts
-from evenreel.handover.frames import STANDARD
+from evenreel.handover.cuts import CutReader
+from evenreel.handover.frames import STANDARD, FileFacts, read_facts
 from evenreel.handover.picks import Pick, Take, checked
-from evenreel.handover.reader import CutReader
 from evenreel.media import probe
 from tests.media_files import Film, gop, remux, write_film
 

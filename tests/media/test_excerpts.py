@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media import open_video, parse_rule, probe
-from evenreel.media.excerpts import ExcerptReader
+from evenreel.media.encode import ExcerptReader
 from evenreel.planted import write_clip
 from tests.media_files import Film, gop, number_in, numbered_picture, steady, write_film
 

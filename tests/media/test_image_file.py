@@ -20,7 +20,7 @@ from PIL import Image
 from evenreel.config import IMAGE_LIMITS, MediaLimits
 from evenreel.errors import UsageError
 from evenreel.library.search.image import read_image
-from evenreel.media.image_file import MAX_SCANS, ImageReader, jpeg_scans
+from evenreel.media.picture import MAX_SCANS, ImageReader, jpeg_scans
 
 HANGING = "tests.media.stub_targets:HangingImages"
 

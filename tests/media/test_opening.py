@@ -23,7 +23,7 @@ import pytest
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media import open_video, parse_rule, probe
-from evenreel.media.allowlist import DECODERS, DEMUXERS
+from evenreel.media.opening import DECODERS, DEMUXERS
 from tests.media_files import Film, gop, number_in, numbered_picture, remux, steady, write_film
 
 SHORT = Film(steady(10))

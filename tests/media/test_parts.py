@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from evenreel.errors import MediaError
 from evenreel.media import open_video, parse_rule
-from evenreel.media.parts import WHOLE, Part
-from evenreel.media.sampling import TimeRule
+from evenreel.media.sampling import WHOLE, Part, TimeRule
 from tests.media_files import Film, gop, number_in, steady, write_film
 
 RULES = ["3 midpoints", "every 0.5 s", "clip4clip 3", "x_pool 3"]

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from evenreel.media import open_video, parse_rule
-from evenreel.media.dynamic_range import to_srgb
-from evenreel.media.picture import Orientation, orientation_from, over_background, square_width
+from evenreel.media.picture import Orientation, orientation_from, over_background, square_width, to_srgb
 from evenreel.types import Frame
 from tests.media_files import Film, Picture, gop, number_in, numbered_picture, steady, write_film
 

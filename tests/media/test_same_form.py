@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.media.same_form import Form, framed, inner_size, steady
+from evenreel.media.encode import Form, framed, inner_size, steady
 from evenreel.types import Frame
 
 hundredths = st.integers(1, 60)

@@ -11,7 +11,7 @@ import pytest
 from av.video.frame import VideoFrame
 
 from evenreel.media import open_video, parse_rule
-from evenreel.media.parts import WHOLE, Part
+from evenreel.media.sampling import WHOLE, Part
 from evenreel.media.shots import LONGEST_GAP_S, ShotFinder
 from evenreel.types import Pixels
 

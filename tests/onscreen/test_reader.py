@@ -16,8 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from evenreel.errors import UsageError
 from evenreel.onscreen import TextReader, TextSettings, VideoText
-from evenreel.onscreen.scene import Models, close_shape
-from evenreel.onscreen.signs import ways_to_read
+from evenreel.onscreen.scene import Models, close_shape, ways_to_read
 from evenreel.types import FloatArray, Frame, Pixels
 
 HEIGHT, WIDTH = 360, 640

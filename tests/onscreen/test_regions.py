@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from evenreel.onscreen.regions import CELL_PX, cells_of, rectangles, under, whole_cells
+from evenreel.onscreen.scene import CELL_PX, cells_of, rectangles, under, whole_cells
 
 masks = arrays.arrays(np.bool_, arrays.array_shapes(min_dims=2, max_dims=2, max_side=14))
 

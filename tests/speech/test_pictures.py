@@ -16,13 +16,13 @@ from av.codec import CodecContext
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.library.index.subtitle_reader import READER
-from evenreel.media.allowlist import picture_subtitle_options
+from evenreel.media.opening import picture_subtitle_options
 from evenreel.media.workers import Worker
 from evenreel.onscreen.sheet import SheetReader
 from evenreel.speech import Subtitles, pictures
 from evenreel.speech.pictures import read_pictures
 from evenreel.speech.streams import read_streams
-from evenreel.speech.subtitle_worker import read_with
+from evenreel.speech.subtitles import read_with
 from evenreel.types import Pixels
 from tests.speech.picture_files import (
     HAS_ENCODERS,

@@ -18,12 +18,12 @@ from evenreel.features.hearing import Hearing
 from evenreel.features.shards import Shard, text_track
 from evenreel.features.stills import QUALITY, SIDE_PX, Stills
 from evenreel.media.content import FileStamp, changed_while_reading, stamp
-from evenreel.media.parts import WHOLE, Part
+from evenreel.media.sampling import WHOLE, Part
 from evenreel.media.workers import Worker
 from evenreel.speech.transcripts import NO_STREAM, Transcript
 from evenreel.types import Encoder, FloatArray, Pixels, VideoInfo, WindowRule
 
-READER = "evenreel.onscreen.file_reader:FileReader"
+READER = "evenreel.onscreen.reader:FileReader"
 BATCH_FRAMES = 32
 BATCH_BYTES = 64 * 2**20
 

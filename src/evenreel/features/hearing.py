@@ -10,7 +10,7 @@ from typing import Protocol
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError
 from evenreel.features.progress import TRANSIENT
-from evenreel.speech.sources import locate_speech_model
+from evenreel.speech.models import locate_speech_model
 from evenreel.speech.transcripts import Transcript
 from evenreel.wording import printable
 
@@ -30,7 +30,7 @@ class SpeechHearing:
     """
 
     def __init__(self, model: str, language: str | None, limits: MediaLimits, tell: Callable[[str, str], None]) -> None:
-        from evenreel.speech.speech_worker import speech_worker  # which imports the models
+        from evenreel.speech.recogniser import speech_worker  # which imports the models
 
         self.speech_id, _ = locate_speech_model(model)
         self._worker = speech_worker(model, language=language, limits=limits)
@@ -59,7 +59,7 @@ class SpeechHearing:
         self._worker.close()
 
     def _hear(self, path: str) -> Transcript | None:
-        from evenreel.speech.speech_worker import recognise_with
+        from evenreel.speech.recogniser import recognise_with
 
         if self._fault is not None:  # the next one would not start either
             return None

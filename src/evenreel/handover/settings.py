@@ -25,7 +25,7 @@ MEDIA_TYPES = {
     "vtt": "text/vtt; charset=utf-8",
     "sheet": "image/jpeg",
 }
-READER = "evenreel.handover.reader:CutReader"
+READER = "evenreel.handover.cuts:CutReader"
 """Worker that reads the files of stretches."""
 LEAST_S = 2.0
 """Least length of a stretch that a search has found, in seconds; a moment of one frame is widened to it."""

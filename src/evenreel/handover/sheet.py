@@ -20,17 +20,11 @@ _PAPER, _INK, _PALE, _DARK = "#ffffff", "#1b1d1f", "#5a6066", "#202326"
 
 @dataclass(frozen=True)
 class SheetCell:
-    """One place of a sheet.
+    """One place of a sheet."""
 
-    Attributes:
-        still: a JPEG; None where there is none.
-        name: first line below it.
-        times: second line.
-    """
-
-    still: bytes | None
-    name: str
-    times: str
+    still: bytes | None  # a JPEG; None where there is none
+    name: str  # first line below it
+    times: str  # second line
 
 
 def sheet_jpeg(cells: Sequence[SheetCell], title: str) -> bytes:

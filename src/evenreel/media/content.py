@@ -54,18 +54,12 @@ def stamp(path: str) -> FileStamp:
 
 
 class _DigestProgress:
-    """How far a digest has come.
-
-    Attributes:
-        moved_at: when something other than zeros was last read, on the monotonic clock.
-        in_zeros: whether zeros are what is read now.
-        given_up: set by whoever does not wait any more.
-    """
+    """How far a digest has come."""
 
     def __init__(self) -> None:
-        self.moved_at = time.monotonic()
-        self.in_zeros = False
-        self.given_up = False
+        self.moved_at = time.monotonic()  # when something other than zeros was last read, on the monotonic clock
+        self.in_zeros = False  # whether zeros are what is read now
+        self.given_up = False  # set by whoever does not wait any more
 
     def take(self, block: bytes) -> None:
         """Note what was read."""

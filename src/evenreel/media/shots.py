@@ -38,16 +38,13 @@ _RATE = 25.0
 
 
 class ShotFinder:
-    """Detector of the cuts between shots of one video, which is given its frames in order.
-
-    Attributes:
-        cuts_s: times in seconds, rising, at which a shot begins, without that of the first shot; the last two frames of
-            a video can begin none.
-    """
+    """Detector of the cuts between shots of one video, which is given its frames in order."""
 
     def __init__(self) -> None:
         from av.video.reformatter import VideoReformatter
 
+        # times in seconds, rising, at which a shot begins, without that of the first shot; the last two frames of a
+        # video can begin none
         self.cuts_s: list[float] = []
         self._reformatter = VideoReformatter()
         self._detector: Any = None

@@ -16,10 +16,9 @@ from av.stream import Disposition
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.allowlist import SOUND_DECODERS, sound_options
 from evenreel.media.languages import language_tag, same_language
-from evenreel.media.opening import FFMPEG_ERRORS, open_file
-from evenreel.media.source import Source, tagged_duration_s
+from evenreel.media.opening import FFMPEG_ERRORS, SOUND_DECODERS, open_file, sound_options
+from evenreel.media.video import Source, tagged_duration_s
 from evenreel.types import FloatArray
 
 if TYPE_CHECKING:
@@ -63,19 +62,12 @@ class SoundBlock:
 
 @dataclass(frozen=True)
 class SoundInfo:
-    """What the header says of the sound that is read.
+    """What the header says of the sound that is read."""
 
-    Attributes:
-        codec: FFmpeg's name of the decoder.
-        sample_rate: samples a second in the file.
-        channels: channels in the file, which are mixed to one.
-        language: language as a BCP 47 tag; None where the file does not say.
-    """
-
-    codec: str
-    sample_rate: int
-    channels: int
-    language: str | None
+    codec: str  # FFmpeg's name of the decoder
+    sample_rate: int  # samples a second in the file
+    channels: int  # channels in the file, which are mixed to one
+    language: str | None  # language as a BCP 47 tag; None where the file does not say
 
 
 @contextmanager
@@ -110,12 +102,7 @@ def open_sound(
 
 
 class Sound:
-    """An open sound stream and its blocks; made by `open_sound`.
-
-    Attributes:
-        info: what the header says.
-        notes: sentences about what is unusual in the sound; more are added while blocks are read.
-    """
+    """An open sound stream and its blocks; made by `open_sound`."""
 
     def __init__(
         self,
@@ -130,8 +117,9 @@ class Sound:
         self._packets = self._refused = 0
         self._end_s = 0.0
         codec, streams = stream.codec_context, container.streams.audio
+        # what the header says
         self.info = SoundInfo(codec.name, codec.sample_rate, codec.channels, _language_of(stream))
-        self.notes: list[str] = []
+        self.notes: list[str] = []  # sentences about what is unusual in the sound; more are added while blocks are read
         if len(streams) > 1:
             said = f" ({self.info.language})" if self.info.language else ""
             self.notes.append(f"{len(streams)} sound streams; number {streams.index(stream) + 1} of them{said} is used")
@@ -227,18 +215,13 @@ class Sound:
 
 
 class _SoundClock:
-    """Times of decoded frames: as their timestamps say, counted on where they have none or step back.
-
-    Attributes:
-        zero_s: the clip's zero on the file's own clock, in seconds.
-        frame_s: when the last frame placed begins, on the clip's clock.
-        placed: whether a frame was placed.
-        stepped_back_s: where timestamps last stepped back; None where they never did.
-    """
+    """Times of decoded frames: as their timestamps say, counted on where they have none or step back."""
 
     def __init__(self, zero_s: float) -> None:
+        self.zero_s, self.frame_s, self.placed = zero_s, 0.0, False  # whether a frame was placed
+        # the clip's zero on the file's own clock, in seconds
         self.zero_s, self.frame_s, self.placed = zero_s, 0.0, False
-        self.stepped_back_s: float | None = None
+        self.stepped_back_s: float | None = None  # where timestamps last stepped back; None where they never did
         self._shift_s = self._next_s = 0.0
 
     def place(self, frame: AudioFrame) -> bool:
@@ -256,11 +239,7 @@ class _SoundClock:
 
 
 class _Mixer:
-    """Conversion of frames of one form that follow on each other to mono of one sample rate.
-
-    Attributes:
-        next_s: when the next sample that is given out begins, in seconds of the clip's own clock.
-    """
+    """Conversion of frames of one form that follow on each other to mono of one sample rate."""
 
     def __init__(self, frame: AudioFrame, start_s: float, sample_rate: int) -> None:
         channels = frame.layout.nb_channels

@@ -11,12 +11,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evenreel.errors import MediaError
-from evenreel.media import open_video
-from evenreel.media.allowlist import CONTAINER_NAMES, packet_options
 from evenreel.media.languages import language_tag, same_language
-from evenreel.media.opening import FFMPEG_ERRORS, open_file, subtitles_in_pictures, subtitles_of_text
-from evenreel.speech.encodings import decode
-from evenreel.speech.subtitles import LARGEST_BYTES, MOST_CUES, Cue, Format, Subtitles, too_many_cues, utterances_of
+from evenreel.media.opening import (
+    CONTAINER_NAMES,
+    FFMPEG_ERRORS,
+    open_file,
+    packet_options,
+    subtitles_in_pictures,
+    subtitles_of_text,
+)
+from evenreel.media.video import open_video
+from evenreel.speech.subtitles import (
+    LARGEST_BYTES,
+    MOST_CUES,
+    Cue,
+    Format,
+    Subtitles,
+    decode,
+    too_many_cues,
+    utterances_of,
+)
 from evenreel.wording import count
 
 if TYPE_CHECKING:

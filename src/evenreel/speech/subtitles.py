@@ -11,17 +11,98 @@ or an arrow in it for the times of a cue, or lose the words before it.
 
 from __future__ import annotations
 
+import codecs
 import html
 import itertools
+import os
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Literal
+import stat
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from evenreel.errors import MediaError
-from evenreel.speech.encodings import decode
-from evenreel.speech.utterances import SpeechSource, Utterance
+from evenreel.files import name_key
+from evenreel.media.content import unreadable
+from evenreel.media.languages import language_tag
+from evenreel.media.workers import Message, Worker
+from evenreel.speech.transcripts import SpeechSource, Utterance, utterance
 from evenreel.wording import count, is_printable, seconds_of
+
+if TYPE_CHECKING:
+    from evenreel.speech.pictures import SheetRecogniser
+
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_OLD = (
+    *("cp1252", "cp1251", "cp932", "gb18030", "cp949", "big5", "koi8_r"),
+    *("cp1250", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "euc_jp"),
+)
+"""What subtitles were written in before UTF-8, by Python's names."""
+
+_LOOKED_AT_BYTES = 2**16
+_ZEROS = 0.05  # share of zero bytes in one half from which a text is UTF-16: spaces, digits and line ends have them
+_SLIPS = 0.02  # share of damaged characters among those beyond ASCII up to which a text is still UTF-8
+_CHARACTER = re.compile(rb"[\x80-\xff]+")
+
+
+def decode(data: bytes) -> tuple[str, str | None]:
+    r"""Decode the bytes of a subtitle file: by its byte order mark, as UTF-8, as UTF-16, else by likeness."""
+    text, doubt = _decoded(data)
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", ""), doubt
+
+
+def _decoded(data: bytes) -> tuple[str, str | None]:
+    for mark, name in _MARKS:
+        if data.startswith(mark):
+            return _with_slips(data[len(mark) :], name)
+    try:
+        if b"\0" not in data:
+            return data.decode(), None
+    except UnicodeDecodeError:
+        pass
+    if order := _utf16(data):
+        return _with_slips(data, order)
+    return _with_slips(data, "utf-8") if _few_slips(data) else _guessed(data)
+
+
+def _with_slips(data: bytes, encoding: str) -> tuple[str, str | None]:
+    text = data.decode(encoding, errors="replace")
+    return text, "some of its letters are damaged" if "\ufffd" in text else None
+
+
+def _utf16(data: bytes) -> str | None:
+    """UTF-16 of either order, where zero bytes stand in one half of the pairs and hardly any in the other."""
+    head = data[:_LOOKED_AT_BYTES]
+    first, second = head[::2].count(0), head[1::2].count(0)
+    if max(first, second) < _ZEROS * len(head) / 2 or min(first, second) > max(first, second) / 4:
+        return None
+    return "utf-16-be" if first > second else "utf-16-le"
+
+
+def _few_slips(data: bytes) -> bool:
+    beyond = sum(map(len, _CHARACTER.findall(data)))
+    return data.decode(errors="replace").count("\ufffd") <= _SLIPS * beyond
+
+
+def _guessed(data: bytes) -> tuple[str, str | None]:
+    from charset_normalizer import from_bytes
+
+    lines = [line for line in data.splitlines() if not line.isascii()]  # times and numbers say nothing of a language
+    best = from_bytes(b"\n".join(lines)[:_LOOKED_AT_BYTES], cp_isolation=list(_OLD)).best()
+    if best is None:
+        return data.decode("cp1252", errors="replace"), "its encoding could not be told"
+    return data.decode(best.encoding, errors="replace"), None
+
 
 SUFFIXES = (".srt", ".vtt", ".ass", ".ssa")
 """What the names of subtitle files end in."""
@@ -75,19 +156,12 @@ class Subtitles:
 
 @dataclass(frozen=True)
 class Cue:
-    """A cue as it is written.
+    """A cue as it is written."""
 
-    Attributes:
-        start_s: when it is shown first, in seconds.
-        end_s: when it is shown last, in seconds.
-        text: its words, with tags where its format has them.
-        speaker: who speaks, where a field of its own says so.
-    """
-
-    start_s: float
-    end_s: float
-    text: str
-    speaker: str | None = None
+    start_s: float  # when it is shown first, in seconds
+    end_s: float  # when it is shown last, in seconds
+    text: str  # its words, with tags where its format has them
+    speaker: str | None = None  # who speaks, where a field of its own says so
 
 
 def parse_subtitles(data: bytes, suffix: str, language: str | None = None) -> Subtitles:
@@ -234,3 +308,135 @@ def one_line(text: str) -> str:
 def _kept(text: str) -> Iterator[str]:
     """Characters that are no control or direction marks; white space stays for what it parts."""
     return (character for character in text if character.isspace() or is_printable(character))
+
+
+FOLDERS = frozenset({"sub", "subs", "subtitles"})
+"""Folders beside a video in which its subtitles are looked for, in small letters."""
+
+_NO_LANGUAGES = frozenset({"forced", "foreign", "sdh", "cc", "default", "full", "cut", "mp"})
+"""Words between two dots that are no languages, though some are codes of one (`sdh` is Southern Kurdish)."""
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """A subtitle file beside a video."""
+
+    path: str  # its absolute path
+    language: str | None = None  # its language as a BCP 47 tag, as its name says; None where that says none
+
+
+def is_subtitle(name: str) -> bool:
+    """Return whether a file is one of subtitles, by what its name ends in."""
+    return os.path.splitext(name)[1].lower() in SUFFIXES
+
+
+def sidecars_of(videos: Iterable[str], subtitles: Iterable[str]) -> dict[str, list[Sidecar]]:
+    """Find the subtitle files of videos, all given by absolute path."""
+    named: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for video in videos:
+        folder, name = os.path.split(video)
+        for own in dict.fromkeys((name_key(name), name_key(os.path.splitext(name)[0]))):
+            named[folder, own].append(video)
+    found: defaultdict[str, list[Sidecar]] = defaultdict(list)
+    for path in sorted(subtitles, key=os.fsencode):
+        for video, sidecar in _belonging(path, named):
+            found[video].append(sidecar)
+    return dict(found)
+
+
+def _belonging(path: str, named: Mapping[tuple[str, str], list[str]]) -> list[tuple[str, Sidecar]]:
+    """The videos that a subtitle file belongs to; several share a name where only their suffixes differ."""
+    folder, name = os.path.split(path)
+    words = name_key(os.path.splitext(name)[0]).split(".")
+    folders = [folder]
+    if os.path.basename(folder).lower() in FOLDERS:
+        folders.append(os.path.dirname(folder))
+    for taken in range(len(words), 0, -1):
+        for place in folders:
+            if videos := named.get((place, ".".join(words[:taken]))):
+                return [(video, Sidecar(path, language_in(words[taken:]))) for video in videos]
+    return []
+
+
+def language_in(words: Iterable[str]) -> str | None:
+    """Return the language that words of a file's name say, as a BCP 47 tag; None where there is none.
+
+    >>> language_in(["director's cut", "pt-br", "forced"]), language_in(["en", "hi"]), language_in(["hi"])
+    ('pt-BR', 'en', 'hi')
+    """
+    tags = [tag for word in words if word not in _NO_LANGUAGES and (tag := language_tag(word))]
+    spoken = [tag for tag in tags if tag != "hi"] or tags
+    return spoken[-1] if spoken else None
+
+
+TARGET = "evenreel.speech.subtitles:SubtitleFiles"
+"""What a `Worker` runs to read subtitles of text."""
+
+_TICK_S = 1.0
+
+
+class SubtitleFiles:
+    """Worker that answers `{"path", "language"}` of a subtitle file, or `{"path"}` of a video with streams of text.
+
+    With `"pictures": true` the streams of pictures of a video are read, and no others. The answer is a message
+    `subtitles` each, with `utterances`, `notes` and `pictures`; a `tick` says that reading goes on.
+    """
+
+    def __init__(self, reader: SheetRecogniser | None = None) -> None:
+        self._reader = reader
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        """Read the subtitle file, or the streams of the video."""
+        if "language" in task:
+            yield _message(read_sidecar(task["path"], task["language"])), None
+            return
+        told = time.monotonic()
+        for found in self._streams(task):
+            if found is not None:
+                yield _message(found), None
+            elif time.monotonic() - told > _TICK_S:
+                told = time.monotonic()
+                yield {"kind": "tick"}, None
+
+    def _streams(self, task: dict[str, Any]) -> Iterator[Subtitles | None]:
+        # Whoever has the worker run does not need FFmpeg.
+        if task.get("pictures") and self._reader is not None:
+            from evenreel.speech.pictures import read_pictures
+
+            return read_pictures(task["path"], self._reader)
+        from evenreel.speech.streams import read_streams
+
+        return read_streams(task["path"])
+
+
+def read_sidecar(path: str, language: str | None = None) -> Subtitles:
+    """Read a subtitle file."""
+    try:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode):
+            raise MediaError("unreadable", "it is no regular file; only regular files are read")
+        if found.st_size > LARGEST_BYTES:
+            raise too_large(found.st_size)
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise unreadable(error) from error
+    return parse_subtitles(data, os.path.splitext(path)[1], language)
+
+
+def read_with(worker: Worker, path: str, wanted: Mapping[str, Any] | None = None) -> list[Subtitles]:
+    """Have a worker of `SubtitleFiles` read a subtitle file, or the streams of a video."""
+    messages = worker.run({"path": path, **(wanted or {})})
+    return [
+        Subtitles(tuple(map(utterance, message["utterances"])), tuple(message["notes"]), message["pictures"])
+        for message, _ in messages
+        if message["kind"] == "subtitles"
+    ]
+
+
+def _message(found: Subtitles) -> dict[str, Any]:
+    return {
+        "kind": "subtitles",
+        "utterances": list(map(asdict, found.utterances)),
+        "notes": list(found.notes),
+        "pictures": found.pictures,
+    }

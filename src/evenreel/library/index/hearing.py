@@ -27,8 +27,8 @@ from evenreel.library.store.catalog import SHARDS, loaded_path
 from evenreel.library.store.speech import put_transcripts
 from evenreel.library.store.writer import FoundFile, Store
 from evenreel.media.languages import language_tag
-from evenreel.speech.sidecars import sidecars_of
-from evenreel.speech.sources import check_extra, locate_speech_model, speech_model_here
+from evenreel.speech.models import check_extra, locate_speech_model, speech_model_here
+from evenreel.speech.subtitles import sidecars_of
 from evenreel.speech.transcripts import Transcript
 
 log = logging.getLogger("evenreel")
