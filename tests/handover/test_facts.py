@@ -90,19 +90,6 @@ def test_a_timecode_that_is_none_is_left_out_with_a_note(tmp_path: Path) -> None
     assert found.note == "has the timecode '99:99:99:99', which is none of its frame rate and is left out"
 
 
-def test_a_timecode_that_is_none_is_told_beside_a_rate_that_varies(tmp_path: Path) -> None:
-    path = write_film(tmp_path / "a.mkv", Film([0, 1, 3, 4, 9, 10, 12, 20, 21, 30], time_base=Fraction(1, 25)))
-    with av.open(str(path)) as source, av.open(str(tmp_path / "b.mkv"), "w") as target:
-        stream = target.add_stream_from_template(source.streams.video[0])
-        target.metadata["timecode"] = "99:99:99:99"
-        for packet in source.demux(video=0):
-            if packet.size:
-                packet.stream = stream
-                target.mux(packet)
-    note = facts_of(tmp_path / "b.mkv").note
-    assert "its frame rate varies, and has the timecode '99:99:99:99'" in note
-
-
 def test_a_cut_of_a_turned_film_is_turned(tmp_path: Path, real_clips: Path) -> None:
     path = real_clips / "video_90.mov"
     reader = CutReader(asdict(MediaLimits()))

@@ -72,19 +72,6 @@ def test_odd_sides_lose_a_row_or_column(tmp_path: Path) -> None:
     assert (info.width, info.height, info.frame_count) == (96, 64, 3)
 
 
-def test_nothing_finds_out_whether_a_video_can_be_read(film: Path, tmp_path: Path) -> None:
-    assert read(film, "nothing") == []
-    (tmp_path / "list.mp4").write_text(f"ffconcat version 1.0\nfile {film}\n")
-    with pytest.raises(MediaError, match="not opened here"):
-        read(tmp_path / "list.mp4", "nothing")
-
-
-def test_a_part_after_the_end_is_no_clip(film: Path) -> None:
-    for excerpt in ("keyframe", "first_half"):
-        with pytest.raises(MediaError, match="is it another cut"):
-            read(film, excerpt, (9.0, 12.0))
-
-
 def test_a_picture_that_changes_its_size_has_no_first_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "film.mp4"
     write_clip(source, [numbered_picture(0)] * 8, 25)

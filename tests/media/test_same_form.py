@@ -26,10 +26,6 @@ def test_each_moment_shows_the_last_frame_before_it(gaps: list[int], start: int,
     assert shown == [max(sum(time <= moment + 1e-6 for time in times) - 1, 0) for moment in moments]
 
 
-def test_without_a_frame_nothing_is_shown() -> None:
-    assert list(steady([], Fraction(25), 0.0, 3)) == []
-
-
 @given(width=sides, height=sides, frame=st.tuples(st.integers(8, 320), st.integers(8, 240)))
 def test_pad_stays_inside_and_crop_covers(width: int, height: int, frame: tuple[int, int]) -> None:
     whole = inner_size(width, height, Form(Fraction(8), *frame))

@@ -72,11 +72,6 @@ def test_nothing_is_said_across_a_long_gap(tmp_path: Path) -> None:
     assert (found, skips > 0) == ([], True)
 
 
-def test_cuts_of_a_part_count_from_its_start() -> None:
-    assert Part(2.0, 8.0).within([1.0, 2.0, 3.5, 8.0]) == [1.5]
-    assert Part(None, None).within([1.0]) == [1.0]
-
-
 def test_a_frame_that_comes_again_is_passed() -> None:
     finder = ShotFinder()
     frames = [VideoFrame.from_ndarray(texture(seed), format="rgb24") for seed in (0, 0, 0, 0, 1, 1, 1, 1)]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from huggingface_hub import constants
 
-from evenreel.errors import EncoderError, UsageError
+from evenreel.errors import EncoderError
 from evenreel.speech import load_speech_reader, models
-from evenreel.speech.models import known_speech_models, locate_speech_model, speech_model_here
+from evenreel.speech.models import known_speech_models, speech_model_here
 from tests.encoders.hub import COMMIT, Hub
 from tests.speech.speech_models import write_onnx, write_whisper
 
@@ -86,17 +86,6 @@ def test_a_folder_of_another_kind_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"")
     with pytest.raises(EncoderError, match="ct2-transformers-converter --model"):
         load_speech_reader(str(tmp_path))
-
-
-def test_two_revisions_or_one_of_a_folder_are_refused(tmp_path: Path) -> None:
-    for name in (str(tmp_path), "org/tiny@main"):
-        with pytest.raises(UsageError, match="goes with a hub id without one"):
-            locate_speech_model(name, "v1")
-
-
-def test_a_device_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is not auto, cpu or cuda"):
-        load_speech_reader(str(tmp_path), device="mps")
 
 
 @pytest.mark.parametrize("package", ["faster_whisper", "ctranslate2", "onnx_asr"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.config import MediaLimits
-from evenreel.errors import EncoderError, EvenreelError, MediaError, UsageError
+from evenreel.errors import EvenreelError, MediaError, UsageError
 from evenreel.media.sound import SAMPLE_RATE
 from evenreel.media.workers import Worker
 from evenreel.planted import Entity, Scene, SpokenSentence, write_scene
@@ -313,15 +311,3 @@ def test_a_language_that_the_model_does_not_hear_is_told_before_any_file(tmp_pat
         with pytest.raises(EvenreelError, match="does not hear the language 'de'; it hears en") as caught:
             recognise_with(worker, tmp_path / "none.mp4")
         assert not isinstance(caught.value, MediaError)
-
-
-def test_a_model_that_there_is_not_is_told_before_any_worker(tmp_path: Path) -> None:
-    with pytest.raises(EncoderError):
-        speech_worker(str(tmp_path))
-
-
-def test_a_worker_may_take_what_its_model_needs(told: Path) -> None:
-    limits = MediaLimits(stall_timeout_s=5, memory_bytes=2**30)
-    with closing(speech_worker(str(told), limits=limits)) as worker:
-        size = sum(path.stat().st_size for path in told.iterdir())
-        assert worker._limits == replace(limits, stall_timeout_s=600.0, memory_bytes=2**30 + 3 * size)

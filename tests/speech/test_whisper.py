@@ -74,22 +74,6 @@ def test_a_model_of_english_alone_refuses_another_language(planted: Path) -> Non
         list(reader.read([], "de"))
 
 
-def test_threads_are_those_that_are_allowed(planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import faster_whisper
-
-    given: list[int] = []
-    engine = faster_whisper.WhisperModel
-
-    def noted(*arguments: object, **options: int) -> object:
-        given.append(options["cpu_threads"])
-        return engine(*arguments, **options)
-
-    monkeypatch.setattr(faster_whisper, "WhisperModel", noted)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    WhisperModel(planted, "planted")
-    assert given == [1]
-
-
 def cut(folder: Path) -> None:
     (folder / "model.bin").write_bytes((folder / "model.bin").read_bytes()[:500])
 

@@ -30,7 +30,7 @@ from evenreel.handover.frames import SAME_TIME_S, FileFacts, FrameRate, read_fac
 from evenreel.media import open_video
 from evenreel.media.decode import JOINABLE, WITHOUT_PTS, time_base_of
 from evenreel.media.encode import BT709, LIMITED_RANGE, even_sided
-from evenreel.media.opening import FFMPEG_ERRORS, choose_stream, copy_options, open_file
+from evenreel.media.opening import FFMPEG_ERRORS, choose_stream, copy_options, open_file, packets_of
 from evenreel.media.picture import to_jpeg
 from evenreel.media.sampling import GivenTimes
 from evenreel.media.video import Source
@@ -122,7 +122,9 @@ def _key_frame(
     with container:
         sought = may_seek and _seek(container, stream, start)
         found, first, last = None, None, None
-        for number, packet in enumerate(_packets(container, [stream])):
+        for number, packet in enumerate(packets_of(container, stream)):
+            if packet.is_discard:
+                continue
             at = _shown_at(packet)
             if packet.is_keyframe and first is None:
                 first = at
@@ -145,16 +147,6 @@ def _key_frame(
     return found
 
 
-def _packets(container: InputContainer, streams: Sequence[Stream]) -> Iterator[Packet]:
-    """Packets that hold data; a read error ends the file, as its end does."""
-    try:
-        for packet in container.demux(*streams):
-            if packet.size and not packet.is_discard:
-                yield packet
-    except FFMPEG_ERRORS:
-        return
-
-
 def _shown_at(packet: Packet) -> int:
     """When a packet's picture comes on screen, in units of its stream's time base."""
     if packet.pts is None:
@@ -172,7 +164,6 @@ class _Copy:
         self.left_out: set[str] = set()  # kinds of streams that do not fit into the format
 
     def into(self, out: str, form: str, *, may_seek: bool) -> Iterator[Message]:
-        """Write the file; yields signs of life."""
         container, stream = _opened(self._path, self._limits)
         with container:
             if may_seek:
@@ -222,7 +213,9 @@ class _Copy:
         pictures = _Pictures(self._key, self._until)
         open_ends = set(targets)
         streams = [container.streams[index] for index in targets]
-        for number, packet in enumerate(_packets(container, streams)):
+        for number, packet in enumerate(packets_of(container, *streams)):
+            if packet.is_discard:
+                continue
             index = packet.stream.index
             if index == stream.index:
                 ready = pictures.take(packet)
@@ -281,7 +274,6 @@ def _begins_s(packet: Packet) -> Fraction:
 
 
 def cannot_write(error: OSError) -> MediaError:
-    """Make the error for a file that cannot be written."""
     why = (os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)).lower()
     return MediaError("failed", f"its cut cannot be written ({why}); make room or choose another place")
 
@@ -299,8 +291,7 @@ def formats_for(container: str, suffix: str) -> list[str]:
 CODEC: Final = "aac"
 LAYOUTS = ("mono", "stereo", "2.1", "4.0", "5.0", "5.1", "6.1")
 """The usual layout of 1, 2, ... channels, which sound gets that does not say where its channels belong."""
-OTHER_LAYOUTS = frozenset(("3.0", "quad", "5.0(side)", "5.1(side)", "7.0"))
-"""What the encoder takes too."""
+OTHER_LAYOUTS = frozenset(("3.0", "quad", "5.0(side)", "5.1(side)", "7.0"))  # what the encoder takes too
 _BLOCK = 1024  # samples in a block of AAC
 _BEFORE_S = Fraction(1)
 # Blocks whose times differ by no more from where the last one ended follow it: containers round times, to a
@@ -446,8 +437,6 @@ def encode_stretch(
 
 
 class _Film:
-    """A file that frames and sound of a stretch are encoded into."""
-
     def __init__(self, target: OutputContainer, facts: FileFacts, stretch: tuple[Fraction, Fraction]) -> None:
         self._target, self._facts, self._stretch = target, facts, stretch
         self._rate = FrameRate(facts.own_fps)

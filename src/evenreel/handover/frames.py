@@ -185,12 +185,10 @@ class FileFacts:
 
     @property
     def first_frame(self) -> int:
-        """Number of its first frame, by its timecode."""
         return 0 if self.timecode is None else self.rate.frame_of(self.timecode)
 
     @property
     def frame_count(self) -> int:
-        """Number of frames from its first to its end."""
         by_time = self.rate.frame_after(self.duration_s - self.offset_s, self.slack_s)
         return max(1, min(by_time, self.counted) if self.is_exact and self.counted else by_time)
 

@@ -66,7 +66,6 @@ def records(takes: Sequence[CheckedTake]) -> list[dict[str, Any]]:
 
 
 def as_json(takes: Sequence[CheckedTake], title: str) -> str:
-    """Write stretches as a JSON document."""
     return json.dumps({"title": title, "stretches": records(takes)}, indent=2) + "\n"
 
 

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from evenreel.handover.frames import FileFacts
 
 _OF_HIT = ("score", "weaker")
-REASONS = ("query", "rank", *_OF_HIT)
-"""What a stretch keeps of the search that found it, beside the words."""
+REASONS = ("query", "rank", *_OF_HIT)  # what a stretch keeps of the search that found it, beside the words
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,6 @@ class Pick:
     path: str = ""  # the one of its files that is meant, as the system names it; any where that is not there
 
     def with_handles(self, handles_s: float) -> Pick:
-        """Return the stretch with some seconds more on both sides."""
         return replace(self, start_s=max(0.0, self.start_s - handles_s), end_s=self.end_s + handles_s)
 
 
@@ -74,7 +72,6 @@ class CheckedTake:
 
     @property
     def frames(self) -> range:
-        """Numbers of its frames, from the file's first on."""
         return self.facts.frames(*self.stretch)
 
     @property
@@ -85,7 +82,6 @@ class CheckedTake:
 
 
 def checked(take: Take, facts: FileFacts) -> CheckedTake:
-    """Check that a stretch lies in its file; one that goes on after the file's end stops there."""
     pick = take.pick
     if not (math.isfinite(pick.start_s) and math.isfinite(pick.end_s)) or pick.end_s <= pick.start_s:
         raise MediaError(
@@ -212,7 +208,6 @@ class HandoverReport:
     set_aside: list[SetAside] = field(default_factory=list)  # stretches that are not in all of the files
 
     def note(self, name: str, sentence: str) -> None:
-        """Add a sentence, once."""
         if (printable(name), sentence) not in self.notes:
             self.notes.append((printable(name), sentence))
 
@@ -220,7 +215,6 @@ class HandoverReport:
         self.set_aside.append(_aside(take.pick.clip_id, take.name, error))
 
     def leave_out_form(self, form: str, error: Exception) -> None:
-        """Add a whole list that cannot be written."""
         self.set_aside.append(_aside("", form, error))
 
     def to_json(self) -> dict[str, Any]:

@@ -54,8 +54,6 @@ class KnownOfClips:
 
 
 class Handover:
-    """Writes stretches of clips into a folder."""
-
     def __init__(
         self,
         worker: Worker,

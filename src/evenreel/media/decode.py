@@ -11,6 +11,7 @@ packets are counted and stepped over, and reading goes on.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from evenreel.errors import MediaError
-from evenreel.media.opening import CONTAINER_NAMES, FFMPEG_ERRORS
+from evenreel.media.opening import CONTAINER_NAMES, FFMPEG_ERRORS, packets_of
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
 
     Stamped = tuple[int, VideoFrame]
 
-BEFORE_ALL = -(2**62)
-"""A timestamp that no packet has."""
-
+BEFORE_ALL = -(2**62)  # a timestamp that no packet has
 _HELD_PACKETS = 1024
 _HELD_BYTES = 32 * 2**20
 _FIRST_SPACING_S = 5.0  # guess of the distance of keyframes, until two have been seen
@@ -53,12 +52,10 @@ class Cursor:
         self.given: int | None = None  # timestamp of the frame that was given last
 
     def aim(self, targets: Iterator[int]) -> None:
-        """Set the wanted timestamps, rising."""
         self._targets = targets
         self.advance()
 
     def advance(self) -> None:
-        """Move to the next wanted timestamp."""
         self.answered += 1
         self.target = next(self._targets, None)
 
@@ -79,13 +76,10 @@ class Demuxer:
         self.shifted_at: int | None = None  # timestamp of the last such place; None without one
 
     def __iter__(self) -> Iterator[Packet[VideoStream]]:
-        try:
-            for packet in self._container.demux(self._stream):
-                if packet.size:  # the last ones are empty: signals to flush the decoder
-                    self._continue_clock(packet)
-                    yield packet
-        except FFMPEG_ERRORS:  # a read error ends the file, as its end does
-            return
+        with contextlib.suppress(*FFMPEG_ERRORS):  # a time past all numbers ends the file too
+            for packet in packets_of(self._container, self._stream):
+                self._continue_clock(packet)
+                yield packet
 
     def seek(self, timestamp: int) -> bool:
         """Seek to the keyframe before a timestamp; return False where the container cannot."""
@@ -130,7 +124,6 @@ def mean_rate(stream: VideoStream) -> float | None:
 
 
 def time_base_of(stream: Stream) -> Fraction:
-    """Seconds in one unit of the stream's timestamps."""
     return stream.time_base or Fraction(1, 1000)
 
 
@@ -265,8 +258,6 @@ WITHOUT_PTS = {"avi"}
 
 @dataclass
 class Damage:
-    """Counts of damaged packets and frames while a video is decoded."""
-
     packets: int = 0  # packets given to the decoder
     refused: int = 0  # packets it could not decode
     spoilt: int = 0  # packets from a refused one to the next keyframe, whose pictures depend on the missing one
@@ -274,7 +265,6 @@ class Damage:
 
     @property
     def share(self) -> float:
-        """Share of damaged packets among those decoded, 0 to 1."""
         return self.spoilt / max(1, self.packets)
 
 

@@ -40,7 +40,6 @@ FIXED_QUANTISER = MappingProxyType({**REPEATABLE, "qp": "22"})
 
 
 def constant_quality(crf: int) -> Mapping[str, str]:
-    """Return the x264 options for a constant rate factor, from 0 (lossless) to 51."""
     return {**REPEATABLE, "crf": str(crf)}
 
 
@@ -87,7 +86,6 @@ class ClipEncoder:
         self._container.mux(self._stream.encode(frame))
 
     def finish(self) -> bytes:
-        """Return the bytes of the whole mp4 file; no frame can be added after that."""
         if self._stream is not None:
             self._container.mux(self._stream.encode(None))
         if self._sound_stream is not None:
@@ -133,9 +131,7 @@ def even_sided(pixels: Pixels) -> Pixels:
 Excerpt = Literal["keyframe", "first_half", "nothing"]
 """What is taken of a clip; `nothing` finds out whether it can be read."""
 
-KEYFRAME_AT = Fraction(1, 5)
-"""Where in a clip its keyframe is (Generative Ghost, section 2.2)."""
-
+KEYFRAME_AT = Fraction(1, 5)  # where in a clip its keyframe is (Generative Ghost, section 2.2)
 _USUAL_FPS = Fraction(25)
 
 
@@ -219,8 +215,6 @@ _SAME_TIME_S = 1e-6  # times of frames are floats
 
 @dataclass(frozen=True)
 class Form:
-    """Format that all clips are converted to: H.264, 4:2:0, without sound."""
-
     fps: Fraction  # frames per second, as a ratio
     width: int  # size of the picture in pixels, even
     height: int
@@ -269,7 +263,6 @@ def steady(frames: Iterable[Frame], fps: Fraction, start_s: float, count: int) -
 
 
 def _fitting(form: Form) -> Callable[[Pixels], Pixels]:
-    """A function that brings (H, W, 3) pictures to the form's size."""
     from av.video.frame import VideoFrame
     from av.video.reformatter import Interpolation, VideoReformatter
 

@@ -15,7 +15,7 @@ import stat
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import av
 from av.stream import Disposition
@@ -26,6 +26,8 @@ from evenreel.media.content import not_regular
 
 if TYPE_CHECKING:
     from av.container import InputContainer
+    from av.packet import Packet
+    from av.stream import Stream
     from av.subtitles.stream import SubtitleStream
     from av.video.stream import VideoStream
 
@@ -161,7 +163,6 @@ def _read_head(path: str | os.PathLike[str]) -> bytes:
 
 
 def _explain(path: str | os.PathLike[str], head: bytes, error: BaseException) -> NoReturn:
-    """Raise the MediaError for a file that FFmpeg did not open."""
     if isinstance(error, av.error.ArgumentError):  # FFmpeg's answer to a container off the whitelist
         known = ", ".join(DEMUXERS)
         raise MediaError(
@@ -210,6 +211,15 @@ def _has_box(path: str | os.PathLike[str], wanted: bytes) -> bool:
     return False
 
 
+def packets_of(container: InputContainer, *streams: Stream) -> Iterator[Packet[Any]]:
+    try:
+        for packet in container.demux(*streams):
+            if packet.size:  # the last ones are empty: signals to flush the decoder
+                yield packet
+    except FFMPEG_ERRORS:
+        return
+
+
 def choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStream:
     """Choose the video stream of an open container: the one marked default, else the first, that is no cover picture.
 
@@ -241,12 +251,10 @@ def _first_film(container: InputContainer, streams: Sequence[VideoStream]) -> Vi
 
 
 def subtitles_of_text(container: InputContainer) -> list[SubtitleStream]:
-    """List the subtitle streams of a container whose packets are text."""
     return _subtitles_in(container, TEXT_SUBTITLES)
 
 
 def subtitles_in_pictures(container: InputContainer) -> list[SubtitleStream]:
-    """List the subtitle streams of a container that are pictures of a kind that can be decoded."""
     return _subtitles_in(container, PICTURE_SUBTITLES)
 
 
@@ -304,7 +312,6 @@ def check_size(width: int, height: int, limits: MediaLimits) -> None:
 
 
 def too_large(width: int, height: int, limits: MediaLimits) -> MediaError:
-    """Make the error for pictures whose size exceeds the limits."""
     return MediaError(
         "too_large",
         f"its pictures are {width} x {height}; at most {limits.max_side_px} a side and "

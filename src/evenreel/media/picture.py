@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _BACKGROUND = 255  # behind transparent pixels: white, as on a web page
-
 BT709, BT601 = 1, 5
 # ITU-T H.273 matrix coefficients -> swscale's SWS_CS_*: as numbers, since PyAV 17 has no name for BT.2020.
 _MATRICES = {1: BT709, 4: 4, 5: BT601, 6: BT601, 7: 7, 9: 9, 10: 9}
@@ -49,7 +48,6 @@ class Orientation:
 
     @property
     def degrees(self) -> int:
-        """Clockwise rotation, 0, 90, 180 or 270 degrees; 0 for a mirrored picture."""
         return _TURNS.get((self.transpose, self.flip_x, self.flip_y), 0)
 
     def apply(self, pixels: Pixels) -> Pixels:
@@ -160,7 +158,6 @@ def _has_alpha(frame: VideoFrame) -> bool:
 
 
 def over_background(rgba: Pixels) -> Pixels:
-    """Blend pixels (H, W, 4) with straight alpha over white, to (H, W, 3)."""
     alpha = rgba[..., 3:].astype(np.uint16)
     if alpha.min(initial=255) == 255:
         return rgba[..., :3]
@@ -172,7 +169,6 @@ DIFFUSE_WHITE = 203.0  # cd/m2
 PEAK = 1000.0  # cd/m2; what lies above is white
 PQ, HLG = 16, 18  # transfer numbers of ITU-T H.273
 WIDE_PRIMARIES = {9: "BT.2020", 11: "P3", 12: "P3"}  # primaries numbers of ITU-T H.273
-
 _SDR_GAMMA = 2.4  # ITU-R BT.1886
 _SRGB_STEPS = 4096
 _BT2020_LUMA = np.array([0.2627, 0.6780, 0.0593], np.float32)
@@ -188,7 +184,6 @@ _TO_BT709 = {
 
 
 def needs_mapping(transfer: int, primaries: int) -> bool:
-    """Return whether a picture with these H.273 transfer and primaries numbers exceeds what sRGB can show."""
     return transfer in (PQ, HLG) or primaries in WIDE_PRIMARIES
 
 
@@ -205,7 +200,6 @@ def ipt_to_srgb(signal: NDArray[np.uint16]) -> Pixels:
 
 
 def _shown(light: FloatArray, transfer: int, primaries: int) -> Pixels:
-    """Linear light in the given primaries -> sRGB; the light is changed."""
     if transfer == HLG:  # its system gamma of 1.2 works on luminance (ITU-R BT.2100, table 5)
         light *= (PEAK / DIFFUSE_WHITE) * np.maximum(light @ _BT2020_LUMA, 1e-6)[..., None] ** np.float32(0.2)
     if transfer in (PQ, HLG):
@@ -263,7 +257,6 @@ def _srgb_codes(transfer: int) -> Pixels:
 
 
 def pq_to_nits(signal: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Convert a SMPTE ST 2084 signal, 0..1, to cd/m2."""
     root = np.power(signal, 32 / 2523)
     light = np.maximum(root - 3424 / 4096, 0.0) / (2413 / 128 - 2392 / 128 * root)
     return np.asarray(10_000 * np.power(light, 16384 / 2610))
@@ -280,9 +273,7 @@ def nits_to_pq(nits: float) -> float:
 
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
-MAX_SCANS = 100
-"""Passes over its pixels that a JPEG may have; encoders write about ten, and each of them costs time."""
-
+MAX_SCANS = 100  # passes over its pixels that a JPEG may have; encoders write about ten, and each of them costs time
 _MARKER = re.compile(rb"\xff([^\x00\xff\xd0-\xd7])")  # neither a stuffed byte, nor filling, nor a restart
 _END_OF_IMAGE, _START_OF_SCAN = b"\xd9", b"\xda"
 _WITHOUT_LENGTH = (b"\x01", b"\xd8")
@@ -298,7 +289,6 @@ class ImageReader:
         self._limits = MediaLimits(**limits)
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        """Decode one picture."""
         yield {}, self._decoded(task["array"].tobytes())
 
     def _decoded(self, content: bytes) -> Pixels:
@@ -365,7 +355,6 @@ QUALITY = 82
 
 
 def to_jpeg(pixels: Pixels, width: int, height: int, quality: int = QUALITY) -> bytes:
-    """Encode a picture as JPEG, scaled down where it is larger than a limit."""
     from PIL import Image
 
     image = Image.fromarray(pixels)

@@ -44,7 +44,7 @@ from evenreel.media.opening import (
     too_large,
 )
 from evenreel.media.picture import PictureMaker, orientation_of, shown_size
-from evenreel.media.sampling import GivenTimes, SamplingRule, TimeRule
+from evenreel.media.sampling import SamplingRule, TimeRule
 from evenreel.media.workers import Message
 from evenreel.types import Frame, Pixels, VideoInfo
 
@@ -81,11 +81,9 @@ class Clock:
         return max(0.0, -self.seconds(0))
 
     def seconds(self, timestamp: int) -> float:
-        """When a frame with this timestamp comes on screen."""
         return self.offset_s + float((timestamp - self._first) * self._time_base)
 
     def timestamp(self, time_s: float) -> int:
-        """The latest timestamp of the stream that is not after a time."""
         since_first = Fraction(time_s - self.offset_s + _SAME_TIME_S)
         return self._first + math.floor(since_first / self._time_base)
 
@@ -115,7 +113,6 @@ class Source:
         self._frames = itertools.chain([first], frames)
 
     def close(self) -> None:
-        """Close the video file; may be called twice."""
         self.container.close()
 
     def wanted(self, shots: ShotFinder | None = None) -> Iterator[tuple[int, VideoFrame]]:
@@ -144,7 +141,6 @@ class Source:
         return abs(self.clock.seconds(end) - claimed_s) <= _ROUNDING_FRAMES * self.usual_duration_s()
 
     def usual_duration_s(self) -> float:
-        """How long a frame is shown at the stream's usual rate."""
         return float(usual_duration(self.stream) * time_base_of(self.stream))
 
     def _looked_at(self, shots: ShotFinder) -> Iterator[tuple[int, VideoFrame]]:
@@ -244,7 +240,6 @@ class Video:
 
     @property
     def packets_decoded(self) -> int:
-        """Number of packets decoded by the last reading of frames, which is what it cost."""
         return self._source.reader.damage.packets
 
     @property
@@ -253,7 +248,6 @@ class Video:
         return self._source.cursor.answered
 
     def close(self) -> None:
-        """Close the video file; may be called twice."""
         self._source.close()
 
     @cached_property
@@ -470,37 +464,6 @@ def _date_in(text: str) -> str | None:
     if not _FIRST_YEAR <= when.year <= datetime.now(timezone.utc).year + 1 or told.startswith(_NEVER_SET):
         return None
     return when.isoformat() + ("Z" if zone == "Z" else "") if hours else told
-
-
-class MomentReader:
-    """Worker that answers a task `{"path", "at_s"}` with the frames on screen at these seconds, pixels (H, W, 3).
-
-    Each frame is a message of its own. Where the task has `sound_s`, a start and an end in seconds, the blocks of sound
-    that are heard between follow, with `start_s` each, and a message with `no_sound` where that cannot be read.
-    """
-
-    def __init__(self, limits: dict[str, Any]) -> None:
-        self._limits = MediaLimits(**limits)
-
-    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        with open_video(task["path"], self._limits) as video:
-            for frame in video.frames(GivenTimes(task["at_s"])):
-                yield {"kind": "frame", "time_s": frame.time_s}, frame.pixels
-        if "sound_s" in task:
-            yield from self._sound(task["path"], *task["sound_s"])
-
-    def _sound(self, path: str, start_s: float, end_s: float) -> Iterator[Message]:
-        from evenreel.media.sound import open_sound  # which looks at the pictures too, for its clock
-
-        try:
-            with open_sound(path, self._limits) as sound:
-                for block in sound.readable_blocks():
-                    if block.start_s >= end_s:
-                        return
-                    heard = block.samples if block.end_s > start_s else None
-                    yield {"kind": "sound", "start_s": block.start_s}, heard
-        except MediaError as error:
-            yield {"kind": "no_sound", "reason": error.reason, "why": str(error)}, None
 
 
 class HeaderReader:

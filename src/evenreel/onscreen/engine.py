@@ -22,8 +22,6 @@ Corners = NDArray[np.float32]
 
 
 class Detector(Protocol):
-    """Protocol of a model that finds lines of text in a picture."""
-
     def heat(self, picture: Pixels) -> FloatArray:
         """Compute how likely each pixel belongs to text: (H, W, 3) RGB, sides multiples of 32 -> (H, W), 0 to 1."""
 
@@ -32,15 +30,11 @@ class Detector(Protocol):
 
 
 class Recognizer(Protocol):
-    """Protocol of a model that reads lines of text."""
-
     def read(self, crops: Sequence[Pixels]) -> list[tuple[str, float]]:
         """Read (H, W, 3) RGB crops of one line each; return text and confidence, 0 to 1, of each."""
 
 
 class RapidDetector:
-    """RapidOCR's text detector."""
-
     def __init__(self, threads: int) -> None:
         from rapidocr.ch_ppocr_det import TextDetector
 
@@ -106,7 +100,6 @@ def _config(part: str, threads: int) -> Any:
 
 
 def _model(part: str) -> Path:
-    """The model file of one part in the wheel."""
     import rapidocr
 
     folder = Path(rapidocr.__file__).parent / "models"

@@ -22,8 +22,7 @@ from evenreel.onscreen.scene import Models, SceneText, TextSettings
 from evenreel.onscreen.tracks import follow
 from evenreel.types import Frame, Pixels, TextTrack, Word
 
-MIN_PICTURE_PX = 16
-"""Pictures lower or narrower than this cannot hold a legible line and are not looked at."""
+MIN_PICTURE_PX = 16  # pictures lower or narrower than this cannot hold a legible line and are not looked at
 
 
 class TextReader:
@@ -47,7 +46,6 @@ class TextReader:
         return f"{engine_id()}/{self.settings.digest}"
 
     def new_video(self) -> VideoText:
-        """Start an empty reading, to which the frames of one video are added."""
         return VideoText(self._models, self.settings)
 
 

@@ -53,12 +53,10 @@ class TextSettings:
         return hashlib.sha256(repr(sorted(values.items())).encode()).hexdigest()[:8]
 
 
-CELL_PX = 32
-"""The detector halves its input five times: every side that it takes is a multiple of this."""
+CELL_PX = 32  # the detector halves its input five times: every side that it takes is a multiple of this
 
 # Above this share of the picture one pass over all of it is cheaper than many with their margins.
 _WHOLE_SHARE = 0.6
-
 Mask = NDArray[np.bool_]
 Box = tuple[float, float, float, float]
 
@@ -74,12 +72,10 @@ class Rect:
 
     @property
     def cells(self) -> tuple[slice, slice]:
-        """Return the index of the rectangle in a mask."""
         return slice(self.top, self.bottom), slice(self.left, self.right)
 
     @property
     def pixels(self) -> tuple[slice, slice]:
-        """Return the index of the rectangle in a picture whose cells have `CELL_PX` pixels a side."""
         return (
             slice(self.top * CELL_PX, self.bottom * CELL_PX),
             slice(self.left * CELL_PX, self.right * CELL_PX),
@@ -87,7 +83,6 @@ class Rect:
 
 
 def whole_cells(side_px: float) -> int:
-    """Round `side_px` to a multiple of `CELL_PX`, at least one."""
     return max(1, round(side_px / CELL_PX)) * CELL_PX
 
 
@@ -124,7 +119,6 @@ def rectangles(mask: Mask, margin: tuple[int, int] = (1, 1)) -> list[Rect]:
 
 
 def _bounds(mask: Mask) -> list[Rect]:
-    """The bounding rectangle of each connected part."""
     import cv2
 
     _, _, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
@@ -139,14 +133,9 @@ def _span(start: float, end: float, length: int) -> slice:
 Quad = NDArray[np.float32]
 """(4, 2): the corners of one line as x, y in pixels: top left, top right, bottom right, bottom left."""
 
-MIN_SIGN_PX = 4
-"""Lines lower or narrower than this hold no legible text; RapidOCR drops them too."""
-
-READ_PX = 48
-"""Height in pixels at which the recogniser reads a line."""
-
-SAME_LINE = 0.6
-"""Share of its area by which a box that lies in another one is the same line, or a part of it."""
+MIN_SIGN_PX = 4  # lines lower or narrower than this hold no legible text; RapidOCR drops them too
+READ_PX = 48  # height in pixels at which the recogniser reads a line
+SAME_LINE = 0.6  # share of its area by which a box that lies in another one is the same line, or a part of it
 
 # Height over width: between these a crop may be a word that runs downwards, or a slim one such as '11'.
 _MAY_RUN_DOWN, _RUNS_DOWN = 1.2, 2.5
@@ -166,7 +155,6 @@ class TextLine:
     look: Pixels
 
     def word(self, time_s: float) -> Word:
-        """Return the reading as a `Word` at `time_s`."""
         return Word(self.text, self.confidence, self.box, time_s)
 
     def unchanged(self, picture: Pixels, level: int) -> bool:
@@ -202,7 +190,6 @@ def ways_to_read(line: Pixels) -> list[Pixels]:
 
 
 def look_of(line: Pixels) -> Pixels:
-    """Shrink a crop to a small grey picture, for comparison."""
     import cv2
 
     grey = cv2.cvtColor(np.ascontiguousarray(line), cv2.COLOR_RGB2GRAY)
@@ -224,18 +211,15 @@ def bounding_box(quad: Quad, shape: tuple[int, int]) -> Box:
 
 
 def sides(quad: Quad) -> tuple[float, float]:
-    """Return width and height of a line, in its pixels."""
     edges = np.linalg.norm(quad - np.roll(quad, -1, axis=0), axis=1).tolist()
     return max(edges[0], edges[2]), max(edges[1], edges[3])
 
 
 def height_of(quad: Quad) -> float:
-    """Return the shorter side of a line, in its pixels."""
     return min(sides(quad))
 
 
 def legible(quad: Quad) -> bool:
-    """Return whether a line is at least `MIN_SIGN_PX` high and wide."""
     return height_of(quad) >= MIN_SIGN_PX
 
 
@@ -262,8 +246,6 @@ _SPECKLE = 6
 
 @dataclass(frozen=True)
 class Models:
-    """The detector and the recogniser, as protocols so that a test can count their calls."""
-
     detector: Detector
     recognizer: Recognizer
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from evenreel.onscreen.engine import RapidRecognizer
-from evenreel.onscreen.scene import READ_PX
+from evenreel.onscreen.scene import MIN_SIGN_PX, READ_PX
 from evenreel.types import Pixels
 
 _READ_SCRIPTS = frozenset({"Latn", "Hans", "Hant", "Jpan"})
@@ -39,25 +41,27 @@ class SheetReader:
 
 
 def lines_of(sheet: Pixels) -> list[Pixels]:
-    """Cut a sheet into its lines, (H, W, 3) each, where rows are empty; dots and accents stay with their letters."""
-    import cv2
-
-    written = np.pad((sheet < 128).any(axis=1), 1)
-    edges = np.flatnonzero(written[1:] != written[:-1]).reshape(-1, 2).tolist()
-    highest = max((end - start for start, end in edges), default=0)
-    lines: list[list[int]] = []
-    for start, end in edges:
-        near = bool(lines) and 6 * (start - lines[-1][1]) <= highest
-        if near and 3 * min(end - start, lines[-1][1] - lines[-1][0]) <= highest:
-            lines[-1][1] = end
-        else:
-            lines.append([start, end])
+    """Cut a sheet into its lines, and these where words are far apart: (H, W, 3) at the height that is read."""
+    rows = _runs(np.any(sheet < 128, axis=1), 0)
+    highest = max((end - start for start, end in rows), default=0)
     made = []
-    for start, end in lines:
-        columns = np.flatnonzero((sheet[start:end] < 128).any(axis=0))
-        line = np.pad(sheet[start:end, columns[0] : columns[-1] + 1], max(2, highest // 6), constant_values=255)
-        scale = READ_PX / len(line)
-        how = cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC
-        line = cv2.resize(line, (max(1, round(line.shape[1] * scale)), READ_PX), interpolation=how)
-        made.append(np.repeat(line[..., None], 3, axis=2))
+    for start, end in rows:
+        if 3 * (end - start) < highest:  # dots and accents that stand above all letters of their line
+            continue
+        for left, right in _runs(np.any(sheet[start:end] < 128, axis=0), 3 * highest):
+            if min(end - start, right - left) >= MIN_SIGN_PX:
+                line = np.pad(sheet[start:end, left:right], max(2, highest // 6), constant_values=255)
+                size = max(1, round(line.shape[1] * READ_PX / len(line))), READ_PX
+                how = cv2.INTER_AREA if len(line) > READ_PX else cv2.INTER_CUBIC
+                scaled = np.asarray(cv2.resize(line, size, interpolation=how), np.uint8)
+                made.append(np.repeat(scaled[..., None], 3, axis=2))
     return made
+
+
+def _runs(written: NDArray[np.bool_], gap: int) -> list[tuple[int, int]]:
+    """Starts and ends of what is written, where no more than a gap is left empty."""
+    runs: list[tuple[int, int]] = []
+    for place in np.flatnonzero(written).tolist():
+        start = runs.pop()[0] if runs and place - runs[-1][1] <= gap else place
+        runs.append((start, place + 1))
+    return runs

@@ -21,22 +21,15 @@ from evenreel.types import TextTrack, Word
 
 MISSED_FRAMES = 1
 MISSED_S = 2.0
-SAME_PLACE = 0.3
-"""Intersection over union from which two boxes are the same place."""
-
+SAME_PLACE = 0.3  # intersection over union from which two boxes are the same place
 ALIKE = 50.0
 NEARLY_SAME = 75.0
 """Similarities (0 to 100, share of characters in common order) from which readings are of one sign: in the same place,
 and elsewhere."""
 
-CERTAIN = 0.9
-"""Confidence from which two readings with different numbers in them are two signs, not one misread."""
-
-REACH = 0.3
-"""Longest way, in pictures, that a sign may move between two frames."""
-
-SAME_SIZE = 1.6
-"""Largest factor by which the height of a moving sign may change between two frames."""
+CERTAIN = 0.9  # confidence from which two readings with different numbers in them are two signs, not one misread
+REACH = 0.3  # longest way, in pictures, that a sign may move between two frames
+SAME_SIZE = 1.6  # largest factor by which the height of a moving sign may change between two frames
 
 
 @dataclass

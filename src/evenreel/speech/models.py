@@ -16,8 +16,6 @@ from evenreel.hub import HUB_ID, UnavailableError, cached_folder, fetch, named_f
 
 @dataclass(frozen=True)
 class KnownSpeechModel:
-    """A model of speech with what is known of it."""
-
     name: str  # such as `small`
     id: str  # of the hub
     family: str
@@ -40,12 +38,10 @@ ONNX_WANTED = (
     *("config.json", "config.yaml", "vocab.txt", "tokens.txt", "vocab.json", "added_tokens.json"),
     *("model.onnx", "encoder-model.onnx", "decoder_joint-model.onnx", "decoder-model.onnx"),
     *("*.onnx.data", "*.onnx_data", "onnx/encoder_model.onnx", "onnx/decoder_model_merged.onnx"),
-)
-"""Files that are fetched of a model in ONNX form: its graphs in full precision, its words, its settings."""
+)  # files that are fetched of a model in ONNX form: its graphs in full precision, its words, its settings
 
 
 def check_extra() -> None:
-    """Check that the packages of the extra `speech` are there; none is imported."""
     for package in ("faster_whisper", "ctranslate2", "onnx_asr"):
         if not installed(package):
             raise EncoderError(

@@ -6,12 +6,12 @@ not the palette. FFmpeg's encoder of DVB subtitles writes that down, of whatever
 
 from __future__ import annotations
 
-import hashlib
 import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import av
@@ -21,7 +21,7 @@ from av.subtitles.subtitle import BitmapSubtitle
 from numpy.typing import NDArray
 
 from evenreel.media.opening import FFMPEG_ERRORS, open_file, packet_options, picture_subtitle_options
-from evenreel.speech.streams import language_of, packets_of, pictures_to_read, starts_s
+from evenreel.speech.streams import language_of, pictures_to_read, starts_s, subtitle_packets
 from evenreel.speech.subtitles import MOST_CUES, Subtitles, one_line
 from evenreel.speech.transcripts import Utterance
 from evenreel.types import Pixels
@@ -38,7 +38,6 @@ LARGEST_PIXELS = 4096 * 2304  # of the screen that a subtitle is drawn on
 LONGEST_S = 10.0  # after which a picture is gone where nothing says when it ends
 _SAME_S = 0.25  # between two cues of the same words that are one
 _SAME_LEVELS = 24  # by which a patch of two sheets may differ and still show the same letters
-_NO_TIME, _NO_END = -(2**62), (0, 2**32 - 1)
 _LEAST_SEEN = 32  # opacity, 0 to 255, of the most opaque pixel below which nobody sees a picture: it begins to fade in
 _ONE_COLOUR = 60  # levels of brightness within which a picture is of one colour, but for the softened edges of letters
 _GAP_PX = 12  # rows without any letter between two areas
@@ -76,18 +75,12 @@ def read_pictures(path: str | os.PathLike[str], reader: SheetRecogniser) -> Iter
     """
     with open_file(path, packet_options()) as container:
         streams = {stream.index: _PictureStream(stream, reader) for stream in pictures_to_read(container)}
-        wanted = {index for index, stream in streams.items() if not stream.notes}
-        if wanted:
-            start_s = starts_s(path)
-            for packet in packets_of(container, wanted):
-                if packet is not None:
-                    stream = streams[packet.stream.index]
-                    stream.take(packet, start_s)
-                    if stream.is_full:
-                        wanted.discard(packet.stream.index)
-                yield None
-                if not wanted:
-                    break
+        wanted = [index for index, stream in streams.items() if not stream.notes]
+        start_s = starts_s(path) if wanted else 0.0
+        for packet in subtitle_packets(container, wanted) if wanted else ():
+            if packet is not None and not streams[packet.stream.index].is_full:
+                streams[packet.stream.index].take(packet, start_s)
+            yield None
     for stream in streams.values():
         yield stream.subtitles()
 
@@ -116,11 +109,14 @@ class _PictureStream:
         """Read what a packet shows; the player's timeline begins at `start_s` of the file's clock."""
         self._taken += 1
         try:
-            if self._decoder.name == "dvdsub" and _is_cut(bytes(packet)):
+            data = bytes(packet)
+            # A picture of VobSub that is shorter than it says: the decoder would take what follows for the rest of it.
+            needed = int.from_bytes(data[:2], "big") or int.from_bytes(data[2:6], "big")
+            if self._decoder.name == "dvdsub" and len(data) < max(4, needed):
                 raise ValueError("cut short")
             if (found := self._decoder.decode2(packet)) is not None:  # else it changes nothing
-                times, areas = _times(found, packet, start_s), _areas(found)
-                self._shown.append(ShownPicture(*times, *self._reading(areas)))
+                times_s = _times_s(found, packet, start_s)
+                self._shown.append(ShownPicture(*times_s, *self._reading(drawn(_areas(found)))))
         except FFMPEG_ERRORS:
             self._broken += 1
 
@@ -137,34 +133,25 @@ class _PictureStream:
             )
         return Subtitles(tuple(cues_of(self._shown, self._language)), tuple(notes))
 
-    def _reading(self, areas: list[Area]) -> tuple[str, float]:
-        """The words of a picture and their confidence; it is read once, however often it is shown."""
-        parts = [(repr(area.indices.shape).encode(), area.indices.data, area.colours.data) for area in areas]
-        key = hashlib.sha256(b"".join(part for area in parts for part in area)).digest()
+    def _reading(self, sheet: Pixels | None) -> tuple[str, float]:
+        """The words of a sheet and their confidence; it is read once, however often it is shown."""
+        if sheet is None:
+            return "", 0.0
+        key = sha256(repr(sheet.shape).encode() + sheet.tobytes()).digest()
         if key not in self._readings:
-            sheet = drawn(areas)
-            if sheet is None:
-                self._readings[key] = "", 0.0
-            elif self._last is not None and _looks_alike(sheet, self._last[0]):  # as each picture of a fade does
-                self._readings[key] = self._last[1]
-            else:
+            if self._last is None or not _looks_alike(sheet, self._last[0]):  # as each picture of a fade does
                 self._pictures += 1
                 self._last = sheet, self._reader.read(sheet)
-                self._readings[key] = self._last[1]
+            self._readings[key] = self._last[1]
         return self._readings[key]
 
 
-def _is_cut(data: bytes) -> bool:
-    """Whether a picture of VobSub is shorter than it says; the decoder would take what follows for the rest of it."""
-    return len(data) < max(4, int.from_bytes(data[:2], "big") or int.from_bytes(data[2:6], "big"))
-
-
-def _times(found: SubtitleSet, packet: Packet[Stream], start_s: float) -> tuple[float, float | None]:
+def _times_s(found: SubtitleSet, packet: Packet[Stream], start_s: float) -> tuple[float, float | None]:
     """When it is shown first, and last where that is said."""
-    if found.pts < _NO_TIME:
+    if found.pts < -(2**62):
         raise ValueError("without a time")
     shown_s = found.pts / 1e6 - start_s
-    end_s = None if found.end_display_time in _NO_END else shown_s + found.end_display_time / 1000
+    end_s = None if found.end_display_time in (0, 2**32 - 1) else shown_s + found.end_display_time / 1000
     if end_s is None and packet.duration and packet.time_base:
         end_s = shown_s + float(packet.duration * packet.time_base)
     return shown_s + found.start_display_time / 1000, end_s
@@ -182,25 +169,20 @@ def _areas(found: SubtitleSet) -> list[Area]:
 
 
 def _palettes(found: SubtitleSet) -> Iterator[NDArray[np.uint8]]:
-    """Brightness and opacity of the colours of each rectangle, read in the encoder's segments (EN 300 743, 7.2.4).
-
-    An entry is its number, its flags, Y from 16 to 235, Cr, Cb, and transparency.
-    """
+    """Brightness and opacity of the colours of each rectangle, as the encoder's segments say (EN 300 743, 7.2.4)."""
     if not len(found):
         return
     encoder = av.CodecContext.create("dvb_subtitle", "w")
     encoder.time_base = Fraction(1, 1000)
     written, place = bytes(encoder.encode_subtitle(found)), 0
-    while written[place : place + 1] == b"\x0f":
+    while written[place : place + 1] == b"\x0f" and written[place + 1] != 0x13:  # the pixels, behind all palettes
         kind, end = written[place + 1], place + 6 + int.from_bytes(written[place + 4 : place + 6], "big")
-        if kind == 0x12:
+        if kind == 0x12:  # of entries: number, flags, Y from 16 to 235, Cr, Cb, transparency
             entries = np.frombuffer(written[place + 8 : end], np.uint8).reshape(-1, 6)
             colours = np.zeros((256, 2), np.uint8)
             colours[entries[:, 0], 0] = np.clip((entries[:, 2].astype(np.float32) - 16) * 255 / 219, 0, 255)
             colours[entries[:, 0], 1] = 255 - entries[:, 5]
             yield colours
-        elif kind == 0x13:  # the pixels, behind all palettes
-            return
         place = end
 
 
@@ -254,14 +236,14 @@ def cues_of(shown: Sequence[ShownPicture], language: str | None) -> list[Utteran
     A cue ends with its own end or where the screen is cleared or shows something else, and where nothing says when,
     after `LONGEST_S`.
     """
-    ordered = sorted(shown, key=lambda one: one.start_s)
-    starts, found = [one.start_s for one in ordered], list[Utterance]()
+    ordered, found = sorted(shown, key=lambda one: one.start_s), list[Utterance]()
     for one in ordered:
-        then = ordered[after] if (after := bisect_right(starts, one.start_s)) < len(ordered) else None
-        ends = [one.end_s] if one.end_s is not None and one.end_s > one.start_s else []
-        if not ends and (then is None or then.words):
-            ends = [one.start_s + LONGEST_S]
-        end_s = min([*ends, *([then.start_s] if then else [])])
+        after = bisect_right(ordered, one.start_s, key=lambda other: other.start_s)
+        then = ordered[after] if after < len(ordered) else None
+        ends_s = [one.end_s] if one.end_s is not None and one.end_s > one.start_s else []
+        if not ends_s and (then is None or then.words):
+            ends_s = [one.start_s + LONGEST_S]
+        end_s = min([*ends_s, *([then.start_s] if then else [])])
         text = one_line(one.words)
         if end_s <= 0 or not any(map(str.isalnum, text)):
             continue

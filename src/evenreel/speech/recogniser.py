@@ -432,9 +432,7 @@ def read_speech(
         return ClipSpeech(said, tuple(sound.notes))
 
 
-TARGET = "evenreel.speech.recogniser:SpeechFiles"
-"""What a `Worker` runs to recognise speech."""
-
+TARGET = "evenreel.speech.recogniser:SpeechFiles"  # what a `Worker` runs to recognise speech
 _STALL_S = 600.0  # a stretch of half a minute by a large model on one core, or many hours of silence
 _ROOM = 3  # times its size that a model may take in memory
 

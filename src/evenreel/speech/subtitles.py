@@ -16,24 +16,19 @@ import html
 import itertools
 import os
 import re
-import stat
-import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import MediaError
 from evenreel.files import name_key
-from evenreel.media.content import unreadable
 from evenreel.media.languages import language_tag
-from evenreel.media.workers import Message, Worker
-from evenreel.speech.transcripts import SpeechSource, Utterance, utterance
+from evenreel.speech.transcripts import SpeechSource, Utterance
 from evenreel.wording import count, is_printable, seconds_of
 
 if TYPE_CHECKING:
-    from evenreel.speech.pictures import SheetRecogniser
+    pass
 
 
 _MARKS = (
@@ -46,8 +41,7 @@ _MARKS = (
 _OLD = (
     *("cp1252", "cp1251", "cp932", "gb18030", "cp949", "big5", "koi8_r"),
     *("cp1250", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "euc_jp"),
-)
-"""What subtitles were written in before UTF-8, by Python's names."""
+)  # what subtitles were written in before UTF-8, by Python's names
 
 _LOOKED_AT_BYTES = 2**16
 _ZEROS = 0.05  # share of zero bytes in one half from which a text is UTF-16: spaces, digits and line ends have them
@@ -72,7 +66,10 @@ def _decoded(data: bytes) -> tuple[str, str | None]:
         pass
     if order := _utf16(data):
         return _with_slips(data, order)
-    return _with_slips(data, "utf-8") if _few_slips(data) else _guessed(data)
+    beyond = sum(map(len, _CHARACTER.findall(data)))
+    if data.decode(errors="replace").count("\ufffd") <= _SLIPS * beyond:
+        return _with_slips(data, "utf-8")
+    return _guessed(data)
 
 
 def _with_slips(data: bytes, encoding: str) -> tuple[str, str | None]:
@@ -89,11 +86,6 @@ def _utf16(data: bytes) -> str | None:
     return "utf-16-be" if first > second else "utf-16-le"
 
 
-def _few_slips(data: bytes) -> bool:
-    beyond = sum(map(len, _CHARACTER.findall(data)))
-    return data.decode(errors="replace").count("\ufffd") <= _SLIPS * beyond
-
-
 def _guessed(data: bytes) -> tuple[str, str | None]:
     from charset_normalizer import from_bytes
 
@@ -104,20 +96,15 @@ def _guessed(data: bytes) -> tuple[str, str | None]:
     return data.decode(best.encoding, errors="replace"), None
 
 
-SUFFIXES = (".srt", ".vtt", ".ass", ".ssa")
-"""What the names of subtitle files end in."""
-
+SUFFIXES = (".srt", ".vtt", ".ass", ".ssa")  # what the names of subtitle files end in
 LARGEST_BYTES = 10 * 2**20
 """Size of the largest subtitle file that is read; two hours of film are some 100 kB, an hour of styled karaoke 5 MB."""
 
-MOST_CUES = 100_000
-"""Number of cues that one file or stream may have."""
-
+MOST_CUES = 100_000  # number of cues that one file or stream may have
 LONGEST_CUE = 5_000
 """Number of characters in a cue past which its end was lost, and what follows it is not read as its words."""
 
 Format = Literal["srt", "vtt", "ass", "ssa"]
-
 _ARROW = "-->"
 _CLOCK = r"((?:\d{1,3}:)?\d\d?:\d\d?[.,]\d{1,3})(?!\d)"
 _HEAD = re.compile(
@@ -302,19 +289,11 @@ def _unescaped(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Return a text as one line, with single spaces, without control characters."""
-    return " ".join("".join(_kept(text)).split())
-
-
-def _kept(text: str) -> Iterator[str]:
-    """Characters that are no control or direction marks; white space stays for what it parts."""
-    return (character for character in text if character.isspace() or is_printable(character))
+    return " ".join("".join(letter for letter in text if letter.isspace() or is_printable(letter)).split())
 
 
 FOLDERS = frozenset({"sub", "subs", "subtitles"})
 """Folders beside a video in which its subtitles are looked for, in small letters."""
-
-_NO_LANGUAGES = frozenset({"forced", "foreign", "sdh", "cc", "default", "full", "cut", "mp"})
-"""Words between two dots that are no languages, though some are codes of one (`sdh` is Southern Kurdish)."""
 
 
 @dataclass(frozen=True)
@@ -331,7 +310,15 @@ def is_subtitle(name: str) -> bool:
 
 
 def sidecars_of(videos: Iterable[str], subtitles: Iterable[str]) -> dict[str, list[Sidecar]]:
-    """Find the subtitle files of videos, all given by absolute path."""
+    """Find the subtitle files of videos, all given by absolute path, as players have it.
+
+    A file belongs to a video where its name begins with the video's, whole or without suffix, and goes on with a dot:
+    in the same folder (mpv, VLC, Plex, Jellyfin), or in one of `FOLDERS` beside the video (VLC, Kodi, Plex). Of several
+    videos it is that with the longest name: `film.part2.srt` is of `film.part2.mkv`, not of `film.mkv`. Capital letters
+    do not count, nor how accents are encoded. Between name and suffix may stand, in any order, a language (`en`,
+    `pt-BR`, `ger`), `forced`, `sdh` and free words. The last language counts; `hi` is Hindi where it stands alone, and
+    `hearing impaired` beside a language.
+    """
     named: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for video in videos:
         folder, name = os.path.split(video)
@@ -364,79 +351,6 @@ def language_in(words: Iterable[str]) -> str | None:
     >>> language_in(["director's cut", "pt-br", "forced"]), language_in(["en", "hi"]), language_in(["hi"])
     ('pt-BR', 'en', 'hi')
     """
-    tags = [tag for word in words if word not in _NO_LANGUAGES and (tag := language_tag(word))]
+    tags = [tag for word in words if (tag := language_tag(word))]
     spoken = [tag for tag in tags if tag != "hi"] or tags
     return spoken[-1] if spoken else None
-
-
-TARGET = "evenreel.speech.subtitles:SubtitleFiles"
-"""What a `Worker` runs to read subtitles of text."""
-
-_TICK_S = 1.0
-
-
-class SubtitleFiles:
-    """Worker that answers `{"path", "language"}` of a subtitle file, or `{"path"}` of a video with streams of text.
-
-    With `"pictures": true` the streams of pictures of a video are read, and no others. The answer is a message
-    `subtitles` each, with `utterances`, `notes` and `pictures`; a `tick` says that reading goes on.
-    """
-
-    def __init__(self, reader: SheetRecogniser | None = None) -> None:
-        self._reader = reader
-
-    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        """Read the subtitle file, or the streams of the video."""
-        if "language" in task:
-            yield _message(read_sidecar(task["path"], task["language"])), None
-            return
-        told = time.monotonic()
-        for found in self._streams(task):
-            if found is not None:
-                yield _message(found), None
-            elif time.monotonic() - told > _TICK_S:
-                told = time.monotonic()
-                yield {"kind": "tick"}, None
-
-    def _streams(self, task: dict[str, Any]) -> Iterator[Subtitles | None]:
-        # Whoever has the worker run does not need FFmpeg.
-        if task.get("pictures") and self._reader is not None:
-            from evenreel.speech.pictures import read_pictures
-
-            return read_pictures(task["path"], self._reader)
-        from evenreel.speech.streams import read_streams
-
-        return read_streams(task["path"])
-
-
-def read_sidecar(path: str, language: str | None = None) -> Subtitles:
-    """Read a subtitle file."""
-    try:
-        found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode):
-            raise MediaError("unreadable", "it is no regular file; only regular files are read")
-        if found.st_size > LARGEST_BYTES:
-            raise too_large(found.st_size)
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise unreadable(error) from error
-    return parse_subtitles(data, os.path.splitext(path)[1], language)
-
-
-def read_with(worker: Worker, path: str, wanted: Mapping[str, Any] | None = None) -> list[Subtitles]:
-    """Have a worker of `SubtitleFiles` read a subtitle file, or the streams of a video."""
-    messages = worker.run({"path": path, **(wanted or {})})
-    return [
-        Subtitles(tuple(map(utterance, message["utterances"])), tuple(message["notes"]), message["pictures"])
-        for message, _ in messages
-        if message["kind"] == "subtitles"
-    ]
-
-
-def _message(found: Subtitles) -> dict[str, Any]:
-    return {
-        "kind": "subtitles",
-        "utterances": list(map(asdict, found.utterances)),
-        "notes": list(found.notes),
-        "pictures": found.pictures,
-    }

@@ -92,8 +92,7 @@ of pictures were looked for."""
 UNREAD = Transcript("stream", "unread", problem="its subtitles are pictures, and no text in pictures was to be read")
 """Says that a clip's streams of pictures were left out, as its text on screen was."""
 
-UNREADABLE = Transcript("stream", "pictures")
-"""Says with its problem that a clip's streams of pictures cannot be read."""
+UNREADABLE = Transcript("stream", "pictures")  # says with its problem that a clip's streams of pictures cannot be read
 
 
 def streams_known(rows: Collection[tuple[str, str | None]], *, pictures: bool, retry: bool) -> bool:
@@ -111,13 +110,11 @@ def is_in(transcript: Transcript, language: str | None) -> bool:
 
 
 def transcript_record(transcript: Transcript) -> dict[str, Any]:
-    """Return a transcript as plain data for JSON."""
     record = {name: getattr(transcript, name) for name in ("source", "origin", "language", "stamp", "problem")}
     return record | {"utterances": [_said(utterance) for utterance in transcript.utterances]}
 
 
 def transcript_of(record: dict[str, Any]) -> Transcript:
-    """Make a transcript of what `transcript_record` returned."""
     source, stamp = record["source"], record["stamp"]
     return Transcript(
         source,
@@ -150,7 +147,6 @@ def as_srt(utterances: Iterable[Utterance]) -> str:
 
 
 def as_vtt(utterances: Iterable[Utterance]) -> str:
-    """Write utterances as WebVTT; speakers are voices."""
     cues = ["WEBVTT\n"]
     for one in utterances:
         voice = f"<v {html.escape(one.speaker, quote=False)}>" if one.speaker else ""

@@ -24,7 +24,8 @@ from evenreel.library.index.passes import RunParts
 from evenreel.library.index.scan import scan
 from evenreel.library.store import catalog
 from evenreel.media.workers import Worker
-from evenreel.speech.subtitles import Subtitles, read_with
+from evenreel.speech.subtitle_worker import read_with
+from evenreel.speech.subtitles import Subtitles
 from tests.library.state import state
 from tests.library.stub_models import load
 from tests.library.videos import write_video

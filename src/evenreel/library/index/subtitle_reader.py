@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenreel.onscreen.sheet import SheetReader
-from evenreel.speech.subtitles import SubtitleFiles
+from evenreel.speech.subtitle_worker import SubtitleFiles
 
 READER = "evenreel.library.index.subtitle_reader:subtitle_reader"
 """What a `Worker` runs to read subtitles of any kind."""

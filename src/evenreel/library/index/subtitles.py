@@ -28,7 +28,8 @@ from evenreel.library.store.speech import put_transcripts, settle_transcripts
 from evenreel.library.store.writer import FoundFile, Store
 from evenreel.media.workers import Worker
 from evenreel.onscreen.engine import engine_id
-from evenreel.speech.subtitles import Sidecar, Subtitles, read_with, sidecars_of
+from evenreel.speech.subtitle_worker import read_with
+from evenreel.speech.subtitles import Sidecar, Subtitles, sidecars_of
 from evenreel.speech.transcripts import NO_STREAM, UNREAD, UNREADABLE, Stamp, Transcript, streams_known
 from evenreel.wording import count, printable
 
