@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,6 +41,8 @@ class SheetReader:
 
 def lines_of(sheet: Pixels) -> list[Pixels]:
     """Cut a sheet into its lines, and these where words are far apart: (H, W, 3) at the height that is read."""
+    import cv2
+
     rows = _runs(np.any(sheet < 128, axis=1), 0)
     highest = max((end - start for start, end in rows), default=0)
     made = []
