@@ -76,14 +76,8 @@ class Rect:
 
     @property
     def pixels(self) -> tuple[slice, slice]:
-        return (
-            slice(self.top * CELL_PX, self.bottom * CELL_PX),
-            slice(self.left * CELL_PX, self.right * CELL_PX),
-        )
-
-
-def whole_cells(side_px: float) -> int:
-    return max(1, round(side_px / CELL_PX)) * CELL_PX
+        rows, columns = (self.top, self.bottom), (self.left, self.right)
+        return slice(*(row * CELL_PX for row in rows)), slice(*(column * CELL_PX for column in columns))
 
 
 def cells_of(mask: Mask, rows: int, columns: int) -> Mask:
@@ -97,7 +91,10 @@ def cells_of(mask: Mask, rows: int, columns: int) -> Mask:
 def under(box: Box, shape: tuple[int, int]) -> tuple[slice, slice]:
     """Return the index of the part of an array of `shape` under a box (fractions of the picture), never empty."""
     x0, y0, x1, y1 = box
-    return _span(y0, y1, shape[0]), _span(x0, x1, shape[1])
+    spans = [(y0, y1, shape[0]), (x0, x1, shape[1])]
+    first = [min(int(start * length), length - 1) for start, _, length in spans]
+    last = [max(math.ceil(end * length), one + 1) for one, (_, end, length) in zip(first, spans, strict=True)]
+    return slice(first[0], last[0]), slice(first[1], last[1])
 
 
 def rectangles(mask: Mask, margin: tuple[int, int] = (1, 1)) -> list[Rect]:
@@ -107,7 +104,8 @@ def rectangles(mask: Mask, margin: tuple[int, int] = (1, 1)) -> list[Rect]:
     kernel = np.ones((2 * margin[0] + 1, 2 * margin[1] + 1), np.uint8)
     covered = cv2.dilate(mask.astype(np.uint8), kernel) > 0
     while True:
-        rects = _bounds(covered)
+        _, _, parts, _ = cv2.connectedComponentsWithStats(covered.astype(np.uint8), connectivity=8)
+        rects = [Rect(y, x, y + h, x + w) for x, y, w, h, _ in parts[1:].tolist()]  # without the background
         painted = np.zeros_like(covered)
         for rect in rects:
             painted[rect.cells] = True
@@ -116,18 +114,6 @@ def rectangles(mask: Mask, margin: tuple[int, int] = (1, 1)) -> list[Rect]:
         if np.array_equal(painted, covered):
             return rects
         covered = painted
-
-
-def _bounds(mask: Mask) -> list[Rect]:
-    import cv2
-
-    _, _, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
-    return [Rect(y, x, y + h, x + w) for x, y, w, h, _ in stats[1:].tolist()]
-
-
-def _span(start: float, end: float, length: int) -> slice:
-    first = min(int(start * length), length - 1)
-    return slice(first, max(math.ceil(end * length), first + 1))
 
 
 Quad = NDArray[np.float32]
@@ -377,7 +363,8 @@ def close_shape(shape: tuple[int, int], settings: TextSettings) -> tuple[int, in
 
 def _shrunk(shape: tuple[int, int], scale: float) -> tuple[int, int]:
     # Truncated before it is rounded, as RapidOCR does: the close look then has the very pixels that it would see.
-    return whole_cells(int(shape[0] * scale)), whole_cells(int(shape[1] * scale))
+    height, width = (max(1, round(int(side * scale) / CELL_PX)) * CELL_PX for side in shape)
+    return height, width
 
 
 def _resized(picture: Pixels, shape: tuple[int, int]) -> Pixels:
