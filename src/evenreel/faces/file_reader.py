@@ -12,8 +12,8 @@ from evenreel.config import MediaLimits
 from evenreel.faces.finder import FoundFace, OpenCVFaces
 from evenreel.faces.models import FaceModels
 from evenreel.media import open_video
-from evenreel.media.jpeg import to_jpeg
-from evenreel.media.moments import GivenTimes
+from evenreel.media.picture import to_jpeg
+from evenreel.media.sampling import GivenTimes
 from evenreel.media.workers import Message, Worker
 from evenreel.types import FloatArray, Pixels
 
