@@ -13,9 +13,7 @@ from evenreel import open_library
 from evenreel.errors import UsageError
 from evenreel.library import Mark, Marked, UnfinishedText, Without
 from evenreel.library.asking.asked import read_question
-from evenreel.library.people.asked import asked_people
-from evenreel.library.people.editing import name_person
-from evenreel.library.people.forgetting import forget_everyone, forget_person
+from evenreel.library.people import asked_people, forget_everyone, forget_person, name_person
 from evenreel.library.search.asked import PlainText
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import ClipMoment
@@ -81,7 +79,7 @@ def test_a_search_for_a_person_alone_lists_clips_by_faces_with_the_moments_of_th
 
 
 def test_moments_far_apart_are_stretches_of_their_own() -> None:
-    from evenreel.library.people.asked import _stretches
+    from evenreel.library.people import _stretches
 
     times = [(0.0, 0.91), (1.0, 0.99), (20.0, 0.95), (40.0, 0.92), (41.0, 0.93), (42.0, 0.94), (60.0, 0.9)]
     assert [(one.time_s, one.start_s, one.end_s, one.score) for one in _stretches(times)] == [
@@ -172,9 +170,7 @@ def test_a_sentence_that_asks_for_nobody_is_left_as_it_is(text: str) -> None:
 )
 def test_names_in_quotes_are_taken_out_wherever_they_stand(names: list[str], rest: str) -> None:
     asked = asked_people(" ".join([*(f'person:"{name}"' for name in names), rest]))
-    assert asked is not None
-    assert asked.names == tuple(names)
-    assert asked.rest == " ".join(rest.split())
+    assert asked == (tuple(names), " ".join(rest.split()))
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ from evenreel.library.index.sounds import check_sound, encode_sounds
 from evenreel.library.index.spread import check_machines
 from evenreel.library.index.subtitles import read_subtitles
 from evenreel.library.machines.arrivals import clear_arrivals
-from evenreel.library.people.looking import check_people, find_people
+from evenreel.library.people import check_people, find_people
 from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.store import catalog
 from evenreel.library.store.filesystem import library_lock, refuse_published

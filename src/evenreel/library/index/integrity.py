@@ -24,8 +24,6 @@ from evenreel.features.shards import (
 )
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError, named_elements, read_elements
 from evenreel.library.index.exchange import named_shard, unfinished_exchange
-from evenreel.library.people.damage import trouble_with_people
-from evenreel.library.people.store import FILE as PEOPLE
 from evenreel.library.personal.file import personal_problems
 from evenreel.library.store import catalog, schema, seals
 from evenreel.library.store.catalog import SHARDS, STILLS
@@ -228,8 +226,6 @@ def _problems(library: Path, connection: sqlite3.Connection) -> Iterator[Library
     yield from _text_problems(connection, broken)
     yield from _element_problems(library, connection)
     yield from _still_problems(library, connection)
-    if trouble := trouble_with_people(library):
-        yield LibraryProblem(PEOPLE, *trouble)
 
 
 def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:

@@ -154,7 +154,7 @@ def _empty(connection: sqlite3.Connection, known: Salvaged) -> None:
     """Empty all tables, but the scores of nonsense only where they are not what was written; seal what comes now."""
     measured = "null_scores"
     sound = known.sealed and not seals.broken(connection, (measured,))
-    for table in tables().keys() - ({measured} if sound else set()):
+    for table in tables().keys() - ({measured} if sound else set()) - {"faces", "face_clips"}:
         connection.execute(f"DELETE FROM {table}")
     seals.guard(connection)
     catalog.set_meta(connection, {"schema_version": str(catalog.SCHEMA_VERSION), "changes": str(known.changes)})

@@ -15,7 +15,7 @@ from evenreel.errors import LibraryError
 from evenreel.features.shards import DamagedShardError, read_shard, shard_files
 from evenreel.library.index.integrity import SET_AGAIN
 from evenreel.library.index.rebuild import rebuild
-from evenreel.library.people.damage import repair_people
+from evenreel.library.people import drop_gone_clips
 from evenreel.library.personal.file import mend_personal
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SHARDS
@@ -59,7 +59,7 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
             done = rebuild(library, drop_missing)
             with closing(catalog.open_for_writing(library)) as connection, copied(library, connection):
                 done += _repair_models(library, connection, drop_missing)
-                done += repair_people(library, connection)
+                drop_gone_clips(library, connection)
             return [*done, *mend_personal(library)]
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error

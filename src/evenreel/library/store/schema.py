@@ -21,7 +21,8 @@ FROM_SHARDS = ("clips", "moments", "tracks", "shots", "transcripts", "utterances
 _ON_SIGNS = ("track_words", "track_blocks", "vocabulary", "vocabulary_trigrams")
 _SAID = ("said_words", "said_vocabulary", "said_trigrams", "said_blocks")
 FULL_TEXT = (*_ON_SIGNS, *_SAID, "about", "name_words", "name_trigrams")
-DERIVED = ("vector_rows", "null_scores", "clip_elements", "seals")
+OF_PEOPLE = ("people", "faces", "face_clips")
+DERIVED = ("vector_rows", "null_scores", "clip_elements", "seals", *OF_PEOPLE[1:])
 
 MEASURED = frozenset(("null_bank", "null_vectors", "null_best", "null_clips", "elements_made_from"))
 """Entries of `meta` that an index run makes anew where they are gone: how nonsense scores, how elements were found."""

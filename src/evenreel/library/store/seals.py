@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.library.store.checksums import crc32_of_rows
-from evenreel.library.store.schema import tables
+from evenreel.library.store.schema import OF_PEOPLE, tables
 
 SEALS = "seals"
 
@@ -239,7 +239,7 @@ def seal_entries(connection: sqlite3.Connection, entries: Mapping[str, str]) -> 
 
 
 def _sealed() -> Iterator[str]:
-    return (table for table in tables() if table != SEALS)
+    return (table for table in tables() if table not in (SEALS, *OF_PEOPLE))
 
 
 def selected(table: str, row: str = "") -> str:
