@@ -303,7 +303,9 @@ def test_sound_that_cannot_be_read_is_a_note_and_the_clip_stays_found(videos: Pa
 
 def test_the_commands_say_what_they_listened_to(videos: Path, clap: str) -> None:
     library, run = str(videos.parent / "library"), CliRunner()
-    made = run.invoke(app, ["index", str(videos), "--library", library, "--no-vision", "--no-ocr", "--sound", clap])
+    made = run.invoke(
+        app, ["index", str(videos), "--library", library, "--no-vision", "--no-ocr", "--set", f"sound={clap}"]
+    )
     assert made.exit_code == 0 and "6 clips listened to for sounds" in " ".join(made.output.split())
     found = run.invoke(app, ["search", "sounds: a low hum", "--library", library, "--json"])
     hits = json.loads(found.stdout)["hits"]

@@ -191,6 +191,6 @@ def test_a_first_run_that_fails_leaves_none(videos: Path, library: Path, monkeyp
 
 
 def test_the_command_leaves_them_out(videos: Path, library: Path) -> None:
-    words = ("index", videos, "--library", library, "--no-vision", "--no-ocr", "--no-stills")
+    words = ("index", videos, "--library", library, "--no-vision", "--no-ocr", "--set", "keep_stills=no")
     assert run_here(*words, environment={}).returncode == 0
     assert not folder_of(library).exists()

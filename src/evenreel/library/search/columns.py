@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from evenreel.files import name_key
-from evenreel.library.store.catalog import has_elements
 
 ColumnKind = Literal["number", "text", "date", "name"]
 
@@ -24,11 +23,6 @@ class FilterColumn(NamedTuple):
     kind: ColumnKind
     of_clip: str = ""
 
-
-ELEMENT = "element"
-"""FilterColumn of the phrases of a scene dictionary that a clip shows."""
-PHRASE = "clip_elements.phrase"
-_ELEMENT_OF_CLIP = "EXISTS (SELECT 1 FROM clip_elements WHERE clip_elements.clip_id = clips.clip_id AND {})"
 
 PEOPLE = "people"
 """FilterColumn of the names of people who are in a clip."""
@@ -103,7 +97,6 @@ def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) 
         connection.create_function("name_key", 1, lambda name: name and name_key(name), deterministic=True)
     found = {**COLUMNS, **_DATES, **_SPEECH}
     found |= _PERSONAL if _has_function(connection, "personal_notes") else {}
-    found |= {ELEMENT: FilterColumn(PHRASE, "text", _ELEMENT_OF_CLIP)} if has_elements(connection) else {}
     if connection.execute("SELECT 1 FROM people LIMIT 1").fetchone():
         found[PEOPLE] = FilterColumn("people.name", "text", _PEOPLE_OF_CLIP)
     return found | ({"path": FilterColumn(RELATIVE_PATH, "name")} if relative_paths else {})

@@ -4,6 +4,6 @@
 changed; `changes` says which files are settled, `state` what a page shows of it all.
 """
 
-import lazy_loader
+from evenreel.extras import offered
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = offered(__name__, __file__)
