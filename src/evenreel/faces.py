@@ -40,7 +40,7 @@ ALIGNED_PX = 1280
 LEAST_PX = 32
 """Least width and height of a face in the picture; a smaller one tells nobody apart."""
 SURE = 0.8
-"""Least score of a face; docs/people.md says what was found at others."""
+"""Least score of a face; `docs/people.md` says what was found at others."""
 _OVERLAP, _MOST = 0.3, 5_000
 CROP_PX, CROP_QUALITY = 112, 80
 
@@ -82,10 +82,11 @@ def find_models(folder: Path) -> FaceModels:
 
 
 def how_to_get() -> str:
-    """Return a sentence that says which files are needed, where they are published, and which option takes them."""
+    """Return a sentence that says which files are needed, where they are published, and which setting takes them."""
     files = (f"{name} ({ZOO}/{name.rpartition('_')[0]}, SHA-256 {digest})" for name, digest in SHA256.items())
+    needed = " and ".join(files)
     return (
-        f"Faces need two files, which evenreel does not fetch: {' and '.join(files)}; --face-models names their folder."
+        f"Faces need two files, which evenreel does not fetch: {needed}; name their folder: --set face_models=FOLDER."
     )
 
 
@@ -178,31 +179,21 @@ class FaceReader:
                     yield {"kind": "face", **about}, np.frombuffer(vector + face.jpeg, np.uint8)
 
 
-class ClipFaces:
-    """Finds the faces of one clip after another, in a process that can be killed."""
+def face_worker(limits: MediaLimits, models: FaceModels, threads: int = 1) -> Worker:
+    """Make a process that can be killed and looks for faces."""
+    setup = {"limits": asdict(limits), "folder": str(models.folder), "threads": threads}
+    return Worker("evenreel.faces:FaceReader", setup, limits)
 
-    def __init__(self, limits: MediaLimits, models: FaceModels, threads: int = 1) -> None:
-        setup = {"limits": asdict(limits), "folder": str(models.folder), "threads": threads}
-        self._worker = Worker("evenreel.faces:FaceReader", setup, limits)
 
-    def check(self) -> None:
-        """Start the process, so that models that cannot be read are told before anything else is done."""
-        for _ in self._worker.run({}):
-            pass
-
-    def close(self) -> None:
-        """End the process; callable from any thread, and more than once."""
-        self._worker.close()
-
-    def find(self, path: str, at_s: list[float]) -> list[Face]:
-        """Find the faces on the frames of a file at some times, rising, in seconds."""
-        found = []
-        for about, held in self._worker.run({"path": path, "at_s": at_s}):
-            if about["kind"] == "face" and held is not None:
-                payload, split = held.tobytes(), about["vector_bytes"]
-                vector = np.frombuffer(payload[:split], "<f4").astype(np.float32)
-                found.append(Face(about["time_s"], tuple(about["box"]), about["score"], vector, payload[split:]))
-        return found
+def find_faces(worker: Worker, path: str, at_s: list[float]) -> list[Face]:
+    """Find the faces on the frames of a file at some times, rising, in seconds."""
+    found = []
+    for about, held in worker.run({"path": path, "at_s": at_s}):
+        if about["kind"] == "face" and held is not None:
+            payload, split = held.tobytes(), about["vector_bytes"]
+            vector = np.frombuffer(payload[:split], "<f4").astype(np.float32)
+            found.append(Face(about["time_s"], tuple(about["box"]), about["score"], vector, payload[split:]))
+    return found
 
 
 def join_people(faces: FloatArray, means: FloatArray, threshold: float = SAME_PERSON) -> Indices:

@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from evenreel.faces.models import DETECTOR, RECOGNISER
 from evenreel.library.people.editing import name_person
 from evenreel.library.people.listing import list_people
+
 from tests.faces.drawn_faces import write_models, write_people
 from tests.in_process import run_here
 

@@ -6,6 +6,7 @@ import hashlib
 import io
 import logging
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +72,7 @@ def test_no_face_is_found_where_there_is_none_or_too_small_a_one(
 def test_a_file_that_is_missing_or_a_pointer_of_git_is_told_by_a_sentence(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(EncoderError) as raised:
         find_models(tmp_path)
-    for part in (*our.SHA256, *our.SHA256.values(), our.ZOO, "--face-models"):
+    for part in (*our.SHA256, *our.SHA256.values(), our.ZOO, "face_models="):
         assert part in str(raised.value)
     shutil.copy(folder / RECOGNISER, tmp_path)
     (tmp_path / DETECTOR).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:8f23\nsize 232589\n")
@@ -99,20 +100,15 @@ REAL = SHARED_DATA / "faces" / "yunet_n_dynamic.onnx"
 
 
 @pytest.mark.skipif(not REAL.is_file(), reason="the real YuNet of the shared data is not there")
-@pytest.mark.parametrize(
-    ("clip", "least", "most"), [("videos/cogvideox_3.mp4", 7, 7), ("videos/kitten_on_grass.mp4", 0, 0)]
-)
+@pytest.mark.parametrize(("clip", "faces"), [("videos/cogvideox_3.mp4", 7), ("videos/kitten_on_grass.mp4", 0)])
 def test_the_real_yunet_finds_a_profile_in_every_second_and_no_kitten(
-    folder: Path, tmp_path: Path, clip: str, least: int, most: int
+    folder: Path, tmp_path: Path, clip: str, faces: int
 ) -> None:
     """By eye: a man in profile in all seven seconds of one clip, nobody in the other; SFace is the drawn faces'."""
     shutil.copy(REAL, tmp_path / DETECTOR)
     shutil.copy(folder / RECOGNISER, tmp_path / RECOGNISER)
-    reader = our.ClipFaces(MediaLimits(), find_models(tmp_path))
-    try:
-        assert least <= len(reader.find(str(SHARED_DATA / clip), [float(second) for second in range(7)])) <= most
-    finally:
-        reader.close()
+    with closing(our.face_worker(MediaLimits(), find_models(tmp_path))) as worker:
+        assert len(our.find_faces(worker, str(SHARED_DATA / clip), [float(second) for second in range(7)])) == faces
 
 
 def people(seed: int, sizes: list[int], noise: float = 0.35) -> tuple[FloatArray, list[int]]:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from evenreel.library.people.editing import name_person
+from evenreel.library.people.forgetting import forget_everyone
 from starlette.testclient import TestClient
 
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders
-from evenreel.library.people.editing import name_person
-from evenreel.library.people.forgetting import forget_everyone
 from evenreel.server import ServeSettings, make_app
 from tests.faces.drawn_faces import write_models, write_people
 

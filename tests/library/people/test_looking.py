@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import evenreel.encoders
+from evenreel import faces
 from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, LibraryError, UsageError
-from evenreel.faces import ClipFaces, Face
+from evenreel.faces import Face, find_faces
 from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.library import index_folders, reindex, repair
 from evenreel.library.index.ingest import FoundFiles, index_found
@@ -23,6 +24,7 @@ from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import scan
 from evenreel.library.people import has_people, list_people, person_still
 from evenreel.library.store.catalog import CATALOG
+from evenreel.media.workers import Worker
 from tests import prebuilt
 from tests.faces.drawn_faces import write_models, write_people
 from tests.features.pixel_encoder import PixelEncoder
@@ -47,7 +49,7 @@ def test_people_are_added_to_a_library_that_was_not_asked_for_them_without_readi
     prebuilt.library(tmp_path / "videos", tmp_path / "library", replace(QUICK, read_text=False))
     assert not has_people(tmp_path / "library")
     assert table_of(tmp_path / "library", "face_clips") == []
-    with pytest.raises(UsageError, match="No people were looked for.*--people --face-models"):
+    with pytest.raises(UsageError, match="No people were looked for.*--people --set face_models"):
         list_people(tmp_path / "library")
     report = index_folders(tmp_path / "videos", tmp_path / "library", settings)
     assert (report.indexed, report.frames, report.people) == (0, 0, 1)
@@ -64,17 +66,17 @@ def test_a_brake_ends_the_looking_and_the_next_run_goes_on(
         write_people(tmp_path / "videos" / f"{number}.mp4", [{(0, 0): number}], grey=100 + number)
     library, settings = tmp_path / "library", replace(settings, workers=1)
     index_folders(tmp_path / "videos", library, replace(QUICK, read_text=False))
-    brake, find, looked = Brake(), ClipFaces.find, list[str]()
+    brake, looked = Brake(), list[str]()
 
-    def halted(reader: ClipFaces, path: str, times_s: list[float]) -> list[Face]:
+    def halted(worker: Worker, path: str, at_s: list[float]) -> list[Face]:
         looked.append(path)
         if len(looked) == 2:
             brake.halt()
-        return find(reader, path, times_s)
+        return find_faces(worker, path, at_s)
 
     found = FoundFiles(scan([tmp_path / "videos"]), KnownMetadata())
     with monkeypatch.context() as patch, pytest.raises(RunHaltedError):
-        patch.setattr(ClipFaces, "find", halted)
+        patch.setattr(faces, "find_faces", halted)
         index_found(library, settings, found, RunParts(brake=brake))
     assert len(looked) == 2
     report = index_folders(tmp_path / "videos", library, settings)
@@ -148,19 +150,18 @@ def test_a_clip_that_cannot_be_read_again_is_noted_and_the_others_are_looked_at(
 ) -> None:
     write_people(folder / "videos" / "a_good.mp4", [{(0, 0): 0}], grey=31)
     write_people(folder / "videos" / "bad.mp4", [{(0, 0): 0}], grey=45)
-    find = ClipFaces.find
 
-    def failing(reader: ClipFaces, path: str, at_s: list[float]) -> list[Face]:
-        return find(reader, "/no/such/file" if path.endswith("bad.mp4") else path, at_s)
+    def failing(worker: Worker, path: str, at_s: list[float]) -> list[Face]:
+        return find_faces(worker, "/no/such/file" if path.endswith("bad.mp4") else path, at_s)
 
-    monkeypatch.setattr(ClipFaces, "find", failing)
+    monkeypatch.setattr(faces, "find_faces", failing)
     report = again(folder, settings)
     assert report.people == 2
     assert [(Path(path).name, note.partition(":")[0]) for path, note in report.notes] == [
         ("bad.mp4", "no faces were looked for")
     ]
     assert who(library)[0] == ("Ada King", 8, 5)
-    monkeypatch.setattr(ClipFaces, "find", find)
+    monkeypatch.setattr(faces, "find_faces", find_faces)
     assert again(folder, settings).people == 0  # until it is asked for
     assert again(folder, settings, retry=True).people == 1
     assert who(library)[0] == ("Ada King", 9, 6)
@@ -168,13 +169,13 @@ def test_a_clip_that_cannot_be_read_again_is_noted_and_the_others_are_looked_at(
 
 def test_models_that_are_missing_or_wrong_are_told_before_anything_is_read(tmp_path: Path, face_models: Path) -> None:
     write_people(tmp_path / "videos" / "ada.mp4", [{(0, 0): 0}])
-    for people, folder, error, said in (
-        (True, None, EncoderError, r"evenreel does not fetch.*--face-models"),
-        (True, tmp_path / "nowhere", EncoderError, r"evenreel does not fetch.*--face-models"),
+    for asked, folder, error, said in (
+        (True, None, EncoderError, r"evenreel does not fetch.*face_models="),
+        (True, tmp_path / "nowhere", EncoderError, r"evenreel does not fetch.*face_models="),
         (False, face_models, UsageError, "add --people"),
     ):
         with pytest.raises(error, match=said):
-            wanted = replace(QUICK, people=people, face_models=folder)
+            wanted = replace(QUICK, people=asked, face_models=folder)
             index_folders(tmp_path / "videos", tmp_path / "library", wanted)
     assert not (tmp_path / "library").exists()
 
