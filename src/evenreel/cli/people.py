@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,74 +13,62 @@ from evenreel.config import default_library
 from evenreel.errors import OutputError, UsageError
 from evenreel.wording import count
 
-EVERYONE = "ALL"  # that of `library.people`, which `--help` does not wait for
-NOT_HERE = "Copies of the library's folder that you made are not reached: delete those yourself."
+if TYPE_CHECKING:
+    from evenreel.library.people import Person
+
+Pair = tuple[str, str] | None
+FORGOTTEN = (
+    "forgotten. Clips that were looked at are not looked at again; new clips can bring a person back without a name, as "
+    "nothing is kept to know them by. Faces that were put to other people stay (evenreel people --stills FOLDER), and so "
+    "do copies of the library's folder that you made: delete those yourself."
+)
 
 
 def people(
-    name: Annotated[
-        tuple[str, str] | None,
-        typer.Option(metavar="WHO NAME", help="Give a person a name; WHO is a number or a name."),
-    ] = None,
-    merge: Annotated[
-        tuple[str, str] | None, typer.Option(metavar="WHO OTHER", help="Make two one, with WHO's number and name.")
-    ] = None,
+    name: Annotated[Pair, typer.Option(metavar="WHO NAME", help="Name a person; WHO is a number or a name.")] = None,
+    merge: Annotated[Pair, typer.Option(metavar="WHO OTHER", help="Make two one, who stays WHO.")] = None,
     forget: Annotated[
         str | None,
-        typer.Option(
-            metavar=f"WHO|{EVERYONE}",
-            help="Delete a person's name, vectors and pictures, or everyone's, and look no more.",
-        ),
+        typer.Option(metavar="WHO|ALL", help="Delete a name, vectors and pictures; ALL: everyone's, and look no more."),
     ] = None,
     everyone: Annotated[bool, typer.Option("--all", help="List also who has no name and fewer than 3 faces.")] = False,
     stills: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write a picture of each, NUMBER.jpg, to know whom to name.")
+        Path | None, typer.Option(metavar="FOLDER", help="Write a picture of each that is listed: NUMBER.jpg.")
     ] = None,
     library: LibraryOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the people in a library's clips, name and merge them, or forget them."""
-    from evenreel.library.people import merge_people, name_person
+    from evenreel.library.people import EVERYONE, forget_everyone, forget_person, merge_people, name_person
 
     place = library or default_library()
-    changes = [one for one in (name, merge, forget) if one is not None]
-    if len(changes) > 1:
+    if sum(one is not None for one in (name, merge, forget)) > 1:
         raise UsageError("--name, --merge and --forget are one change each; give one at a time.")
-    if changes and (everyone or stills):
+    if (name or merge or forget is not None) and (everyone or stills):
         raise UsageError("--all and --stills list people; leave them out where something is changed.")
-    if forget is not None:
-        _forget(place, forget, as_json)
-    elif changes:
-        one = name_person(place, *name) if name else merge_people(place, *changes[0])
-        if as_json:
-            print_json(one)
-        else:
-            faces = f"{count(one.faces, 'face')} in {count(one.clips, 'clip')}"
-            console().print(f"{'Named' if name else 'Merged'}: {safe(one.label)}, number {one.number}: {faces}.")
+    if name or merge:
+        one = name_person(place, *name) if name else merge_people(place, *(merge or ("", "")))
+        _say(one, f"{'Named' if name else 'Merged'}: {_described(one)}.", as_json)
+    elif forget is not None and forget.upper() == EVERYONE:
+        there = forget_everyone(place)
+        said = f"Everyone ({there:,} people) is {FORGOTTEN} No people are looked for any more."
+        _say({"forgotten": there, "everyone": True}, said, as_json)
+    elif forget is not None:
+        one = forget_person(place, forget)
+        _say({"forgotten": one, "everyone": False}, f"{_described(one)}: {FORGOTTEN}", as_json)
     else:
         _list(place, everyone, stills, as_json)
 
 
-def _forget(place: Path, who: str, as_json: bool) -> None:
-    from evenreel.library.people import forget_everyone, forget_person
+def _described(one: Person) -> str:
+    return f"{one.label}, number {one.number}, {count(one.faces, 'face')} in {count(one.clips, 'clip')}"
 
-    gone: dict[str, Any]
-    if who.upper() == EVERYONE:
-        there = forget_everyone(place)
-        said = f"Everyone is forgotten ({there:,} people); no people are looked for any more."
-        gone = {"forgotten": there, "everyone": True}
-    else:
-        person = forget_person(place, who)
-        said = (
-            f"{person.label} is forgotten ({count(person.faces, 'face')} in {count(person.clips, 'clip')}). Clips that "
-            "were looked at are not looked at again; new clips can bring the person back without a name, as nothing is "
-            "kept to know them by. Faces that were put to other people stay (evenreel people --stills FOLDER)."
-        )
-        gone = {"forgotten": person, "everyone": False}
+
+def _say(record: object, sentence: str, as_json: bool) -> None:
     if as_json:
-        print_json(gone)
+        print_json(record)
     else:
-        console().print(safe(f"{said} {NOT_HERE}"))
+        console().print(safe(sentence))
 
 
 def _list(place: Path, everyone: bool, stills: Path | None, as_json: bool) -> None:
@@ -102,14 +90,10 @@ def _list(place: Path, everyone: bool, stills: Path | None, as_json: bool) -> No
     if shown:
         table = table_of(["number", "name", "faces", "clips", "seen best in", "at"], words=2)
         for one in shown:
-            where = (safe(Path(one.path or "").name), "" if one.time_s is None else clock(one.time_s))
-            table.add_row(str(one.number), safe(one.name or ""), f"{one.faces:,}", f"{one.clips:,}", *where)
+            seen = (safe(Path(one.path or "").name), "" if one.time_s is None else clock(one.time_s))
+            table.add_row(str(one.number), safe(one.name or ""), f"{one.faces:,}", f"{one.clips:,}", *seen)
         console().print(table)
     if left := len(found) - len(shown):
         console().print(f"{left:,} more with fewer than {FEW_FACES} faces each (--all lists them).")
     if not found:
         console().print("No faces were found in the clips.")
-    if stills is not None:
-        console().print(
-            f"Wrote {count(len(shown), 'picture')} into {safe(stills)}; forgetting somebody does not reach it."
-        )
