@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 Pair = tuple[str, str] | None
 FORGOTTEN = (
-    "forgotten. Clips that were looked at are not looked at again; new clips can bring a person back without a name, as "
-    "nothing is kept to know them by. Faces that were put to other people stay (evenreel people --stills FOLDER), and so "
+    "forgotten. Clips that were looked at are not looked at again; new clips can bring a person back without a name, "
+    "as nothing is kept to know them by. Faces that were put to other people stay (evenreel people --stills FOLDER), and so "
     "do copies of the library's folder that you made: delete those yourself."
 )
 
 
 def people(
-    name: Annotated[Pair, typer.Option(metavar="WHO NAME", help="Name a person; WHO is a number or a name.")] = None,
+    name: Annotated[Pair, typer.Option(metavar="WHO NAME", help="Name a person, by number or name.")] = None,
     merge: Annotated[Pair, typer.Option(metavar="WHO OTHER", help="Make two one, who stays WHO.")] = None,
     forget: Annotated[
         str | None,

@@ -18,7 +18,7 @@ import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -317,6 +317,9 @@ class FaceStage:
                 raise
             log.warning("No people were looked for in new clips: %s", error)
             return True
+        if not noted.get(_MODELS):
+            with suppress(OSError):  # faces are nobody else's business; on some shares nobody can say so
+                store.library.chmod(0o700)
         store.begin((), {_MODELS: str(self._models.folder), _RECOGNISER: self._models.recogniser_id})
         return True
 
@@ -343,11 +346,11 @@ class FaceStage:
         clip_id, found, problem = reading
         rows = [(one.time_s, json.dumps(one.box), one.score, _stored(one.vector), one.jpeg) for one in found]
         insert = "INSERT INTO faces (clip_id, time_s, box, score, vector, jpeg) VALUES (?, ?, ?, ?, ?, ?)"
-        with transaction(store.connection):
-            store.connection.execute("DELETE FROM faces WHERE clip_id = ?", (clip_id,))
-            store.connection.executemany(insert, [(clip_id, *row) for row in rows])
-            store.connection.execute("INSERT OR REPLACE INTO face_clips VALUES (?, ?)", (clip_id, problem))
-        self._run.report.people += 1
+        with store.changing() as connection:
+            connection.execute("DELETE FROM faces WHERE clip_id = ?", (clip_id,))
+            connection.executemany(insert, [(clip_id, *row) for row in rows])
+            connection.execute("INSERT OR REPLACE INTO face_clips VALUES (?, ?)", (clip_id, problem))
+            self._run.report.people += 1
 
     def set_aside(self, store: Store, file: FoundFile, error: MediaError) -> None:
         self._run.note(file.path, f"no faces were looked for: {error}")
@@ -508,43 +511,3 @@ def _stretches(times: list[tuple[float, float]]) -> tuple[MomentHit, ...]:
     longest = sorted(runs, key=lambda run: (-len(run), run[0][0]))[:MAX_MOMENTS]
     best = {run[0][0]: max(run, key=lambda face: face[1]) for run in longest}
     return tuple(MomentHit(best[run[0][0]][0], run[0][0], run[-1][0], best[run[0][0]][1]) for run in sorted(longest))
-
-
-# Until index runs have one table of stages: ---------------------------------------------------------------------------
-
-
-def find_people(own, found, settings, report, progress, brake):  # type: ignore[no-untyped-def]
-    from functools import partial
-    from types import SimpleNamespace
-
-    from evenreel.features.pool import ReaderPool
-
-    def note(path: str, sentence: str) -> None:
-        report.notes.append((printable(path), printable(sentence)))
-
-    stage = FaceStage(SimpleNamespace(store=own, settings=settings, report=report, note=note))  # type: ignore[arg-type]
-    if not stage.begin():
-        return
-    there, files = {file.path: file for file in found.files}, {}
-    for stored, clip_id in own.connection.execute(
-        "SELECT path, clip_id FROM files WHERE state = 'indexed' ORDER BY path"
-    ).fetchall():
-        if clip_id not in files and (path := loaded_path(stored)) in there:
-            file = SimpleNamespace(path=path, clip_id=clip_id)
-            if stage.wanted(file, None):
-                files[clip_id] = file
-
-    def read(reader, file):  # type: ignore[no-untyped-def]
-        try:
-            put = partial(stage.put, own, stage.read(reader, file))
-        except MediaError as error:
-            if pool.stopping:
-                return
-            put = partial(stage.set_aside, own, file, error)
-        pool.hand_over(lambda: (put(), progress.advance(1)))
-
-    if files:
-        progress.stage(stage.title, len(files))
-        pool = ReaderPool(stage.reader, read, min(stage.readers, len(files)), brake)
-        pool.run(list(files.values()))
-    stage.end()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,14 +17,13 @@ from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.faces import Face, find_faces
 from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.library import index_folders, reindex, repair
-from evenreel.library.index.ingest import FoundFiles, index_found
-from evenreel.library.index.metadata import KnownMetadata
-from evenreel.library.index.passes import RunParts
 from evenreel.library.index.removing import remove_from_library
 from evenreel.library.index.report import IndexReport
+from evenreel.library.index.run import RunParts, index_found
 from evenreel.library.index.scan import scan
-from evenreel.library.people import has_people, list_people, person_still
+from evenreel.library.people import FaceStage, has_people, list_people, person_still
 from evenreel.library.store.catalog import CATALOG
+from evenreel.library.store.writer import Store
 from evenreel.media.workers import Worker
 from tests import prebuilt
 from tests.faces.drawn_faces import write_models, write_people
@@ -74,10 +74,10 @@ def test_a_brake_ends_the_looking_and_the_next_run_goes_on(
             brake.halt()
         return find_faces(worker, path, at_s)
 
-    found = FoundFiles(scan([tmp_path / "videos"]), KnownMetadata())
+    found = scan([tmp_path / "videos"])
     with monkeypatch.context() as patch, pytest.raises(RunHaltedError):
         patch.setattr(faces, "find_faces", halted)
-        index_found(library, settings, found, RunParts(brake=brake))
+        index_found(library, settings, found, parts=RunParts(brake=brake))
     assert len(looked) == 2
     report = index_folders(tmp_path / "videos", library, settings)
     assert 1 <= report.people <= 3  # what had been looked at when it ended may have been kept
@@ -193,3 +193,25 @@ def test_models_that_are_gone_later_stop_no_run_and_others_are_refused(
     assert (report.indexed, report.people) == (1, 0)
     assert any("No people were looked for in new clips" in one.getMessage() for one in caplog.records)
     assert who(library) == [("Ada King", 7, 4), ("Bob", 7, 3)]
+
+
+def test_a_run_that_is_broken_off_goes_on_and_ends_as_an_undisturbed_one(
+    tmp_path: Path, settings: IndexSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_films(tmp_path / "videos")
+    put, kept = FaceStage.put, list[str]()
+
+    def interrupted(stage: FaceStage, store: Store, reading: tuple[str, list[Face], str | None]) -> None:
+        if len(kept) == 3:
+            raise KeyboardInterrupt
+        kept.append(reading[0])
+        put(stage, store, reading)
+
+    monkeypatch.setattr(FaceStage, "put", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        index_folders(tmp_path / "videos", tmp_path / "library", settings)
+    monkeypatch.setattr(FaceStage, "put", put)
+    report = again(tmp_path, settings)
+    assert (report.indexed, report.people) == (0, 4)
+    assert who(tmp_path / "library") == [(None, 7, 4), (None, 7, 3)]
+    assert stat.S_IMODE((tmp_path / "library").stat().st_mode) == 0o700  # nobody but the owner may look
