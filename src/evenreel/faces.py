@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from evenreel.arrays import Indices, slices
 from evenreel.config import MediaLimits
 from evenreel.errors import EncoderError
-from evenreel.media import open_video
 from evenreel.media.jpeg import to_jpeg
-from evenreel.media.moments import GivenTimes
-from evenreel.media.workers import Message, Worker
+from evenreel.media.workers import Worker
 from evenreel.types import FloatArray, Pixels
 
 ZOO = "https://github.com/opencv/opencv_zoo/tree/main/models"
@@ -46,11 +43,8 @@ CROP_PX, CROP_QUALITY = 112, 80
 
 SAME_PERSON = 0.363
 """Least cosine similarity of two faces of one person by SFace, as OpenCV's documentation states it (on LFW)."""
-ROUNDS = 20
-NEIGHBOURS = 64
-"""Most edges that are kept of a face, the heaviest."""
-_CELLS = 2**24
-"""Most similarities that are in memory at a time."""
+ROUNDS, NEIGHBOURS = 20, 64  # of a face the heaviest edges are kept
+_CELLS = 2**24  # similarities that are in memory at a time
 
 log = logging.getLogger("evenreel")
 
@@ -156,44 +150,26 @@ def _at_most(pixels: Pixels, side_px: int) -> Pixels:
     return np.asarray(cv2.resize(np.ascontiguousarray(pixels), size, interpolation=cv2.INTER_AREA), np.uint8)
 
 
-class FaceReader:
-    """Worker that answers a task `{"path", "at_s"}` with the faces on the frames at these seconds.
+class ClipFaces:
+    """Finds the faces of one clip after another, which are decoded in a process that can be killed."""
 
-    Each frame is a message of its own, so that the reader is seen to get on; its faces follow it. The vector and the
-    JPEG of a face are the bytes of one array.
-    """
+    def __init__(self, limits: MediaLimits, models: FaceModels, threads: int = 1) -> None:
+        self._worker = Worker("evenreel.media.moments:MomentReader", {"limits": asdict(limits)}, limits)
+        self._finder = FaceFinder(models.folder, threads)
 
-    def __init__(self, limits: dict[str, Any], folder: str, threads: int) -> None:
-        self._limits, self._finder = MediaLimits(**limits), FaceFinder(Path(folder), threads)
+    def close(self) -> None:
+        """End the process; callable from any thread, and more than once."""
+        self._worker.close()
 
-    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        """Find the faces of one clip; nothing is done for a task without one."""
-        if not task:
-            return
-        with open_video(task["path"], self._limits) as video:
-            for frame in video.frames(GivenTimes(task["at_s"])):
-                yield {"kind": "frame"}, None
-                for face in self._finder.find(frame.pixels, frame.time_s):
-                    vector = face.vector.astype("<f4").tobytes()
-                    about = {"time_s": face.time_s, "box": face.box, "score": face.score, "vector_bytes": len(vector)}
-                    yield {"kind": "face", **about}, np.frombuffer(vector + face.jpeg, np.uint8)
-
-
-def face_worker(limits: MediaLimits, models: FaceModels, threads: int = 1) -> Worker:
-    """Make a process that can be killed and looks for faces."""
-    setup = {"limits": asdict(limits), "folder": str(models.folder), "threads": threads}
-    return Worker("evenreel.faces:FaceReader", setup, limits)
-
-
-def find_faces(worker: Worker, path: str, at_s: list[float]) -> list[Face]:
-    """Find the faces on the frames of a file at some times, rising, in seconds."""
-    found = []
-    for about, held in worker.run({"path": path, "at_s": at_s}):
-        if about["kind"] == "face" and held is not None:
-            payload, split = held.tobytes(), about["vector_bytes"]
-            vector = np.frombuffer(payload[:split], "<f4").astype(np.float32)
-            found.append(Face(about["time_s"], tuple(about["box"]), about["score"], vector, payload[split:]))
-    return found
+    def find(self, path: str, at_s: list[float]) -> list[Face]:
+        """Find the faces on the frames of a file at some times, rising, in seconds."""
+        frames = self._worker.run({"path": path, "at_s": at_s})
+        return [
+            face
+            for about, pixels in frames
+            if pixels is not None
+            for face in self._finder.find(pixels, about["time_s"])
+        ]
 
 
 def join_people(faces: FloatArray, means: FloatArray, threshold: float = SAME_PERSON) -> Indices:
@@ -212,7 +188,14 @@ def chinese_whispers(faces: FloatArray, threshold: float = SAME_PERSON, seed: in
     Every face is a node, two faces of at least the threshold an edge of that weight, and each node in turn takes the
     label that weighs most among its neighbours.
     """
-    neighbours = _neighbours(faces, threshold)
+    neighbours = []  # of each face, and how similar they are
+    for tile in slices(len(faces), max(1, _CELLS // max(1, len(faces)))):
+        for row, weights in enumerate(faces[tile] @ faces.T, start=tile.start):
+            weights[row] = -np.inf  # a face is no neighbour of its own
+            near = np.flatnonzero(weights >= threshold)
+            if len(near) > NEIGHBOURS:
+                near = np.sort(near[np.argsort(-weights[near], kind="stable")[:NEIGHBOURS]])
+            neighbours.append((near, weights[near]))
     labels = np.arange(len(faces))
     rng = np.random.default_rng(seed)
     for _ in range(ROUNDS):
@@ -226,16 +209,3 @@ def chinese_whispers(faces: FloatArray, threshold: float = SAME_PERSON, seed: in
             break
     _, first, place = np.unique(labels, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first, kind="stable"), kind="stable")[place], np.int64)
-
-
-def _neighbours(faces: FloatArray, threshold: float) -> list[tuple[Indices, FloatArray]]:
-    """The heaviest edges of each face: its neighbours, and how similar they are."""
-    found = []
-    for tile in slices(len(faces), max(1, _CELLS // max(1, len(faces)))):
-        for row, weights in enumerate(faces[tile] @ faces.T, start=tile.start):
-            weights[row] = -np.inf  # a face is no neighbour of its own
-            near = np.flatnonzero(weights >= threshold)
-            if len(near) > NEIGHBOURS:
-                near = np.sort(near[np.argsort(-weights[near], kind="stable")[:NEIGHBOURS]])
-            found.append((near, weights[near]))
-    return found

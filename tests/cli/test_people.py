@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from evenreel.faces import SHA256
 from evenreel.library.people import list_people
 from tests.faces.drawn_faces import write_models, write_people
 from tests.in_process import run_here
@@ -74,11 +73,3 @@ def test_a_wrong_call_is_told_in_a_sentence_and_changes_nothing(home: Path) -> N
         done = run("people", *arguments, home=home)
         assert done.returncode in (1, 2) and said in done.stderr
     assert [one.faces for one in list_people(home / "library", everyone=True)] == [6, 1]
-
-
-def test_models_that_are_not_there_are_asked_for_and_nothing_is_fetched(made: Path, tmp_path: Path) -> None:
-    done = run("index", made / "videos", "--no-vision", "--no-ocr", "--people", home=tmp_path)
-    assert done.returncode == 1
-    for part in (*SHA256, *SHA256.values(), "github.com/opencv/opencv_zoo"):
-        assert part in done.stderr
-    assert not (tmp_path / "library").exists()

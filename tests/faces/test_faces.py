@@ -41,7 +41,8 @@ def test_faces_are_found_where_they_are_from_left_to_right(finder: FaceFinder) -
         pytest.approx((128 / 256, 64 / 192, 224 / 256, 160 / 192)),
     ]
     for one, person in zip(found, (0, 1), strict=True):
-        assert (one.time_s, np.linalg.norm(one.vector)) == (2.5, pytest.approx(1))
+        assert one.time_s == 2.5
+        assert np.linalg.norm(one.vector) == pytest.approx(1)
         crop = np.array(Image.open(io.BytesIO(one.jpeg)))
         squares = crop.reshape(7, 16, 7, 16, 3)[:, 8, :, 8][[1, 3, 5]][:, [1, 3, 5]]
         drawn = face(person).reshape(3, 32, 3, 32, 3)[:, 16, :, 16]
@@ -107,8 +108,8 @@ def test_the_real_yunet_finds_a_profile_in_every_second_and_no_kitten(
     """By eye: a man in profile in all seven seconds of one clip, nobody in the other; SFace is the drawn faces'."""
     shutil.copy(REAL, tmp_path / DETECTOR)
     shutil.copy(folder / RECOGNISER, tmp_path / RECOGNISER)
-    with closing(our.face_worker(MediaLimits(), find_models(tmp_path))) as worker:
-        assert len(our.find_faces(worker, str(SHARED_DATA / clip), [float(second) for second in range(7)])) == faces
+    with closing(our.ClipFaces(MediaLimits(), find_models(tmp_path))) as reader:
+        assert len(reader.find(str(SHARED_DATA / clip), [float(second) for second in range(7)])) == faces
 
 
 def people(seed: int, sizes: list[int], noise: float = 0.35) -> tuple[FloatArray, list[int]]:

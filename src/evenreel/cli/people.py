@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Pair = tuple[str, str] | None
 FORGOTTEN = (
     "forgotten. Clips that were looked at are not looked at again; new clips can bring a person back without a name, "
-    "as nothing is kept to know them by. Faces that were put to other people stay (evenreel people --stills FOLDER), and so "
-    "do copies of the library's folder that you made: delete those yourself."
+    "as nothing is kept to know them by. Faces that were put to other people stay, and so do copies of the library's "
+    "folder that you made: delete those yourself."
 )
 
 
@@ -29,7 +29,7 @@ def people(
     merge: Annotated[Pair, typer.Option(metavar="WHO OTHER", help="Make two one, who stays WHO.")] = None,
     forget: Annotated[
         str | None,
-        typer.Option(metavar="WHO|ALL", help="Delete a name, vectors and pictures; ALL: everyone's, and look no more."),
+        typer.Option(metavar="WHO|ALL", help="Delete name, vectors and pictures; ALL: everyone's, and look no more."),
     ] = None,
     everyone: Annotated[bool, typer.Option("--all", help="List also who has no name and fewer than 3 faces.")] = False,
     stills: Annotated[

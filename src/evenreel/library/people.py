@@ -35,7 +35,6 @@ from evenreel.library.store import catalog
 from evenreel.library.store.catalog import CATALOG, get_meta, loaded_path, set_meta, transaction
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.kept import write_copy
-from evenreel.media.workers import Worker
 from evenreel.types import FloatArray
 from evenreel.wording import printable
 
@@ -63,15 +62,14 @@ log = logging.getLogger("evenreel")
 class Person:
     """A person of a library: the faces that were put together.
 
-    `number` is never another person's; `name` is None without one. `clip_id`, `time_s` and `path` say where the surest
-    face is; None where no face is left, or found yet in what is read anew.
+    `number` is never another person's; `name` is None without one. `time_s` and `path` say where the surest face is;
+    None where no face is left, or found yet in what is read anew.
     """
 
     number: int
     name: str | None
     faces: int
     clips: int
-    clip_id: str | None
     time_s: float | None
     path: str | None
 
@@ -135,12 +133,15 @@ def person_still(library: Path, who: str) -> bytes:
 
 def _people(connection: sqlite3.Connection) -> list[Person]:
     rows = connection.execute(
-        "SELECT person_id, name, count(face_id), count(DISTINCT clip_id), clip_id, time_s,"
+        "SELECT person_id, name, count(face_id), count(DISTINCT clip_id), time_s,"
         " (SELECT min(path) FROM files WHERE files.clip_id = faces.clip_id), max(score)"  # whose row the others are of
         " FROM (SELECT person_id FROM people UNION SELECT person_id FROM faces WHERE person_id NOTNULL)"
         " LEFT JOIN people USING (person_id) LEFT JOIN faces USING (person_id) GROUP BY person_id"
     )
-    found = [Person(*row[:6], row[6] and loaded_path(row[6])) for row in rows]
+    found = [
+        Person(number, name, faces, clips, time_s, path and loaded_path(path))
+        for number, name, faces, clips, time_s, path, _ in rows
+    ]
     return sorted(found, key=lambda one: (one.name is None, (one.name or "").casefold(), -one.faces, one.number))
 
 
@@ -178,9 +179,9 @@ def name_person(library: Path, who: str, name: str) -> Person:
         one = _find(people, who)
         for other in people:
             if other.number != one.number and (other.name or "").casefold() == wanted.casefold():
+                merge = f'evenreel people --merge {other.number} "{one.name or one.number}"'
                 raise UsageError(
-                    f"{other.name} is the name of person {other.number}; where both are the same, merge them: "
-                    f'evenreel people --merge {other.number} "{one.name or one.number}".'
+                    f"{other.name} is person {other.number}; where both are the same, merge them: {merge}."
                 )
         connection.execute(
             "INSERT INTO people (person_id, name) VALUES (?, ?)"
@@ -274,8 +275,7 @@ def check_people(library: Path, settings: IndexSettings) -> None:
     if settings.face_models is not None and not settings.people and not noted.get(_MODELS):
         raise UsageError("face_models names the models that people are found with; add --people to look for them.")
     if settings.people or settings.face_models is not None:
-        with closing(faces.face_worker(settings.limits, _models(library, settings, noted))) as worker:
-            list(worker.run({}))  # it starts, so that models that cannot be read are told
+        faces.FaceFinder(_models(library, settings, noted).folder)  # that cannot be read is told
 
 
 def _models(library: Path, settings: IndexSettings, noted: Mapping[str, str]) -> faces.FaceModels:
@@ -332,14 +332,14 @@ class FaceStage:
         self._times_s[clip_id] = [time_s for (time_s,) in self._run.store.connection.execute(times, (clip_id,))]
         return True
 
-    def reader(self) -> Worker:
+    def reader(self) -> faces.ClipFaces:
         assert self._models is not None  # else nothing is wanted
         threads = usable_cores() // min(self.readers, len(self._times_s))
-        return faces.face_worker(self._run.settings.limits, self._models, max(1, threads))
+        return faces.ClipFaces(self._run.settings.limits, self._models, max(1, threads))
 
-    def read(self, reader: Worker, file: FoundFile) -> tuple[str, list[faces.Face], str | None]:
+    def read(self, reader: faces.ClipFaces, file: FoundFile) -> tuple[str, list[faces.Face], str | None]:
         clip_id = str(file.clip_id)
-        return clip_id, faces.find_faces(reader, file.path, self._times_s[clip_id]), None
+        return clip_id, reader.find(file.path, self._times_s[clip_id]), None
 
     def put(self, store: Store, reading: tuple[str, list[faces.Face], str | None]) -> None:
         """Put the faces of a clip in the place of those before, or a sentence that says why none were looked for."""

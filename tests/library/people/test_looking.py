@@ -11,20 +11,15 @@ from pathlib import Path
 import pytest
 
 import evenreel.encoders
-from evenreel import faces
 from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, LibraryError, UsageError
-from evenreel.faces import Face, find_faces
-from evenreel.features.pool import Brake, RunHaltedError
+from evenreel.faces import ClipFaces, Face
 from evenreel.library import index_folders, reindex, repair
 from evenreel.library.index.removing import remove_from_library
 from evenreel.library.index.report import IndexReport
-from evenreel.library.index.run import RunParts, index_found
-from evenreel.library.index.scan import scan
 from evenreel.library.people import FaceStage, has_people, list_people, person_still
 from evenreel.library.store.catalog import CATALOG
 from evenreel.library.store.writer import Store
-from evenreel.media.workers import Worker
 from tests import prebuilt
 from tests.faces.drawn_faces import write_models, write_people
 from tests.features.pixel_encoder import PixelEncoder
@@ -57,32 +52,6 @@ def test_people_are_added_to_a_library_that_was_not_asked_for_them_without_readi
     (ada, _) = list_people(tmp_path / "library", everyone=True)
     assert (ada.time_s, ada.path) == (0.0, str(tmp_path / "videos" / "ada.mp4"))
     assert person_still(tmp_path / "library", str(ada.number)).startswith(b"\xff\xd8")
-
-
-def test_a_brake_ends_the_looking_and_the_next_run_goes_on(
-    tmp_path: Path, settings: IndexSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(3):
-        write_people(tmp_path / "videos" / f"{number}.mp4", [{(0, 0): number}], grey=100 + number)
-    library, settings = tmp_path / "library", replace(settings, workers=1)
-    index_folders(tmp_path / "videos", library, replace(QUICK, read_text=False))
-    brake, looked = Brake(), list[str]()
-
-    def halted(worker: Worker, path: str, at_s: list[float]) -> list[Face]:
-        looked.append(path)
-        if len(looked) == 2:
-            brake.halt()
-        return find_faces(worker, path, at_s)
-
-    found = scan([tmp_path / "videos"])
-    with monkeypatch.context() as patch, pytest.raises(RunHaltedError):
-        patch.setattr(faces, "find_faces", halted)
-        index_found(library, settings, found, parts=RunParts(brake=brake))
-    assert len(looked) == 2
-    report = index_folders(tmp_path / "videos", library, settings)
-    assert 1 <= report.people <= 3  # what had been looked at when it ended may have been kept
-    assert report.notes == []
-    assert who(library) == [(None, 1, 1)] * 3
 
 
 def test_a_later_run_goes_on_looking_and_new_faces_join_those_that_are_known(
@@ -151,17 +120,19 @@ def test_a_clip_that_cannot_be_read_again_is_noted_and_the_others_are_looked_at(
     write_people(folder / "videos" / "a_good.mp4", [{(0, 0): 0}], grey=31)
     write_people(folder / "videos" / "bad.mp4", [{(0, 0): 0}], grey=45)
 
-    def failing(worker: Worker, path: str, at_s: list[float]) -> list[Face]:
-        return find_faces(worker, "/no/such/file" if path.endswith("bad.mp4") else path, at_s)
+    find = ClipFaces.find
 
-    monkeypatch.setattr(faces, "find_faces", failing)
+    def failing(reader: ClipFaces, path: str, at_s: list[float]) -> list[Face]:
+        return find(reader, "/no/such/file" if path.endswith("bad.mp4") else path, at_s)
+
+    monkeypatch.setattr(ClipFaces, "find", failing)
     report = again(folder, settings)
     assert report.people == 2
     assert [(Path(path).name, note.partition(":")[0]) for path, note in report.notes] == [
         ("bad.mp4", "no faces were looked for")
     ]
     assert who(library)[0] == ("Ada King", 8, 5)
-    monkeypatch.setattr(faces, "find_faces", find_faces)
+    monkeypatch.setattr(ClipFaces, "find", find)
     assert again(folder, settings).people == 0  # until it is asked for
     assert again(folder, settings, retry=True).people == 1
     assert who(library)[0] == ("Ada King", 9, 6)

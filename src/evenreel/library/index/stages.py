@@ -12,7 +12,7 @@ whose settings have changed, is what a file lacks; nothing else is optional.
 | picture subtitles | the same | its streams of pictures were left out, as its signs were |
 | speech | `SpeechHearing` | neither subtitles nor the model say anything; of a new clip it is read with the pictures |
 | sounds | `sound.sound_worker` | the model of sounds has no vectors of it |
-| faces | `faces.FaceReader` | nobody looked for faces |
+| faces | `faces.ClipFaces` | nobody looked for faces |
 
 To register one, write a class with the methods of `Stage` and add it to `STAGES`, in the order in which they are read.
 It is made with the `IndexRun`. `begin` says whether the library wants it at all; it is the place to read in one go what
