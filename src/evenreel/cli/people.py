@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli.options import JsonOption, LibraryOption
-from evenreel.cli.show_library import clock, console, print_json, safe, table_of
+from evenreel.cli.show_library import console, print_json, safe, table_of
 from evenreel.config import default_library
 from evenreel.errors import OutputError, UsageError
 from evenreel.wording import count
@@ -61,7 +61,7 @@ def people(
 
 
 def _described(one: Person) -> str:
-    return f"{one.label}, number {one.number}, {count(one.faces, 'face')} in {count(one.clips, 'clip')}"
+    return f"{one.name or 'person'}, number {one.number}, {count(one.faces, 'face')} in {count(one.clips, 'clip')}"
 
 
 def _say(record: object, sentence: str, as_json: bool) -> None:
@@ -88,10 +88,9 @@ def _list(place: Path, everyone: bool, stills: Path | None, as_json: bool) -> No
         print_json(shown)
         return
     if shown:
-        table = table_of(["number", "name", "faces", "clips", "seen best in", "at"], words=2)
+        table = table_of(["number", "name", "faces", "clips"], words=2)
         for one in shown:
-            seen = (safe(Path(one.path or "").name), "" if one.time_s is None else clock(one.time_s))
-            table.add_row(str(one.number), safe(one.name or ""), f"{one.faces:,}", f"{one.clips:,}", *seen)
+            table.add_row(str(one.number), safe(one.name or ""), f"{one.faces:,}", f"{one.clips:,}")
         console().print(table)
     if left := len(found) - len(shown):
         console().print(f"{left:,} more with fewer than {FEW_FACES} faces each (--all lists them).")

@@ -32,7 +32,7 @@ from evenreel.files import sync_folder, write_durably
 from evenreel.library.search.hits import Hit, MomentHit, SearchResult
 from evenreel.library.search.moments import MAX_MOMENTS
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import CATALOG, get_meta, loaded_path, set_meta, transaction
+from evenreel.library.store.catalog import CATALOG, get_meta, set_meta, transaction
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.kept import write_copy
 from evenreel.types import FloatArray
@@ -60,23 +60,12 @@ log = logging.getLogger("evenreel")
 
 @dataclass(frozen=True)
 class Person:
-    """A person of a library: the faces that were put together.
-
-    `number` is never another person's; `name` is None without one. `time_s` and `path` say where the surest face is;
-    None where no face is left, or found yet in what is read anew.
-    """
+    """A person of a library: faces that were put together, with a number that nobody else ever has."""
 
     number: int
     name: str | None
     faces: int
     clips: int
-    time_s: float | None
-    path: str | None
-
-    @property
-    def label(self) -> str:
-        """Name, or the number where there is none."""
-        return self.name or f"person {self.number}"
 
 
 def has_people(library: Path) -> bool:
@@ -128,20 +117,16 @@ def person_still(library: Path, who: str) -> bytes:
         best = "SELECT jpeg FROM faces WHERE person_id = ? ORDER BY score DESC LIMIT 1"
         for (jpeg,) in connection.execute(best, (person.number,)):
             return bytes(jpeg)
-    raise NotFoundError(f"No face of {person.label} is there; the next evenreel index looks for faces again.")
+    raise NotFoundError(f"No face of person {person.number} is there; the next evenreel index looks for faces again.")
 
 
 def _people(connection: sqlite3.Connection) -> list[Person]:
     rows = connection.execute(
-        "SELECT person_id, name, count(face_id), count(DISTINCT clip_id), time_s,"
-        " (SELECT min(path) FROM files WHERE files.clip_id = faces.clip_id), max(score)"  # whose row the others are of
+        "SELECT person_id, name, count(face_id), count(DISTINCT clip_id)"
         " FROM (SELECT person_id FROM people UNION SELECT person_id FROM faces WHERE person_id NOTNULL)"
         " LEFT JOIN people USING (person_id) LEFT JOIN faces USING (person_id) GROUP BY person_id"
     )
-    found = [
-        Person(number, name, faces, clips, time_s, path and loaded_path(path))
-        for number, name, faces, clips, time_s, path, _ in rows
-    ]
+    found = [Person(*row) for row in rows]
     return sorted(found, key=lambda one: (one.name is None, (one.name or "").casefold(), -one.faces, one.number))
 
 
