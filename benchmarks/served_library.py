@@ -22,7 +22,7 @@ from evenreel.config import IndexSettings
 from evenreel.encoders import load_encoder
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.library import index_folders
-from evenreel.library.store import catalog, seals
+from evenreel.library.store import catalog
 from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.writer import Store, open_vectors
@@ -119,7 +119,6 @@ def make_up_library(clips: int, work: Path) -> Path:
         _add_rows(connection, clips)
         rebuild_full_text(connection)
         update_null_scores(connection, vectors, encoder)
-        seals.renew(connection)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     (library / "whole").touch()

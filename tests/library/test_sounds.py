@@ -232,9 +232,8 @@ def test_sounds_are_verified_repaired_and_taken_up_again(library: Path, films: P
     assert verify(place)
     repair(place)
     assert verify(place) == []
-    for lost in (place / "catalog.sqlite", place / "kept.jsonl"):
-        lost.unlink()
-    assert any("searched with it again" in done for done in repair(place))
+    (place / "catalog.sqlite").unlink()
+    repair(place)
     assert index_folders([films], place, QUICK).sounds == 0
     with open_library(place) as opened:
         assert names(opened.search("sounds: a high beep"))[:2] == ["beep"] * 2

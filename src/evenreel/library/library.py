@@ -41,7 +41,7 @@ from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
-    from evenreel.library.personal.data import PersonalData
+    from evenreel.library.personal import PersonalData
     from evenreel.library.search.folding import TakeFolder
     from evenreel.library.search.gallery import Opened
     from evenreel.library.search.rerank import Reranker
@@ -307,7 +307,7 @@ class Library(LibraryContents):
     @property
     def personal(self) -> PersonalData:
         """Favourites, notes and saved searches of the library, to read and to write."""
-        from evenreel.library.personal.data import PersonalData
+        from evenreel.library.personal import PersonalData
 
         return PersonalData(self.path, self._personal, self.clip_named, self.search)
 

@@ -5,8 +5,8 @@ number, with the mean vector of the faces that it was given to. So a name outliv
 
 Forgetting writes the tables anew, in pages that SQLite overwrites when it gives them back (`secure_delete`, which every
 connection that writes has set): a row that is deleted alone may leave copies in the gaps of pages where it was before.
-Then whatever else holds them is written anew or deleted: the copy of a person's own tables, catalogs that a repair has
-put aside, the write-ahead log. A file says so until all is done, and the next look at the people finishes it.
+Then whatever else holds them is written anew or deleted: the copy of a person's own tables, damaged files that were put
+aside, the write-ahead log. A file says so until all is done, and the next look at the people finishes it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from evenreel.library.search.moments import MAX_MOMENTS
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import CATALOG, get_meta, set_meta, transaction
 from evenreel.library.store.filesystem import library_lock
-from evenreel.library.store.kept import write_copy
+from evenreel.library.store.user_tables import COPY, alone, changing, write_copy
 from evenreel.types import FloatArray
 from evenreel.wording import printable
 
@@ -97,11 +97,11 @@ def _opened(library: Path, *, write: bool = False) -> Iterator[sqlite3.Connectio
 @contextmanager
 def _changed(library: Path) -> Iterator[sqlite3.Connection]:
     """The same, to change in one transaction what a person says."""
-    with _opened(library, write=True) as connection:
-        with transaction(connection):
-            yield connection
-            _note_means(connection)
-        write_copy(library, connection)
+    with _opened(library):
+        pass
+    with changing(library) as connection:
+        yield connection
+        _note_means(connection)
 
 
 def list_people(library: Path, *, everyone: bool = False) -> list[Person]:
@@ -242,8 +242,9 @@ def _erase(
 
 def finish_forgetting(library: Path, connection: sqlite3.Connection) -> None:
     """Have nothing left of what was deleted, wherever else it is."""
-    write_copy(library, connection)
-    for path in library.glob(f"{CATALOG}.broken*"):
+    with alone(library):
+        write_copy(library, connection)
+    for path in (*library.glob(f"{CATALOG}.broken*"), *library.glob(f"{COPY}.broken*")):
         path.unlink()
     busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if not busy:  # else somebody reads what was there before, and the next look at the people finishes it

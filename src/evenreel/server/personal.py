@@ -14,8 +14,15 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, Field
 
 from evenreel.library import Library, contents
-from evenreel.library.personal.placed import MarkState, PlacedMark
-from evenreel.library.personal.records import LATEST_S, LONGEST_NAME, LONGEST_NOTE, LONGEST_QUERY, SavedSearch
+from evenreel.library.personal import (
+    LATEST_S,
+    LONGEST_NAME,
+    LONGEST_NOTE,
+    LONGEST_QUERY,
+    MarkState,
+    PlacedMark,
+    SavedSearch,
+)
 from evenreel.library.search.unlike import UnlikeClips
 from evenreel.server.answers import clean, finite, still_address
 from evenreel.server.desk import Desk

@@ -19,6 +19,7 @@ from evenreel.library.people import forget_everyone, forget_person, has_people, 
 from evenreel.library.snapshot.settings import PublishSettings
 from evenreel.library.store.catalog import CATALOG
 from evenreel.library.store.filesystem import library_lock
+from evenreel.library.store.user_tables import COPY
 from tests.faces.drawn_faces import write_people
 from tests.library.damage import table_of, write
 from tests.library.people.traces import found_in, traces
@@ -44,7 +45,8 @@ def test_an_older_name_and_a_catalog_that_was_put_aside_are_forgotten_too(librar
     gone = traces(library)
     name_person(library, "Bob", "Robert Robertson")
     merge_people(library, "Robert Robertson", "Ada King")
-    shutil.copy(library / CATALOG, library / f"{CATALOG}.broken-1")  # as a repair leaves one
+    for name in (CATALOG, COPY):
+        shutil.copy(library / name, library / f"{name}.broken-1")  # as a repair leaves one
     forget_person(library, "Robert Robertson")
     assert found_in(library, [*gone, b"Robert Robertson"]) == []
     assert list_people(library, everyone=True) == []

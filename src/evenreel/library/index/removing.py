@@ -27,8 +27,8 @@ from evenreel.library.store.catalog import loaded_path, stored_path
 from evenreel.library.store.confidence import bank_of, measure_nonsense
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.fulltext import remove_about
-from evenreel.library.store.kept import copied
 from evenreel.library.store.model_folders import clear_unnamed, places
+from evenreel.library.store.user_tables import copied
 from evenreel.library.store.writer import Store, closing_error, open_vectors
 from evenreel.wording import printable
 
@@ -150,7 +150,6 @@ def _beside(library: Path, meta: dict[str, str], opened: ExitStack) -> Iterator[
     for place in places(library, meta):
         if (place / catalog.CATALOG).exists():
             connection = opened.enter_context(closing(catalog.open_for_writing(place)))
-            opened.enter_context(copied(place, connection))
             yield Store(place, connection, {})
 
 

@@ -62,8 +62,8 @@ from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
 from evenreel.library.store.filesystem import library_lock, refuse_published
-from evenreel.library.store.kept import copied, forget_copy
 from evenreel.library.store.model_folders import MODELS, clear_unnamed, other_model
+from evenreel.library.store.user_tables import copied, forget_copy
 from evenreel.library.store.writer import FoundFile, Store, closing_error
 from evenreel.media.content import FileStamp, stamp
 from evenreel.types import Encoder

@@ -46,7 +46,6 @@ from evenreel.library.index.worker import FileWorker, Orders, Reading
 from evenreel.library.people import FaceStage
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SHARDS, loaded_path
-from evenreel.library.store.kept import copied
 from evenreel.library.store.model_folders import (
     SOUNDS,
     clear_unnamed,
@@ -590,7 +589,6 @@ class SoundStage:
             clear_unnamed(run.store.library, run.store.meta())
         place = place_of(run.store.library, folder)
         connection = run.opened.enter_context(closing(catalog.open_for_writing(place)))
-        run.opened.enter_context(copied(place, connection))
         self._store = Store(place, connection, {})
         there = {row.path: row for row in known_files(connection, tidy_shards(place / SHARDS))}
         self._plan = make_plan(

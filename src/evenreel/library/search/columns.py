@@ -78,7 +78,7 @@ _PERSONAL = {
         "text",
     ),
 }
-"""Columns of a person's own, where the connection has the functions of `evenreel.library.personal.placed`."""
+"""Columns of a person's own, where the connection has the functions of `evenreel.library.personal`."""
 FLAGS = frozenset(("favourite", "has_vision", "has_text", "has_words", "has_speech"))
 """Columns of yes and no, which are conditions by themselves."""
 _SPEECH = {

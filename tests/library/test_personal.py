@@ -1,22 +1,22 @@
-"""Favourites and notes stay: index, kill -9, repair, moved and replaced files, a damaged catalog; see the hazards."""
+"""Favourites, notes and saved searches stay: index, kill -9, repair, moved and replaced files, a damaged catalog."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from evenreel.errors import LibraryError, NotFoundError, UsageError
+from evenreel.errors import NotFoundError, UsageError
 from evenreel.library import open_library, repair, verify
-from evenreel.library.personal.file import COPY, FILE
+from evenreel.library.personal import LONGEST_NOTE, MOST_SEEN, PersonalMark, SavedSearch, moment_of
 from tests import prebuilt
-from tests.library.damage import change, write
+from tests.library.damage import change
 from tests.library.videos import write_video
 from tests.library.words_only import index
 
@@ -59,19 +59,6 @@ def test_filters_choose_by_them(marked: Path) -> None:
     assert {value.value: value.clips for value in facet.values} == {True: 1, False: 3}
 
 
-def test_hazard_90_what_is_marked_in_a_library_of_an_earlier_format_is_kept(
-    marked: Path, videos: Path, tmp_path: Path
-) -> None:
-    before = told(marked)
-    write(marked, "UPDATE meta SET value = '6' WHERE key = 'schema_version'")
-    with pytest.raises(LibraryError, match=r"--library NEW.*copy personal\.jsonl there"):
-        index(videos, marked)
-    new = tmp_path / "new"
-    index(videos, new)
-    shutil.copy(marked / "personal.jsonl", new)
-    assert told(new) == before == STAYED
-
-
 def test_an_open_library_sees_a_change_at_once(marked: Path) -> None:
     with open_library(marked) as reader, open_library(marked) as writer:
         assert len(reader.search("clip", where="favourite").hits) == 1
@@ -105,7 +92,6 @@ def test_repair_and_a_catalog_that_is_gone_or_damaged(marked: Path, videos: Path
     assert told(marked) == STAYED
     for path in marked.glob("catalog.sqlite*"):
         path.unlink()
-    (marked / "kept.jsonl").unlink()
     repair(marked)
     index(videos, marked)
     assert told(marked) == STAYED
@@ -126,7 +112,7 @@ def test_a_replaced_file_keeps_them_and_a_change_takes_them_over(marked: Path, v
     assert chosen(marked, "favourite") == ["clip_00.mp4"]
     with open_library(marked) as opened:
         opened.personal.mark(str(videos / "clip_00.mp4"), note="another cut")
-        second, first = opened.personal.marks()
+        first, second = opened.personal.marks()
         assert (first.mark.favourite, first.mark.note, first.state) == (True, "another cut", "here")
         assert (second.mark.note, second.state) == ("the square turns", "replaced")
 
@@ -167,24 +153,6 @@ def test_killing_an_indexer_that_writes_leaves_them(marked: Path, videos: Path) 
     assert verify(marked) == []
 
 
-def test_verify_and_repair_mend_the_files_and_damage_costs_others_nothing(marked: Path) -> None:
-    (marked / FILE).write_bytes((marked / FILE).read_bytes().replace(b"favourite", b"favourits"))
-    assert [problem.where for problem in verify(marked)] == [FILE]
-    assert told(marked) == STAYED
-    assert any("favourites" in sentence for sentence in repair(marked))
-    assert verify(marked) == []
-    for name in (FILE, COPY):
-        (marked / name).unlink()
-        (marked / name).mkdir()
-    with open_library(marked) as opened:
-        assert len(opened.search("clip").hits) == 4
-        assert opened.facets()
-        with pytest.raises(LibraryError, match="a folder, where a file belongs; move it away"):
-            opened.search("clip", where="favourite")
-        with pytest.raises(LibraryError, match="a folder, where a file belongs; move it away"):
-            opened.personal.marks()
-
-
 def test_a_published_snapshot_is_only_read_and_has_no_notes(marked: Path, tmp_path: Path) -> None:
     from evenreel.library import publish_library
 
@@ -194,3 +162,101 @@ def test_a_published_snapshot_is_only_read_and_has_no_notes(marked: Path, tmp_pa
         assert opened.browse("favourite").total == 0
         with pytest.raises(UsageError, match="published snapshot"):
             opened.personal.mark(opened.browse().clips[0].clip_id, favourite=True)
+
+
+# Saved searches --------------------------------------------------------------------------------------------------
+
+
+def news(library: Path, name: str, *, keep: bool = False) -> list[str]:
+    with open_library(library) as opened:
+        return sorted(Path(hit.path).name for hit in opened.personal.run_search(name, keep=keep).new)
+
+
+def test_what_came_since_is_new_until_it_is_looked_at(videos: Path, library: Path) -> None:
+    write_video(videos / "red bus.mp4", 20)
+    prebuilt.library(videos, library)
+    with open_library(library) as opened:
+        saved = opened.personal.save_search("bus", name="buses")
+        assert (saved.query, saved.where, len(saved.seen)) == ("bus", None, 1)
+        opened.personal.save_search("bus", "duration_s > 60")
+    assert news(library, "buses") == []
+    write_video(videos / "blue bus.mp4", 21)
+    write_video(videos / "boat.mp4", 22)
+    index(videos, library)
+    assert news(library, "buses", keep=True) == news(library, "buses") == ["blue bus.mp4"]
+    assert news(library, "buses") == news(library, "bus") == []
+    (videos / "blue bus.mp4").unlink()
+    index(videos, library)
+    assert news(library, "buses") == []
+    write_video(videos / "blue bus.mp4", 21)  # back again: it had been seen
+    index(videos, library)
+    assert news(library, "buses") == []
+    with open_library(library) as opened:
+        assert [one.name for one in opened.personal.searches()] == ["buses", "bus"]
+        opened.personal.remove_search("buses")
+        assert [one.name for one in opened.personal.searches()] == ["bus"]
+
+
+def test_wrong_searches_are_refused(videos: Path, library: Path) -> None:
+    prebuilt.library(videos, library)
+    with open_library(library) as opened:
+        opened.personal.save_search("clip")
+        with pytest.raises(UsageError, match="There is a saved search 'clip'"):
+            opened.personal.save_search("another", name="clip")
+        with pytest.raises(UsageError, match="no column 'colour'"):
+            opened.personal.save_search("clip", "colour = 'red'", "red")
+        for wrong in (opened.personal.run_search, opened.personal.remove_search):
+            with pytest.raises(NotFoundError, match="no saved search 'nobody'"):
+                wrong("nobody")
+        assert [one.name for one in opened.personal.searches()] == ["clip"]
+
+
+def test_the_latest_clips_are_remembered() -> None:
+    search = SavedSearch("bus", "bus", seen=tuple(f"{number}" for number in range(MOST_SEEN)))
+    later = search.looked_at(("5", "new"))
+    assert later.seen[-2:] == ("5", "new")
+    assert len(later.seen) == MOST_SEEN
+    assert later.seen[0] == "1"
+
+
+# What can be kept -----------------------------------------------------------------------------------------------------
+
+
+def test_no_more_is_kept_than_can_be_copied_with_each_change(
+    marked: Path, videos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenreel.library.personal.MOST_MARKS", 2)
+    with open_library(marked) as opened, pytest.raises(UsageError, match="remove some first"):
+        opened.personal.mark(str(videos / "clip_01.mp4"), favourite=True)
+    assert told(marked) == STAYED
+
+
+def test_hazard_245_notes_have_room_in_all_and_can_always_be_shortened(
+    marked: Path, videos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clip = str(videos / "clip_00.mp4")
+    with open_library(marked) as opened:
+        opened.personal.mark(clip, 0.5, note="\u00e9" * 50)
+        monkeypatch.setattr("evenreel.library.personal.MOST_NOTE_BYTES", 40)
+        with pytest.raises(UsageError, match=r"keeps at most .* MiB of notes in all; shorten or delete some first"):
+            opened.personal.mark(str(videos / "clip_01.mp4"), note="z")
+        opened.personal.mark(str(videos / "clip_01.mp4"), favourite=True)
+        opened.personal.mark(clip, 0.5, note="\u00e9" * 40)
+        assert [one.mark.note for one in opened.personal.marks()] == ["", "the square turns", "\u00e9" * 40, ""]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: PersonalMark("a", float("nan")), "no time in a clip"),
+        (lambda: PersonalMark("a", -1.0), "no time in a clip"),
+        (lambda: PersonalMark("a", note="x" * (LONGEST_NOTE + 1)), "at most 10,000"),
+        (lambda: PersonalMark("a", note="\udcff"), "not text"),
+        (lambda: SavedSearch(" ", "bus"), "name of a saved search is empty"),
+        (lambda: SavedSearch("bus", ""), "query is empty"),
+        (lambda: moment_of(float("inf")), "no time in a clip"),
+    ],
+)
+def test_what_can_be_no_mark_or_search_is_refused_in_a_sentence(make: Callable[[], object], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        make()
