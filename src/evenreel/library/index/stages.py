@@ -43,7 +43,7 @@ from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard
 from evenreel.library.index.meter import VideoMeter
 from evenreel.library.index.plan import IndexPlan, IndexRun, KnownFile, known_files, make_plan, mark_gone, still_wanted
 from evenreel.library.index.worker import FileWorker, Orders, Reading
-from evenreel.library.people.looking import FaceStage
+from evenreel.library.people import FaceStage
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SHARDS, loaded_path
 from evenreel.library.store.model_folders import (
