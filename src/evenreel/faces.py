@@ -154,7 +154,7 @@ class ClipFaces:
     """Finds the faces of one clip after another, which are decoded in a process that can be killed."""
 
     def __init__(self, limits: MediaLimits, models: FaceModels, threads: int = 1) -> None:
-        self._worker = Worker("evenreel.media.sampling:MomentReader", {"limits": asdict(limits)}, limits)
+        self._worker = Worker("evenreel.media.sound:MomentReader", {"limits": asdict(limits)}, limits)
         self._finder = FaceFinder(models.folder, threads)
 
     def close(self) -> None:
