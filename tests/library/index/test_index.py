@@ -23,8 +23,7 @@ from evenreel.errors import EncoderError, EvenreelError, LibraryError, MediaErro
 from evenreel.features.progress import NoProgress
 from evenreel.files import file_at
 from evenreel.library import IndexReport, index_folders, open_library, repair, verify
-from evenreel.library.index.ignoring import IGNORE_FILE
-from evenreel.library.index.scan import scan
+from evenreel.library.index.scan import IGNORE_FILE, scan
 from evenreel.library.store import catalog as catalogs
 from evenreel.library.store.writer import Store
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule

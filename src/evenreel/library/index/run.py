@@ -28,21 +28,21 @@ from evenreel.features.pool import Brake, Claims, ReaderPool
 from evenreel.features.progress import Forecast, NoProgress, SetAside, StagedProgress
 from evenreel.features.shards import remove_shards, shard_files, tidy_shards
 from evenreel.library.index.exchange import finish_exchange
-from evenreel.library.index.foretelling import PICTURES_ALONE, WORDS_ALONE, seconds_a_second
-from evenreel.library.index.ignoring import IgnoreRules, changed_patterns, kept_patterns, noted_patterns
-from evenreel.library.index.lengths import VideoLengths, measure_lengths
 from evenreel.library.index.metadata import KnownMetadata, read_tables, rows_of_files, tables_beside
 from evenreel.library.index.plan import (
     IndexPlan,
     IndexRun,
     KnownFile,
+    VideoLengths,
     check_nothing_vanished,
     known_files,
     make_plan,
     mark_gone,
+    measure_lengths,
+    seconds_a_second,
 )
 from evenreel.library.index.report import IndexReport
-from evenreel.library.index.scan import Scan, scan
+from evenreel.library.index.scan import IgnoreRules, Scan, changed_patterns, kept_patterns, noted_patterns, scan
 from evenreel.library.index.spread import SpreadRun, check_machines
 from evenreel.library.index.stages import (
     BOTH,
@@ -155,28 +155,41 @@ def index_found(
     parts: RunParts | None = None,
 ) -> IndexReport:
     """Bring a library up to date with files that were found, and what tables say of them; see `index_folders`."""
-    folder_is_new, tables = not library.exists(), tables or KnownMetadata()
-    with library_lock(library), taken_back_if_empty(library, folder_is_new=folder_is_new):
-        connection = catalog.open_for_writing(library)
+    tables = tables or KnownMetadata()
+    with writing(library, taken_back=True) as connection:
+        clear_arrivals(library)  # of a run with Ray that was killed
         try:
-            with copied(library, connection):
-                finish_exchange(library, catalog.get_meta(connection))
-                clear_unnamed(library, catalog.get_meta(connection))
-                clear_arrivals(library)  # of a run with Ray that was killed
-                there = (catalog.loaded_path(path) for (path,) in connection.execute("SELECT path FROM files"))
-                rows, lost = rows_of_files(tables.rows, [*there, *(file.path for file in found.files)])
-                store = Store(library, connection, rows)
-                report = run_stages(store, found, settings, parts or RunParts(), tables.set_aside)
-                report.warnings += [lost] if lost and found.changed is None else []
-                return report
-        except (sqlite3.Error, OSError) as error:
-            raise closing_error(library, error) from error
+            there = (catalog.loaded_path(path) for (path,) in connection.execute("SELECT path FROM files"))
+            rows, lost = rows_of_files(tables.rows, [*there, *(file.path for file in found.files)])
+            store = Store(library, connection, rows)
+            report = run_stages(store, found, settings, parts or RunParts(), tables.set_aside)
         except (ValueError, TypeError, LookupError, ArithmeticError) as error:
             if not catalog.is_spoilt(connection):  # then the error is ours
                 raise
             raise catalog.damaged(library, error) from error
-        finally:
-            connection.close()
+        report.warnings += [lost] if lost and found.changed is None else []
+        return report
+
+
+@contextlib.contextmanager
+def writing(library: Path, *, taken_back: bool = False) -> Iterator[sqlite3.Connection]:
+    """Lock a library, open it for writing, and clear away what a killed run has left.
+
+    Where `taken_back` is set, a new library in which the block stores nothing before it fails is undone.
+    """
+    folder_is_new = not library.exists()
+    with ExitStack() as held:
+        held.enter_context(library_lock(library))
+        if taken_back:
+            held.enter_context(taken_back_if_empty(library, folder_is_new=folder_is_new))
+        connection = held.enter_context(contextlib.closing(catalog.open_for_writing(library)))
+        try:
+            with copied(library, connection):
+                finish_exchange(library, catalog.get_meta(connection))
+                clear_unnamed(library, catalog.get_meta(connection))
+                yield connection
+        except (sqlite3.Error, OSError) as error:
+            raise closing_error(library, error) from error
 
 
 def _paths(given: object, name: str) -> list[Path]:
@@ -374,7 +387,7 @@ class _Job:
             self._settings.worker_count,
             work,
             lengths.by_path,
-            [PICTURES_ALONE if wanted.vision else None, WORDS_ALONE if wanted.text else None],
+            [WantedStages(True, False) if wanted.vision else None, WantedStages(False, True) if wanted.text else None],
         )
         to_see_s = sum(lengths.by_path[file.path] for file in first or work)
         return seen_s and seen_s * to_see_s, read_s and read_s * lengths.video_s
