@@ -24,10 +24,10 @@ from evenreel.errors import EncoderError, EvenreelError, LibraryError, UsageErro
 from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.features.progress import NoProgress, StagedProgress, VideoProgress
 from evenreel.files import may_be_video
-from evenreel.library.index.metadata import read_tables, tables_beside
+from evenreel.library.index.metadata import read_tables
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.run import RunParts, check_settings, ignore_rules, index_found
-from evenreel.library.index.scan import IGNORE_FILE, Scan, is_within, rescan, scan
+from evenreel.library.index.scan import IGNORE_FILE, Scan, is_within, rescan, scan, tables_beside
 from evenreel.library.store.catalog import CATALOG
 from evenreel.library.store.filesystem import is_network_filesystem
 from evenreel.speech.sidecars import is_subtitle

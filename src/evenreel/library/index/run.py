@@ -28,7 +28,7 @@ from evenreel.features.pool import Brake, Claims, ReaderPool
 from evenreel.features.progress import Forecast, NoProgress, SetAside, StagedProgress
 from evenreel.features.shards import remove_shards, shard_files, tidy_shards
 from evenreel.library.index.exchange import finish_exchange
-from evenreel.library.index.metadata import KnownMetadata, read_tables, rows_of_files, tables_beside
+from evenreel.library.index.metadata import KnownMetadata, read_tables, rows_of_files
 from evenreel.library.index.plan import (
     IndexPlan,
     IndexRun,
@@ -42,7 +42,15 @@ from evenreel.library.index.plan import (
     seconds_a_second,
 )
 from evenreel.library.index.report import IndexReport
-from evenreel.library.index.scan import IgnoreRules, Scan, changed_patterns, kept_patterns, noted_patterns, scan
+from evenreel.library.index.scan import (
+    IgnoreRules,
+    Scan,
+    changed_patterns,
+    kept_patterns,
+    noted_patterns,
+    scan,
+    tables_beside,
+)
 from evenreel.library.index.spread import SpreadRun, check_machines
 from evenreel.library.index.stages import (
     BOTH,
@@ -117,11 +125,10 @@ def index_folders(
     library = as_path(library, "library")
     check_settings_kind(settings, IndexSettings)
     settings = settings or IndexSettings()
-    check_machines(machines)
     check_settings(library, settings, machines)
-    check_people(library, settings)
     found = scan(_paths(places, "places"), ignore_rules(library, settings))
-    tables = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"), settings.limits)
+    beside, named = tables_beside(found.roots), _paths(metadata, "metadata")
+    tables = read_tables(beside, named, settings.limits) if beside or named else None
     if not found.files and not (library / CATALOG).exists():
         raise LibraryError(found.no_video())
     return index_found(library, settings, found, tables, RunParts(progress or NoProgress(), machines))
@@ -130,8 +137,12 @@ def index_folders(
 def check_settings(library: Path, settings: IndexSettings, machines: Machines | None = None) -> None:
     """Check what a run is asked for before anything is read."""
     refuse_published(library)
+    if machines is not None:
+        check_machines(machines)
     check_speech(settings)
     check_sound(settings)
+    if settings.people or settings.face_models is not None:
+        check_people(library, settings)
     if settings.passes not in (0, 1, 2):
         raise UsageError(f"--passes {settings.passes}: files are read in 1 pass or in 2; 0 chooses.")
     if settings.passes == 2 and machines is not None and machines.ray is not None:
@@ -155,14 +166,14 @@ def index_found(
     parts: RunParts | None = None,
 ) -> IndexReport:
     """Bring a library up to date with files that were found, and what tables say of them; see `index_folders`."""
-    tables = tables or KnownMetadata()
     with writing(library, taken_back=True) as connection:
         clear_arrivals(library)  # of a run with Ray that was killed
         try:
             there = (catalog.loaded_path(path) for (path,) in connection.execute("SELECT path FROM files"))
-            rows, lost = rows_of_files(tables.rows, [*there, *(file.path for file in found.files)])
-            store = Store(library, connection, rows)
-            report = run_stages(store, found, settings, parts or RunParts(), tables.set_aside)
+            paths = [*there, *(file.path for file in found.files)]
+            rows, lost = rows_of_files(tables.rows, paths) if tables else ({}, None)
+            aside = tables.set_aside if tables else []
+            report = run_stages(Store(library, connection, rows), found, settings, parts or RunParts(), aside)
         except (ValueError, TypeError, LookupError, ArithmeticError) as error:
             if not catalog.is_spoilt(connection):  # then the error is ours
                 raise
