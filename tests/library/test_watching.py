@@ -185,18 +185,6 @@ def test_hazard_217_a_share_that_cannot_be_listened_to_is_looked_through_instead
         watcher.stop()
 
 
-def test_who_no_longer_listens_or_works_does_not_watch(
-    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Watcher, "_listen", lambda _: None)
-    watcher = Watcher(library, videos, WORDS_ONLY)
-    assert not watcher.state.watching
-    watcher.start()
-    watcher._threads[0].join()
-    assert not watcher.state.watching
-    watcher.stop()
-
-
 def test_an_empty_folder_is_watched_for_its_first_video(tmp_path: Path, library: Path) -> None:
     (tmp_path / "empty").mkdir()
     watcher = Watcher(library, tmp_path / "empty", WORDS_ONLY)

@@ -135,18 +135,6 @@ def test_a_brake_ends_a_run_after_the_file_at_hand_and_the_next_goes_on(
     assert state(library) == state(tmp_path / "clean")
 
 
-def test_a_run_that_is_halted_says_so_and_keeps_what_it_has(videos: Path, library: Path) -> None:
-    class Halting(NoProgress):
-        def file_done(self, path: str) -> None:
-            brake.halt()
-
-    brake = Brake()
-    parts = RunParts(Halting(), brake=brake)
-    with pytest.raises(RunHaltedError):
-        index_found(library, replace(SETTINGS, workers=1), scan([videos]), parts=parts)
-    assert index(videos, library).unchanged >= 1
-
-
 class EasingIn(NoProgress):
     """Eases a brake after the first item of a stage."""
 

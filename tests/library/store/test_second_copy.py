@@ -150,7 +150,7 @@ def test_a_first_run_that_is_taken_back_leaves_no_copy(
     def refuse(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(store_module.Store, "add_clip", refuse)
+    monkeypatch.setattr(store_module.Store, "put_clip", refuse)
     with pytest.raises(KeyboardInterrupt):
         index_folders([videos], tmp_path / "new", QUICK)
     assert not (tmp_path / "new").exists()

@@ -95,14 +95,7 @@ def known_files(connection: sqlite3.Connection, shards: Container[str] | None) -
 def make_plan(
     found: Scan, known: dict[str, KnownFile], lacks: Callable[[FoundFile, KnownFile], bool], *, retry: bool
 ) -> IndexPlan:
-    """Sort the files of a scan by what must be done with them.
-
-    Args:
-        found: the scan.
-        known: what the library has of each file, by its path.
-        lacks: whether something is to be read of an unchanged file of known content.
-        retry: whether files that were set aside are tried again.
-    """
+    """Sort the files of a scan by what must be done with them; `lacks` is asked of unchanged ones of known content."""
     plan = IndexPlan()
     for file in found.files:
         row = known.get(file.path)
@@ -159,8 +152,13 @@ def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[
 
     A file that is new and has the size and time of one that is gone is that one, moved, as far as a stat can tell.
     """
-    new = {_identity(file.stamp) for file in found.files if file.path not in known}
-    vanished = [path for path in gone if _identity(known[path].stamp) not in new and not passed_over(path, found)]
+
+    def identity(stamp: FileStamp) -> tuple[int, int]:
+        """What stays of a stamp when a file is renamed."""
+        return stamp.size, stamp.mtime_ns
+
+    new = {identity(file.stamp) for file in found.files if file.path not in known}
+    vanished = [path for path in gone if identity(known[path].stamp) not in new and not passed_over(path, found)]
     for root in found.roots:
         before = sum(row.state != "missing" and is_within(path, root) for path, row in known.items())
         lost = sum(is_within(path, root) for path in vanished)
@@ -169,11 +167,6 @@ def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[
                 f"{lost} of {before} indexed files are gone from {root}; is its disk or share connected? Nothing was "
                 "changed. If they are gone for good, run again with --accept-missing."
             )
-
-
-def _identity(stamp: FileStamp) -> tuple[int, int]:
-    """What stays of a stamp when a file is renamed."""
-    return stamp.size, stamp.mtime_ns
 
 
 def mark_gone(store: Store, plan: IndexPlan) -> tuple[int, int]:
@@ -225,7 +218,8 @@ def measure_lengths(
     if sum(file.stamp.size for file in unknown) >= SMALL_BYTES:
         random.Random(0).shuffle(unknown)
         found |= _by_header(unknown, limits, PATIENCE_S if patience_s is None else patience_s)
-    seconds_a_byte = _rate([file for file in work if file.path in found], found)
+    size = sum(file.stamp.size for file in work if file.path in found)
+    seconds_a_byte = sum(found.values()) / size if size else 0.0
     estimated = {file.path: file.stamp.size * seconds_a_byte for file in unknown if file.path not in found}
     return VideoLengths(found | estimated, sure=not estimated)
 
@@ -245,12 +239,6 @@ def _by_header(files: Sequence[FoundFile], limits: MediaLimits, patience_s: floa
             except MediaError:
                 found[file.path] = 0.0
     return found
-
-
-def _rate(files: Sequence[FoundFile], found: dict[str, float]) -> float:
-    """Seconds of video that a byte holds in files of known length; 0 where there are none."""
-    size = sum(file.stamp.size for file in files)
-    return sum(found[file.path] for file in files) / size if size else 0.0
 
 
 def seconds_a_second(

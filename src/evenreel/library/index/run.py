@@ -220,16 +220,7 @@ def run_stages(
     *,
     alone: bool = False,
 ) -> IndexReport:
-    """Index the files of a scan in an open library.
-
-    Args:
-        store: the library.
-        found: the files.
-        settings: what is wanted of them.
-        parts: what the run works with.
-        tables_aside: tables of metadata that cannot be used, for the report.
-        alone: whether the library is one of vectors alone, beside that of its files.
-    """
+    """Index the files of a scan in an open library; `alone` is one of vectors, beside that of its files."""
     started, meta = time.monotonic(), store.meta()
     settings = resolve(settings, meta, store.library)
     report = IndexReport(set_aside=list(tables_aside))
@@ -552,22 +543,9 @@ def taken_back_if_empty(library: Path, *, folder_is_new: bool) -> Iterator[None]
     try:
         yield
     except BaseException:
-        if is_new and not _holds_clips(library):
+        if is_new and next(shard_files(library / SHARDS), None) is None:  # no row of a clip is without a shard
             _remove(library, folder_is_new)
         raise
-
-
-def _holds_clips(library: Path) -> bool:
-    """Whether anything would be lost; what cannot be read counts as something."""
-    if next(shard_files(library / SHARDS), None) is not None:
-        return True
-    if not (library / CATALOG).exists():
-        return False
-    try:
-        with contextlib.closing(sqlite3.connect(library / CATALOG)) as connection:
-            return connection.execute("SELECT 1 FROM clips").fetchone() is not None
-    except sqlite3.Error:
-        return True
 
 
 def _remove(library: Path, folder_is_new: bool) -> None:
