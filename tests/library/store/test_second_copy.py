@@ -112,17 +112,17 @@ def test_a_run_that_is_broken_off_leaves_a_copy_of_what_it_has_done(
 
 
 def _break_off(videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Run until the second clip is to be linked."""
-    link, calls = store_module.Store.link, []
+    """Run until the second clip is to be stored."""
+    put, calls = store_module.Store.put_clip, []
 
     def late(*request: Any) -> None:
         calls.append(1)
         if len(calls) == 2:
             raise error
-        link(*request)
+        put(*request)
 
     with monkeypatch.context() as broken_off:
-        broken_off.setattr(store_module.Store, "link", late)
+        broken_off.setattr(store_module.Store, "put_clip", late)
         with pytest.raises((KeyboardInterrupt, LibraryError)):
             index_folders([videos], library, QUICK)
 
