@@ -27,7 +27,7 @@ from evenreel.files import may_be_video
 from evenreel.library.index.metadata import read_tables
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.run import RunParts, check_settings, ignore_rules, index_found
-from evenreel.library.index.scan import IGNORE_FILE, Scan, is_within, rescan, scan, tables_beside
+from evenreel.library.index.scan import IGNORE_FILE, is_within, rescan, scan, tables_beside
 from evenreel.library.store.catalog import CATALOG
 from evenreel.library.store.filesystem import is_network_filesystem
 from evenreel.speech.sidecars import is_subtitle
@@ -357,26 +357,22 @@ class Watcher:
 
     def _index(self, changed: set[str] | None, unsettled: set[str], brake: Brake) -> IndexReport:
         """Index what has changed, or all; files that are still being written are left for the time when they settle."""
-        rules = ignore_rules(self._library, self._settings)
+        library, settings, rules = self._library, self._settings, ignore_rules(self._library, self._settings)
         found = scan(list(map(Path, self._roots)), rules) if changed is None else rescan(self._roots, changed, rules)
         found.files = [file for file in found.files if file.path not in unsettled]
         found.subtitles = [file for file in found.subtitles if file.path not in unsettled]
-        if changed is not None:  # that files are gone was seen, and needs no second look
-            return self._index_found(found, replace(self._settings, accept_missing=True), brake)
-        try:
-            return self._index_found(found, self._settings, brake)
-        except VanishedFilesError:
-            there = replace(found, changed=frozenset(file.path for file in found.files))
-            self._index_found(there, self._settings, brake)
-            raise
-
-    def _index_found(self, found: Scan, settings: IndexSettings, brake: Brake) -> IndexReport:
-        if not found.files and not (self._library / CATALOG).exists():
+        if not found.files and not (library / CATALOG).exists():
             return IndexReport()  # an empty folder is watched for its first video
+        if changed is not None:  # that files are gone was seen, and needs no second look
+            settings = replace(settings, accept_missing=True)
         tables = read_tables(tables_beside(self._roots), self._metadata, settings.limits)
-        report = index_found(
-            self._library, settings, found, tables, RunParts(self._progress, brake=brake, encoders=self.encoders)
-        )
+        parts = RunParts(self._progress, brake=brake, encoders=self.encoders)
+        try:
+            report = index_found(library, settings, found, tables, parts)
+        except VanishedFilesError:  # what is there is indexed all the same
+            found.changed = frozenset(file.path for file in found.files)
+            index_found(library, settings, found, tables, parts)
+            raise
         self._settings = replace(self._settings, ignore=(), unignore=())  # the library keeps them now
         return report
 
