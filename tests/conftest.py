@@ -43,7 +43,7 @@ LONGEST = (
     "encoders/test_encoder.py",
     "cli/test_library_commands.py",
     "server/adding/test_adding.py",
-    "library/watching/test_watcher.py",
+    "library/test_watching.py",
     "cli/test_imports.py",
     "cli/test_without_extras.py",
     "cli/test_serve.py",

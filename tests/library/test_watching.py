@@ -16,13 +16,12 @@ import pytest
 
 from evenreel import open_library
 from evenreel.errors import EvenreelError, LibraryError, UsageError
-from evenreel.library import Watcher, verify
-from evenreel.library.watching import changes
-from evenreel.library.watching import watcher as watching
+from evenreel.library import Watcher, verify, watching
+from evenreel.library.watching import FileChanges
 from tests.library.videos import write_video
 from tests.library.words_only import WORDS_ONLY
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0
 """How long anything may take on a machine that is busy; nothing takes so long where all is right."""
 
@@ -30,7 +29,7 @@ PATIENCE_S = 60.0
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files settle sooner than they do for a person, and later than this test goes on with one."""
-    monkeypatch.setattr(changes, "SETTLE_S", 0.8)
+    monkeypatch.setattr(watching, "SETTLE_S", 0.8)
 
 
 @pytest.fixture
@@ -89,11 +88,11 @@ def test_an_ignore_list_holds_as_soon_as_it_is_written(videos: Path, library: Pa
 def test_hazard_133_a_file_that_is_still_being_copied_is_not_read(
     videos: Path, library: Path, watched: Watcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is read once it has settled, and once; when it has is told in `test_changes`."""
+    """It is read once it has settled, and once; when it has is told below."""
     content = write_video(tmp_path / "whole.mp4", 9, seconds=20.0).read_bytes()
     reports = []
     watched._told = reports.append  # instead of one that is given before
-    monkeypatch.setattr(changes, "SETTLE_S", float("inf"))
+    monkeypatch.setattr(watching, "SETTLE_S", float("inf"))
     with (videos / "grows.mp4").open("wb") as file:
         for part in range(8):
             file.write(content[len(content) * part // 8 : len(content) * (part + 1) // 8])
@@ -103,7 +102,7 @@ def test_hazard_133_a_file_that_is_still_being_copied_is_not_read(
     watched._anew.set()  # a look at everything leaves it alone too
     until(lambda: watched.state.runs > runs)
     assert "grows.mp4" not in names(library, "set_aside") + names(library)
-    monkeypatch.setattr(changes, "SETTLE_S", 0.5)
+    monkeypatch.setattr(watching, "SETTLE_S", 0.5)
     until(lambda: "grows.mp4" in names(library))
     until(lambda: reports != [])
     assert [(report.indexed, report.newly_aside) for report in reports] == [(1, 0)]
@@ -186,18 +185,6 @@ def test_hazard_217_a_share_that_cannot_be_listened_to_is_looked_through_instead
         watcher.stop()
 
 
-def test_who_no_longer_listens_or_works_does_not_watch(
-    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Watcher, "_listen", lambda _: None)
-    watcher = Watcher(library, videos, WORDS_ONLY)
-    assert not watcher.state.watching
-    watcher.start()
-    watcher._threads[0].join()
-    assert not watcher.state.watching
-    watcher.stop()
-
-
 def test_an_empty_folder_is_watched_for_its_first_video(tmp_path: Path, library: Path) -> None:
     (tmp_path / "empty").mkdir()
     watcher = Watcher(library, tmp_path / "empty", WORDS_ONLY)
@@ -243,3 +230,53 @@ def test_random_events_and_kills_end_in_the_state_of_a_clean_index(events: int, 
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith(f"{events} events")
     assert "0 in another state than a clean index: none" in done.stdout
+
+
+# which changes count, and when a file has settled: by a clock of the test's own ---------------------------------------
+
+
+def noted(videos: Path, *names: str, left_out: Path = Path("/nowhere")) -> list[str]:
+    changes = FileChanges(str(left_out))
+    return [
+        str(Path(path).relative_to(videos))
+        for path in changes.note([str(videos / one) for one in names], 0, [str(videos)])
+    ]
+
+
+def test_videos_subtitles_tables_lists_and_folders_count(videos: Path) -> None:
+    (videos / "folder.x").mkdir()
+    (videos / "notes.txt").touch()
+    (videos / "a.MP4").touch()
+    names = ["a.MP4", "a.en.srt", "metadata.csv", ".evenreelignore", "folder.x", "gone", "gone.mkv"]
+    assert noted(videos, *names, "notes.txt", ".hidden/a.mp4", ".hidden.mp4", "../beside/a.mp4") == names
+
+
+def test_the_library_in_a_watched_folder_does_not_count(videos: Path) -> None:
+    library = videos / "library"
+    (library / "shards" / "ab").mkdir(parents=True)
+    names = ("library", "library/shards/ab", "library 2/a.mp4")
+    assert noted(videos, *names, left_out=library) == ["library 2/a.mp4"]
+
+
+def test_a_file_settles_when_it_has_stayed_the_same(videos: Path) -> None:
+    changes, path = FileChanges(), videos / "a.mp4"
+    path.write_bytes(b"1")
+    changes.note([str(path)], 0.0, [str(videos)])
+    assert changes.take(watching.SETTLE_S - 0.1) == set()
+    path.write_bytes(b"12")  # it grows, and nobody says so
+    assert changes.take(watching.SETTLE_S) == set()
+    assert changes.take(2 * watching.SETTLE_S - 0.1) == set()
+    assert changes.unsettled(2 * watching.SETTLE_S - 0.1) == {str(path)}
+    assert changes.take(2 * watching.SETTLE_S) == {str(path)}
+    assert changes.take(9 * watching.SETTLE_S) == set()
+
+
+def test_a_file_that_is_gone_settles_too_and_what_is_to_be_looked_at_again_is_settled(videos: Path) -> None:
+    changes, path = FileChanges(), videos / "a.mp4"
+    path.touch()
+    changes.note([str(path)], 0.0, [str(videos)])
+    path.unlink()
+    assert changes.take(watching.SETTLE_S) == set()  # only now it is seen to be gone
+    assert changes.take(2 * watching.SETTLE_S) == {str(path)}
+    changes.again([str(path)])
+    assert changes.take(0.0) == {str(path)}
