@@ -1,4 +1,6 @@
-"""Taking stretches away through the API: made in a process that can be killed, sent as one file, and forgotten."""
+"""Taking stretches away through the API, made in a process that can be killed, sent as one file, and forgotten; and
+files of clips in the file manager of this machine, for whoever sits at it and asked for that.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,8 @@ import logging
 import os
 import secrets
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 import urllib.parse
@@ -31,12 +35,11 @@ from evenreel.handover.picks import Pick, Take
 from evenreel.handover.report import HandoverReport
 from evenreel.handover.settings import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
 from evenreel.media.workers import Worker
+from evenreel.server.access import is_near
 from evenreel.server.desk import BusyError, Desk
-from evenreel.server.media_files import TYPES, SentAs
+from evenreel.server.media import TYPES, Playback, SentAs
 from evenreel.server.pictures import EXPORT
-from evenreel.server.playback import Playback
-from evenreel.server.records import Problem
-from evenreel.server.routes import EVERYWHERE, LATEST_S
+from evenreel.server.records import EVERYWHERE, LATEST_S, ClipId, Problem, about
 from evenreel.server.settings import MOST_RESULTS, ServeSettings
 from evenreel.wording import printable
 
@@ -69,6 +72,10 @@ ZIP = "application/zip"
 NOTES_FILE = "notes.txt"
 CUT_TYPES = {".mp4": "video/mp4", ".mov": "video/quicktime", ".mkv": TYPES["matroska"], ".ts": TYPES["mpegts"]}
 
+ELSEWHERE = (
+    "Places of files are told only at the machine that the library is served from, by evenreel serve --open-folders."
+)
+
 
 class ExportStretch(BaseModel):
     """A stretch of a clip, in seconds of the timeline that a player shows; without an end, to that of the clip."""
@@ -90,6 +97,12 @@ class ExportRequest(BaseModel):
     exact: bool = False
     language: Annotated[str | None, Field(max_length=35)] = None
     title: Annotated[str, Field(max_length=200)] = "stretches"
+
+
+class ClipPlace(BaseModel):
+    """Where a clip's file is on the machine of the server."""
+
+    path: str
 
 
 class SmallBodyRoute(APIRoute):
@@ -323,3 +336,70 @@ def _zipped(report: HandoverReport, path: Path) -> Path:
         if sentences := _sentences(report):
             archive.writestr(NOTES_FILE, "\n".join(sentences) + "\n")
     return path
+
+
+class FileManagerApi:
+    """Routes that tell where a clip's file is, and show it in the file manager."""
+
+    def __init__(self, desk: Desk, settings: ServeSettings) -> None:
+        self._desk, self._settings = desk, settings
+
+    def router(self) -> APIRouter:
+        """Make the router with its routes below `/api/v1`."""
+        router = APIRouter(prefix="/api/v1")
+        path = "/clips/{clip_id}/folder"
+        router.add_api_route(path, self.place, methods=["GET"], **about("Where a clip's file is.", ClipPlace, 404))
+        router.add_api_route(path, self.place, methods=["HEAD"], include_in_schema=False)
+        router.add_api_route(path, self.show, methods=["POST"], **about("Show it in the file manager.", ClipPlace, 404))
+        return router
+
+    async def place(self, clip_id: ClipId, request: Request) -> ClipPlace:
+        """Return the path of a clip's first file that is there."""
+        self._check_local(request)
+        return ClipPlace(path=printable(await self._found(clip_id)))
+
+    async def show(self, clip_id: ClipId, request: Request) -> ClipPlace:
+        """Show the file in its folder, in the file manager."""
+        self._check_local(request)
+        path = await self._found(clip_id)
+        await asyncio.to_thread(show_in_folder, path)
+        return ClipPlace(path=printable(path))
+
+    async def _found(self, clip_id: str) -> str:
+        located = await self._desk.locate(clip_id)
+        paths = [file.path for file in located.files]
+        found = await asyncio.to_thread(lambda: next(filter(os.path.isfile, paths), None))
+        if found is None:
+            raise NotFoundError("The file is not there any more; is its disk connected?")
+        return found
+
+    def _check_local(self, request: Request) -> None:
+        if not self._settings.open_folders or not is_near(request, self._settings):
+            raise HTTPException(403, ELSEWHERE)
+
+
+def show_in_folder(path: str) -> None:
+    """Open the folder of a file in the system's file manager, with the file marked where the system can."""
+    command = _showing(path)
+    program = shutil.which(command[0])
+    if program is None:
+        raise UsageError(f"This machine has no {command[0]} to open a folder with; copy the path instead.")
+    try:
+        subprocess.Popen(
+            [program, *command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        log.warning("%s cannot be started: %s", program, error)
+        raise UsageError(f"{command[0]} cannot be started; copy the path instead.") from error
+
+
+def _command(path: str) -> list[str]:
+    if sys.platform == "darwin":
+        return ["open", "-R", path]
+    if sys.platform == "win32":
+        return ["explorer", f"/select,{path}"]
+    return ["xdg-open", os.path.dirname(path)]

@@ -12,10 +12,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenreel.config import AUTO, IndexSettings
 from evenreel.errors import EncoderError, EvenreelError, NotFoundError
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 SAID_EVERY_S = 0.25
 """Seconds between two lines about the same stage."""
+FIRST_S = 3.0
+"""Seconds of a stage before its pace is told."""
 FAREWELL_S = 8.0
 """Seconds that a run may take to end by itself; a model that is being loaded hears nothing."""
 HELD = "Another process is writing to the library; wait for it to end, then go on."
@@ -37,11 +39,12 @@ FAILED = "The folders could not be looked through; the server's log says why."
 """What visitors are told of an error, whose own sentence may have paths, processes and hosts in it."""
 WORDS_ONLY = "words"
 """Name of the choice of no model at all."""
+LOOKING = "looking through the folders"
 
 
 @dataclass(frozen=True)
 class RunOrder:
-    """What a run is to do.
+    """What a run is to do; a path that is no UTF-8 is kept as it is.
 
     Attributes:
         library: folder of the library.
@@ -49,6 +52,7 @@ class RunOrder:
         model: model of a new library; `words` for none, None for the library's own or the default.
         reads_text: whether on-screen text is read.
         watch: whether it goes on with what changes in the folders afterwards.
+        retry: whether what was set aside is tried again.
     """
 
     library: str
@@ -56,15 +60,11 @@ class RunOrder:
     model: str | None = None
     reads_text: bool = True
     watch: bool = False
-
-    def to_json(self) -> str:
-        """Write the order in one line; a path that is no UTF-8 is kept as it is."""
-        return json.dumps(asdict(self))
+    retry: bool = False
 
     @staticmethod
-    def from_json(text: str | bytes) -> RunOrder:
-        """Read an order, the inverse of `to_json`."""
-        told = json.loads(text)
+    def from_json(told: dict[str, Any]) -> RunOrder:
+        """Read what `asdict` made plain."""
         model = told["model"]
         return RunOrder(
             library=str(told["library"]),
@@ -72,41 +72,26 @@ class RunOrder:
             model=None if model is None else str(model),
             reads_text=bool(told["reads_text"]),
             watch=bool(told["watch"]),
+            retry=bool(told["retry"]),
         )
 
     @property
     def settings(self) -> IndexSettings:
         """Settings of the run."""
         model = {None: AUTO, WORDS_ONLY: None}.get(self.model, self.model)
-        return IndexSettings(model=model, read_text=self.reads_text)
-
-
-@dataclass(frozen=True)
-class StageReached:
-    """How far a run is: `done` of `total` steps of a stage after `seconds` in it, and the file that was read last.
-
-    Where lengths are known, `video_done_s` of `video_s` seconds of video are read, `speed` of them in a second, and
-    `remaining_s` seconds are left.
-    """
-
-    stage: str
-    done: int
-    total: int | None
-    seconds: float
-    file: str | None = None
-    video_done_s: float | None = None
-    video_s: float | None = None
-    speed: float | None = None
-    remaining_s: float | None = None
+        return IndexSettings(model=model, read_text=self.reads_text, retry=self.retry)
 
 
 class SaidProgress:
-    """A `StagedProgress` that tells a function how far a run is, at most every `SAID_EVERY_S` seconds of a stage."""
+    """A `StagedProgress` that tells a function how far a run is, at most every `SAID_EVERY_S` seconds of a stage.
 
-    def __init__(self, say: Callable[[StageReached], None], clock: Callable[[], float] = time.monotonic) -> None:
+    It is told the fields of `evenreel.server.adding.Indexing` that say so.
+    """
+
+    def __init__(self, say: Callable[[dict[str, Any]], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._say, self._clock = say, clock
         self._lock = threading.Lock()
-        self._stage, self._done = "looking through the folders", 0
+        self._stage, self._done = LOOKING, 0
         self._total: int | None = None
         self._file: str | None = None
         self._began = self._said_at = clock()
@@ -120,24 +105,21 @@ class SaidProgress:
 
     def file_done(self, path: str) -> None:
         """Count one more file, finished or set aside."""
-        with self._lock:
-            self._file = printable(os.path.basename(path))
+        self._file = printable(os.path.basename(path))
         self.advance(1)
 
     def stage(self, name: str, count: int | None = None) -> None:
         """Begin a stage of `count` steps; None where they cannot be counted."""
         with self._lock:
-            self._stage, self._total, self._done = name, count, 0
-            self._began = self._said_at = self._clock()
-            self._say(self._reached())
+            self._stage, self._total, self._done, self._began = name, count, 0, self._clock()
+            self._tell()
 
     def advance(self, steps: int) -> None:
         """Count finished steps of the stage."""
         with self._lock:
             self._done += steps
             if self._done == self._total or self._clock() - self._said_at >= SAID_EVERY_S:
-                self._said_at = self._clock()
-                self._say(self._reached())
+                self._tell()
 
     def forecast(self, forecast: Forecast) -> None:
         """Take how much there is to read; each pass says it again."""
@@ -149,72 +131,90 @@ class SaidProgress:
                 self._stage, self._began = stage, self._clock()
             self._file = os.path.basename(progress.file) or None
             self._done, self._total = progress.files_done, progress.files
-            self._said_at = self._clock()
-            self._say(
-                replace(
-                    self._reached(),
-                    video_done_s=progress.done_s,
-                    video_s=progress.total_s,
-                    speed=progress.rate,
-                    remaining_s=progress.remaining_s,
-                )
-            )
+            self._tell(progress)
 
-    def _reached(self) -> StageReached:
-        return StageReached(self._stage, self._done, self._total, self._clock() - self._began, self._file)
+    def _tell(self, video: VideoProgress | None = None) -> None:
+        """Tell how far the stage is, and when it will be done at its pace so far."""
+        self._said_at = self._clock()
+        seconds = self._said_at - self._began
+        a_minute = 60 * self._done / seconds if self._done > 0 and seconds >= FIRST_S else None
+        remaining_s = video.remaining_s if video else None
+        if remaining_s is None and a_minute is not None and self._total is not None:
+            remaining_s = 60 * (self._total - self._done) / a_minute
+        told = {
+            "stage": self._stage,
+            "file": self._file,
+            "done": self._done,
+            "total": self._total,
+            "per_minute": a_minute,
+            "remaining_s": remaining_s,
+            "video_done_s": video.done_s if video else None,
+            "video_s": video.total_s if video else None,
+            "speed": video.rate if video else None,
+        }
+        self._say({"reached": told})
 
 
 class StoppedError(BaseException):
     """Raised when the run is to end; no `except Exception` takes it for a failure."""
 
 
-def index(order: RunOrder, say: Callable[[StageReached], None]) -> str:
+def index(order: RunOrder) -> str:
     """Index what an order says; return one sentence on what came of it."""
     from evenreel.library import index_folders
 
     order, remark = _there(order)
-    places = [Path(place) for place in order.places]
-    taken = _sentence(index_folders(places, order.library, order.settings, progress=SaidProgress(say)))
-    return f"{taken} {remark}".rstrip()
+    report = index_folders(
+        [Path(place) for place in order.places], order.library, order.settings, progress=SaidProgress(_say)
+    )
+    return f"{_sentence(report, order)} {remark}".rstrip()
 
 
-def watch(order: RunOrder, say: Callable[[StageReached], None]) -> None:
+def watch(order: RunOrder) -> None:
     """Index what an order says and go on with what changes in its folders, until no run can succeed.
 
     Single files are looked at once.
     """
-    from evenreel.library.watching import Watcher
+    from evenreel.library import Watcher
 
     order, remark = _there(order)
     taken = ""
     if single := tuple(filter(os.path.isfile, order.places)):
-        taken = index(replace(order, places=single), say)
+        taken = index(replace(order, places=single))
         remark += f" Not watched, only looked at now: {_names(single)}."
 
     def tell(report: IndexReport) -> None:
         nonlocal taken
-        taken = _sentence(report)
-        _say({"taken": taken})
+        taken = _sentence(report, order)
+        _say({"reached": {"sentence": taken}})
 
     folders = [place for place in order.places if place not in single]
-    watcher = Watcher(order.library, folders, order.settings, progress=SaidProgress(say), told=tell)
+    watcher = Watcher(order.library, folders, order.settings, progress=SaidProgress(_say), told=tell)
     watcher.start()
     last = None
     try:
         while not watcher.wait(SAID_EVERY_S):
             state = watcher.state
-            if last != (last := (state.working or not state.runs, state.trouble or "")):
-                quiet = f"{taken} {remark.strip()}".strip() if remark and not last[0] else ""
-                _say({"working": last[0], "trouble": FAILED if last[1] else quiet, "why": last[1]})
+            if last == (last := (state.working or not state.runs, state.trouble or "")):
+                continue
+            working, trouble = last
+            quiet = f"{taken} {remark.strip()}".strip() if remark and not working else ""
+            told = {"state": "running" if working else "watching"}
+            sentence = FAILED if trouble else quiet
+            if working or sentence:
+                told["sentence"] = sentence
+            _say({"reached": told, "why": trouble})
     finally:
         watcher.stop(FAREWELL_S / 2)
 
 
-def _sentence(report: IndexReport) -> str:
-    taken = report.indexed + report.recognised
+def _sentence(report: IndexReport, order: RunOrder) -> str:
+    taken, aside = report.indexed + report.recognised, len(report.set_aside)
+    if order.retry:
+        return f"{count(taken, 'file')} taken in; {count(aside, 'file')} still set aside."
     parts = [f"{count(taken, 'video')} taken in" if taken or not report.unchanged else "Nothing is new"]
-    if report.set_aside:
-        parts.append(f"{count(len(report.set_aside), 'file')} set aside (the view Library says why)")
+    if aside:
+        parts.append(f"{count(aside, 'file')} set aside (the view Library says why)")
     if closed := len(report.closed_folders):
         parts.append(f"{count(closed, 'folder')} could not be opened")
     return "; ".join(parts) + "."
@@ -239,13 +239,16 @@ def _names(places: Iterable[str]) -> str:
 def main() -> None:
     """Do what the first line of standard input says, and end when that is closed."""
     signal.signal(signal.SIGTERM, _stop)
-    order = RunOrder.from_json(_first_line())
+    line = b""
+    while not line.endswith(b"\n") and (byte := os.read(0, 1)):  # not a byte more
+        line += byte
+    order = RunOrder.from_json(json.loads(line))
     threading.Thread(target=_end_with_input, name="input", daemon=True).start()
     try:
         if order.watch:
-            watch(order, lambda reached: _say(asdict(reached)))
+            watch(order)
         else:
-            _say({"ended": index(order, lambda reached: _say(asdict(reached)))})
+            _say({"ended": index(order)})
     except StoppedError:
         return
     except EvenreelError as error:
@@ -257,14 +260,6 @@ def main() -> None:
         if (sentence := needed_extra(error, "Indexing")) is None:
             raise
         _say({"failed": sentence})
-
-
-def _first_line() -> bytes:
-    """The first line of standard input, not a byte more."""
-    line = b""
-    while not line.endswith(b"\n") and (byte := os.read(0, 1)):
-        line += byte
-    return line
 
 
 def _end_with_input() -> None:
@@ -281,7 +276,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise StoppedError
 
 
-def _say(what: dict[str, object]) -> None:
+def _say(what: dict[str, Any]) -> None:
     try:
         os.write(1, json.dumps(what).encode() + b"\n")
     except OSError:  # the server has gone; the run ends with its input
