@@ -175,8 +175,6 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
         out.print(f"      on screen {_span(text.start_s, text.end_s)}: [green]{safe(text.text)}[/]")
     for said in hit.said:
         out.print(f"      said {_span(said.start_s, said.end_s)}: [cyan]{_marked(said)}[/]")
-    if hit.elements:
-        out.print(f"      shows {safe(', '.join(element.phrase for element in hit.elements))}")
     source = hit.metadata.get("source")
     told = "" if source in {None, ""} else f"  source: {safe(source)}"
     out.print(f"      [dim]{scores}{told}[/]")
@@ -254,8 +252,6 @@ def show_stats(
         out.print(f"  passed over: {printable('  '.join(stats.ignored))}", markup=False)
     if stats.metadata:
         out.print(f"  metadata: {safe(', '.join(stats.metadata))}")
-    if stats.with_elements is not None:
-        out.print(f"  scene elements: {count(stats.with_elements, 'clip')} (filter by element)")
     if stats.missing:
         out.print(f"  {count(stats.missing, 'file')} missing (evenreel repair --drop-missing forgets them)")
     list_aside(stats.set_aside, more=AGAIN)

@@ -7,7 +7,6 @@ from .index.repairing import repair as repair
 from .index.removing import RemoveReport as RemoveReport, remove_from_library as remove_from_library
 from .index.reindex import reindex as reindex
 from .index.report import IndexReport as IndexReport
-from .index.tagging import TagReport as TagReport, tag_library as tag_library, untag_library as untag_library
 from .library import Library as Library
 from .opened import open_library as open_library
 from .search.asked import PlainText as PlainText

@@ -17,7 +17,6 @@ from evenreel.errors import LibraryError
 from evenreel.features.clip_reader import READER, WantedStages
 from evenreel.features.progress import Forecast, NoProgress, SetAside, StagedProgress
 from evenreel.features.shards import tidy_shards
-from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.first_run import taken_back_if_empty
 from evenreel.library.index.foretelling import PICTURES_ALONE, WORDS_ALONE
@@ -214,7 +213,6 @@ class IndexJob:
         self._store.drop_replaced()
         self._store.complete_codes()  # those of a library of before there were codes
         self._update_null_scores()
-        self._update_elements()
         self._speech.hear_the_rest(self._progress, self._parts.brake)
         if not self._parts.brake.eased:
             encode_sounds(self._store, found, self._settings, self._report, self._progress, self._parts.brake)
@@ -289,13 +287,3 @@ class IndexJob:
         if self._model is not None and not self._store.null_scores_hold():
             self._progress.stage("measuring how nonsense scores")
             self._store.update_null_scores(self._model.encoder())
-
-    def _update_elements(self) -> None:
-        """Find scene elements anew, where the library has a dictionary and its clips are others than before."""
-        if self._store.elements_hold():
-            return
-        self._progress.stage("finding scene elements")
-        try:
-            self._store.update_elements()
-        except DamagedElementsError as error:
-            log.warning("%s The new clips have no scene elements; %s.", error, FIND_AGAIN)

@@ -23,7 +23,6 @@ from evenreel.features.merging import merge
 from evenreel.features.progress import NoProgress, StagedProgress
 from evenreel.features.shards import Shard, read_shard, shard_path, tidy_shards, write_shard
 from evenreel.library.contents import roots, single_files
-from evenreel.library.elements import drop_elements
 from evenreel.library.index import ingest
 from evenreel.library.index.exchange import finish_exchange, waiting_shards
 from evenreel.library.index.ignoring import IgnoreRules, kept_patterns
@@ -199,7 +198,6 @@ def _exchange(store: Store, encoder: Encoder, asked: dict[str, str]) -> None:
             vectors = open_vectors(library, catalog.get_meta(connection))
             if digests and vectors is not None:
                 update_null_scores(connection, vectors, encoder)
-            drop_elements(connection)
     except BaseException:
         drop_vectors(library, generation)
         raise

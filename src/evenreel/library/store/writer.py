@@ -19,7 +19,6 @@ from evenreel.features.merging import merge
 from evenreel.features.progress import TRANSIENT
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, remove_shard, shard_path, write_shard
 from evenreel.features.stills import Stills, write_stills
-from evenreel.library.elements import elements_hold, named_elements, read_elements, update_elements
 from evenreel.library.store.catalog import (
     SHARDS,
     STILLS,
@@ -27,7 +26,6 @@ from evenreel.library.store.catalog import (
     delete_clips,
     dump_metadata,
     get_meta,
-    has_elements,
     load_metadata,
     loaded_path,
     set_meta,
@@ -298,26 +296,6 @@ class Store:
         """
         with self._lock:
             return null_scores_hold(self.connection)
-
-    def elements_hold(self) -> bool:
-        """Return whether the scene elements are up to date, or there are none.
-
-        They are left as they are until nonsense has been scored on the present clips.
-        """
-        with self._lock:
-            wanted = has_elements(self.connection) and self.null_scores_hold()
-            return not wanted or elements_hold(self.connection)
-
-    def update_elements(self) -> None:
-        """Find the scene elements of all clips anew."""
-        with self._lock:
-            meta = get_meta(self.connection)
-            path, vectors = named_elements(self.connection, self.library), open_vectors(self.library, meta)
-            if path is None or vectors is None:
-                return
-            embedded = read_elements(path, meta.get("weights_hash"))
-            with transaction(self.connection):
-                update_elements(self.connection, vectors, embedded)
 
     def _note_unsettled(self, clip_id: str) -> None:
         """Have the end of a run look whether a file has this clip."""
