@@ -42,7 +42,7 @@ LONGEST = (
     "library/index/test_integrity.py",
     "encoders/test_encoder.py",
     "cli/test_library_commands.py",
-    "server/adding/test_adding.py",
+    "server/test_adding.py",
     "library/watching/test_watcher.py",
     "cli/test_imports.py",
     "cli/test_without_extras.py",

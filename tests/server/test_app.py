@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import io
 import logging
 import socket
 from collections.abc import Callable
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from fastapi import FastAPI, Request
 from starlette.testclient import TestClient
 
@@ -25,7 +23,7 @@ from evenreel.errors import (
     NotFoundError,
     UsageError,
 )
-from evenreel.server import ServeSettings, connections, make_app
+from evenreel.server import ServeSettings, make_app
 from evenreel.server import app as server_app
 from evenreel.server.desk import BusyError, LoadingError
 
@@ -119,30 +117,6 @@ def test_nothing_can_be_put_before_the_guard(tmp_path: Path) -> None:
     assert isinstance(app, FastAPI)
     with pytest.raises(RuntimeError):
         app.add_middleware(lambda app: app)
-
-
-class FakeServer:
-    """Takes what uvicorn would run."""
-
-    configs: list[uvicorn.Config]
-
-    def __init__(self, config: uvicorn.Config, most: int, idle_s: float) -> None:
-        self.configs.append(config)
-        assert (most, idle_s) == (33, 7.5)
-
-    def run(self, sockets: list[socket.socket]) -> None:
-        assert sockets[0].getsockname()[1]
-
-
-def test_the_limits_of_the_settings_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    FakeServer.configs = []
-    monkeypatch.setattr(connections, "LimitedServer", FakeServer)
-    monkeypatch.setattr("evenreel.open_library", lambda *_, **__: io.BytesIO())  # something that can be closed
-    settings = ServeSettings(port=0, cache=tmp_path, idle_s=7.5, connections=33)
-    for _ in range(2):
-        server_app.serve(tmp_path, settings, on_ready=lambda _: None)
-    assert len(FakeServer.configs) == 2
-    assert logging.getLogger("uvicorn.error").filters.count(server_app._is_no_hurried_end) == 1
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from evenreel.library.store import catalog as catalogs
 from evenreel.library.store.model_folders import folder_of_model, noted, place_of
 from evenreel.server import ServeSettings, make_app
 from evenreel.server.desk import CACHED_BYTES, BusyError, Desk
-from evenreel.server.turns import RequestNeeds
 from evenreel.types import Encoder
 from tests.library.fakes import WordsEncoder, on_disk
 from tests.library.stub_models import SETTINGS, load
@@ -133,7 +132,7 @@ def test_re_ranked_searches_share_one_library(place: Path) -> None:
 
     async def crowd(desk: Desk) -> tuple[set[int], set[int]]:
         plain = await asyncio.gather(*(desk.query(at_once) for _ in range(2)))
-        reranked = await asyncio.gather(*(desk.query(id, RequestNeeds(rerank=True)) for _ in range(2)))
+        reranked = await asyncio.gather(*(desk.query(id, rerank=True) for _ in range(2)))
         return set(plain), set(reranked)
 
     with open_desk(place) as desk:

@@ -25,7 +25,7 @@ from starlette.testclient import TestClient
 from starlette.types import Message
 
 from evenreel.server import exports, make_app
-from evenreel.server.media_files import CHUNK_BYTES, OpenedFile, SentAs
+from evenreel.server.media import CHUNK_BYTES, OpenedFile, SentAs
 from evenreel.server.pictures import trim
 
 from .conftest import Served

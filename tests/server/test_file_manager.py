@@ -14,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from evenreel.errors import UsageError
-from evenreel.server import ServeSettings, file_manager, make_app
+from evenreel.server import ServeSettings, exports, make_app
 from tests.server.conftest import Served
 
 HERE, ELSEWHERE = ("127.0.0.1", 50_000), ("192.0.2.7", 50_000)
@@ -37,7 +37,7 @@ def here(served: Served) -> Iterator[TestClient]:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The programs that were started, none of which is."""
     commands: list[list[str]] = []
-    monkeypatch.setattr(file_manager.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(exports.shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
     return commands
 
@@ -65,7 +65,7 @@ def test_the_file_is_shown_by_the_program_of_the_system(
     command: list[str],
 ) -> None:
     address, path = folder_of(here, "star"), str(served.videos / "star.mp4")
-    monkeypatch.setattr(file_manager.sys, "platform", platform)
+    monkeypatch.setattr(exports.sys, "platform", platform)
     assert here.get(address).json() == {"path": path}
     assert started == []  # a path that is read opens nothing
     assert here.post(address).json() == {"path": path}
@@ -115,13 +115,13 @@ def test_a_file_that_has_gone_is_a_sentence(here: TestClient, served: Served, st
 
 
 @pytest.mark.parametrize("trouble", ["missing", "broken"])
-def test_a_machine_without_a_file_manager_says_so(
+def test_a_machine_without_a_exports_says_so(
     here: TestClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, trouble: str
 ) -> None:
     program = tmp_path / "xdg-open"
     program.write_text("no program")  # cannot be run
-    monkeypatch.setattr(file_manager.sys, "platform", "linux")
-    monkeypatch.setattr(file_manager.shutil, "which", lambda _: None if trouble == "missing" else str(program))
+    monkeypatch.setattr(exports.sys, "platform", "linux")
+    monkeypatch.setattr(exports.shutil, "which", lambda _: None if trouble == "missing" else str(program))
     answer = here.post(folder_of(here, "star"))
     assert (answer.status_code, "copy the path instead" in answer.json()["detail"]) == (400, True)
 
@@ -136,7 +136,7 @@ def test_a_server_for_others_opens_no_folders() -> None:
 
 def test_no_name_becomes_an_option_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[Any] = []
-    monkeypatch.setattr(file_manager.shutil, "which", lambda name: name)
+    monkeypatch.setattr(exports.shutil, "which", lambda name: name)
     monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
-    file_manager.show_in_folder(os.path.join(os.sep, "v", "--help", "-a;b.mp4"))
+    exports.show_in_folder(os.path.join(os.sep, "v", "--help", "-a;b.mp4"))
     assert sys.platform != "linux" or commands == [["xdg-open", "/v/--help"]]

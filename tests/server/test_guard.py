@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from starlette.types import Message
 
 from evenreel.errors import UsageError
-from evenreel.server.guard import BODY_BYTES, Guard
+from evenreel.server.access import BODY_BYTES, Guard
 from evenreel.server.settings import ServeSettings, is_known_host
 
 TOKEN = "correct horse battery"

@@ -18,9 +18,8 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from starlette.types import Message, Scope
 
-from evenreel.server import login
-from evenreel.server.guard import Guard
-from evenreel.server.login import own_page, session_of
+from evenreel.server import access
+from evenreel.server.access import Guard, own_page, session_of
 from evenreel.server.settings import ServeSettings
 
 TOKEN = "correct horse battery"
@@ -31,7 +30,7 @@ RIGHT_COOKIE = f"{COOKIE}={session_of(TOKEN)}"
 
 @pytest.fixture(autouse=True)
 def _short_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(login, "WRONG_TOKEN_DELAY_S", DELAY_S)
+    monkeypatch.setattr(access, "WRONG_TOKEN_DELAY_S", DELAY_S)
 
 
 async def answer(request: Request) -> Response:
@@ -247,22 +246,22 @@ def test_no_crowd_of_wrong_tokens_keeps_a_right_one_out(count: int) -> None:
 
     right, wrong = asyncio.run(crowd())
     assert right == [*(expected for *_, expected in RIGHT), 200, 303]
-    assert wrong == [401] * login.LONGEST_LINE + [429] * (count - login.LONGEST_LINE)
+    assert wrong == [401] * access.LONGEST_LINE + [429] * (count - access.LONGEST_LINE)
 
 
 def test_those_who_guess_behind_a_trusted_proxy_are_told_apart() -> None:
     async def crowd(proxies: tuple[str, ...]) -> list[int]:
         app = guard(ServeSettings(token=TOKEN, trusted_proxies=proxies))
         wrong = {"authorization": "Bearer wrong"}
-        sent = [{**wrong, "x-forwarded-for": f"192.0.2.{number}"} for number in range(login.LONGEST_LINE + 4)]
+        sent = [{**wrong, "x-forwarded-for": f"192.0.2.{number}"} for number in range(access.LONGEST_LINE + 4)]
         return await asyncio.gather(*(status(app, scope("/api/v1/search", "10.0.0.9", headers)) for headers in sent))
 
-    assert asyncio.run(crowd(("10.0.0.0/24",))) == [401] * (login.LONGEST_LINE + 4)
-    assert asyncio.run(crowd(())) == [401] * login.LONGEST_LINE + [429] * 4
+    assert asyncio.run(crowd(("10.0.0.0/24",))) == [401] * (access.LONGEST_LINE + 4)
+    assert asyncio.run(crowd(())) == [401] * access.LONGEST_LINE + [429] * 4
 
 
 def test_nothing_is_kept_of_those_who_have_been_answered() -> None:
-    kept = login.Guesses()
+    kept = access.Guesses()
 
     async def answered() -> None:
         await asyncio.gather(*(kept.wait(f"10.0.0.{number}") for number in range(50)))

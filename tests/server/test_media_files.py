@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.testclient import TestClient
 from starlette.types import Message
 
-from evenreel.server.media_files import OpenedFile, RangedFile, SentAs, media_type, open_beneath
+from evenreel.server.media import OpenedFile, SentAs, media_type, open_beneath
 
 READERS = ThreadPoolExecutor(1)
 TOLD = SentAs("video/mp4", "a.mp4", "content")
@@ -101,12 +101,10 @@ def sender(make: Callable[[], Response]) -> TestClient:
     return TestClient(app)
 
 
-@pytest.fixture(params=["by its descriptor", "by its name"])
-def visitor(root: Path, request: pytest.FixtureRequest) -> TestClient:
+@pytest.fixture
+def visitor(root: Path) -> TestClient:
     """A visitor who is sent a file of six bytes, `inside`."""
     path = root / "trams" / "a.mp4"
-    if request.param == "by its name":
-        return sender(lambda: RangedFile(path))
     return sender(lambda: OpenedFile(open_beneath(str(root), str(path)), TOLD, READERS))
 
 
@@ -135,7 +133,7 @@ def test_a_file_of_a_year_that_http_has_no_word_for_is_sent(
         st_mode=real.st_mode, st_size=6, st_mtime=float(when_s), st_mtime_ns=when_s * 10**9, st_ctime_ns=0
     )
     with monkeypatch.context() as patch:
-        patch.setattr("evenreel.server.media_files.os.fstat", lambda _: found)
+        patch.setattr("evenreel.server.media.os.fstat", lambda _: found)
         answer = sender(lambda: OpenedFile(open_beneath(str(root), str(path)), TOLD, READERS)).get("/")
     assert (answer.status_code, answer.content, answer.headers["content-length"]) == (200, b"inside", "6")
     assert answer.headers["etag"] == '"content"'
@@ -196,10 +194,10 @@ def test_a_descriptor_is_closed_after_the_last_read_of_a_receiver_who_has_gone(r
     opened, going, reads = threading.Event(), threading.Event(), []
 
     class Slow(OpenedFile):
-        def _read_here(self, position: int, size: int) -> bytes:
+        def _read(self, position: int, size: int) -> bytes:
             opened.set()
             going.wait(10)
-            reads.append(super()._read_here(position, size))
+            reads.append(super()._read(position, size))
             return reads[-1]
 
     async def hear(message: Message | None = None) -> Message:

@@ -17,7 +17,8 @@ from starlette.testclient import TestClient
 from evenreel.config import IndexSettings
 from evenreel.library import Library, index_folders
 from evenreel.library.store import identity
-from evenreel.server import ServeSettings, make_app, playback
+from evenreel.server import ServeSettings, make_app
+from evenreel.server import media as playback
 
 from .conftest import PATIENCE_S, Served, wait_until
 
@@ -160,7 +161,7 @@ def test_searches_do_not_wait_for_players(place: Served, monkeypatch: pytest.Mon
 
 def test_so_many_play_and_no_more(place: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of the connections, but never all: the others are for those who search."""
-    going, real = threading.Event(), playback.OpenedFile._read_here
+    going, real = threading.Event(), playback.OpenedFile._read
     reading: list[int] = []
 
     def slow(self: playback.OpenedFile, position: int, size: int) -> bytes:
@@ -168,7 +169,7 @@ def test_so_many_play_and_no_more(place: Served, monkeypatch: pytest.MonkeyPatch
         going.wait(PATIENCE_S)
         return real(self, position, size)
 
-    monkeypatch.setattr(playback.OpenedFile, "_read_here", slow)
+    monkeypatch.setattr(playback.OpenedFile, "_read", slow)
     with visiting(place, connections=5) as visitor, ThreadPoolExecutor(3) as crowd:
         media = address(visitor, "star")
         players = [crowd.submit(visitor.get, media) for _ in range(3)]

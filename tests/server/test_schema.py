@@ -16,8 +16,8 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.testclient import TestClient
 
 from evenreel.library.personal.records import PersonalRecords
+from evenreel.server.adding import Retrier
 from evenreel.server.records import Retry
-from evenreel.server.retry import Retrier
 
 Operation = APIOperation[Any, Any, Any, Any]
 EXAMPLES = min(25, settings().max_examples // 2)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.server.senders import Senders, address_of
+from evenreel.server.access import Senders, address_of
 
 PROXY, INNER = "10.0.0.2", "10.0.1.7"
 

@@ -17,7 +17,8 @@ from starlette.testclient import TestClient
 
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError
-from evenreel.server import ServeSettings, make_app, uploads
+from evenreel.server import ServeSettings, make_app
+from evenreel.server import pictures as uploads
 
 from .conftest import PATIENCE_S, Served, wait_for_model, wait_until
 
@@ -76,7 +77,7 @@ def test_good_pictures_are_answered_beside_some_that_never_end(
 
 
 def test_so_many_wait_and_no_more(served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "WAITING", uploads.DECODING)
+    monkeypatch.setattr(uploads, "QUEUED", uploads.DECODING)
     with (
         visiting(served, monkeypatch, 0.5) as visitor,
         hanging(visitor, tmp_path / "all", uploads.DECODING) as answers,

@@ -314,7 +314,9 @@ class Senders:
         trusted proxy's is believed, and nothing before it.
         """
         peer = str(scope["client"][0]) if scope.get("client") else ""
-        said = b",".join(value for name, value in scope["headers"] if name == FORWARDED_FOR).decode("latin-1").split(",")
+        said = (
+            b",".join(value for name, value in scope["headers"] if name == FORWARDED_FOR).decode("latin-1").split(",")
+        )
         believed = address_of(peer)
         for one in reversed(said):
             if believed is None or not self._is_proxy(believed):
@@ -330,6 +332,7 @@ class Senders:
 
 async def received(receive: Receive, most: int, within_s: float) -> bytes:
     """Receive the body of a request; one that is larger than it may be is cut off behind `most` bytes."""
+
     async def body() -> bytes:
         content, more = bytearray(), True
         while more and len(content) <= most:

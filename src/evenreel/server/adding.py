@@ -59,6 +59,7 @@ ELSEWHERE = (
     "Folders are added only at the machine that the library is served from, and where evenreel serve has none of the "
     "options --host, --allow-host, --trusted-proxy and --workers."
 )
+ORDERS = "Start, pause, go on with or stop adding folders."
 DEFAULT = "default"
 RunState = Literal["idle", "running", "pausing", "paused", "watching", "done", "failed"]
 
@@ -635,7 +636,12 @@ class AddingApi:
         for method, path, endpoint, described in (
             ("GET", "/folders", self.folders, about("Folders that can be added.", FolderListing, 404)),
             ("GET", "/indexing", self.indexing, about("How adding folders goes.", Indexing, 404)),
-            ("POST", "/indexing", self.order_indexing, about("Start, pause, go on with or stop adding folders.", Indexing, 404)),
+            (
+                "POST",
+                "/indexing",
+                self.order_indexing,
+                about("Start, pause, go on with or stop adding folders.", Indexing, 404),
+            ),
         ):
             router.add_api_route(path, endpoint, methods=[method], **described)
             if method == "GET":
@@ -695,7 +701,9 @@ class AddingApi:
                 )
             places = [str(folder)] if folder is not None else known_places(library)[0]
             if not places:
-                raise UsageError("No folder of the library is there to be looked at again; add one, or connect its disk.")
+                raise UsageError(
+                    "No folder of the library is there to be looked at again; add one, or connect its disk."
+                )
             is_new = _is_new(library)
             if order.model is not None and not is_new:
                 raise UsageError("The library has its model already; evenreel reindex --model MODEL exchanges it.")

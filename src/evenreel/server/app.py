@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import logging
+import math
+import multiprocessing
 import os
+import pickle
+import signal
 import socket
+import tempfile
+import threading
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -20,18 +28,16 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 import evenreel
+from evenreel.config import usable_cores
 from evenreel.errors import EncoderError, EvenreelError, MediaError, NotFoundError, UsageError
-from evenreel.server.adding.routes import AddingApi
+from evenreel.server.access import Guard
+from evenreel.server.adding import AddingApi, Retrier
 from evenreel.server.desk import BusyError, Desk, LoadingError
-from evenreel.server.exports import Exports
-from evenreel.server.file_manager import FileManagerApi
-from evenreel.server.guard import Guard
-from evenreel.server.pictures import Pictures
-from evenreel.server.playback import Playback
-from evenreel.server.retry import Retrier
+from evenreel.server.exports import Exports, FileManagerApi
+from evenreel.server.media import Playback
+from evenreel.server.pictures import Pictures, Uploads
 from evenreel.server.routes import Api
 from evenreel.server.settings import ServeSettings
-from evenreel.server.uploads import Uploads
 
 log = logging.getLogger("evenreel")
 
@@ -42,6 +48,8 @@ NO_PAGE = "There is nothing at this address; /api/v1/openapi.json lists those of
 VARIES = {"vary": "accept"}
 QUEUE = 256
 """Connections that the system keeps until they are taken, and that are taken at a time."""
+SERVED = "EVENREEL_SERVED"
+"""Variable of the environment that tells a worker what it serves."""
 GRACE_S = 3
 """Seconds that answers under way may take when the server is asked to stop."""
 STATUS: dict[type[EvenreelError], int] = {
@@ -60,7 +68,9 @@ SECRET = {
 }
 
 
-def make_app(library: Path, settings: ServeSettings | None = None, *, adds: bool = True) -> FastAPI:
+def make_app(
+    library: Path, settings: ServeSettings | None = None, *, adds: bool = True, shared: Path | None = None
+) -> FastAPI:
     """Make the application over one library, for a host of its own: its addresses begin at the root.
 
     Nothing is opened before it starts. What answers is checked by `Guard` first, so it cannot be a part of another
@@ -70,6 +80,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, *, adds: bool
         library: folder of the library, or place of published snapshots, of which the newest is served.
         settings: who may come in, and limits; None for the defaults of `ServeSettings`.
         adds: whether it goes on with the folders that were being added, and lets more be added.
+        shared: folder in which several processes that serve one library tell each other of trying again; None for one.
 
     Raises (when it starts):
         LibraryError: there is no library, or it is damaged or of another version.
@@ -77,7 +88,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, *, adds: bool
     settings = settings or ServeSettings()
     desk, uploads = Desk(library, settings), Uploads(settings)
     pictures, playback = Pictures(library, settings, desk.followed.stills_of), Playback(desk, settings)
-    retrier, adding = Retrier(library, peers), AddingApi(desk, library, settings)
+    retrier, adding = Retrier(library, shared), AddingApi(desk, library, settings)
     exports = Exports(desk, playback, settings)
 
     @contextlib.asynccontextmanager
@@ -92,7 +103,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, *, adds: bool
         try:
             yield
         finally:
-            adding.close()
+            adding.adder.close()
             retrier.close()
             exports.close()
             playback.close()
@@ -111,7 +122,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, *, adds: bool
         redoc_url=None,
     )
     app.state.desk, app.state.adder = desk, adding.adder
-    app.include_router(Api(desk, pictures, uploads, playback, retrier, peers).router())
+    app.include_router(Api(desk, pictures, uploads, playback, retrier).router())
     if adds:
         app.include_router(adding.router())
     app.include_router(exports.router())
@@ -144,9 +155,9 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
         return
     import uvicorn
 
-    os.environ[SERVED] = base64.b64encode(pickle.dumps((library, settings))).decode()
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // settings.workers)))
-    with _listening(settings) as listener:
+    with _listening(settings) as listener, tempfile.TemporaryDirectory(prefix="evenreel-serve-") as shared:
+        os.environ[SERVED] = base64.b64encode(pickle.dumps((library, settings, Path(shared)))).decode()
         on_ready(_address(settings, listener))
         uvicorn.run(
             f"{__name__}:worker_app",
@@ -159,7 +170,9 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
 
 def worker_app() -> ASGIApp:
     """Make the application of one of several workers, which ends with the process that started it."""
-    library, settings = pickle.loads(base64.b64decode(os.environ[SERVED]))
+    from evenreel.server.connections import Answering
+
+    library, settings, shared = pickle.loads(base64.b64decode(os.environ[SERVED]))  # noqa: S301 -- our parent's
 
     def end_with_parent() -> None:
         parent = multiprocessing.parent_process()
@@ -169,12 +182,14 @@ def worker_app() -> ASGIApp:
 
     threading.Thread(target=end_with_parent, name="parent", daemon=True).start()
     _quieten()
-    return Answering(make_app(library, settings.of_one_worker()))
+    return Answering(make_app(library, settings.of_one_worker(), shared=shared))
 
 
 def run_app(app: ASGIApp, settings: ServeSettings, on_ready: Callable[[str], None]) -> None:
     """Run an application in this process until it is asked to stop."""
     import uvicorn
+
+    from evenreel.server.connections import Answering
 
     _quieten()
     with _listening(settings) as listener:
@@ -184,6 +199,8 @@ def run_app(app: ASGIApp, settings: ServeSettings, on_ready: Callable[[str], Non
 
 def _options(settings: ServeSettings) -> dict[str, Any]:
     """How uvicorn serves."""
+    from evenreel.server.connections import Connection, Crowd
+
     return {
         "http": partial(Connection, Crowd(settings.connections, settings.idle_s)),
         "ws": "none",
@@ -199,6 +216,8 @@ def _options(settings: ServeSettings) -> dict[str, Any]:
 
 
 def _quieten() -> None:
+    from evenreel.server.connections import is_worth_saying
+
     logging.getLogger("uvicorn.error").addFilter(_is_no_hurried_end)
     logging.getLogger("asyncio").addFilter(is_worth_saying)
 

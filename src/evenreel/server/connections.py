@@ -79,13 +79,13 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, crowd: Crowd, **of_uvicorn: Any) -> None:
         self._crowd, self._protocol = crowd, H11Protocol(**of_uvicorn)
-        self._answers, self._has_body = 0, True
+        self._answers, self._is_whole = 0, True
         self._hang_up: asyncio.TimerHandle | None = None
 
     @property
     def waits(self) -> bool:
         """Whether it has brought no whole request that is not answered."""
-        return not self._answers or not self._has_body
+        return not self._answers or not self._is_whole
 
     def abort(self) -> None:
         """Close it at once."""
@@ -123,14 +123,14 @@ class Connection(asyncio.Protocol):
         """Hand on that the visitor takes more."""
         self._protocol.resume_writing()
 
-    def begin(self, *, has_body: bool) -> None:
+    def begin(self, *, is_whole: bool) -> None:
         """Hear that a request has come, with its body or with that still to come."""
-        self._answers, self._has_body = self._answers + 1, has_body
+        self._answers, self._is_whole = self._answers + 1, is_whole
         self._stop_waiting()
 
     def has_come_whole(self) -> None:
         """Hear that the body of the request is there."""
-        self._has_body = True
+        self._is_whole = True
 
     def end(self) -> None:
         """Hear that the request is answered."""
@@ -169,7 +169,7 @@ class Answering:
             return message
 
         headers = dict(scope["headers"])
-        connection.begin(has_body=headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers)
+        connection.begin(is_whole=headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers)
         try:
             await self._app(scope, received, send)
         finally:

@@ -17,7 +17,7 @@ import tempfile
 import time
 import urllib.parse
 import zipfile
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -25,7 +25,6 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Request, Response
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
 
 from evenreel.errors import EvenreelError, MediaError, NotFoundError, UsageError
@@ -62,7 +61,6 @@ LOOKED_AFTER_S = 0.5
 """Seconds between two looks whether a visitor who waits is still there."""
 NOBODY_THERE = 499
 """Status of an answer that nobody waits for, as servers note it."""
-LARGEST_BODY = 2**18
 ABANDONED_S = 86_400.0
 """Seconds after which a folder that is still there is nobody's."""
 LONGEST_NOTES = 4_000
@@ -105,30 +103,6 @@ class ClipPlace(BaseModel):
     path: str
 
 
-class SmallBodyRoute(APIRoute):
-    """A route that reads no more of a request than `LARGEST_BODY` bytes."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler of the route, over a request whose body ends in a refusal where it is too large."""
-        handle = super().get_route_handler()
-
-        async def limited(request: Request) -> Response:
-            return await handle(_SmallRequest(request.scope, request.receive))
-
-        return limited
-
-
-class _SmallRequest(Request):
-    async def stream(self) -> AsyncGenerator[bytes, None]:
-        """The body, up to the limit."""
-        size = 0
-        async for chunk in super().stream():
-            size += len(chunk)
-            if size > LARGEST_BODY:
-                raise HTTPException(413, f"The request is too large; at most {LARGEST_BODY >> 10} KiB are read.")
-            yield chunk
-
-
 @dataclass(frozen=True)
 class MadeExport:
     """A file to send, in a folder that is deleted when that is done."""
@@ -162,7 +136,7 @@ class Exports:
 
     def router(self) -> APIRouter:
         """Make the router with the one route."""
-        router = APIRouter(prefix="/api/v1", route_class=SmallBodyRoute)
+        router = APIRouter(prefix="/api/v1")
         kinds = (ZIP, *MEDIA_TYPES.values(), *CUT_TYPES.values())
         content = {kind.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
         summary = "Stretches as cuts, lists for editors, tables or subtitles."
@@ -380,7 +354,7 @@ class FileManagerApi:
 
 def show_in_folder(path: str) -> None:
     """Open the folder of a file in the system's file manager, with the file marked where the system can."""
-    command = _showing(path)
+    command = _command(path)
     program = shutil.which(command[0])
     if program is None:
         raise UsageError(f"This machine has no {command[0]} to open a folder with; copy the path instead.")

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from evenreel.server.assistants.pipe import InputRelay
-from evenreel.server.assistants.serving import make_http_app
+from evenreel.server.assistants import InputRelay, make_http_app
 from evenreel.server.settings import ServeSettings
 from tests.cli.test_library_commands import here
 from tests.server.conftest import Served, rendered, served

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from evenreel.server.adding.records import FolderListing, Indexing
+from evenreel.server.adding import FolderListing, Indexing
 from tests.server.browser.visits import Visits
 
 pytestmark = pytest.mark.slow

@@ -9,9 +9,8 @@ import schemathesis
 from schemathesis import GenerationMode
 from starlette.testclient import TestClient
 
-from evenreel.server.adding.adder import Adder
-from evenreel.server.adding.records import Indexing
-from tests.server.adding.conftest import NewHome
+from evenreel.server.adding import Adder, Indexing
+from tests.server.conftest import NewHome
 from tests.server.test_schema import AT_THE_MACHINE, ask
 
 

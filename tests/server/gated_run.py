@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from evenreel.library.index import ingest
-from evenreel.server.adding import run
+from evenreel.server import adding_run as run
 
 GATE = "EVENREEL_TEST_GATE"
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.library.index.scan import scan
-from evenreel.server.adding import places
-from evenreel.server.adding.places import HomeFolders, VideoCount, count_videos
+from evenreel.server import adding as places
+from evenreel.server.adding import HomeFolders, count_videos
 
 NAMES = st.sampled_from(["..", ".", "", "Videos", ".cache", "out", "inside", "Trips", "etc", "a b", "\x00", "passwd"])
 
@@ -128,10 +128,10 @@ def test_hazard_156_names_that_are_no_text_are_left_out(home: Path) -> None:
 def test_counting_ends_after_so_many_entries(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(30):
         (home / "Empty" / f"{number}.mp4").touch()
-    assert count_videos(home / "Empty", 30) == VideoCount(30, more=False)
-    assert count_videos(home / "Empty", 29) == VideoCount(29, more=True)
-    assert count_videos(home, 1_000, below=False) == VideoCount(0, more=False)
-    assert count_videos(home / "gone", 10) == VideoCount(0, more=False)
+    assert count_videos(home / "Empty", 30) == (30, False)
+    assert count_videos(home / "Empty", 29) == (29, True)
+    assert count_videos(home, 1_000, below=False) == (0, False)
+    assert count_videos(home / "gone", 10) == (0, False)
     monkeypatch.setattr(places, "LOOKED_AT", 30)  # ten for each of two folders and for what is beside them
     listed = HomeFolders(home).listing("")
     assert [(one.name, one.videos, one.more) for one in listed.folders] == [("Empty", 10, True), ("Videos", 2, False)]

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,11 @@ from starlette.testclient import TestClient
 from evenreel.errors import UsageError
 from evenreel.library import index_folders, open_library, verify
 from evenreel.library.store.filesystem import library_lock
-from evenreel.server import ServeSettings
-from evenreel.server.adding import adder
-from evenreel.server.adding.adder import NOTE, Adder
-from evenreel.server.adding.places import HomeFolders
-from evenreel.server.adding.run import HELD, RunOrder
+from evenreel.server import ServeSettings, adding
+from evenreel.server.adding import NOTE, Adder, HomeFolders
+from evenreel.server.adding_run import HELD, RunOrder
 from tests.library.words_only import WORDS_ONLY
-from tests.server.adding.conftest import NewHome
-from tests.server.conftest import PATIENCE_S, wait_until
+from tests.server.conftest import PATIENCE_S, NewHome, wait_until
 
 ADD: dict[str, Any] = {"action": "start", "folder": "Videos", "model": "builtin"}
 
@@ -65,7 +63,7 @@ def clips(visitor: TestClient) -> int:
 def test_results_appear_while_it_goes_on_and_it_can_be_paused(
     here: TestClient, new_home: NewHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adder, "subprocess", subprocess)  # here the run is the command that a server begins
+    monkeypatch.setattr(adding, "subprocess", subprocess)  # here the run is the command that a server begins
     assert [choice["name"] for choice in state(here)["models"]] == ["default", "fast", "words", "builtin"]
     begun = order(here, **ADD)
     assert (begun["state"], begun["folders"]) == ("running", ["Videos"])
@@ -127,7 +125,7 @@ def test_a_run_ends_with_a_server_that_is_killed(new_home: NewHome, monkeypatch:
         application: Any = visitor.app
         application.state.adder._run.process.stdin.close()
         told = ended(visitor)
-    assert (told["state"], adder.BROKE) == ("failed", told["sentence"])
+    assert (told["state"], adding.BROKE) == ("failed", told["sentence"])
     assert json.loads((new_home.library / NOTE).read_text())["state"] == "paused"
 
 
@@ -311,7 +309,7 @@ def test_hazard_160_a_full_disk(here: TestClient, new_home: NewHome, monkeypatch
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(adder, "replacing", full)
+        patch.setattr(adding, "replacing", full)
         told = order(here, 400, **ADD)
     assert "cannot be written (no space left on device)" in told["detail"]
     assert state(here)["state"] == "idle"
@@ -328,24 +326,26 @@ def test_hazard_161_a_note_that_cannot_be_understood(new_home: NewHome, note: st
     "code", ["import os; os.abort()", *(f"print({said!r})" for said in ("{", "[]", '{"stage": 1}', '{"x": 1}'))]
 )
 def test_a_run_that_ends_without_a_word_says_so(new_home: NewHome, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adder, "COMMAND", (sys.executable, "-c", code))
-    adding = Adder(new_home.library, lambda: HomeFolders(new_home.home))
-    adding.start(RunOrder(str(new_home.library), (str(new_home.home / "Videos"),)))
-    wait_until(lambda: adding.state().state != "running")
-    assert (adding.state().state, adding.state().sentence) == ("failed", adder.BROKE)
+    monkeypatch.setattr(adding, "COMMAND", (sys.executable, "-c", code))
+    adder = Adder(new_home.library, lambda: HomeFolders(new_home.home))
+    adder.start(RunOrder(str(new_home.library), (str(new_home.home / "Videos"),)))
+    wait_until(lambda: adder.state().state != "running")
+    assert (adder.state().state, adder.state().sentence) == ("failed", adding.BROKE)
 
 
 def test_a_run_that_does_not_end_is_killed(new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adder, "COMMAND", (sys.executable, "-c", "import time; time.sleep(600)"))
-    monkeypatch.setattr(adder, "PATIENCE_S", 0.1)
-    adding = Adder(new_home.library, lambda: HomeFolders(new_home.home))
+    monkeypatch.setattr(adding, "COMMAND", (sys.executable, "-c", "import time; time.sleep(600)"))
+    monkeypatch.setattr(adding, "PATIENCE_S", 0.1)
+    adder = Adder(new_home.library, lambda: HomeFolders(new_home.home))
     told = RunOrder(str(new_home.library), (str(new_home.home / "Videos"),))
-    adding.start(told)
-    run = adding._run
-    adding.close()
-    assert run is not None and run.process.returncode == -signal.SIGKILL
+    adder.start(told)
+    run = adder._run
+    assert run is not None
+    wait_until(lambda: run.process is not None)
+    adder.close()
+    assert run.process is not None and run.process.returncode == -signal.SIGKILL
     with pytest.raises(UsageError):
-        adding.start(told)
+        adder.start(told)
 
 
 STRANGERS: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, int]]] = {
@@ -391,7 +391,7 @@ def test_hazard_162_host_origin_and_token_are_asked_for(
 
 
 def test_a_snapshot_is_only_read(new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenreel.server.adding.routes.is_published", lambda _: True)
+    monkeypatch.setattr("evenreel.server.adding.is_published", lambda _: True)
     with new_home.visitor() as visitor:
         assert not state(visitor)["can_add"]
         assert order(visitor, 400, **ADD)["detail"].startswith("A published snapshot is only read")
@@ -409,5 +409,5 @@ def _note(home: NewHome, *places: Path, state: str = "running", library: Path | 
     """Write what a server notes of a run without a model."""
     run = RunOrder(str(library or home.library), tuple(map(str, places or (home.home / "Videos",))), "words", False)
     note = home.library / NOTE
-    note.write_text(json.dumps({"state": state, "order": json.loads(run.to_json())}))
+    note.write_text(json.dumps({"state": state, "order": asdict(run)}))
     return note
