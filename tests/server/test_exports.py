@@ -25,6 +25,7 @@ from starlette.testclient import TestClient
 from starlette.types import Message
 
 from evenreel.server import exports, make_app
+from evenreel.server.access import BODY_BYTES
 from evenreel.server.media import CHUNK_BYTES, OpenedFile, SentAs
 from evenreel.server.pictures import trim
 
@@ -156,7 +157,7 @@ def test_more_than_the_limits_is_refused(
     monkeypatch.setattr(exports, "MOST_COPIED_S", 3_600.0)
     monkeypatch.setattr(exports, "MOST_BYTES", 10)
     assert "are cut at a time" in ask(client, "clip", *wanted).json()["detail"]
-    body = b'{"form": "csv", "stretches": [' + b" " * exports.LARGEST_BODY + b"]}"
+    body = b'{"form": "csv", "stretches": [' + b" " * BODY_BYTES + b"]}"
     large = client.post("/api/v1/export", content=body, headers={"content-type": "application/json"})
     assert (large.status_code, "at most 256 KiB" in large.json()["detail"]) == (413, True)
 
