@@ -1,4 +1,4 @@
-"""Adding folders over the API: found while it goes on, paused, gone on with, refused in a sentence."""
+"""Adding folders: which may be chosen, found while it goes on, paused, gone on with, refused; and trying again."""
 
 from __future__ import annotations
 
@@ -9,22 +9,32 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+import schemathesis
+from hypothesis import given
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
 from starlette.testclient import TestClient
 
-from evenreel.errors import UsageError
+from evenreel.errors import NotFoundError, UsageError
 from evenreel.library import index_folders, open_library, verify
+from evenreel.library.index.scan import scan
 from evenreel.library.store.filesystem import library_lock
 from evenreel.server import ServeSettings, adding
-from evenreel.server.adding import NOTE, Adder, HomeFolders
+from evenreel.server import adding as places
+from evenreel.server.adding import NOTE, Adder, HomeFolders, Indexing, Retrier, Run, count_videos
 from evenreel.server.adding_run import HELD, RunOrder
+from evenreel.server.records import Retry
+from tests.library.damage import write
+from tests.library.fakes import on_disk
 from tests.library.words_only import WORDS_ONLY
-from tests.server.conftest import PATIENCE_S, NewHome, wait_until
+from tests.server.conftest import PATIENCE_S, NewHome, Served, wait_until
+from tests.server.test_schema import AT_THE_MACHINE, ask
 
 ADD: dict[str, Any] = {"action": "start", "folder": "Videos", "model": "builtin"}
 
@@ -411,3 +421,258 @@ def _note(home: NewHome, *places: Path, state: str = "running", library: Path | 
     note = home.library / NOTE
     note.write_text(json.dumps({"state": state, "order": asdict(run)}))
     return note
+
+
+NAMES = st.sampled_from(["..", ".", "", "Videos", ".cache", "out", "inside", "Trips", "etc", "a b", "\x00", "passwd"])
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home folder with two videos in it, and a folder beside it with one."""
+    home = tmp_path / "home"
+    for folder in ("Videos/Trips", ".cache/previews", "Videos/@eaDir", "Empty"):
+        (home / folder).mkdir(parents=True)
+    (home / "Videos" / "one.MP4").touch()
+    (home / "Videos" / "Trips" / "two.mkv").touch()
+    (home / "Videos" / "Trips" / "notes.txt").touch()
+    (home / "Videos" / ".three.mp4").touch()
+    (home / "Videos" / "@eaDir" / "four.mp4").touch()
+    (home / ".cache" / "previews" / "five.mp4").touch()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "six.mp4").touch()
+    return home
+
+
+def test_folders_are_listed_with_the_videos_that_a_run_would_find(home: Path) -> None:
+    listed = HomeFolders(home).listing("")
+    assert [(one.name, one.path, one.videos, one.more) for one in listed.folders] == [
+        ("Empty", "Empty", 0, False),
+        ("Videos", "Videos", 2, False),
+    ]
+    assert (listed.name, listed.path, listed.videos, listed.added, listed.left_out) == ("Home", "", 2, False, 0)
+    assert [Path(file.path).name for file in scan([home]).files] == ["two.mkv", "one.MP4"]
+    inside = HomeFolders(home).listing("Videos", [str(home / "Videos")])
+    assert (inside.videos, inside.added, [one.path for one in inside.folders]) == (2, True, ["Videos/Trips"])
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["..", "../outside", "Videos/../../outside", "/etc", ".cache", "Videos/@eaDir", "Videos\0", ".", "Videos/./Trips"],
+)
+def test_hazard_153_a_path_out_of_the_home_folder_is_refused(home: Path, path: str) -> None:
+    with pytest.raises(UsageError, match="below your home folder"):
+        HomeFolders(home).find(path)
+
+
+def test_hazard_153_a_link_that_leads_out_is_left_out_and_refused(home: Path) -> None:
+    (home / "out").symlink_to(home.parent / "outside")
+    (home / "hidden").symlink_to(home / ".cache")
+    (home / "round").symlink_to(home)
+    (home / "trips").symlink_to(home / "Videos" / "Trips")
+    folders = HomeFolders(home)
+    listed = folders.listing("")
+    assert ([one.path for one in listed.folders], listed.left_out) == (["Empty", "Videos/Trips", "Videos"], 2)
+    for path in ("out", "hidden", "hidden/previews", "trips/../../outside"):
+        with pytest.raises(UsageError, match="home folder"):
+            folders.find(path)
+    assert folders.find("trips") == home / "Videos" / "Trips"
+
+
+@given(parts=st.lists(NAMES, max_size=6))
+def test_whatever_is_asked_for_is_below_the_home_folder_and_not_hidden(
+    parts: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.getbasetemp() / "homes"
+    home = root / "home"
+    (home / "Videos" / "Trips").mkdir(parents=True, exist_ok=True)
+    (home / ".cache").mkdir(exist_ok=True)
+    (root / "etc").mkdir(exist_ok=True)
+    for link, to in (("out", root), ("inside", home / "Videos")):
+        if not (home / link).is_symlink():
+            (home / link).symlink_to(to)
+    try:
+        found = HomeFolders(home).find("/".join(parts))
+    except (UsageError, NotFoundError):
+        return
+    assert found.resolve() == found and (found == home or home in found.parents)
+    assert not any(part.startswith(".") for part in found.relative_to(home).parts)
+
+
+def test_hazard_154_a_folder_that_has_gone_is_one_sentence(home: Path) -> None:
+    for path in ("Pictures", "Videos/one.MP4"):
+        with pytest.raises(NotFoundError, match=r"^The folder .* is not there any more; choose another\.$"):
+            HomeFolders(home).find(path)
+    with pytest.raises((NotFoundError, UsageError)):
+        HomeFolders(home).find("x" * 4_000)
+
+
+def test_hazard_155_a_folder_without_the_right_to_it_is_left_out_and_refused(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, really = str(home / "Empty"), os.scandir
+
+    def scandir(path: Path) -> object:
+        if str(path) == closed:
+            raise PermissionError(13, "Permission denied", closed)
+        return really(path)
+
+    monkeypatch.setattr(os, "access", lambda path, _: str(path) != closed)  # for tests that root runs, too
+    monkeypatch.setattr(os, "scandir", scandir)
+    listed = HomeFolders(home).listing("")
+    assert ([one.name for one in listed.folders], listed.left_out) == (["Videos"], 1)
+    with pytest.raises(
+        UsageError, match=r"^Empty cannot be opened \(permission denied\); make it readable or choose another\.$"
+    ):
+        HomeFolders(home).find("Empty")
+
+
+def test_hazard_156_names_that_are_no_text_are_left_out(home: Path) -> None:
+    os.mkdir(os.fsencode(home) + b"/caf\xe9")
+    (home / "turned\u202e").mkdir()
+    listed = HomeFolders(home).listing("")
+    assert ([one.name for one in listed.folders], listed.left_out) == (["Empty", "Videos"], 2)
+    listed.model_dump_json().encode()
+
+
+def test_counting_ends_after_so_many_entries(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(30):
+        (home / "Empty" / f"{number}.mp4").touch()
+    assert count_videos(home / "Empty", 30) == (30, False)
+    assert count_videos(home / "Empty", 29) == (29, True)
+    assert count_videos(home, 1_000, below=False) == (0, False)
+    assert count_videos(home / "gone", 10) == (0, False)
+    monkeypatch.setattr(places, "LOOKED_AT", 30)  # ten for each of two folders and for what is beside them
+    listed = HomeFolders(home).listing("")
+    assert [(one.name, one.videos, one.more) for one in listed.folders] == [("Empty", 10, True), ("Videos", 2, False)]
+    assert (listed.videos, listed.more) == (12, True)
+
+
+def test_a_folder_is_named_as_a_person_knows_it(home: Path) -> None:
+    folders = HomeFolders(home)
+    assert folders.shown(str(home / "Videos" / "Trips")) == "Videos/Trips"
+    assert folders.shown(str(home)) == "Your home folder"
+    assert folders.shown("/mnt/films") == "films"
+
+
+TAKEN = {"ended": "1 file taken in; 0 files still set aside."}
+
+
+def retried(retrier: Retrier) -> Retry:
+    wait_until(lambda: retrier.state().state != "running")
+    return retrier.state()
+
+
+def start(retrier: Retrier, library: Path) -> Retry:
+    with open_library(library, vision=False) as opened:
+        return retrier.start(opened)
+
+
+@pytest.fixture
+def orders(monkeypatch: pytest.MonkeyPatch) -> list[RunOrder]:
+    """What would be run; nothing is."""
+    seen: list[RunOrder] = []
+
+    def follow(run: Run, hear: Callable[[object], None]) -> dict[str, str]:
+        seen.append(run.order)
+        return TAKEN
+
+    monkeypatch.setattr(Run, "follow", follow)
+    return seen
+
+
+def test_folders_that_are_there_are_looked_through(tmp_path: Path, orders: list[RunOrder]) -> None:
+    (tmp_path / "-videos").mkdir()
+    (tmp_path / "alone.mp4").write_bytes(b"x")
+    made = on_disk(tmp_path / "library")
+    made.connection.executemany("INSERT INTO roots VALUES (?)", [(str(tmp_path / "-videos"),), ("/no/such/disk",)])
+    made.add_file(str(tmp_path / "alone.mp4"), None, state="set_aside")
+    made.connection.close()
+    retrier = Retrier(tmp_path / "library")
+    remark = "1 folder cannot be reached and is left out."
+    assert start(retrier, tmp_path / "library").sentence.endswith(remark)
+    assert retried(retrier).sentence == f"{TAKEN['ended']} {remark}"
+    (order,) = orders
+    assert (order.retry, order.places) == (True, (str(tmp_path / "-videos"), str(tmp_path / "alone.mp4")))
+
+
+def test_where_nothing_is_there_nothing_is_run(tmp_path: Path, orders: list[RunOrder]) -> None:
+    made = on_disk(tmp_path / "library")
+    made.connection.execute("INSERT INTO roots VALUES ('/no/such/disk')")
+    made.connection.close()
+    assert start(Retrier(tmp_path / "library"), tmp_path / "library").state == "failed"
+    assert orders == []
+
+
+def test_stages_that_the_library_has_not_are_left_out(served: Served, orders: list[RunOrder], tmp_path: Path) -> None:
+    retrier = Retrier(served.library)
+    start(retrier, served.library)
+    retried(retrier)
+    shutil.copytree(served.library, tmp_path / "library")
+    write(tmp_path / "library", "UPDATE clips SET has_text = 0", "UPDATE meta SET value = '' WHERE key = 'model'")
+    other = Retrier(tmp_path / "library")
+    start(other, tmp_path / "library")
+    retried(other)
+    assert [(one.model, one.reads_text) for one in orders] == [(None, True), ("words", False)]
+
+
+@pytest.mark.parametrize("code", ["import sys; sys.exit('odd')", "print('{')", "print('{}')", "import os; os.abort()"])
+def test_a_run_that_fails_says_so(served: Served, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adding, "COMMAND", [sys.executable, "-c", code])
+    retrier = Retrier(served.library)
+    start(retrier, served.library)
+    assert retried(retrier) == Retry(state="failed", sentence=adding.BROKE)
+
+
+def test_the_end_of_the_server_ends_the_run(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adding, "COMMAND", [sys.executable, "-c", "import time; time.sleep(600)"])
+    monkeypatch.setattr(adding, "PATIENCE_S", 0.1)
+    retrier = Retrier(served.library)
+    start(retrier, served.library)
+    run = retrier._run
+    assert run is not None
+    wait_until(lambda: run.process is not None)
+    retrier.close()
+    assert retried(retrier).state == "failed"
+    assert run.process is not None and run.process.returncode == -signal.SIGKILL
+    assert start(retrier, served.library).state == "failed"  # and none begins after it
+
+
+def test_each_process_of_a_server_tells_of_the_one_run(
+    tmp_path: Path, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = tmp_path / "gate"
+    said = json.dumps(TAKEN)
+    waits = f"import pathlib,time\nwhile not pathlib.Path({str(gate)!r}).exists(): time.sleep(.01)\nprint({said!r})"
+    monkeypatch.setattr(adding, "COMMAND", [sys.executable, "-c", waits])
+    one, other = Retrier(served.library, tmp_path), Retrier(served.library, tmp_path)
+    assert (one.state().state, other.state().state) == ("idle", "idle")
+    assert start(one, served.library).state == "running"
+    assert (other.state().state, start(other, served.library).state, other._run) == ("running", "running", None)
+    gate.touch()
+    assert retried(one) == retried(other) == Retry(state="done", sentence=TAKEN["ended"])
+    killed = {"state": "running", "sentence": "", "pid": 2**22 + 1}
+    (tmp_path / "retry.json").write_text(json.dumps(killed))
+    assert (one.state().state, other.state().state) == ("failed", "failed")
+
+
+@pytest.fixture
+def here(new_home: NewHome) -> Iterator[TestClient]:
+    """A visitor at the machine of a server that starts nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Adder, "start", lambda *_: Indexing(state="running", sentence="Not in a test."))
+        with new_home.visitor() as visitor:
+            yield visitor
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_it_answers_as_documented(here: TestClient, mode: GenerationMode) -> None:
+    schema = schemathesis.openapi.from_dict(here.get("/api/v1/openapi.json").json())
+    for path in AT_THE_MACHINE:
+        asked = [
+            one
+            for one in schema[path].values()
+            if mode == GenerationMode.POSITIVE
+            or one.definition.raw.get("requestBody")
+            or one.definition.raw.get("parameters")
+        ]
+        ask(here, asked, mode, None)

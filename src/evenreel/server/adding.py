@@ -193,7 +193,6 @@ class HomeFolders:
         return folder
 
     def listing(self, path: str, added: Iterable[str] = ()) -> FolderListing:
-        """List the folders in a folder, each with the number of its videos."""
         folder = self.find(path)
         found, left_out = self._folders_in(folder)
         share = LOOKED_AT // (1 + len(found))
@@ -245,7 +244,6 @@ class HomeFolders:
 
 
 def home_folders() -> HomeFolders:
-    """Return the folders of whoever runs the server."""
     try:
         return HomeFolders(Path.home())
     except RuntimeError as error:
@@ -270,7 +268,6 @@ def count_videos(folder: Path, most: int, *, below: bool = True) -> tuple[int, b
 
 
 def is_below(folder: Path, others: Iterable[str]) -> bool:
-    """Return whether a folder is one of some others, or in one of them."""
     return any(folder.is_relative_to(os.path.realpath(other)) for other in others)
 
 
@@ -348,7 +345,6 @@ class Run:
         return last
 
     def ask_to_end(self) -> None:
-        """Close its input, the sign to end."""
         if self.process is not None and self.process.stdin is not None:
             with contextlib.suppress(OSError):
                 self.process.stdin.close()
@@ -400,12 +396,10 @@ class Adder:
                     self.start(self._order)
 
     def state(self) -> Indexing:
-        """Return how adding goes."""
         with self._lock:
             return self._told
 
     def check_free(self) -> None:
-        """Refuse a second run."""
         if self._run is not None and self._told.state != "watching":
             raise UsageError("Videos are being added already; wait until that is done, or stop it first.")
 
@@ -430,7 +424,6 @@ class Adder:
             return self._told
 
     def pause(self) -> Indexing:
-        """End the process, to go on later."""
         with self._lock:
             if self._run is not None and self._order is not None:
                 self._note(self._order, "paused")
@@ -438,7 +431,6 @@ class Adder:
             return self._told
 
     def resume(self) -> Indexing:
-        """Go on with a run that was paused or failed."""
         with self._lock:
             if self._order is None:
                 raise UsageError("Nothing was begun that could go on; add a folder.")
@@ -552,7 +544,6 @@ class Retrier:
         self._closed = False
 
     def state(self) -> Retry:
-        """Return the state of the run, or of the last one."""
         if self._row is None or self._run is not None:
             return self._state
         with contextlib.suppress(OSError, ValueError):
@@ -631,7 +622,6 @@ class AddingApi:
         self.adder = Adder(library)
 
     def router(self) -> APIRouter:
-        """Make the router with its routes below `/api/v1`."""
         router = APIRouter(prefix="/api/v1", dependencies=[Depends(self.check_local)])
         for method, path, endpoint, described in (
             ("GET", "/folders", self.folders, about("Folders that can be added.", FolderListing, 404)),
@@ -719,6 +709,5 @@ class AddingApi:
 
 
 def _is_new(library: Library) -> bool:
-    """Whether the library can still be made with any model."""
     stats = library.stats()
     return not stats.clips and stats.model is None

@@ -64,7 +64,6 @@ class RunOrder:
 
     @staticmethod
     def from_json(told: dict[str, Any]) -> RunOrder:
-        """Read what `asdict` made plain."""
         model = told["model"]
         return RunOrder(
             library=str(told["library"]),
@@ -77,7 +76,6 @@ class RunOrder:
 
     @property
     def settings(self) -> IndexSettings:
-        """Settings of the run."""
         model = {None: AUTO, WORDS_ONLY: None}.get(self.model, self.model)
         return IndexSettings(model=model, read_text=self.reads_text, retry=self.retry)
 
@@ -97,14 +95,12 @@ class SaidProgress:
         self._began = self._said_at = clock()
 
     def begin(self, files: int) -> None:
-        """Begin a run over this many files."""
         self.stage("reading videos", files)
 
     def frame(self) -> None:
         """Count one more decoded frame; it is no step."""
 
     def file_done(self, path: str) -> None:
-        """Count one more file, finished or set aside."""
         self._file = printable(os.path.basename(path))
         self.advance(1)
 
@@ -115,7 +111,6 @@ class SaidProgress:
             self._tell()
 
     def advance(self, steps: int) -> None:
-        """Count finished steps of the stage."""
         with self._lock:
             self._done += steps
             if self._done == self._total or self._clock() - self._said_at >= SAID_EVERY_S:
@@ -237,7 +232,6 @@ def _names(places: Iterable[str]) -> str:
 
 
 def main() -> None:
-    """Do what the first line of standard input says, and end when that is closed."""
     signal.signal(signal.SIGTERM, _stop)
     line = b""
     while not line.endswith(b"\n") and (byte := os.read(0, 1)):  # not a byte more

@@ -186,7 +186,6 @@ def worker_app() -> ASGIApp:
 
 
 def run_app(app: ASGIApp, settings: ServeSettings, on_ready: Callable[[str], None]) -> None:
-    """Run an application in this process until it is asked to stop."""
     import uvicorn
 
     from evenreel.server.connections import Answering
@@ -198,7 +197,6 @@ def run_app(app: ASGIApp, settings: ServeSettings, on_ready: Callable[[str], Non
 
 
 def _options(settings: ServeSettings) -> dict[str, Any]:
-    """How uvicorn serves."""
     from evenreel.server.connections import Connection, Crowd
 
     return {

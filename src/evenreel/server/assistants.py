@@ -113,7 +113,6 @@ def serve_pipe(library: Path, settings: ServeSettings) -> None:
 
 
 def serve_http(library: Path, settings: ServeSettings, on_ready: Callable[[str], None]) -> None:
-    """Answer assistants over HTTP until the process is asked to stop."""
     check_servable(library, settings)
     run_app(make_http_app(library, settings), settings, on_ready)
 
@@ -146,8 +145,6 @@ def make_http_app(library: Path, settings: ServeSettings) -> ASGIApp:
 
 
 class AskedLibrary:
-    """Asks the REST API of a library."""
-
     def __init__(self, library: Path, settings: ServeSettings) -> None:
         self._app = make_app(library, settings, adds=False)
         self._headers = {} if settings.token is None else {"authorization": f"Bearer {settings.token}"}
@@ -164,7 +161,6 @@ class AskedLibrary:
             yield
 
     async def told(self, path: str, query: Mapping[str, Asked] | None = None) -> Any:
-        """Ask an address as `get` does for a record."""
         return json.loads(await self.get(path, query))
 
     async def get(self, path: str, query: Mapping[str, Asked] | None = None) -> bytes:

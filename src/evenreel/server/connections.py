@@ -27,7 +27,6 @@ _current: ContextVar[Connection] = ContextVar("connection")
 
 
 def warn_rarely(message: str, *given: object) -> None:
-    """Log a warning, unless the same was logged within the last minute."""
     if _is_due(message):
         log.warning(message, *given)
 
@@ -88,12 +87,10 @@ class Connection(asyncio.Protocol):
         return not self._answers or not self._is_whole
 
     def abort(self) -> None:
-        """Close it at once."""
         self._crowd.there.discard(self)
         self._transport.abort()
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait for the first request."""
         self._transport = transport
         self._protocol.connection_made(transport)
         self._crowd.there.add(self)
@@ -101,26 +98,21 @@ class Connection(asyncio.Protocol):
         self._crowd.make_room(self)
 
     def data_received(self, data: bytes) -> None:
-        """Hand data on, which may complete a request."""
         _current.set(self)
         self._protocol.data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave the crowd."""
         self._crowd.there.discard(self)
         self._stop_waiting()
         self._protocol.connection_lost(exc)
 
     def eof_received(self) -> None:
-        """Hand on that no more data comes."""
         self._protocol.eof_received()
 
     def pause_writing(self) -> None:
-        """Hand on that the visitor takes nothing at the moment."""
         self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        """Hand on that the visitor takes more."""
         self._protocol.resume_writing()
 
     def begin(self, *, is_whole: bool) -> None:
@@ -129,11 +121,9 @@ class Connection(asyncio.Protocol):
         self._stop_waiting()
 
     def has_come_whole(self) -> None:
-        """Hear that the body of the request is there."""
         self._is_whole = True
 
     def end(self) -> None:
-        """Hear that the request is answered."""
         self._answers -= 1
         if not self._answers and self in self._crowd.there:
             self._wait()
@@ -156,7 +146,6 @@ class Answering:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand everything on."""
         connection = _current.get(None)
         if scope["type"] != "http" or connection is None:
             await self._app(scope, receive, send)

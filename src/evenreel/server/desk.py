@@ -66,12 +66,10 @@ class SharedEncoder:
         self.dimension, self.window = encoder.dimension, encoder.window
 
     def encode_windows(self, pixels: Pixels) -> FloatArray:
-        """Encode windows (N, T, 3, H, W) of uint8 RGB frames to (N, D) float32, rows of unit length."""
         with self._turn:
             return self._encoder.encode_windows(pixels)
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
-        """Encode N captions, cut at the tokenizer's limit, to vectors of their words and sentences."""
         with self._turn:
             if isinstance(captions, str) or len(captions) != 1:
                 return self._encoder.encode_text(captions)
@@ -84,7 +82,6 @@ class SharedEncoder:
             return self._kept[caption]
 
     def truncated(self, captions: Sequence[str]) -> list[bool]:
-        """Return for each caption whether it is longer than the text tower takes, so that its end is not read."""
         with self._turn:
             return self._encoder.truncated(captions)
 
@@ -167,7 +164,6 @@ class Desk:
 
     @property
     def library(self) -> Path:
-        """Folder that the library is read from now."""
         return self.followed.folder
 
     @property
@@ -192,7 +188,6 @@ class Desk:
         self._look()
 
     def close(self) -> None:
-        """End the threads when their present request is done, and close the library."""
         for pool in (self._pool, self._reranking, self._looking):
             pool.shutdown(wait=True, cancel_futures=True)
         for library in self._open:
@@ -270,7 +265,6 @@ class Desk:
             raise EncoderError(self.trouble or "The library is searched by words alone, so pictures cannot be.")
 
     def notices(self) -> tuple[str, ...]:
-        """Return notices that every answer has beside its own."""
         found = ["The model could not be loaded, so only words were searched."] if self.trouble else []
         if self.matcher_trouble:
             found.append(
@@ -357,7 +351,6 @@ class Desk:
             self._sounds = SoundsModel(name, None, trouble, monotonic())
 
     def _sound_encoder(self, name: str) -> Encoder:
-        """The model of sounds that is loaded."""
         held = self._sounds
         if held.name != name or held.encoder is None:
             raise EncoderError(held.trouble or "It is still being loaded; a later search asks it too.")

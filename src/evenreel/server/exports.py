@@ -105,8 +105,6 @@ class ClipPlace(BaseModel):
 
 @dataclass(frozen=True)
 class MadeExport:
-    """A file to send, in a folder that is deleted when that is done."""
-
     path: Path
     kind: str
     report: HandoverReport
@@ -120,7 +118,6 @@ class Exports:
         self._waiting = self._sending = 0
 
     def start(self) -> None:
-        """Prepare the thread and its worker process, which starts when it is needed."""
         remove_abandoned(self._settings.cache)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="export")
         self._worker = self._new_worker()
@@ -135,7 +132,6 @@ class Exports:
         return Worker(READER, {"limits": asdict(limits)}, limits)
 
     def router(self) -> APIRouter:
-        """Make the router with the one route."""
         router = APIRouter(prefix="/api/v1")
         kinds = (ZIP, *MEDIA_TYPES.values(), *CUT_TYPES.values())
         content = {kind.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
@@ -313,13 +309,10 @@ def _zipped(report: HandoverReport, path: Path) -> Path:
 
 
 class FileManagerApi:
-    """Routes that tell where a clip's file is, and show it in the file manager."""
-
     def __init__(self, desk: Desk, settings: ServeSettings) -> None:
         self._desk, self._settings = desk, settings
 
     def router(self) -> APIRouter:
-        """Make the router with its routes below `/api/v1`."""
         router = APIRouter(prefix="/api/v1")
         path = "/clips/{clip_id}/folder"
         router.add_api_route(path, self.place, methods=["GET"], **about("Where a clip's file is.", ClipPlace, 404))

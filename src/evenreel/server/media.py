@@ -255,7 +255,6 @@ class Playback:
         self._comparing: dict[tuple[str, FileStamp], Compared] = {}
 
     def start(self) -> None:
-        """Prepare the threads that compare and send files."""
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="play")
         self._comparer = ThreadPoolExecutor(1, thread_name_prefix="compare")
 
@@ -266,18 +265,15 @@ class Playback:
             pool.shutdown(wait=False, cancel_futures=True)
 
     async def media(self, clip_id: str) -> OpenedFile:
-        """Send the file of a clip to a player."""
         clip = await self._desk.locate(clip_id)
         file, descriptor = await self._open_unchanged(clip_id, clip)
         name = printable(PurePath(file.path).name)
         return self._send(descriptor, SentAs(media_type(clip.container, clip.codec), name, clip_id))
 
     async def made(self, path: Path, kind: str) -> OpenedFile:
-        """Send a cached file that was made from a clip."""
         return await self.sent(path, SentAs(kind, path.name, path.stem))
 
     async def sent(self, path: Path, sent_as: SentAs, ended: Callable[[], None] = lambda: None) -> OpenedFile:
-        """Send a file of the server's own."""
         flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
         descriptor = await asyncio.get_running_loop().run_in_executor(self._readers, os.open, path, flags)
         return self._send(descriptor, sent_as, ended)

@@ -110,7 +110,6 @@ class Highlights(UnlikeClips):
 
     @staticmethod
     def of(found: UnlikeClips, roots: tuple[str, ...]) -> Highlights:
-        """Add folders and addresses."""
         clips = tuple(
             HighlightedClip(
                 **vars(clip),
@@ -123,13 +122,10 @@ class Highlights(UnlikeClips):
 
 
 class PersonalApi:
-    """Routes over what a person keeps in the library."""
-
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
     def add_to(self, router: APIRouter) -> None:
-        """Add the routes to a router."""
         for method, path, endpoint, described in (
             ("GET", "/marks", self.marks, about("Favourites and notes.", list[MarkRecord])),
             ("POST", "/clips/{clip_id}/mark", self.mark, about("Make a favourite, write a note.", MarkRecord, 404)),

@@ -56,8 +56,6 @@ some hundred megabytes."""
 
 @dataclass(eq=False)
 class _PictureJob:
-    """A picture that is waited for."""
-
     kept: Path
     paint: Callable[[Worker], bytes]
     done: asyncio.Future[bytes]
@@ -88,7 +86,6 @@ class Pictures:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Prepare the worker processes, which start when they are needed."""
         limits = self._settings.limits
         self._pool = ThreadPoolExecutor(self._settings.painters, thread_name_prefix="paint")
         self._workers = [Worker(READER, {"limits": asdict(limits)}, limits) for _ in range(self._settings.painters)]
@@ -96,7 +93,6 @@ class Pictures:
             self._idle.put(worker)
 
     def close(self) -> None:
-        """End the worker processes at once."""
         for worker in self._workers:
             worker.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -127,7 +123,6 @@ class Pictures:
         return kept
 
     def preview_path(self, clip_id: str, part: int) -> Path:
-        """Return the path of a preview, made or not."""
         return self._place(clip_id, f"{part}-preview.mp4")
 
     def _still_path(self, clip_id: str, time_s: float, width: int) -> Path:
@@ -294,14 +289,12 @@ class Uploads:
         self._turns = asyncio.Semaphore(self._decoding)
 
     def start(self) -> None:
-        """Prepare the worker processes, which start when they are needed."""
         self._pool = ThreadPoolExecutor(self._decoding, thread_name_prefix="decode")
         self._workers = [image_worker(self._settings.image_limits) for _ in range(self._decoding)]
         for worker in self._workers:
             self._idle.put(worker)
 
     def close(self) -> None:
-        """End the worker processes at once, whatever they decode."""
         for worker in self._workers:
             worker.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -349,7 +342,6 @@ class _Places:
 
     @contextlib.contextmanager
     def one(self) -> Iterator[None]:
-        """Take a place while the block runs."""
         if not self._free:
             raise BusyError("Other pictures are being searched for; try again in a moment.")
         self._free -= 1

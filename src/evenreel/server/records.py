@@ -45,7 +45,6 @@ Where = Annotated[str | None, Query(max_length=4_000, description="Filter, as `e
 
 
 def finite(number: float | None) -> float | None:
-    """Return a number, None where it is not finite."""
     return number if number is not None and math.isfinite(number) else None
 
 
@@ -88,7 +87,6 @@ class Named:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def name(self) -> str:
-        """Name of the file."""
         return printable(PurePath(self.path).name)
 
 
@@ -118,14 +116,12 @@ class Sign(TextHit):
 
     @staticmethod
     def of(hit: TextHit) -> Sign:
-        """Take words, each letter that cannot be shown as a space."""
         text = "".join(letter if is_printable(letter) else " " for letter in hit.text)
         return Sign(**vars(hit) | {"text": text})
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def marks(self) -> tuple[tuple[int, int], ...]:
-        """What the query matched."""
         return marks(self.text, self.matched, self.found) if self.matched else ()
 
 
@@ -144,7 +140,6 @@ class FoldedClip(Named, FoldedHit):
 
     @staticmethod
     def of(hit: FoldedHit, roots: Sequence[str]) -> FoldedClip:
-        """Add the addresses; a clip without a best moment is shown by its middle."""
         time_s = (hit.duration_s or 0.0) / 2 if hit.time_s is None else hit.time_s
         added = {"time_s": time_s, "folder": folder_of(hit.path, roots), "still": still_address(hit.clip_id, time_s)}
         return FoldedClip(**vars(hit) | added)
@@ -188,7 +183,6 @@ class FoundClip(Named, Hit):
 
     @staticmethod
     def of(hit: Hit, roots: Sequence[str]) -> FoundClip:
-        """Add the folder and the addresses of a hit."""
         middle_s = (hit.duration_s or 0.0) / 2
         added: dict[str, Any] = {
             "folder": folder_of(hit.path, roots),
@@ -204,14 +198,12 @@ class FoundClip(Named, Hit):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def source(self) -> str | None:
-        """Where the clip is from, of its metadata."""
         source = self.metadata.get(SOURCE)
         return printable(str(source)) if source is not None else None
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def other_files(self) -> list[str]:
-        """Names of further files of the same content."""
         return [printable(PurePath(other).name) for other in self.other_paths]
 
 
@@ -237,7 +229,6 @@ class SearchAnswer(SearchResult):
     def of(
         result: SearchResult, library: Library, favours: Favours, notices: Sequence[str], took_ms: float
     ) -> SearchAnswer:
-        """Add what a server knows to a result; `notices` are its own."""
         roots = library.roots()
         seen = any("seen" in hit.scores for hit in result.hits)
         unknown = library.unknown_to_model() if seen else None
@@ -250,7 +241,6 @@ class SearchAnswer(SearchResult):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def answering(self) -> int:
-        """Number of hits before the line."""
         return super().answering
 
 
@@ -278,7 +268,6 @@ class Spoken(BaseModel):
 
     @staticmethod
     def of(transcripts: Sequence[Transcript]) -> list[Spoken]:
-        """Take what is said, without sources that say nothing."""
         return [Spoken.model_validate(one) for one in transcripts if one.utterances]
 
 
@@ -300,14 +289,12 @@ class Clip(ClipDetail):
 
     @staticmethod
     def of(detail: ClipDetail) -> Clip:
-        """Add the address of a clip's bytes."""
         signs = tuple(map(Sign.of, detail.signs))
         return Clip(**vars(detail) | {"signs": signs, "media": f"/api/v1/clips/{detail.clip_id}/media"})
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def media_type(self) -> str:
-        """Media type of the file, for browsers."""
         return media_type(self.container, self.codec)
 
 
@@ -335,7 +322,6 @@ class Stats(BaseModel):
 
     @staticmethod
     def of(library: Library, *, vision: bool, opens_folders: bool) -> Stats:
-        """Count what the library holds and list its facets, but for what would have to be changed to be shown."""
         stats = library.stats()
         return Stats(
             name=_library_name(stats.library),
@@ -361,7 +347,6 @@ class LibraryFile(ListedFile):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def still(self) -> str | None:
-        """Address of a picture of its middle."""
         shown = self.state == "indexed" and self.clip_id is not None
         return still_address(self.clip_id or "", (self.duration_s or 0.0) / 2) if shown else None
 
@@ -374,7 +359,6 @@ class Files(FilePage):
 
     @staticmethod
     def of(page: FilePage) -> Files:
-        """Add the addresses."""
         return Files(total=page.total, files=tuple(LibraryFile(**vars(file)) for file in page.files))
 
 
@@ -390,7 +374,6 @@ class ListedClip(Named, BrowsedClip):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def still(self) -> str:
-        """Address of a picture of its middle."""
         return still_address(self.clip_id, (self.duration_s or 0.0) / 2)
 
 
@@ -402,7 +385,6 @@ class ListedClips(BrowsedPage):
 
     @staticmethod
     def of(page: BrowsedPage, roots: Sequence[str]) -> ListedClips:
-        """Add folders and addresses."""
         clips = tuple(ListedClip(**vars(clip), folder=folder_of(clip.path, roots)) for clip in page.clips)
         return ListedClips(total=page.total, clips=clips)
 
@@ -422,12 +404,10 @@ class Health(BaseModel):
 
 
 def still_address(clip_id: str, time_s: float) -> str:
-    """Return the address of the picture of a moment."""
     return f"/api/v1/clips/{clip_id}/still?t={time_s:.3f}"
 
 
 def as_json(record: Any) -> bytes:
-    """Write a record of this module down."""
     kind = type(record)
     if kind not in _adapters:
         _adapters[kind] = TypeAdapter(kind)

@@ -24,7 +24,6 @@ HOST_NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
 def default_cache() -> Path:
-    """Return the default folder of stills and previews: the platform's cache folder."""
     from platformdirs import user_cache_path
 
     return user_cache_path("evenreel") / "pictures"
@@ -93,7 +92,6 @@ class ServeSettings:
 
     @property
     def kept_snapshots(self) -> SnapshotCache:
-        """Cache of published snapshots on this machine."""
         from evenreel.library.snapshot.holding import SnapshotCache
 
         return SnapshotCache() if self.snapshot_cache is None else SnapshotCache(self.snapshot_cache)
@@ -178,7 +176,6 @@ def is_known_host(name: str, settings: ServeSettings) -> bool:
 
 
 def proxy_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    """Read the address or the network of a proxy."""
     try:
         return ipaddress.ip_network(text.strip(), strict=False)
     except ValueError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from axe_core_python.base import AXE_SCRIPT  # type: ignore[import-untyped]
@@ -12,7 +11,6 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.cli.test_serve import TOKEN
 from tests.server.browser.visits import Look, Visits, first_frame, names, search, settled, show_advanced, unfold
-from tests.server.conftest import Served
 
 WIDTHS = (320, 390, 1024, 1680)
 STAR = "/?q=a+red+star+on+a+beach"
@@ -190,21 +188,6 @@ def test_the_page_begins_with_the_search_box_and_examples(visits: Visits) -> Non
 
 
 @pytest.mark.slow
-def test_words_that_were_typed_before_the_script_ran_stay(visits: Visits) -> None:
-    page = visits.blank()
-    held: list[Route] = []
-    page.route("**/static/app.js", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright takes no built-in
-    page.goto(visits.address, wait_until="commit")
-    expect(page.locator("#query")).to_be_focused()
-    page.keyboard.type("harbour")
-    held[0].continue_()
-    expect(page.locator("#home-examples li").first).to_be_visible()
-    page.keyboard.press("Enter")
-    settled(page)
-    assert len(names(page)) == 4
-
-
-@pytest.mark.slow
 def test_nothing_moves_while_pictures_arrive(visits: Visits) -> None:
     page = visits.found(STAR)
     unfold(page)
@@ -286,28 +269,6 @@ def test_matches_are_told_from_weaker_ones(visits: Visits) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_that_has_gone_is_one_sentence(visits: Visits, served: Served) -> None:
-    visits.expected.append("status of 404")
-    page = visits.found("/?q=a+green+cross+in+a+city")
-    gone = served.videos / "cross.mp4"
-    gone.rename(served.videos / "cross.gone")
-    try:
-        page.locator(".card", has_text="cross.mp4").locator("h3 a").press("Enter")
-        expect(page.locator("#player-note")).to_contain_text("The file is not there any more")
-    finally:
-        (served.videos / "cross.gone").rename(gone)
-
-
-@pytest.mark.slow
-def test_an_address_of_no_clip_is_one_sentence(visits: Visits) -> None:
-    visits.expected.extend(["status of 404", "status of 422"])
-    page = visits.open(f"/?clip={'0' * 32}")
-    expect(page.locator("#player-note")).not_to_be_empty()
-    page.goto(f"{visits.address}/?clip=../../etc/passwd&t=x&k=-3&f=%5B&where=&page=0")
-    expect(page.locator("#player-note")).not_to_be_empty()
-
-
-@pytest.mark.slow
 def test_what_was_set_aside_is_tried_again(visits: Visits) -> None:
     page = visits.open()
     page.get_by_role("link", name="Library").click()
@@ -353,13 +314,3 @@ def test_words_are_found_while_they_are_typed_and_no_longer_on_enter(visits: Vis
     expect(page.locator(".card mark").first).to_have_text("HAR")
     page.locator("#query").press("Enter")
     expect(page.locator("#summary")).to_contain_text("Nothing fits")
-
-
-def test_a_clip_that_others_are_folded_under_is_shown_though_nothing_is_said_of_it(visits: Visits) -> None:
-    def fold(found: dict[str, Any]) -> None:
-        first, second = found["hits"][:2]
-        first.update(source=None, other_files=[], folded=[{**second, "time_s": 0.5}])
-
-    page = visits.changed(STAR, fold)
-    page.get_by_role("button", name="and 1 like it").click()
-    expect(page.locator("#results .card.under")).to_have_count(1)

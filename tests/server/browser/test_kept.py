@@ -1,17 +1,20 @@
-"""The page keeps favourites, notes and saved searches, folds takes, and shows clips unlike the rest."""
+"""What a person keeps and takes away on the page: favourites, notes, saved searches, takes, cuts."""
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import av
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from evenreel.library import index_folders, open_library
 from tests.library.videos import write_video
 from tests.server.browser.test_states import STAR, in_light_and_dark
-from tests.server.browser.visits import Visits, serving_here
+from tests.server.browser.visits import Look, Visits, serving_here
 from tests.server.conftest import Served
 from tests.server.own_library import QUIET, make_own
 
@@ -103,25 +106,6 @@ def test_takes_open_from_the_card_of_the_best(visits: Visits) -> None:
     expect(page.locator(".card")).to_have_count(shown)
 
 
-def test_what_comes_after_is_saved_with_the_search_and_marks_cannot_be(visits: Visits, own: Path) -> None:
-    page = found(visits, STAR + "&then=a+blue+heart")
-    page.get_by_role("button", name="Save search").click()
-    expect(page.get_by_role("button", name="Saved", exact=True)).to_be_visible()
-    with open_library(own / "library", vision=False) as opened:
-        assert [one.query for one in opened.personal.searches()] == ["a red star on a beach, then a blue heart"]
-    page.goto(visits.address)
-    expect(page.get_by_role("region", name="Last searches").locator(".choice")).to_have_text(
-        ["a red star on a beach, then a blue heart"]
-    )
-    page.get_by_role("region", name="Saved searches").locator(".choice").click()
-    expect(page.locator("#results h2").first).to_contain_text("then")
-    expect(page.get_by_role("button", name="Saved", exact=True)).to_be_visible()
-    page = found(visits)
-    page.locator(".card .mark[aria-label^='Right']").first.click()
-    expect(page.locator("#marks-count")).to_be_visible()
-    expect(page.get_by_role("button", name="Save search")).to_be_hidden()
-
-
 def test_a_saved_search_says_what_is_new(visits: Visits, own: Path) -> None:
     page = visits.open('/?q="comet"')
     page.get_by_role("button", name="Save search").click()
@@ -141,8 +125,71 @@ def test_a_saved_search_says_what_is_new(visits: Visits, own: Path) -> None:
     expect(row).to_have_count(0)
 
 
-def test_the_home_shows_clips_unlike_the_rest_where_there_are_more_than_these(visits: Visits) -> None:
-    page = visits.blank()
-    page.route("**/api/v1/highlights?k=12", lambda route: route.continue_(url=route.request.url.replace("k=12", "k=3")))
-    page.goto(visits.address)
-    expect(page.get_by_role("region", name="Unlike the rest").locator(".card")).to_have_count(3)
+def results(visits: Visits) -> Page:
+    return visits.found("/?q=star", Look(still=True))
+
+
+def dialog(page: Page) -> Locator:
+    shown = page.locator("dialog.take-away[open]")
+    expect(shown).to_be_visible()
+    return shown
+
+
+def saved(page: Page, shown: Locator) -> tuple[str, bytes]:
+    with page.expect_download() as waiting:
+        shown.get_by_role("button", name="Save").click()
+    path = waiting.value.path()
+    return waiting.value.suggested_filename, Path(path).read_bytes()
+
+
+def test_a_stretch_is_cut_from_a_card_by_keyboard(visits: Visits) -> None:
+    page = results(visits)
+    page.get_by_role("button", name="Take away star.mp4").first.press("Enter")
+    shown = dialog(page)
+    expect(shown.locator("h2")).to_have_text("Take away star.mp4")
+    shown.get_by_label("Start").fill("0:01")
+    shown.get_by_label("End").fill("2,0")
+    shown.get_by_label("To the frame").check()
+    name, content = saved(page, shown)
+    assert name == "star 00.00.01.000-00.00.02.000.mp4"
+    with av.open(io.BytesIO(content)) as container:
+        assert container.duration == pytest.approx(1_000_000, abs=1000)
+    expect(shown.locator(".take-away-said")).to_contain_text(f"{name} is saved.")
+    page.keyboard.press("Escape")
+    expect(shown).to_be_hidden()
+    expect(page.get_by_role("button", name="Take away star.mp4").first).to_be_focused()
+
+
+def test_what_is_no_time_or_outside_is_said_and_nothing_is_saved(visits: Visits) -> None:
+    visits.expected.append("404")
+    page = results(visits)
+    page.get_by_role("button", name="Take away star.mp4").first.click()
+    shown = dialog(page)
+    shown.get_by_label("Start").fill("noon")
+    shown.get_by_label("Start").press("Enter")
+    expect(shown.locator(".take-away-said")).to_have_text("Write a time as 75.5, 1:15.5 or 1:02:03.")
+    expect(shown.get_by_label("Start")).to_be_focused()
+    shown.get_by_label("Start").fill("90")
+    shown.get_by_label("End").fill("1:40")
+    shown.get_by_label("End").press("Enter")
+    expect(shown.locator(".take-away-said")).to_contain_text("from 90 to 100 s is outside of the clip")
+
+
+def test_what_is_selected_is_taken_away_together(visits: Visits) -> None:
+    page = results(visits)
+    page.locator("details.others > summary").click()
+    for name in ("star.mp4", "heart.mp4"):
+        page.get_by_label(f"Select {name}").first.check(force=True)
+    page.locator("#take-away button").click()
+    shown = dialog(page)
+    expect(shown.locator("h2")).to_have_text("Take away 2 stretches")
+    expect(shown.locator(".times")).to_be_hidden()
+    shown.get_by_label("EDL").check()
+    expect(shown.get_by_label("To the frame")).to_be_hidden()
+    name, content = saved(page, shown)
+    assert name == "star.edl"
+    assert content.count(b"CLIP NAME") == 2
+    shown.get_by_label("Video").check()
+    name, content = saved(page, shown)
+    assert name == "star.zip"
+    assert len([one for one in zipfile.ZipFile(io.BytesIO(content)).namelist() if one.endswith(".mp4")]) == 2

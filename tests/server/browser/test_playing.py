@@ -1,23 +1,83 @@
-"""What is said, on the page in a Chromium: on cards, under the video, on the timeline, and in a list that follows."""
+"""The player: frame by frame, the folder of a file, and what is said."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders
 from evenreel.library.index import ingest
-from tests.server.browser.test_states import assert_for_everyone, violations
-from tests.server.browser.visits import Look, Visits, names, serving_here, settled
+from tests.server.browser.test_states import STAR, assert_for_everyone, violations
+from tests.server.browser.visits import Look, Visits, first_frame, names, serving_here, settled
 from tests.server.conftest import Served
 
 pytestmark = pytest.mark.slow
+
+TIME = "() => document.querySelector('#video').currentTime"
+FPS = """async () => {
+    const id = new URL(location).searchParams.get('clip');
+    return (await (await fetch(`/api/v1/clips/${id}`)).json()).fps;
+}"""
+
+
+def opened(page: Page) -> Page:
+    """The first card's clip, which was stopped."""
+    settled(page)
+    page.locator("#results .card h3 a").first.press("Enter")
+    first_frame(page)
+    page.keyboard.press("k")
+    expect(page.locator("#play")).to_have_attribute("aria-label", "Play")
+    return page
+
+
+def test_frame_by_frame_and_back(visits: Visits) -> None:
+    page = opened(visits.open(STAR, Look(still=True)))
+    frame_s = 1 / page.evaluate(FPS)
+    page.keyboard.press(".")
+    first = page.evaluate(TIME)
+    page.keyboard.press(".")
+    page.locator("#frame-on").click()
+    assert page.evaluate(TIME) == pytest.approx(first + 2 * frame_s, abs=frame_s / 10)
+    page.keyboard.press(",")
+    page.locator("#frame-back").click()
+    assert page.evaluate(TIME) == pytest.approx(first, abs=frame_s / 10)
+    for _ in range(200):
+        page.keyboard.press(",")
+    assert 0 <= page.evaluate(TIME) <= frame_s
+
+
+def test_the_folder_is_opened_where_the_server_was_started_for_it(visits: Visits) -> None:
+    visits.expected.append("status of 404")
+    page = visits.blank(Look(still=True))
+    asked: list[str] = []
+
+    def stats(route: Route) -> None:
+        route.fulfill(json={**route.fetch().json(), "opens_folders": True})
+
+    def folder(route: Route) -> None:
+        asked.append(route.request.method)
+        if len(asked) < 3:
+            route.fulfill(json={"path": "/home/ann/videos/a very long folder of many words/beach/star.mp4"})
+        else:
+            route.fulfill(status=404, json={"detail": "The file is not there any more; is its disk connected?"})
+
+    page.route("**/api/v1/stats", stats)
+    page.route("**/api/v1/clips/*/folder", folder)
+    page.goto(visits.address + STAR)
+    opened(page)
+    expect(page.locator("#player-file code")).to_contain_text("words/beach/star.mp4")
+    assert_for_everyone(page)
+    page.get_by_role("button", name="Open folder").click()
+    expect(page.locator("#player-file")).to_contain_text("Opened")
+    page.get_by_role("button", name="Opened").click()
+    expect(page.locator("#player-file")).to_contain_text("is its disk connected?")
+    assert asked == ["GET", "POST", "POST"]
+
 
 SAID = (
     "WEBVTT\n\n00:00.200 --> 00:00.900\n<v Ann>We leave the old quayside at noon.\n\n"
@@ -102,25 +162,6 @@ def test_what_is_said_is_searched_and_changed_to_another_language(visits: Visits
     page.get_by_role("combobox", name="Language of what is said").select_option(label="de (subtitles)")
     expect(page.locator(".words.said button")).to_have_text("0:01Die Fähre wartet auf niemanden.")
     expect(page.locator("#caption")).to_have_text("Die Fähre wartet auf niemanden.")
-
-
-def test_a_clip_in_which_nothing_is_said_has_no_place_for_it(visits: Visits) -> None:
-    page = visits.found("/?q=red+star", Look(still=True))
-    page.locator(".card h3 a", has_text="star.mp4").first.press("Enter")
-    expect(page.locator("#about dl")).to_be_visible()
-    expect(page.locator("#player .transcript")).to_have_count(0)
-    expect(page.locator("#caption")).to_be_hidden()
-    assert Path(page.locator("#player-title").inner_text()).suffix == ".mp4"
-
-
-def test_quotes_and_prefixes_are_told_and_searched_on_the_page(visits: Visits) -> None:
-    page = visits.open("/", Look(still=True))
-    expect(page.locator("#home-examples")).to_contain_text("said:, on-screen:, seen: or sounds:")
-    page.locator("#query").fill('said: "')
-    page.locator("#query").fill('said: "the ferry waits"')
-    settled(page)
-    assert names(page) == ["heart.mp4"]
-    assert page.locator(".card mark").last.inner_text() == "The ferry waits"
 
 
 @pytest.mark.parametrize("begun", ["said:", "person:", 'Person: "'])
