@@ -231,16 +231,6 @@ def test_hazard_218_single_files_alone_cannot_be_watched(new_home: NewHome, rend
         assert state(visitor)["state"] == "idle"
 
 
-def test_words_alone_need_no_model(here: TestClient, new_home: NewHome) -> None:
-    new_home.gate.touch()
-    order(here, action="start", folder="Videos/Trips", model="words")
-    assert ended(here)["state"] == "done"
-    assert here.get("/api/v1/stats").json()["model"] is None
-    assert here.get("/api/v1/search?q=harbour").json()["hits"]
-    order(here, action="start")
-    assert ended(here)["sentence"] == "Nothing is new."
-
-
 @pytest.mark.parametrize(
     ("wanted", "status", "sentence"),
     [
@@ -547,13 +537,6 @@ def test_counting_ends_after_so_many_entries(home: Path, monkeypatch: pytest.Mon
     assert (listed.videos, listed.more) == (12, True)
 
 
-def test_a_folder_is_named_as_a_person_knows_it(home: Path) -> None:
-    folders = HomeFolders(home)
-    assert folders.shown(str(home / "Videos" / "Trips")) == "Videos/Trips"
-    assert folders.shown(str(home)) == "Your home folder"
-    assert folders.shown("/mnt/films") == "films"
-
-
 TAKEN = {"ended": "1 file taken in; 0 files still set aside."}
 
 
@@ -593,14 +576,6 @@ def test_folders_that_are_there_are_looked_through(tmp_path: Path, orders: list[
     assert retried(retrier).sentence == f"{TAKEN['ended']} {remark}"
     (order,) = orders
     assert (order.retry, order.places) == (True, (str(tmp_path / "-videos"), str(tmp_path / "alone.mp4")))
-
-
-def test_where_nothing_is_there_nothing_is_run(tmp_path: Path, orders: list[RunOrder]) -> None:
-    made = on_disk(tmp_path / "library")
-    made.connection.execute("INSERT INTO roots VALUES ('/no/such/disk')")
-    made.connection.close()
-    assert start(Retrier(tmp_path / "library"), tmp_path / "library").state == "failed"
-    assert orders == []
 
 
 def test_stages_that_the_library_has_not_are_left_out(served: Served, orders: list[RunOrder], tmp_path: Path) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from evenreel.errors import (
@@ -84,31 +82,6 @@ def test_what_is_for_visitors_is_told(
     answer = failing(tmp_path, error).get("/api/v1/fail")
     assert (answer.status_code, answer.json()) == (status, {"detail": str(error)})
     assert answer.headers.get("retry-after") == ("1" if status == 503 else None)
-    assert not caplog.records
-
-
-def test_a_visitor_who_leaves_while_sending_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    app = make_app(tmp_path, ServeSettings(cache=tmp_path))
-
-    async def take(request: Request) -> int:
-        return len(await request.body())
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.disconnect"}
-
-    async def send(message: Any) -> None:
-        del message
-
-    app.add_api_route("/api/v1/take", take, methods=["POST"])
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/api/v1/take",
-        "query_string": b"",
-        "headers": [(b"host", b"127.0.0.1")],
-        "client": ("127.0.0.1", 1),
-    }
-    asyncio.run(app(scope, receive, send))
     assert not caplog.records
 
 

@@ -366,14 +366,6 @@ def test_an_opened_moment_shows_the_picture_of_that_time(call: Call, served: Ser
     assert {sign["text"] for sign in texts["on_screen"]} == {"HARBOUR"}
 
 
-def test_a_clip_in_which_nobody_speaks(call: Call) -> None:
-    star = answer(call, "search", query="star", k=1)["answers"][0]
-    told = answer(call, "transcript", clip_id=star["clip_id"])
-    assert told == {"note": OF_STRANGERS, "clip_id": star["clip_id"], "goes_on_at_s": None, "from_files": []}
-    opened = answer(call, "open_moment", clip_id=star["clip_id"], time_s=500)  # past its end
-    assert (opened["time_s"], opened["no_picture"]) == (star["duration_s"], None)
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "sentence"),
     [

@@ -22,7 +22,6 @@ import av
 import httpx2
 import opentimelineio as otio
 import pytest
-from PIL import Image
 from starlette.testclient import TestClient
 from starlette.types import Message
 
@@ -30,7 +29,6 @@ from evenreel.errors import UsageError
 from evenreel.server import ServeSettings, exports, make_app
 from evenreel.server.access import BODY_BYTES
 from evenreel.server.media import CHUNK_BYTES, OpenedFile, SentAs
-from evenreel.server.pictures import trim
 from tests.server.conftest import Served
 
 NOBODY = "0" * 32
@@ -98,29 +96,10 @@ def test_lists_name_files_from_the_indexed_folder_on(client: TestClient, ids: di
     assert [clip.source_range.duration.value / fps for clip in clips] == [1.0, 2.0]
 
 
-def test_a_sheet_shows_the_stills(client: TestClient, ids: dict[str, str]) -> None:
-    answer = ask(client, "sheet", *((clip_id, 1.0, 2.0) for clip_id in ids.values()))
-    picture = Image.open(io.BytesIO(answer.content))
-    assert picture.size == (1360, 296)
-    assert len(picture.resize((64, 64)).getcolors(4096) or ()) > 50, "more than paper and ink"
-
-
 def test_nothing_of_what_was_made_stays(client: TestClient, ids: dict[str, str], served: Served) -> None:
     for form in ("clip", "csv", "srt"):
         ask(client, form, (ids["star.mp4"], 1.0, 2.0))
     assert list(served.settings.cache.glob("export-*")) == []
-
-
-def test_what_is_being_made_is_no_part_of_the_cache_that_is_trimmed(tmp_path: Path) -> None:
-    for name in ("export-now", "export-old", "ab"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_bytes(b"x" * 100)
-    trim(tmp_path, 0)
-    assert sorted(path.parent.name for path in tmp_path.glob("*/file")) == ["export-now", "export-old"]
-    long_ago = (tmp_path / "export-now").stat().st_mtime - 2 * exports.ABANDONED_S
-    os.utime(tmp_path / "export-old", (long_ago, long_ago))
-    exports.remove_abandoned(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ab", "export-now"]
 
 
 @pytest.mark.parametrize(
@@ -242,15 +221,6 @@ def test_another_site_and_a_visitor_without_the_token_take_nothing_away(client: 
         assert stranger.post("/api/v1/export", json=wanted).status_code == 401
 
 
-def test_without_the_extra_its_line_is_said(
-    client: TestClient, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "opentimelineio", None)
-    answer = ask(client, "otio", (ids["star.mp4"], 0.0, 1.0))
-    assert (answer.status_code, "pip install 'evenreel[editing]'" in answer.json()["detail"]) == (400, True)
-    assert ask(client, "fcpxml", (ids["star.mp4"], 0.0, 1.0)).status_code == 200
-
-
 def test_a_cache_that_cannot_be_written_is_one_sentence(served: Served, tmp_path: Path, ids: dict[str, str]) -> None:
     (tmp_path / "file").write_text("")
     app = make_app(served.library, replace(served.settings, cache=tmp_path / "file"))
@@ -335,16 +305,6 @@ def test_nobody_else_is_told_or_opens_anything(here: TestClient, served: Served,
     assert here.get("/api/v1/stats").json()["opens_folders"] is True
 
 
-def test_a_token_is_asked_for_where_there_is_one(served: Served, started: list[list[str]]) -> None:
-    settings = replace(served.settings, open_folders=True, vision=False, token="correct horse battery")
-    app = make_app(served.library, settings)
-    with TestClient(app, base_url="http://127.0.0.1:8765", client=HERE) as client:
-        assert client.post(f"/api/v1/clips/{'0' * 32}/folder").status_code == 401
-        told = {"authorization": "Bearer correct horse battery"}
-        assert client.post(f"/api/v1/clips/{'0' * 32}/folder", headers=told).status_code == 404
-    assert started == []
-
-
 def test_a_file_that_has_gone_is_a_sentence(here: TestClient, served: Served, started: list[list[str]]) -> None:
     address = folder_of(here, "heart")
     gone = served.videos / "heart.mp4"
@@ -369,17 +329,17 @@ def test_a_machine_without_a_file_manager_says_so(
     assert (answer.status_code, "copy the path instead" in answer.json()["detail"]) == (400, True)
 
 
-def test_a_server_for_others_opens_no_folders() -> None:
-    with pytest.raises(UsageError, match="--open-folders"):
-        ServeSettings(host="0.0.0.0", token="correct horse battery", open_folders=True)
-    for far in ({"allowed_hosts": ("films.example",)}, {"trusted_proxies": ("127.0.0.1",)}):
-        with pytest.raises(UsageError, match="Through a proxy others reach the server.*--open-folders"):
-            ServeSettings(open_folders=True, **far)
-
-
 def test_no_name_becomes_an_option_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[Any] = []
     monkeypatch.setattr(exports.shutil, "which", lambda name: name)
     monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
     exports.show_in_folder(os.path.join(os.sep, "v", "--help", "-a;b.mp4"))
     assert sys.platform != "linux" or commands == [["xdg-open", "/v/--help"]]
+
+
+def test_a_server_for_others_opens_no_folders() -> None:
+    with pytest.raises(UsageError, match="--open-folders"):
+        ServeSettings(host="0.0.0.0", token="correct horse battery", open_folders=True)
+    for far in ({"allowed_hosts": ("films.example",)}, {"trusted_proxies": ("127.0.0.1",)}):
+        with pytest.raises(UsageError, match="Through a proxy others reach the server.*--open-folders"):
+            ServeSettings(open_folders=True, **far)

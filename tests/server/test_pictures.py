@@ -96,11 +96,6 @@ def test_a_still_shows_its_moment(pictures: Pictures, video: Path, time_s: float
     assert second_of(np.asarray(picture)) == min(int(time_s), 69)
 
 
-def test_a_still_is_scaled_down_to_one_of_a_few_widths(pictures: Pictures, tmp_path: Path) -> None:
-    write_clip(tmp_path / "wide.mp4", [np.zeros((180, 400, 3), np.uint8)] * 2, FPS)
-    assert still(pictures, tmp_path / "wide.mp4", 0.0, width=200, clip_id="1" * 32).size == (320, 144)
-
-
 def test_who_asks_at_the_same_time_waits_for_the_same_picture(
     pictures: Pictures, video: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,18 +227,6 @@ def test_a_part_past_the_end_is_one_sentence_and_leaves_nothing(pictures: Pictur
     assert not list(pictures.preview_path("5" * 32, 2).parent.iterdir())
 
 
-def test_a_cache_that_cannot_be_written_costs_only_speed(settings: ServeSettings, video: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    pictures = Pictures(tmp_path, replace(settings, cache=tmp_path / "file" / "cache"))
-    pictures.start()
-    try:
-        assert second_of(np.asarray(still(pictures, video, 5.0))) == 5
-        with pytest.raises(OSError):
-            asyncio.run(pictures.preview(CLIP, located(video), 0))
-    finally:
-        pictures.close()
-
-
 def test_the_oldest_pictures_go_first(tmp_path: Path) -> None:
     for age, name in enumerate(("new", "old", "oldest")):
         (tmp_path / name).write_bytes(bytes(100))
@@ -291,22 +274,6 @@ def test_it_is_the_picture_that_would_be_decoded(visitor: TestClient, served: Se
     assert kept.content != decoded.content  # of another quality
     one, other = (Image.open(io.BytesIO(answer.content)).convert("L").resize((32, 18)) for answer in (kept, decoded))
     assert max(abs(a - b) for a, b in zip(one.tobytes(), other.tobytes(), strict=True)) < 24
-
-
-def test_a_larger_picture_is_decoded(visitor: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    (hit,) = visitor.get("/api/v1/search", params={"q": "heart"}).json()["hits"]
-    asked: list[int] = []
-    still = Pictures.still
-
-    async def counted(self: Pictures, clip_id: str, file: object, time_s: float, width: int) -> bytes:
-        asked.append(width)
-        return await still(self, clip_id, file, time_s, width)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Pictures, "still", counted)
-    for width in (160, 320, 640):
-        found = visitor.get(f"/api/v1/clips/{hit['clip_id']}/still", params={"t": 2.0, "width": width})
-        assert size(found.content)[0] <= width
-    assert asked == [160, 640]
 
 
 def test_a_clip_whose_file_is_gone_is_still_shown(visitor: TestClient, served: Served) -> None:
@@ -372,17 +339,6 @@ def test_good_pictures_are_answered_beside_some_that_never_end(
             assert visitor.get("/api/v1/search", params={"q": "a star"}).status_code == 200
     assert [status for status, _ in answers] == [400] * (uploads.DECODING + 1)
     assert all("no progress for 0.5 s" in sentence for _, sentence in answers)
-
-
-def test_so_many_wait_and_no_more(served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "QUEUED", uploads.DECODING)
-    with (
-        visiting(served, monkeypatch, 0.5) as visitor,
-        hanging(visitor, tmp_path / "all", uploads.DECODING) as answers,
-    ):
-        status, sentence = send(visitor, star())
-        assert (status, "try again" in sentence) == (503, True)
-    assert [status for status, _ in answers] == [400] * uploads.DECODING
 
 
 def test_the_server_ends_while_a_picture_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,6 @@ from tests.server.browser.visits import Visits
 
 pytestmark = pytest.mark.slow
 
-BUSY = "Videos are being added already; wait until that is done, or stop it first."
-
 
 @dataclass
 class ScriptedAdding:

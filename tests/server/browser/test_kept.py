@@ -160,21 +160,6 @@ def test_a_stretch_is_cut_from_a_card_by_keyboard(visits: Visits) -> None:
     expect(page.get_by_role("button", name="Take away star.mp4").first).to_be_focused()
 
 
-def test_what_is_no_time_or_outside_is_said_and_nothing_is_saved(visits: Visits) -> None:
-    visits.expected.append("404")
-    page = results(visits)
-    page.get_by_role("button", name="Take away star.mp4").first.click()
-    shown = dialog(page)
-    shown.get_by_label("Start").fill("noon")
-    shown.get_by_label("Start").press("Enter")
-    expect(shown.locator(".take-away-said")).to_have_text("Write a time as 75.5, 1:15.5 or 1:02:03.")
-    expect(shown.get_by_label("Start")).to_be_focused()
-    shown.get_by_label("Start").fill("90")
-    shown.get_by_label("End").fill("1:40")
-    shown.get_by_label("End").press("Enter")
-    expect(shown.locator(".take-away-said")).to_contain_text("from 90 to 100 s is outside of the clip")
-
-
 def test_what_is_selected_is_taken_away_together(visits: Visits) -> None:
     page = results(visits)
     page.locator("details.others > summary").click()

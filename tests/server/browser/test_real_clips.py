@@ -166,19 +166,6 @@ def test_the_address_alone_brings_everything_back(visits: Visits) -> None:
     expect(other.locator("#chips button")).to_have_text("source: camera")
 
 
-@pytest.mark.slow
-def test_back_closes_the_player_and_forward_opens_it(visits: Visits) -> None:
-    page = visits.open()
-    open_first(page, "japan netherlands")
-    expect(page.locator("#player")).to_be_visible()
-    page.go_back()
-    expect(page.locator("#player")).to_be_hidden()
-    assert names(page)[0] == MATCH
-    assert page.locator("#video").get_attribute("src") is None
-    page.go_forward()
-    expect(page.locator("#player-title")).to_have_text(MATCH)
-
-
 def frame_of(video: Path, time_s: float) -> bytes:
     """A frame as a JPEG."""
     with open_video(video) as opened:

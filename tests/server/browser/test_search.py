@@ -10,7 +10,6 @@ from playwright.sync_api import Page, Route, expect
 
 from evenreel.library.browsing import browse
 from evenreel.library.search.filters import read_filter
-from tests.cli.test_serve import get
 from tests.library.fakes import empty_catalog
 from tests.server.browser.test_states import (
     STAR,
@@ -248,15 +247,6 @@ def test_half_a_word_is_not_told_that_nothing_fits(visits: Visits) -> None:
     assert not [text for text in said if "Nothing fits" in text]
 
 
-def test_who_stops_typing_or_asks_is_told_that_nothing_fits(visits: Visits) -> None:
-    page = visits.open()
-    page.locator("#query").press_sequentially("quarterly tax spreadsheet", delay=1)
-    expect(page.locator("#summary")).to_have_text("Nothing fits “quarterly tax spreadsheet”")
-    page = visits.open()
-    search(page, "annual tax spreadsheet")
-    expect(page.locator("#summary")).to_have_text("Nothing fits “annual tax spreadsheet”")
-
-
 def test_what_comes_after_has_a_box_of_its_own(visits: Visits) -> None:
     page = visits.open("/")
     expect(page.locator("#open-then")).to_be_hidden()
@@ -297,20 +287,6 @@ def test_marks_move_what_is_found_and_are_taken_back(visits: Visits) -> None:
     assert names(page) == before
 
 
-def test_words_stand_beside_a_clip(visits: Visits) -> None:
-    page = visits.found("/?q=star")
-    page.locator(".card").first.get_by_role("button", name="More like this").click()
-    page.wait_for_url("**/?like=*")
-    settled(page)
-    expect(page.locator("#query-picture img")).to_have_js_property("complete", True)
-    ask(page, "in a forest")
-    page.wait_for_url("**q=in+a+forest*like=*")
-    expect(page.locator("#summary")).to_contain_text("like this one with “in a forest”")
-    assert names(page)[0] == "heart.mp4"
-    page.get_by_role("button", name="Clear the search").click()
-    expect(page.locator("#query-picture")).to_be_hidden()
-
-
 FOLDERS = ("", "a_b", "a_b/c", "aXb", "aXb/c", "a_b c", "a_b0", "a_b.d/e", "A_b/c", "it's/100%", "it's/100%/x")
 COMPOSED = """(conditions) => import('/static/conditions.js').then(({compose}) => compose(conditions, ''))"""
 
@@ -319,21 +295,6 @@ def browsed(page: Page) -> list[str]:
     """The names that are listed without a query."""
     expect(page.locator("#browsed-summary")).to_be_visible()
     return page.locator("#browsed .card h3").all_text_contents()
-
-
-def test_it_shows_what_there_is_and_examples_that_find_it(visits: Visits) -> None:
-    page = visits.open("/", Look(still=True))
-    expect(page.locator("#home .totals")).to_contain_text("4 clips, 18 seconds")
-    expect(page.locator("#home-recent .card")).to_have_count(4)
-    expect(page.locator("#home-searches")).to_be_hidden()
-    port = int(visits.address.rpartition(":")[2])
-    _, offered = get(port, "/api/v1/examples")
-    assert [one["query"] for one in offered]
-    expect(page.locator(".hints li")).to_have_count(len(offered) + 1)  # and that a picture can be shown
-    for one in offered:
-        _, answer = get(port, f"/api/v1/search?q={one['query']}")
-        assert answer["answering"]
-    assert_for_everyone(page)
 
 
 def test_what_others_wrote_into_the_browser_s_memory_is_no_search(visits: Visits) -> None:

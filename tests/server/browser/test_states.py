@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
@@ -167,16 +166,6 @@ def test_a_state_can_be_read_by_everyone(visits: Visits, state: Callable[[Visits
     assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
 
 
-def test_dark_is_dark(visits: Visits) -> None:
-    def light_of(look: Look) -> float:
-        page = visits.open("/", look)
-        colour = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
-        return sum(map(float, re.findall(r"[\d.]+", colour)[:3])) / 765
-
-    assert light_of(Look()) > 0.8
-    assert light_of(Look(dark=True)) < 0.2
-
-
 def test_the_page_begins_with_the_search_box_and_examples(visits: Visits) -> None:
     page = visits.open()
     expect(page.locator(".totals")).to_contain_text("4 clips")
@@ -253,22 +242,6 @@ def test_a_wrong_filter_is_explained_by_its_field(visits: Visits, path: str) -> 
 
 
 @pytest.mark.slow
-def test_matches_are_told_from_weaker_ones(visits: Visits) -> None:
-    page = visits.found(STAR)
-    expect(page.locator("#summary")).to_have_text("1 clip matches “a red star on a beach”")
-    expect(page.locator(".favours")).to_have_count(0)  # of four clips nothing is beyond chance
-    assert [card.is_visible() for card in page.locator(".card h3").all()] == [True, False, False, False]
-    first = page.locator(".card").first
-    expect(page.locator(".others > summary")).to_have_text("3 weaker matches")
-    page.locator(".others > summary").press("Enter")
-    expect(page.locator(".others .card")).to_have_count(3)
-    assert "%" not in " ".join(page.locator(".card").all_inner_texts())
-    first.locator(".scores summary").click()
-    expect(first.locator(".scores")).to_contain_text("What is seen")
-    expect(first.locator(".scores")).not_to_contain_text("nonsense")
-
-
-@pytest.mark.slow
 def test_what_was_set_aside_is_tried_again(visits: Visits) -> None:
     page = visits.open()
     page.get_by_role("link", name="Library").click()
@@ -304,13 +277,3 @@ def test_a_visitor_without_the_token_is_asked_for_it(token_visits: Visits) -> No
     settled(page)
     assert page.url == f"{token_visits.address}/?q=harbour"
     assert names(page)
-
-
-@pytest.mark.slow
-def test_words_are_found_while_they_are_typed_and_no_longer_on_enter(visits: Visits) -> None:
-    page = visits.open("/")
-    expect(page.locator("#home-examples li").first).to_be_visible()
-    page.locator("#query").press_sequentially("har")
-    expect(page.locator(".card mark").first).to_have_text("HAR")
-    page.locator("#query").press("Enter")
-    expect(page.locator("#summary")).to_contain_text("Nothing fits")
