@@ -32,7 +32,7 @@ def test_a_library_is_published_described_searched_and_served(tmp_path: Path) ->
     found = json.loads(here("search", "bus", "--no-vision", "-l", place, "--snapshot-cache", cache, "--json").stdout)
     own = json.loads(here("search", "bus", "--no-vision", "-l", str(home), "--json").stdout)
     assert found == own
-    refused = here("repair", "-l", place)
+    refused = here("verify", "--repair", "-l", place)
     assert refused.returncode == 1 and "is a published snapshot, which is only read" in refused.stderr
     settings = ServeSettings(vision=False, cache=tmp_path / "pictures", snapshot_cache=Path(cache))
     with TestClient(make_app(Path(place), settings), base_url="http://127.0.0.1:8765") as visitor:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from evenreel.features import SetAside
     from evenreel.library import IndexReport, LibraryProblem, LibraryStats
     from evenreel.library.search.hits import Hit, MomentHit, SearchResult, TextHit
+    from evenreel.library.search.unlike import UnlikeClips
     from evenreel.library.snapshot.manifest import MeasuredIndex, SnapshotManifest
 
 MANY_NOTES = 10
@@ -167,6 +168,22 @@ def show_result(result: SearchResult, as_json: bool, *, others: bool = False) ->
             _show_hit(out, rank, hit)
 
 
+def show_unlike(found: UnlikeClips, as_json: bool) -> None:
+    """Print the clips that are unlike the rest."""
+    if as_json:
+        print_json({"clips": list(found.clips), "compared": found.compared, "total": found.total})
+        return
+    out = console()
+    if not found.clips:
+        out.print("No clip with pictures is there.")
+    for rank, clip in enumerate(found.clips, start=1):
+        out.print(f"[bold]{rank:2}. {safe(clip.path)}[/]  at {clock(clip.time_s)}  [dim]apart {clip.apart:.2f}[/]")
+    if found.compared < found.total:
+        out.print(
+            f"[dim]Of {count(found.total, 'clip')}, {found.compared:,} that lie evenly among them were compared.[/]"
+        )
+
+
 def _show_hit(out: Console, rank: int, hit: Hit) -> None:
     times = (", then " if hit.steps else ", ").join(map(_stretch, hit.moments))
     scores = "  ".join(f"{channel} {_decimals(value)}" for channel, value in hit.scores.items())
@@ -253,7 +270,7 @@ def show_stats(
     if stats.metadata:
         out.print(f"  metadata: {safe(', '.join(stats.metadata))}")
     if stats.missing:
-        out.print(f"  {count(stats.missing, 'file')} missing (evenreel repair --drop-missing forgets them)")
+        out.print(f"  {count(stats.missing, 'file')} missing (evenreel verify --repair --drop-missing forgets them)")
     list_aside(stats.set_aside, more=AGAIN)
 
 

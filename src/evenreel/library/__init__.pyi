@@ -1,7 +1,7 @@
 from .asking.examples import Mark as Mark, Marked as Marked
 from .asking.steps import Then as Then
 from .asking.without import Without as Without
-from .index.ingest import index_folders as index_folders
+from .index.run import index_folders as index_folders
 from .index.integrity import LibraryProblem as LibraryProblem, verify as verify
 from .index.repairing import repair as repair
 from .index.removing import RemoveReport as RemoveReport, remove_from_library as remove_from_library

@@ -290,7 +290,7 @@ def test_the_real_command_exchanges_real_models(
     monkeypatch.undo()
     first, second = tiny_clip(tmp_path / "clip"), tiny_siglip(tmp_path / "siglip")
     index_folders([videos], library, replace(SETTINGS, model=str(first)))
-    done = CliRunner().invoke(app, ["reindex", "--model", str(second), "-l", str(library), "--workers", "1"])
+    done = CliRunner().invoke(app, ["reindex", "--model", str(second), "-l", str(library), "--set", "workers=1"])
     assert done.exit_code == 0, done.output
     assert verify(library) == []
     found = CliRunner().invoke(app, ["search", "a red ball", "-l", str(library), "--all"])
