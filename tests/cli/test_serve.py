@@ -170,8 +170,13 @@ def test_without_a_library_it_does_not_start(tmp_path: Path) -> None:
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """The processes that answer; not the one that keeps track of what they share."""
-    return [one for one in psutil.Process(process.pid).children() if "resource_tracker" not in " ".join(one.cmdline())]
+    """The processes that answer; not the one that keeps track of what they share, and none that has died."""
+    found = []
+    for one in psutil.Process(process.pid).children():
+        with contextlib.suppress(psutil.Error):
+            if "resource_tracker" not in " ".join(one.cmdline()):
+                found.append(one)
+    return found
 
 
 def asked(port: int) -> bool:

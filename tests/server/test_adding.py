@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -27,11 +28,10 @@ from evenreel.library.index.scan import scan
 from evenreel.library.store.filesystem import library_lock
 from evenreel.server import ServeSettings, adding
 from evenreel.server import adding as places
-from evenreel.server.adding import NOTE, Adder, HomeFolders, Indexing, Retrier, Run, count_videos
+from evenreel.server.adding import NOTE, Adder, HomeFolders, Indexing, Run, count_videos
 from evenreel.server.adding_run import HELD, RunOrder
 from evenreel.server.records import Retry
 from tests.library.damage import write
-from tests.library.fakes import on_disk
 from tests.library.words_only import WORDS_ONLY
 from tests.server.conftest import PATIENCE_S, NewHome, Served, wait_until
 from tests.server.test_schema import AT_THE_MACHINE, ask
@@ -537,101 +537,8 @@ def test_counting_ends_after_so_many_entries(home: Path, monkeypatch: pytest.Mon
     assert (listed.videos, listed.more) == (12, True)
 
 
-TAKEN = {"ended": "1 file taken in; 0 files still set aside."}
-
-
-def retried(retrier: Retrier) -> Retry:
-    wait_until(lambda: retrier.state().state != "running")
-    return retrier.state()
-
-
-def start(retrier: Retrier, library: Path) -> Retry:
-    with open_library(library, vision=False) as opened:
-        return retrier.start(opened)
-
-
 @pytest.fixture
-def orders(monkeypatch: pytest.MonkeyPatch) -> list[RunOrder]:
-    """What would be run; nothing is."""
-    seen: list[RunOrder] = []
-
-    def follow(run: Run, hear: Callable[[object], None]) -> dict[str, str]:
-        seen.append(run.order)
-        return TAKEN
-
-    monkeypatch.setattr(Run, "follow", follow)
-    return seen
-
-
-def test_folders_that_are_there_are_looked_through(tmp_path: Path, orders: list[RunOrder]) -> None:
-    (tmp_path / "-videos").mkdir()
-    (tmp_path / "alone.mp4").write_bytes(b"x")
-    made = on_disk(tmp_path / "library")
-    made.connection.executemany("INSERT INTO roots VALUES (?)", [(str(tmp_path / "-videos"),), ("/no/such/disk",)])
-    made.add_file(str(tmp_path / "alone.mp4"), None, state="set_aside")
-    made.connection.close()
-    retrier = Retrier(tmp_path / "library")
-    remark = "1 folder cannot be reached and is left out."
-    assert start(retrier, tmp_path / "library").sentence.endswith(remark)
-    assert retried(retrier).sentence == f"{TAKEN['ended']} {remark}"
-    (order,) = orders
-    assert (order.retry, order.places) == (True, (str(tmp_path / "-videos"), str(tmp_path / "alone.mp4")))
-
-
-def test_stages_that_the_library_has_not_are_left_out(served: Served, orders: list[RunOrder], tmp_path: Path) -> None:
-    retrier = Retrier(served.library)
-    start(retrier, served.library)
-    retried(retrier)
-    shutil.copytree(served.library, tmp_path / "library")
-    write(tmp_path / "library", "UPDATE clips SET has_text = 0", "UPDATE meta SET value = '' WHERE key = 'model'")
-    other = Retrier(tmp_path / "library")
-    start(other, tmp_path / "library")
-    retried(other)
-    assert [(one.model, one.reads_text) for one in orders] == [(None, True), ("words", False)]
-
-
-@pytest.mark.parametrize("code", ["import sys; sys.exit('odd')", "print('{')", "print('{}')", "import os; os.abort()"])
-def test_a_run_that_fails_says_so(served: Served, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adding, "COMMAND", [sys.executable, "-c", code])
-    retrier = Retrier(served.library)
-    start(retrier, served.library)
-    assert retried(retrier) == Retry(state="failed", sentence=adding.BROKE)
-
-
-def test_the_end_of_the_server_ends_the_run(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adding, "COMMAND", [sys.executable, "-c", "import time; time.sleep(600)"])
-    monkeypatch.setattr(adding, "PATIENCE_S", 0.1)
-    retrier = Retrier(served.library)
-    start(retrier, served.library)
-    run = retrier._run
-    assert run is not None
-    wait_until(lambda: run.process is not None)
-    retrier.close()
-    assert retried(retrier).state == "failed"
-    assert run.process is not None and run.process.returncode == -signal.SIGKILL
-    assert start(retrier, served.library).state == "failed"  # and none begins after it
-
-
-def test_each_process_of_a_server_tells_of_the_one_run(
-    tmp_path: Path, served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gate = tmp_path / "gate"
-    said = json.dumps(TAKEN)
-    waits = f"import pathlib,time\nwhile not pathlib.Path({str(gate)!r}).exists(): time.sleep(.01)\nprint({said!r})"
-    monkeypatch.setattr(adding, "COMMAND", [sys.executable, "-c", waits])
-    one, other = Retrier(served.library, tmp_path), Retrier(served.library, tmp_path)
-    assert (one.state().state, other.state().state) == ("idle", "idle")
-    assert start(one, served.library).state == "running"
-    assert (other.state().state, start(other, served.library).state, other._run) == ("running", "running", None)
-    gate.touch()
-    assert retried(one) == retried(other) == Retry(state="done", sentence=TAKEN["ended"])
-    killed = {"state": "running", "sentence": "", "pid": 2**22 + 1}
-    (tmp_path / "retry.json").write_text(json.dumps(killed))
-    assert (one.state().state, other.state().state) == ("failed", "failed")
-
-
-@pytest.fixture
-def here(new_home: NewHome) -> Iterator[TestClient]:
+def harmless(new_home: NewHome) -> Iterator[TestClient]:
     """A visitor at the machine of a server that starts nothing."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Adder, "start", lambda *_: Indexing(state="running", sentence="Not in a test."))
@@ -640,8 +547,8 @@ def here(new_home: NewHome) -> Iterator[TestClient]:
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
-def test_it_answers_as_documented(here: TestClient, mode: GenerationMode) -> None:
-    schema = schemathesis.openapi.from_dict(here.get("/api/v1/openapi.json").json())
+def test_it_answers_as_documented(harmless: TestClient, mode: GenerationMode) -> None:
+    schema = schemathesis.openapi.from_dict(harmless.get("/api/v1/openapi.json").json())
     for path in AT_THE_MACHINE:
         asked = [
             one
@@ -650,4 +557,43 @@ def test_it_answers_as_documented(here: TestClient, mode: GenerationMode) -> Non
             or one.definition.raw.get("requestBody")
             or one.definition.raw.get("parameters")
         ]
-        ask(here, asked, mode, None)
+        ask(harmless, asked, mode, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ((), (None, True)),
+        (("UPDATE clips SET has_text = 0", "UPDATE meta SET value = '' WHERE key = 'model'"), ("words", False)),
+    ],
+    ids=["with all", "words alone, without those on screen"],
+)
+def test_what_was_set_aside_is_tried_again_with_the_stages_that_the_library_has(
+    served: Served,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: tuple[str, ...],
+    expected: tuple[str | None, bool],
+) -> None:
+    library = tmp_path / "library"
+    shutil.copytree(served.library, library)
+    write(library, *changes)
+    seen: list[RunOrder] = []
+    gate = threading.Event()
+
+    def follow(run: Run, hear: object) -> dict[str, str]:
+        seen.append(run.order)
+        assert gate.wait(PATIENCE_S)
+        return {"ended": "1 file taken in; 0 files still set aside."}
+
+    monkeypatch.setattr(Run, "follow", follow)
+    adder, other = Adder(library), Adder(library)
+    with open_library(library, vision=False) as opened:
+        assert (adder.retry_state().state, adder.retry(opened).state) == ("idle", "running")
+        assert (other.retry(opened).state, other.retry_state().state) == ("running", "running")  # another worker
+    gate.set()
+    wait_until(lambda: adder.retry_state().state != "running")
+    told = Retry(state="done", sentence="1 file taken in; 0 files still set aside.")
+    assert (adder.retry_state(), other.retry_state().state) == (told, "idle")
+    (order,) = seen
+    assert (order.retry, order.places, order.model, order.reads_text) == (True, (str(served.videos),), *expected)

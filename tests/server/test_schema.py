@@ -22,7 +22,7 @@ from starlette.testclient import TestClient
 
 from evenreel.cli.serve import _say
 from evenreel.library.personal.records import PersonalRecords
-from evenreel.server.adding import Retrier
+from evenreel.server.adding import Adder
 from evenreel.server.records import Retry
 from scripts.openapi_file import FILE, document
 
@@ -52,7 +52,7 @@ def api(client: TestClient) -> Iterator[schemathesis.BaseSchema]:
     """The document of a server whose disk nobody looks through again, and that keeps nothing of what it is told."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("evenreel.library.personal.data.changing", lambda _: nullcontext(PersonalRecords()))
-        patch.setattr(Retrier, "start", lambda *_: Retry(state="running", sentence="Not in a test."))
+        patch.setattr(Adder, "retry", lambda *_: Retry(state="running", sentence="Not in a test."))
         yield schemathesis.openapi.from_dict(client.get("/api/v1/openapi.json").json())
 
 

@@ -36,7 +36,7 @@ from evenreel.server.adding_run import LOOKING, WORDS_ONLY, RunOrder
 from evenreel.server.desk import Desk
 from evenreel.server.records import Retry, about
 from evenreel.server.settings import ServeSettings, is_loopback
-from evenreel.wording import count, printable
+from evenreel.wording import printable
 
 log = logging.getLogger("evenreel")
 
@@ -55,6 +55,8 @@ TOLD_BYTES = 4_000
 """How much of what a failed run complained of goes into the log."""
 BROKE = "The run broke off, killed perhaps or out of memory (see the log); what it had finished is kept: go on."
 PAUSED = "Paused; what is finished can be searched."
+AGAIN = "The folders are looked through again."
+ONLY_READ = "A published snapshot is only read; index into the library that it was made of, and publish that again."
 ELSEWHERE = (
     "Folders are added only at the machine that the library is served from, and where evenreel serve has none of the "
     "options --host, --allow-host, --trusted-proxy and --workers."
@@ -381,7 +383,7 @@ class Adder:
         self._run: Run | None = None
         self._order: RunOrder | None = None  # of the run, or what is left to do
         self._told = Indexing(state="idle")
-        self._closed = False
+        self._retries = self._closed = False
 
     def go_on(self) -> None:
         """Take up what was under way when the server ended; a run that was paused stays so."""
@@ -412,13 +414,14 @@ class Adder:
             if self._order is not None:
                 order = replace(
                     order,
+                    retry=order.retry or self._order.retry,
                     places=tuple(dict.fromkeys((*self._order.places, *order.places))),
                     model=order.model or self._order.model,
                     watch=order.watch or self._order.watch,
                 )
             before = _noted(self._library / NOTE)
             self._note(order, "running")
-            watching, self._run, self._order = self._run, Run(order), order
+            watching, self._run, self._order, self._retries = self._run, Run(order), order, order.retry
             self._told = self._said("running", stage=LOOKING)
             threading.Thread(target=self._work, args=(self._run, watching, before), name="adding", daemon=True).start()
             return self._told
@@ -445,6 +448,36 @@ class Adder:
             else:
                 self._told, self._order = Indexing(state="idle"), None
             return self._told
+
+    def retry(self, library: Library) -> Retry:
+        """Begin a run over all folders, with what was set aside, unless one is under way."""
+        if is_published(self._library):
+            return Retry(state="failed", sentence=ONLY_READ)
+        now = self.retry_state()
+        if now.state == "running":
+            return now
+        stats = library.stats()
+        places = (*library.roots(), *library.single_files())
+        if not places:
+            return Retry(state="failed", sentence="The library has no folder yet; add one.")
+        model = WORDS_ONLY if stats.clips and not stats.model else None
+        reads = not stats.clips or reads_text(library)
+        self.start(RunOrder(str(self._library), places, model, reads, retry=True))
+        return self.retry_state()
+
+    def retry_state(self) -> Retry:
+        """Return how the latest run went that tried again what was set aside, here or in another worker."""
+        with self._lock:
+            told, retries = self._told, self._retries
+        if retries and told.state in {"running", "pausing"}:
+            return Retry(state="running", sentence=AGAIN)
+        if retries and told.state != "idle":
+            return Retry(state="failed" if told.state == "failed" else "done", sentence=told.sentence)
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            noted = json.loads((self._library / NOTE).read_bytes())
+            if noted["order"]["retry"] and noted["state"] == "running" and psutil.pid_exists(noted["pid"]):
+                return Retry(state="running", sentence=AGAIN)
+        return Retry(state="idle", sentence="")
 
     def close(self) -> None:
         """End the process with the server; the next one goes on from there."""
@@ -504,7 +537,8 @@ class Adder:
     def _note(self, order: RunOrder, state: RunState) -> None:
         try:
             with replacing(self._library / NOTE) as part:
-                part.write_text(json.dumps({"state": state, "order": asdict(order)}), encoding="utf-8")
+                told = {"state": state, "pid": os.getpid(), "order": asdict(order)}
+                part.write_text(json.dumps(told), encoding="utf-8")
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise UsageError(
@@ -526,82 +560,6 @@ def _noted(path: Path) -> tuple[RunOrder | None, RunState]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         log.warning("%s cannot be understood (%s); folders that were being added have to be added again", path, error)
     return None, "idle"
-
-
-class Retrier:
-    """Indexes the folders of a library again, with what was set aside: once at a time, whichever process is asked.
-
-    Args:
-        library: folder of the library.
-        shared: folder in which the processes of a server tell each other how it goes; None for a single process.
-    """
-
-    def __init__(self, library: Path, shared: Path | None = None) -> None:
-        self._library, self._row = library, None if shared is None else shared / "retry.json"
-        self._lock = threading.Lock()
-        self._run: Run | None = None
-        self._state = Retry(state="idle", sentence="")
-        self._closed = False
-
-    def state(self) -> Retry:
-        if self._row is None or self._run is not None:
-            return self._state
-        with contextlib.suppress(OSError, ValueError):
-            told = json.loads(self._row.read_bytes())
-            if told["state"] != "running" or psutil.pid_exists(told.pop("pid")):
-                return Retry(state=told["state"], sentence=told["sentence"])
-            return Retry(state="failed", sentence=BROKE)
-        return self._state
-
-    def start(self, library: Library) -> Retry:
-        """Start a run, unless one is under way."""
-        with self._lock:
-            if self.state().state == "running" or self._closed:
-                return self.state()
-            if is_published(self._library):
-                sentence = "A published snapshot is only read; index into the library that it was made of, and publish "
-                return self._tell("failed", sentence + "that again.")
-            places, gone = known_places(library)
-            if not places:
-                return self._tell("failed", "None of the folders is there; is their disk connected?")
-            stats = library.stats()
-            model = WORDS_ONLY if stats.clips and not stats.model else None
-            reads = not stats.clips or reads_text(library)
-            self._run = Run(RunOrder(str(self._library), tuple(places), model, reads, retry=True))
-            are = "is" if gone == 1 else "are"
-            left_out = f" {count(gone, 'folder')} cannot be reached and {are} left out." if gone else ""
-            threading.Thread(target=self._work, args=(self._run, left_out), name="retry", daemon=True).start()
-            return self._tell("running", f"The folders are looked through again.{left_out}")
-
-    def close(self) -> None:
-        """End the run; what it has finished is kept, and the next one goes on from there."""
-        with self._lock:
-            self._closed = True
-        if self._run is not None:
-            self._run.end()
-
-    def _work(self, run: Run, left_out: str) -> None:
-        last = run.follow(lambda _: None)
-        with self._lock:
-            if "ended" in last:
-                self._tell("done", f"{last['ended']}{left_out}")
-            else:
-                self._tell("failed", str(last.get("failed", BROKE)))
-            self._run = None
-
-    def _tell(self, state: str, sentence: str) -> Retry:
-        self._state = Retry(state=state, sentence=sentence)
-        if self._row is not None:
-            with contextlib.suppress(OSError), replacing(self._row) as part:
-                part.write_text(json.dumps({**self._state.model_dump(), "pid": os.getpid()}), encoding="utf-8")
-        return self._state
-
-
-def known_places(library: Library) -> tuple[list[str], int]:
-    """Return the folders and single files that can be looked at again, and how many of the folders are gone."""
-    roots = library.roots()
-    there = [root for root in roots if os.path.isdir(root)]
-    return [*there, *(path for path in library.single_files() if os.path.exists(path))], len(roots) - len(there)
 
 
 def reads_text(library: Library) -> bool:
@@ -689,7 +647,8 @@ class AddingApi:
                     f"{printable(folder.name)} is in the library already; look for new videos in it instead of adding "
                     "it."
                 )
-            places = [str(folder)] if folder is not None else known_places(library)[0]
+            known = filter(os.path.exists, (*library.roots(), *library.single_files()))
+            places = (str(folder),) if folder is not None else tuple(known)
             if not places:
                 raise UsageError(
                     "No folder of the library is there to be looked at again; add one, or connect its disk."
@@ -698,9 +657,7 @@ class AddingApi:
             if order.model is not None and not is_new:
                 raise UsageError("The library has its model already; evenreel reindex --model MODEL exchanges it.")
             model = None if order.model == DEFAULT else order.model
-            return RunOrder(
-                str(library.path), tuple(places), model, is_new or reads_text(library), order.action == "watch"
-            )
+            return RunOrder(str(library.path), places, model, is_new or reads_text(library), order.action == "watch")
 
         run = await self._desk.query(planned)
         if run.watch and all(map(os.path.isfile, run.places)):

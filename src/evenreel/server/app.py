@@ -12,7 +12,6 @@ import os
 import pickle
 import signal
 import socket
-import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -31,7 +30,7 @@ import evenreel
 from evenreel.config import usable_cores
 from evenreel.errors import EncoderError, EvenreelError, MediaError, NotFoundError, UsageError
 from evenreel.server.access import Guard
-from evenreel.server.adding import AddingApi, Retrier
+from evenreel.server.adding import AddingApi
 from evenreel.server.desk import BusyError, Desk, LoadingError
 from evenreel.server.exports import Exports, FileManagerApi
 from evenreel.server.media import Playback
@@ -68,9 +67,7 @@ SECRET = {
 }
 
 
-def make_app(
-    library: Path, settings: ServeSettings | None = None, *, adds: bool = True, shared: Path | None = None
-) -> FastAPI:
+def make_app(library: Path, settings: ServeSettings | None = None, *, adds: bool = True) -> FastAPI:
     """Make the application over one library, for a host of its own: its addresses begin at the root.
 
     Nothing is opened before it starts. What answers is checked by `Guard` first, so it cannot be a part of another
@@ -80,7 +77,6 @@ def make_app(
         library: folder of the library, or place of published snapshots, of which the newest is served.
         settings: who may come in, and limits; None for the defaults of `ServeSettings`.
         adds: whether it goes on with the folders that were being added, and lets more be added.
-        shared: folder in which several processes that serve one library tell each other of trying again; None for one.
 
     Raises (when it starts):
         LibraryError: there is no library, or it is damaged or of another version.
@@ -88,7 +84,7 @@ def make_app(
     settings = settings or ServeSettings()
     desk, uploads = Desk(library, settings), Uploads(settings)
     pictures, playback = Pictures(library, settings, desk.followed.stills_of), Playback(desk, settings)
-    retrier, adding = Retrier(library, shared), AddingApi(desk, library, settings)
+    adding = AddingApi(desk, library, settings)
     exports = Exports(desk, playback, settings)
 
     @contextlib.asynccontextmanager
@@ -104,7 +100,6 @@ def make_app(
             yield
         finally:
             adding.adder.close()
-            retrier.close()
             exports.close()
             playback.close()
             uploads.close()
@@ -122,7 +117,7 @@ def make_app(
         redoc_url=None,
     )
     app.state.desk, app.state.adder = desk, adding.adder
-    app.include_router(Api(desk, pictures, uploads, playback, retrier).router())
+    app.include_router(Api(desk, pictures, uploads, playback, adding.adder).router())
     if adds:
         app.include_router(adding.router())
     app.include_router(exports.router())
@@ -156,8 +151,8 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
     import uvicorn
 
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // settings.workers)))
-    with _listening(settings) as listener, tempfile.TemporaryDirectory(prefix="evenreel-serve-") as shared:
-        os.environ[SERVED] = base64.b64encode(pickle.dumps((library, settings, Path(shared)))).decode()
+    os.environ[SERVED] = base64.b64encode(pickle.dumps((library, settings))).decode()
+    with _listening(settings) as listener:
         on_ready(_address(settings, listener))
         uvicorn.run(
             f"{__name__}:worker_app",
@@ -172,7 +167,7 @@ def worker_app() -> ASGIApp:
     """Make the application of one of several workers, which ends with the process that started it."""
     from evenreel.server.connections import Answering
 
-    library, settings, shared = pickle.loads(base64.b64decode(os.environ[SERVED]))  # noqa: S301 -- our parent's
+    library, settings = pickle.loads(base64.b64decode(os.environ[SERVED]))  # noqa: S301 -- our parent's
 
     def end_with_parent() -> None:
         parent = multiprocessing.parent_process()
@@ -182,7 +177,7 @@ def worker_app() -> ASGIApp:
 
     threading.Thread(target=end_with_parent, name="parent", daemon=True).start()
     _quieten()
-    return Answering(make_app(library, settings.of_one_worker(), shared=shared))
+    return Answering(make_app(library, settings.of_one_worker()))
 
 
 def run_app(app: ASGIApp, settings: ServeSettings, on_ready: Callable[[str], None]) -> None:

@@ -20,7 +20,7 @@ from evenreel.library.asking.steps import MOST_WITHIN_S, WITHIN_S
 from evenreel.library.browsing import BrowseOrder
 from evenreel.library.search.result import SearchResult
 from evenreel.library.tried_examples import TriedExample
-from evenreel.server.adding import Retrier
+from evenreel.server.adding import Adder
 from evenreel.server.desk import Desk
 from evenreel.server.media import Playback
 from evenreel.server.personal import PersonalApi
@@ -163,7 +163,7 @@ class Api:
         pictures: makes stills and previews.
         uploads: receives and decodes pictures to search by.
         playback: sends the files of clips.
-        retrier: indexes again what was set aside.
+        adder: indexes again what was set aside.
     """
 
     def __init__(
@@ -172,10 +172,10 @@ class Api:
         pictures: Pictures,
         uploads: Uploads,
         playback: Playback,
-        retrier: Retrier,
+        adder: Adder,
     ) -> None:
         self._desk, self._pictures, self._uploads = desk, pictures, uploads
-        self._playback, self._retrier = playback, retrier
+        self._playback, self._adder = playback, adder
 
     def router(self) -> APIRouter:
         """Make the router with all routes below `/api/v1`."""
@@ -333,11 +333,11 @@ class Api:
 
     async def retry(self) -> Retry:
         """Index the folders again, with what was set aside; one run at a time."""
-        return await self._desk.query(self._retrier.start)
+        return await self._desk.query(self._adder.retry)
 
     async def retry_state(self) -> Retry:
         """Return the state of the run that `retry` started."""
-        return self._retrier.state()
+        return self._adder.retry_state()
 
     async def health(self) -> Health:
         """Return the state of the server and of its model; of several workers, those of the one that answers."""
