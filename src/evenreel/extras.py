@@ -15,7 +15,7 @@ BROUGHT = {
     "train": ("jsonargparse", "lightning", "sklearn", "tensorboardX", "threadpoolctl", "torchmetrics"),
     "open-clip": ("open_clip", "timm"),
     "vectors-benchmark": ("faiss", "turbovec", "usearch"),
-    "scale": ("fsspec", "lance", "pyarrow", "ray", "s3fs"),
+    "scale": ("fsspec", "ray", "s3fs"),
     "speech": ("ctranslate2", "faster_whisper", "onnx_asr"),
     "editing": ("opentimelineio", "otio_cmx3600_adapter"),
     "mcp": ("httpx2", "mcp"),

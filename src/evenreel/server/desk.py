@@ -18,7 +18,7 @@ from evenreel.errors import EncoderError, EvenreelError, LibraryError, OtherMode
 from evenreel.library import Library
 from evenreel.library.contents import ClipMedia
 from evenreel.library.loading import load_pictures, load_sounds
-from evenreel.library.snapshot.following import FollowedLibrary
+from evenreel.library.published import FollowedLibrary
 from evenreel.server.batched_encoder import BatchedEncoder
 from evenreel.server.library_version import Version, library_version
 from evenreel.server.settings import ServeSettings
@@ -105,7 +105,7 @@ class Desk:
     """
 
     def __init__(self, library: Path, settings: ServeSettings) -> None:
-        self.followed = FollowedLibrary(library, settings.kept_snapshots)
+        self.followed = FollowedLibrary(library, settings.snapshot_cache)
         self._settings, self.opens_folders = settings, settings.open_folders
         self._waiting = self._looking_up = 0
         self._turns = Turns(settings.searchers)

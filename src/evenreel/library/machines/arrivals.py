@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from evenreel.errors import LibraryError, UsageError
-from evenreel.library.snapshot.place import reason_of
+from evenreel.library.places import reason_of
 
 ARRIVING = "arriving"
 """Name of the folder in a library where workers leave what they made, or that says where else they do."""

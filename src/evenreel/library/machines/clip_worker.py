@@ -30,7 +30,7 @@ from evenreel.library.machines.orders import (
     stages,
     stills_name,
 )
-from evenreel.library.snapshot.place import is_full, reason_of
+from evenreel.library.places import is_full, reason_of
 from evenreel.media.content import stamp, watched_digest
 from evenreel.types import Encoder, FloatArray, Pixels, WindowRule
 from evenreel.version import __version__
