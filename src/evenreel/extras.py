@@ -16,6 +16,7 @@ BROUGHT = {
     "open-clip": ("open_clip", "timm"),
     "vectors-benchmark": ("faiss", "turbovec", "usearch"),
     "scale": ("fsspec", "ray", "s3fs"),
+    "engine": ("pymilvus",),
     "speech": ("ctranslate2", "faster_whisper", "onnx_asr"),
     "editing": ("opentimelineio", "otio_cmx3600_adapter"),
     "mcp": ("httpx2", "mcp"),
