@@ -3,7 +3,7 @@
     python -m benchmarks.engine [--moments 100000] [--address http://host:19530] [--queries 50]
 
 Clips of 12 moments of 512 numbers around topics; one in twenty is a film of 600. All moments share a direction, as a
-model's frames do, and queries lie outside that cloud, as text does: *text* has a cosine of .21 to a moment, *broad* of .1,
+model's frames do, and queries lie outside that cloud, as text does: *text* has a cosine of .21 to a moment, *broad* .1,
 and *hard* is text where no topics gather the clips. A tenth of the queries may name one clip in ten. Without an address
 Milvus' embedded form is asked, in this process: its recall is what this shows, not its speed.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory, clips: dict[str, np.ndarray
         yield made
 
 
-def slow(query: np.ndarray, clips: dict[str, np.ndarray], first: int, allowed: np.ndarray) -> list[tuple[int, int, float]]:
+def slow(query: np.ndarray, clips: dict[str, np.ndarray], first: int, allowed: np.ndarray) -> list[Any]:
     """Place of the clip, moment and score of the first clips, moment by moment."""
     found = []
     for place, vectors in enumerate(clips.values()):

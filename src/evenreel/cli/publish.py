@@ -39,7 +39,7 @@ def publish(
         print_json(report)
         return
     console().print(
-        f"Published {safe(report.id)} to {safe(report.to)}: {report.clips:,} clips, {megabytes(report.bytes)}, of which "
+        f"Published {safe(report.id)} to {safe(report.to)}: {megabytes(report.bytes)}, of which "
         f"{megabytes(report.sent_bytes)} were sent, in {report.seconds:.1f} s."
     )
     for dropped in report.dropped:

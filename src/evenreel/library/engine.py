@@ -1,9 +1,9 @@
 """*Seen* by a distributed engine, where a library has more moments than one machine scans: Milvus.
 
 The engine holds a row for each moment: its vector, its clip as a number, and its place in the clip. A search asks for
-the nearest moments *grouped by clip*, so that a film of an hour does not fill the answer; the engine compares codes of a
-byte a number, in all cells, as few probed cells lose what text queries look for; and what it names is scored again by the
-whole vectors. Words, filters and everything shown stay with the library's catalog.
+the nearest moments *grouped by clip*, so that a film of an hour does not fill the answer. The engine compares codes of
+a byte a number in all cells, since few probed cells lose what text queries look for, and what it names is scored again
+by the whole vectors. Words, filters and everything shown stay with the library's catalog.
 
 `milvus-lite` runs the same API in this process, from a path that ends in `.db`: a form for tests.
 """
@@ -46,12 +46,7 @@ KEY_DIGITS = 15
 
 
 class BestMoments(NamedTuple):
-    """The best moment of each clip.
-
-    Attributes:
-        scores: similarity of it (C,); -inf for clips that are not among the first.
-        numbers: its place in the clip, from 0 (C,); -1 for those.
-    """
+    """Score of each clip's best moment (C,), -inf beyond the first, and its place in the clip (C,), there -1."""
 
     scores: FloatArray
     numbers: Indices
@@ -65,21 +60,16 @@ def keys_of(clip_ids: Sequence[str]) -> NDArray[np.int64]:
 class Engine:
     """A library's moments in Milvus, under a name that always means one whole version of them.
 
-    Args:
-        address: `http://host:19530`, with the name after a slash where an engine has several libraries; a key for it is
-            taken from the environment (`EVENREEL_ENGINE_TOKEN`). Or a path that ends in `.db`.
-
-    Raises:
-        UsageError: the address has credentials in it, or is none.
-        LibraryError: nobody answers there, or the extra `engine` is not installed.
+    The address is `http://host:19530`, with the name after a slash where an engine has several libraries, or a path
+    that ends in `.db`; a key is taken from the environment (`EVENREEL_ENGINE_TOKEN`).
     """
 
     def __init__(self, address: str) -> None:
         found = re.fullmatch(r"(https?://[\w.-]+(?::\d{1,5})?|[^@]*\.db)(?:/(\w{1,80}))?/?", address)
         if found is None:
             raise UsageError(
-                "The address of the engine cannot be used: give http://HOST:19530 or http://HOST:19530/NAME, and a key for "
-                f"it in the environment ({TOKEN})."
+                "The address of the engine cannot be used: give http://HOST:19530 or http://HOST:19530/NAME, and a key "
+                f"in the environment ({TOKEN})."
             )
         self.address, self.name = found[1], found[2] or "evenreel"
         try:
@@ -110,15 +100,9 @@ class Engine:
             ) from None
 
     def publish(self, clips: Iterable[tuple[str, FloatArray]], dimension: int, weights_hash: str) -> str:
-        """Put all moments of a library there under a new version, and only then let the name mean it.
+        """Put all moments, (n, D) of each clip by its id, there under a new version, then let the name mean it.
 
-        Args:
-            clips: id of each clip and vectors of its moments (n, D), in their order.
-            dimension: D.
-            weights_hash: of the model that made them.
-
-        Returns:
-            The version's name. The version before stays until the next one is published, for searches under way.
+        The version before stays until the next one is published, for searches under way.
         """
         from pymilvus import DataType, MilvusClient
 
@@ -158,24 +142,15 @@ class Engine:
                     f"The engine at {self.address} has no moments of {self.name}; publish with --engine."
                 )
             if current.rpartition("_")[2] != weights_hash[:16]:
-                raise LibraryError(
-                    f"The engine at {self.address} has vectors of another model than the library; publish with --engine."
-                )
+                raise LibraryError(f"The engine at {self.address} has vectors of another model; publish with --engine.")
 
     def best(
         self, query: FloatArray, keys: NDArray[np.int64], first: int, allowed: NDArray[np.bool_] | None = None
     ) -> BestMoments:
-        """Score the first clips by their best moment.
+        """Score the `first` clips of those `allowed` (C,), None for all, by their best moment.
 
-        Args:
-            query: unit vector (D,).
-            keys: numbers of all clips (C,), see `keys_of`.
-            first: how many clips to score.
-            allowed: which clips may be named (C,); None for all.
-
-        Returns:
-            Score and moment of each clip (C,). Where codes misjudge a clip by more than `OVERSAMPLED` places it is
-            missed; `benchmarks/engine.py` measures how often.
+        Clips are named by `keys_of` (C,), `query` is a unit vector (D,). A clip is missed where its codes misjudge it
+        by more than `OVERSAMPLED` times as many places; `benchmarks/engine.py` measures how often.
         """
         best = BestMoments(np.full(len(keys), -np.inf, np.float32), np.full(len(keys), -1, np.int64))
         chosen = "" if allowed is None or allowed.all() else _choosing(keys, allowed)
@@ -251,11 +226,7 @@ def _batches(clips: Iterable[tuple[str, FloatArray]]) -> Iterator[list[dict[str,
 
 
 def publish_to_engine(library: Path, address: str, progress: Progress | None = None) -> str:
-    """Put the moments of a library into an engine; returns the name of the version.
-
-    Raises:
-        LibraryError: the library has no vectors, or the engine cannot be written.
-    """
+    """Put the moments of a library into an engine; returns the name of the version."""
     with contextlib.closing(catalog.open_for_reading(library)) as connection, Engine(address) as engine:
         meta = catalog.get_meta(connection)
         vectors = open_vectors(library, meta)

@@ -45,16 +45,13 @@ from evenreel.progress import Progress
 from evenreel.settings_checks import OptionForm, check_settings, number
 from evenreel.version import __version__
 
-FORMAT, MOST_HOURS = 2, 1_000_000
+FORMAT, MOST_HOURS, EVERY_S = 2, 1_000_000, 5.0
 PART_BYTES, PIECE_BYTES = 16 * 2**20, 64 * 2**20
-EVERY_S = 5.0
-GRACE_S = 3600.0  # a copy goes that a newer one has replaced so long after it was last opened
-ABANDONED_S = 86_400.0  # what no pointer names after that was left by a publisher that is gone
+SENDING_S, READING_S = 3600.0, 3600.0  # for so long nothing is deleted that others may be sending, or read from a copy
 POINTER, SNAPSHOTS, PIECES, LOCK = "current.json", "snapshots", "pieces", "publish.lock"
 PERSONAL: tuple[str, ...] = ()  # tables of a catalog that stay at home
 
-_ID = re.compile(r"(2\d{7}T\d{6}Z)-[0-9a-f]{16}")
-_TIME = "%Y%m%dT%H%M%SZ"
+_ID, _TIME = re.compile(r"2\d{7}T\d{6}Z-[0-9a-f]{16}"), "%Y%m%dT%H%M%SZ"
 log = logging.getLogger("evenreel")
 
 
@@ -64,7 +61,7 @@ class PublishSettings:
 
     Attributes:
         stills: publish the small pictures of moments too, so that pages show them.
-        keep_hours: hours for which a snapshot is kept that was replaced; the last one before is kept anyway.
+        keep_hours: hours for which a snapshot is kept after it was published; the last two are kept anyway.
     """
 
     stills: bool = True
@@ -83,7 +80,6 @@ class PublishReport:
     id: str
     bytes: int
     sent_bytes: int
-    clips: int
     dropped: tuple[str, ...]
     seconds: float
 
@@ -93,7 +89,6 @@ class Pointer:
     format: int
     id: str
     sha256: str
-    earlier: dict[str, float]  # the latest first, with the time of their replacement
 
 
 @dataclass(frozen=True)
@@ -140,31 +135,27 @@ def publish_library(
     """
     settings, place, began = settings or PublishSettings(), Place(to, "s3"), time.time()
     refuse_published(as_path(library, "library"))
-    new = f"{time.strftime(_TIME, time.gmtime(began))}-{secrets.token_hex(8)}"
-    made = Snapshot(new, __version__, catalog.SCHEMA_VERSION, place.root)
     with telling(f"Nothing was published to {place.root}"), _alone(place), tempfile.TemporaryDirectory() as room:
         pointed, mark = place.read(POINTER)
         before = None if pointed is None else _pointer(place)
-        known = {} if before is None else _snapshot(place, before).parts
+        made = Snapshot(_now() + secrets.token_hex(8), __version__, catalog.SCHEMA_VERSION, place.root)
         sources = list(_sources(Path(library), Path(room), settings.stills))
-        with contextlib.closing(sqlite3.connect(sources[0][1])) as copied:
-            (clips,) = copied.execute("SELECT count(*) FROM clips").fetchone()
+        known = {} if before is None else _snapshot(place, before).parts
+        sent = _send(place, sources, made, known, progress or (lambda share: None))
+        place.put(f"{SNAPSHOTS}/{made.id}.json", listed := json.dumps(asdict(made)).encode())
+        pointer = json.dumps(asdict(Pointer(FORMAT, made.id, hashlib.sha256(listed).hexdigest()))).encode()
         try:
-            sent = _send(place, sources, made, known, progress or (lambda share: None))
-            place.put(f"{SNAPSHOTS}/{new}.json", listed := json.dumps(asdict(made)).encode())
-            earlier = {} if before is None else {before.id: time.time(), **before.earlier}
-            young = time.time() - settings.keep_hours * 3600
-            kept = {one: at for place_, (one, at) in enumerate(earlier.items()) if place_ == 0 or at > young}
-            pointer = Pointer(FORMAT, new, hashlib.sha256(listed).hexdigest(), kept)
-            condition = {"IfMatch": mark} if mark else {"IfNoneMatch": "*"}
-            place.put(POINTER, json.dumps(asdict(pointer)).encode(), **condition)
-        except BaseException:
-            if new.encode() not in (place.read(POINTER)[0] or b""):  # else it was put, and only the answer was lost
-                for piece in (one for one in place.names(PIECES) if one.startswith(new)):
-                    place.remove(f"{PIECES}/{piece}")
+            place.put(POINTER, pointer, **({"IfMatch": mark} if mark else {"IfNoneMatch": "*"}))
+        except OSError:
+            if place.read(POINTER)[0] != pointer:  # else it was put, and only the answer was lost
                 raise
-        dropped = _tidied(place, pointer, earlier.keys() - kept.keys())
-    return PublishReport(place.root, new, made.size_bytes, sent, clips, dropped, round(time.time() - began, 2))
+        old = _now(-max(settings.keep_hours * 3600, SENDING_S))
+        dropped = _tidied(place, {made.id} if before is None else {made.id, before.id}, old)
+    return PublishReport(place.root, made.id, made.size_bytes, sent, dropped, round(time.time() - began, 2))
+
+
+def _now(later_s: float = 0.0) -> str:
+    return time.strftime("%Y%m%dT%H%M%SZ-", time.gmtime(max(0.0, time.time() + later_s)))
 
 
 @contextlib.contextmanager
@@ -191,7 +182,7 @@ def _pointer(place: Place) -> Pointer:
     what = "is not what evenreel publish writes"
     with contextlib.suppress(TypeError, ValueError, AttributeError, RecursionError):
         found = Pointer(**json.loads(payload))
-        if found.format == FORMAT and all(map(_ID.fullmatch, (found.id, *found.earlier))):
+        if found.format == FORMAT and _ID.fullmatch(found.id):
             return found
         what = f"has format {found.format:d}, this evenreel reads format {FORMAT}"
     raise LibraryError(f"{place.root}/{POINTER} {what}; delete it and publish again.")
@@ -262,23 +253,20 @@ def _send(
     return sent + len(piece)
 
 
-def _tidied(place: Place, pointer: Pointer, old: Collection[str]) -> tuple[str, ...]:
-    """Delete what no kept snapshot needs, but for what another publisher may be sending to a bucket just now."""
-    kept, limit = {pointer.id, *pointer.earlier}, time.strftime(_TIME, time.gmtime(time.time() - ABANDONED_S))
+def _tidied(place: Place, kept: set[str], old: str) -> tuple[str, ...]:
+    """Delete old snapshots and what no other needs, also of publishers that were killed; returns which went."""
     try:
-        lists = [place.read(f"{SNAPSHOTS}/{one}.json")[0] for one in kept]
-        needed = {piece for one in lists for piece, _ in Snapshot(**json.loads(one or b"")).parts.values()}
-        for folder in (SNAPSHOTS, PIECES):
-            for name in place.names(folder):
-                owner = name.partition(".")[0]
-                is_left = _ID.fullmatch(owner) and (owner < limit or not place.is_remote)
-                is_old = owner in {*kept, *old} or is_left
-                if (is_old or is_temporary(name)) and name not in needed and name.removesuffix(".json") not in kept:
-                    place.remove(f"{folder}/{name}")
+        lists = {name.removesuffix(".json") for name in place.names(SNAPSHOTS) if not is_temporary(name)}
+        gone = {one for one in lists - kept if one < old}
+        read = [place.read(f"{SNAPSHOTS}/{one}.json")[0] or b"" for one in lists - gone]
+        needed = {piece for one in read for piece, _ in json.loads(one)["parts"].values()}
+        for name in [*(f"{one}.json" for one in gone), *set(place.names(PIECES)) - needed]:
+            if (_ID.match(name) and name < old) or is_temporary(name):
+                place.remove(f"{SNAPSHOTS if name.endswith('.json') else PIECES}/{name}")
+        return tuple(sorted(gone))
     except Exception as error:  # no failure of what was published
         log.warning("older snapshots at %s could not be deleted (%s), they take room", place.root, type(error).__name__)
         return ()
-    return tuple(sorted(old))
 
 
 def local_folder(given: str | Path, cache: Path | None = None, progress: Progress | None = None) -> Path:
@@ -301,7 +289,7 @@ def local_folder(given: str | Path, cache: Path | None = None, progress: Progres
                         raise
             os.utime(target)
             for old in (path.parent for path in cache.glob(f"[!.]*/{SNAPSHOT_MARKER}") if path.parent != target):
-                is_unread = time.time() - old.stat().st_mtime > GRACE_S
+                is_unread = time.time() - old.stat().st_mtime > READING_S
                 if is_unread and (copied := copy_of(old)) is not None and copied.place == place.root:
                     with contextlib.suppress(OSError):  # where a file that is open cannot be moved
                         shutil.rmtree(old.rename(old.with_name(f".{old.name}.{secrets.token_hex(8)}.tmp")))

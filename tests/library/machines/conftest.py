@@ -14,7 +14,7 @@ from evenreel.library import index_folders
 from evenreel.library.index import ingest, spread
 from evenreel.library.index.report import IndexReport
 from tests.library.machines import here
-from tests.library.snapshot.conftest import s3_server
+from tests.library.s3 import s3_server
 
 __all__ = ["s3_server"]
 

@@ -21,7 +21,6 @@ from evenreel.library.people.editing import merge_people
 from evenreel.library.people.forgetting import forget_everyone, forget_person
 from evenreel.library.people.listing import list_people
 from evenreel.library.people.store import FILE
-from evenreel.library.snapshot.settings import PublishSettings
 from evenreel.library.store.filesystem import library_lock
 from tests.faces.drawn_faces import write_people
 from tests.library.damage import write
@@ -62,7 +61,7 @@ def test_forgetting_everyone_deletes_the_file_and_switches_the_choice_off(
 
 
 def test_neither_the_second_copy_nor_a_snapshot_holds_people(library: Path, tmp_path: Path) -> None:
-    publish_library(library, tmp_path / "published", PublishSettings())
+    publish_library(library, tmp_path / "published")
     held = traces(library)
     assert found_in(tmp_path / "published", held) == []
     assert found_in(library, held) == [FILE]
