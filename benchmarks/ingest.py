@@ -240,7 +240,7 @@ def index(files: Sequence[str], workers: int, more: Sequence[str] = ()) -> tuple
     """Seconds, frames and peak memory of the real command on an empty library and the same files."""
     with tempfile.TemporaryDirectory() as place:
         command = [sys.executable, "-m", "evenreel", "index", *files, "--library", place + "/library"]
-        command += ["--model", "builtin", "--workers", str(workers), "--json", *more]
+        command += ["--model", "builtin", "--set", f"workers={workers}", "--json", *more]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         peak = _Peak(process.pid)
         output, _ = process.communicate()

@@ -42,7 +42,7 @@ def _index(options: argparse.Namespace, passes: int, library: Path) -> tuple[flo
     """Index the videos; seconds until the end and until all pictures are there, and of processor time."""
     wanted = sum(path.is_file() for path in options.videos.rglob("*"))
     command = [sys.executable, "-m", "evenreel", "--quiet", "index", str(options.videos), "--library", str(library)]
-    command += ["--model", options.model, "--passes", str(passes)]
+    command += ["--model", options.model, "--set", f"passes={passes}"]
     before, begun_at, seen_s = _processor_s(), time.monotonic(), 0.0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as run:
         while run.poll() is None:

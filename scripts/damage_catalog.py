@@ -43,9 +43,8 @@ import evenreel.encoders
 from evenreel.config import IndexSettings, MediaLimits
 from evenreel.demo import DEMO_QUERIES, make_demo_videos
 from evenreel.errors import EvenreelError, LibraryError
-from evenreel.language.scene_dictionary import SceneDictionary
-from evenreel.library import index_folders, open_library, repair, tag_library, verify
-from evenreel.library.index import ingest
+from evenreel.library import index_folders, open_library, repair, verify
+from evenreel.library.index import run
 from evenreel.library.index.metadata import read_tables
 from evenreel.library.search.hits import Hit
 from evenreel.library.store.confidence import null_queries
@@ -202,8 +201,6 @@ def _write(place: Path, videos: Path, library: Path, clips: int) -> None:
     with closing(sqlite3.connect(library / CATALOG)) as reader:
         reader.execute("SELECT count(*) FROM files").fetchone()
         index_folders([videos], library, SETTINGS)
-        dictionary = SceneDictionary(("red star", "blue heart", "green cross", "forest", "beach", "city"), ("a dance",))
-        tag_library(library, dictionary)
         shutil.copytree(library, place / "killed")
     with closing(sqlite3.connect(library / CATALOG)) as last:
         last.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -212,7 +209,7 @@ def _write(place: Path, videos: Path, library: Path, clips: int) -> None:
 @contextmanager
 def using(encoder: KnownTexts) -> Iterator[None]:
     """Every use of evenreel inside takes this model for the built-in one, and reads a metadata table once."""
-    changed = (evenreel.encoders, "load_encoder", lambda *_, **__: encoder), (ingest, "read_tables", _read_once)
+    changed = (evenreel.encoders, "load_encoder", lambda *_, **__: encoder), (run, "read_tables", _read_once)
     before = [getattr(module, name) for module, name, _ in changed]
     for module, name, value in changed:
         setattr(module, name, value)

@@ -3,10 +3,11 @@
     python -m scripts.watch_events --events 1000
 
 Videos and subtitles are created, grow, are moved, renamed with their folder, replaced, touched, copied and deleted
-while `evenreel watch` runs in a process of its own, which is killed (SIGKILL) and started again. When it has caught up
-with the last event, its library must equal, table by table and byte by byte, that of a clean index of the same folder,
-but for files that it remembers as missing, and `verify` must find nothing. Two figures are printed besides: how long a
-new file takes to be found after its last byte, in quiet, and how long the watcher takes to catch up at the end.
+while `evenreel index --watch` runs in a process of its own, which is killed (SIGKILL) and started again. When it has
+caught up with the last event, its library must equal, table by table and byte by byte, that of a clean index of the
+same folder, but for files that it remembers as missing, and `verify` must find nothing. Two figures are printed
+besides: how long a new file takes to be found after its last byte, in quiet, and how long the watcher takes to catch
+up at the end.
 """
 
 from __future__ import annotations
@@ -213,12 +214,22 @@ def _run(place: Path, options: argparse.Namespace) -> list[str]:
 
 
 class Watched:
-    """`evenreel watch` in a process of its own."""
+    """`evenreel index --watch` in a process of its own."""
 
     def __init__(self, videos: Path, library: Path, words: bool) -> None:
         model = ["--no-vision"] if words else ["--model", "builtin"]
-        self._command = [sys.executable, "-m", "evenreel", "watch", str(videos), "--library", str(library), *model]
-        self._command += ["--no-ocr", "--workers", "1", "--accept-missing"]
+        self._command = [
+            sys.executable,
+            "-m",
+            "evenreel",
+            "index",
+            "--watch",
+            str(videos),
+            "--library",
+            str(library),
+            *model,
+        ]
+        self._command += ["--no-ocr", "--set", "workers=1", "--set", "accept_missing=yes"]
         self._process = self._started()
 
     def _started(self) -> subprocess.Popen[bytes]:

@@ -28,7 +28,7 @@ from typing import Any
 import evenreel.encoders
 from evenreel.config import IndexSettings
 from evenreel.library import IndexReport, index_folders
-from evenreel.library.index import ingest
+from evenreel.library.index import run
 from evenreel.library.store.fulltext import about_row
 from tests.library.damage import write
 from tests.library.words_only import WORDS_ONLY
@@ -56,7 +56,7 @@ def library(videos: Path, library: Path, settings: IndexSettings = WORDS_ONLY) -
 
 def _key(videos: Path, settings: IndexSettings) -> str:
     """A digest of all that the library hangs on."""
-    stubs = _named(evenreel.encoders.load_encoder), _named(ingest.IndexJob)
+    stubs = _named(evenreel.encoders.load_encoder), run.READER
     digest = hashlib.sha256(repr((videos.name, settings, *stubs)).encode())
     for path in sorted(videos.rglob("*")):
         content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"

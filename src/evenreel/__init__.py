@@ -1,8 +1,7 @@
 """Text-to-video retrieval you can trust."""
 
 import os
-
-import lazy_loader
+from importlib import import_module
 
 # What we use tells its makers of it unless told not to; said before any of it is imported, and to our processes too.
 for _telemetry, _off in (
@@ -14,4 +13,5 @@ for _telemetry, _off in (
 ):
     os.environ.setdefault(_telemetry, _off)
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+# A module that imports nothing of ours, and so none that would need this package before it is whole.
+__getattr__, __dir__, __all__ = import_module("evenreel.extras").offered(__name__, __file__)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
-
-import lazy_loader
 
 TORCH = "torch"
 BROUGHT = {
@@ -27,6 +29,8 @@ BROUGHT = {
 """Packages, as they are imported, that each extra of evenreel brings."""
 EXTRAS = {package: extra for extra, packages in BROUGHT.items() for package in packages}
 """Extra of evenreel by the package that it brings."""
+_FROM = re.compile(r"^from (\.[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
+_NAME = re.compile(r" as (\w+)")
 
 
 def installed(package: str) -> bool:
@@ -52,15 +56,23 @@ def needed_extra(error: ImportError, what: str = "This") -> str | None:
 
 
 def offered(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Offer the names of a package's stub, each imported when it is asked for; a missing extra is named."""
-    find, listed, names = lazy_loader.attach_stub(package, file)
+    """Offer the names of a package's stub, each imported when it is asked for; a missing extra is named.
+
+    `__getattr__, __dir__, __all__ = offered(__name__, __file__)` stands in the package's `__init__.py`.
+    """
+    stub = Path(file).with_suffix(".pyi").read_text("utf-8")
+    homes = {name: module for module, names in _FROM.findall(stub) for name in _NAME.findall(names)}
 
     def found(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            return find(name)
+            value = getattr(importlib.import_module(homes[name], package), name)
         except ModuleNotFoundError as error:
             if (sentence := needed_extra(error, f"{package}.{name}")) is None:
                 raise
             raise ModuleNotFoundError(sentence, name=error.name, path=error.path) from error
+        vars(sys.modules[package])[name] = value
+        return value
 
-    return found, listed, names
+    return found, lambda: sorted(homes), sorted(homes)

@@ -126,7 +126,7 @@ def shelf(place: Place, forked_readers: None, tmp_path_factory: pytest.TempPathF
     for path, clip in zip(part.clips["path"].to_list(), clips, strict=True):
         shutil.copyfile(place.corpus / path, clip)
     index = ("--library", folder / "library", "--model", "builtin", "--no-ocr", "--sample", "2 midpoints")
-    good("index", *clips, *index, "--workers", "1", *FAST)
+    good("index", *clips, *index, "--set", "workers=1", *FAST)
     texts = part.captions["text"].to_list()
     (folder / "queries.txt").write_text("\n".join([*texts, texts[0]]) + "\n")
     return Shelf(folder / "library", clips, tuple(texts))

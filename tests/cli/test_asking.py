@@ -67,7 +67,7 @@ def test_what_cannot_be_asked_is_one_sentence(place: Path) -> None:
         (("a bus", "--right", "nowhere.mp4"), "nowhere.mp4"),
         (("a bus", "--right", "@5"), "names no clip"),
         (("a then b", "--right", "x.mp4"), "leave one of the two out"),
-        (("--wrong", "x.mp4"), "Give a sentence, a picture or an example"),
+        (("--wrong", "x.mp4"), "need a sentence, a picture or an example"),
         (("--image", "x.png", "--right", "x.mp4"), "leave --right, --wrong and --within out"),
         (("a bus", "--rerank", "x", "--right", "x.mp4"), "knows of no examples"),
     ):

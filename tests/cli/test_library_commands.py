@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,7 +12,6 @@ import sys
 import time
 import unicodedata
 import zlib
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,10 @@ import pytest
 from PIL import Image
 
 from evenreel.cli import INTERRUPTED
+from evenreel.config import Machines, MediaLimits
+from evenreel.errors import UsageError
 from evenreel.library.search.hits import Hit, SearchResult, TextHit
+from evenreel.library.settings import index_settings
 from tests.forked import run_cli
 from tests.in_process import run_here
 from tests.library.videos import write_folder, write_video
@@ -156,7 +159,6 @@ def test_search_by_picture_finds_the_video_it_is_from(place: Path, tmp_path: Pat
 
 
 USAGE_ERRORS = [
-    ((), "Give a sentence, a picture or an example"),
     (("",), "query is empty"),
     (("  \t ",), "query is empty"),
     (("said:",), "Nothing follows said:"),
@@ -234,7 +236,7 @@ def test_info_verify_and_repair(place: Path) -> None:
     assert stats["set_aside"][0]["reason"] == "not_media"
     whole = forked("verify", "--library", place / "library")
     assert (whole.returncode, "is whole" in whole.stdout) == (0, True)
-    assert forked("repair", "--library", place / "library").returncode == 0
+    assert forked("verify", "--repair", "--library", place / "library").returncode == 0
     assert printed_json(forked("verify", "--library", place / "library", "--json")) == []
 
 
@@ -258,7 +260,7 @@ def test_an_interrupted_index_goes_on_afterwards(tmp_path: Path, sent: signal.Si
         write_video(tmp_path / "videos" / f"{number}.mp4", number, seconds=4)
     command = ["index", str(tmp_path / "videos"), "--library", str(tmp_path / "library"), "--no-vision", "--no-ocr"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "evenreel", *command, "--workers", "1"],
+        [sys.executable, "-m", "evenreel", *command, "--set", "workers=1"],
         stderr=subprocess.PIPE,
         text=True,
         env=ENVIRONMENT,
@@ -298,24 +300,47 @@ def test_the_command_line_says_what_it_can() -> None:
     assert here("nonsense").returncode == 2
 
 
-PANELS = {
-    "Search your videos": "demo index watch search highlights saved favourite note people transcript export serve mcp "
-    "info remove reindex verify repair publish models",
-    "Measure and audit": "corpus evaluate audit fuse perturb shifts",
-    "Train and adapt": "features elements train cost score prepare adapt",
-    "Research": "study planted",
-}
+def test_help_explains_what_people_come_for_and_names_the_rest() -> None:
+    text = evenreel("--help", COLUMNS="100").stdout
+    explained = re.findall(r"^│ (\w+)  ", text, re.MULTILINE)
+    assert explained == ["demo", "index", "search", "serve", "export", "evaluate", "audit", "train"]
+    more = re.findall(r"\w+", text[text.index("More:") + 5 : text.index("evenreel COMMAND")])
+    assert not set(more) & set(explained) and {"verify", "corpus", "mcp", "study"} <= set(more)
 
 
-def test_help_begins_with_what_people_come_for() -> None:
-    lines = evenreel("--help", COLUMNS="100").stdout.splitlines()
-    heads = [number for number, line in enumerate(lines) if line.startswith("╭─ ")]
-    found = {
-        lines[head].strip("╭╮─ "): " ".join(line.split()[1] for line in lines[head + 1 : end] if line[2:3].isalpha())
-        for head, end in pairwise([*heads, len(lines)])
-    }
-    del found["Options"]
-    assert list(found.items()) == list(PANELS.items())
+@pytest.mark.parametrize("gone", ["watch", "highlights", "favourite", "note", "repair"])
+def test_a_command_that_went_names_what_to_type(gone: str) -> None:
+    done = evenreel(gone, "x")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "is now: evenreel " in done.stderr
+
+
+def test_settings_come_from_the_librarys_file_options_and_set(tmp_path: Path) -> None:
+    (tmp_path / "settings.txt").write_text("# ours\nworkers = 3\nrule=8 midpoints\nignore=*.tmp\nignore=b\n", "utf-8")
+    settings, machines = index_settings(tmp_path, ["workers=1", "staging=s3://x"], {"rule": "every 2 s", "model": None})
+    assert (settings.workers, settings.rule, settings.ignore) == (1, "every 2 s", ("*.tmp", "b"))
+    assert (settings.model, settings.limits, machines) == ("auto", MediaLimits(), Machines(staging="s3://x"))
+    only, _ = index_settings(tmp_path, ["max_frames=7"], only=("workers", "limits"))
+    assert (only.workers, only.rule, only.limits.max_frames) == (3, "auto", 7)
+    assert index_settings(tmp_path, ["speech=none"])[0].speech is None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("wrkers=2", "no setting 'wrkers'"),
+        ("workers", "no NAME=VALUE"),
+        ("workers=two", "workers is 'two'"),
+        ("workers=-1", "greater than or equal to 0"),
+        ("max_damaged_share=1.1", "less than or equal to 1"),
+        ("read_text=perhaps", "read_text"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_in_a_sentence(tmp_path: Path, given: str, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        index_settings(tmp_path, [given])
+    (tmp_path / "settings.txt").write_text(given, "utf-8")
+    with pytest.raises(UsageError, match=re.escape(said)):
+        index_settings(tmp_path)
 
 
 def test_a_new_broken_file_and_new_metadata_are_news(tmp_path: Path) -> None:
@@ -469,9 +494,9 @@ def test_how_much_damage_is_accepted_can_be_chosen(real_clips: Path, tmp_path: P
     shutil.copy(real_clips / "corrupted.mp4", tmp_path / "videos")
     first = index(tmp_path, "--no-vision")
     assert first.returncode == 3 and "at most 25% is accepted (--retry --max-damage SHARE)" in first.stdout
-    second = index(tmp_path, "--retry", "--max-damage", "0.8")
+    second = index(tmp_path, "--retry", "--set", "max_damaged_share=0.8")
     assert (second.returncode, second.stdout.splitlines()[0].startswith("Indexed 1 file ")) == (0, True)
-    assert index(tmp_path, "--max-damage", "1.1").returncode == 2
+    assert index(tmp_path, "--set", "max_damaged_share=1.1").returncode == 2
 
 
 def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
@@ -480,7 +505,7 @@ def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
         write_video(tmp_path / "videos" / f"{number}.mp4", number)
     command = ["index", tmp_path / "videos", "--library", tmp_path / "library", "--no-vision", "--no-ocr"]
     process = subprocess.Popen(
-        ["nohup", sys.executable, "-m", "evenreel", *map(str, command), "--workers", "1"],
+        ["nohup", sys.executable, "-m", "evenreel", *map(str, command), "--set", "workers=1"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

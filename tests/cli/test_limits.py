@@ -22,9 +22,9 @@ CHECKED_BY_THE_LIBRARY = {
         "corpus classes": "--share", "corpus corrupt": "--strength", "corpus edit": "--share",
         "corpus equalise": "--crf --duration --fps --height --width", "corpus mix": "--share", "audit": "--confidence",
         "evaluate": "--confidence --alpha --beta --scale --temperature --weight", "export": "--handles -k",
-        "favourite": "--at", "fuse": "--weight", "index": "--passes", "mcp": "--rerank-depth", "note": "--at",
+        "fuse": "--weight", "mark": "--at", "mcp": "--rerank-depth",
         "planted": "--clips --long --short --signs --strength", "shifts": "--confidence --strength",
-        "search": "--rerank-depth --within -k", "serve": "--rerank-depth", "watch": "--passes",
+        "search": "--rerank-depth --within -k", "serve": "--rerank-depth",
     }.items()
     for option in options.split()
 }  # fmt: skip

@@ -13,7 +13,7 @@ from evenreel.config import DEFAULT_MODEL, IndexSettings
 from evenreel.encoders.known_models import known_models
 from evenreel.encoders.speed import EncoderSpeed
 from evenreel.errors import EvenreelError, UsageError
-from evenreel.library.index.ingest import resolve
+from evenreel.library.index.run import resolve
 from tests.encoders.hub import COMMIT
 from tests.encoders.onnx_files import alone
 from tests.encoders.test_sources import in_cache

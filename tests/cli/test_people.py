@@ -30,7 +30,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_people(home / "videos" / f"ada_{number}.mp4", [{(0, 0): 0}, {(1, 3): 0}], grey=60 + 20 * number)
     write_people(home / "videos" / "bob.mp4", [{(0, 0): 1}])
     done = run(
-        "index", home / "videos", "--no-vision", "--no-ocr", "--people", "--face-models", home / "models", home=home
+        "index",
+        home / "videos",
+        "--no-vision",
+        "--no-ocr",
+        "--people",
+        "--set",
+        f"face_models={home / 'models'}",
+        home=home,
     )
     assert done.returncode == 0, done.stderr
     assert "4 clips looked at for people" in done.stdout

@@ -1,4 +1,4 @@
-"""`evenreel highlights`, `favourite`, `note` and `saved` as a person types them."""
+"""`evenreel mark` and `saved`, and a search without words, as a person types them."""
 
 from __future__ import annotations
 
@@ -40,34 +40,35 @@ def printed(*arguments: str | Path) -> Any:
 
 
 def test_favourites_and_notes(place: Path) -> None:
-    assert "no favourites and no notes" in told("favourite").stdout
-    assert told("favourite", "videos/boat.mp4").returncode == 0
-    done = told("note", "videos/boat.mp4", "the bridge\nat [red]dawn", "--at", "1")
+    assert "no favourites and no notes" in told("mark").stdout
+    assert told("mark", "videos/boat.mp4").returncode == 0
+    done = told("mark", "videos/boat.mp4", "--note", "the bridge\nat [red]dawn", "--at", "1")
     assert f"  {place}/videos/boat.mp4  at 0:01\n      the bridge\n      at [red]dawn\n" in done.stdout
     found = printed("search", "boat", "--where", "favourite")
     assert [Path(hit["path"]).name for hit in found["hits"]] == ["boat.mp4"]
     (place / "videos" / "boat.mp4").rename(place / "videos" / "ship.mp4")
     with without_models():
         index_folders([place / "videos"], place / "library", QUICK)
-    assert [Path(mark["path"]).name for mark in printed("favourite")] == ["ship.mp4", "ship.mp4"]
-    assert len(printed("favourite", "videos/ship.mp4", "--remove")) == 1
-    assert printed("note", "videos/ship.mp4", "", "--at", "1") == []
+    assert [Path(mark["path"]).name for mark in printed("mark")] == ["ship.mp4", "ship.mp4"]
+    assert len(printed("mark", "videos/ship.mp4", "--remove")) == 1
+    assert printed("mark", "videos/ship.mp4", "--note", "", "--at", "1") == []
 
 
 def test_what_is_wrong_is_said_in_a_sentence(place: Path) -> None:
     for words, said in (
-        (("favourite", "nobody.mp4"), "The library has no clip"),
-        (("favourite", "--remove"), "Name the clip"),
-        (("favourite", "videos/boat.mp4", "--at", "-1"), "no time in a clip"),
-        (("favourite", "videos/boat.mp4", "--at", "nan"), "no time in a clip"),
-        (("favourite", "videos/boat.mp4", "--at", "900"), "900 s is after the end of the clip, which is 2.00 s long"),
-        (("note", "videos/boat.mp4"), "Give the clip and the note"),
-        (("note", "videos/boat.mp4", "x" * 10_001), "at most 10,000"),
+        (("mark", "nobody.mp4"), "The library has no clip"),
+        (("mark", "--remove"), "Name the clip"),
+        (("mark", "--note", "x"), "Name the clip"),
+        (("mark", "videos/boat.mp4", "--at", "-1"), "no time in a clip"),
+        (("mark", "videos/boat.mp4", "--at", "nan"), "no time in a clip"),
+        (("mark", "videos/boat.mp4", "--at", "900"), "900 s is after the end of the clip, which is 2.00 s long"),
+        (("mark", "videos/boat.mp4", "--note", "x" * 10_001), "at most 10,000"),
         (("saved", "add", ""), "empty"),
         (("saved", "add", "bus", "--where", "colour = 'red'"), "no column 'colour'"),
         (("saved", "run", "nobody"), "no saved search 'nobody'"),
         (("saved", "remove", "nobody"), "no saved search 'nobody'"),
-        (("highlights", "--where", "colour = 'red'"), "no column 'colour'"),
+        (("search", "--where", "colour = 'red'"), "no column 'colour'"),
+        (("search", "--no-vision"), "need a sentence, a picture or an example"),
     ):
         done = told(*words)
         assert done.returncode != 0 and said in done.stderr and "Traceback" not in done.stderr
@@ -100,12 +101,12 @@ def test_takes_are_folded_unless_that_is_not_wanted(place: Path) -> None:
     assert "nearly the same:" in shown and "(--no-fold shows all)" in shown
 
 
-def test_highlights(place: Path) -> None:
-    found = printed("highlights", "-k", "3")
+def test_without_words_the_clips_that_are_unlike_the_rest_are_shown(place: Path) -> None:
+    found = printed("search", "-k", "3")
     assert (found["compared"], found["total"], len(found["clips"])) == (4, 4, 3)
     kinds = {Path(clip["path"]).stem.removesuffix(" again") for clip in found["clips"]}
     assert kinds == set(NAMES)
-    only = printed("highlights", "videos/copies")
+    only = printed("search", "--where", "folder = 'copies'")
     assert [Path(clip["path"]).name for clip in only["clips"]] == ["boat again.mp4"]
-    assert told("highlights", "elsewhere").stdout == "No clip with pictures is in elsewhere.\n"
-    assert told("highlights").stdout.splitlines()[0].startswith(" 1. ")
+    assert told("search", "--where", "folder = 'elsewhere'").stdout == "No clip with pictures is there.\n"
+    assert told("search").stdout.splitlines()[0].startswith(" 1. ")

@@ -221,7 +221,17 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if name != "clean":
                 text = first[lender] if name == "voiceover" else babbled(first[lender], random)
                 say(shelf / "clips" / f"{clip}.srt", text)
-        sampled = ("--sample", "2 midpoints", "--model", "builtin", "--device", "cpu", "--no-ocr", "--no-stills")
+        sampled = (
+            "--sample",
+            "2 midpoints",
+            "--model",
+            "builtin",
+            "--device",
+            "cpu",
+            "--no-ocr",
+            "--set",
+            "keep_stills=no",
+        )
         printed("index", shelf / "clips", "--library", shelf / "library", *sampled)
         printed("score", shelf / "library", shelf, "--device", "cpu", "--out", shelf / f"{name}.npz")
     return shelf

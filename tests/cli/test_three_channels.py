@@ -52,7 +52,7 @@ def render(folder: Path) -> Path:
 
 def index(videos: Path, *more: str) -> Path:
     library = videos.parent / "library"
-    sampled = ("--sample", "1 midpoint", "--model", "builtin", "--device", "cpu", "--no-stills")
+    sampled = ("--sample", "1 midpoint", "--model", "builtin", "--device", "cpu", "--set", "keep_stills=no")
     done = here("index", videos, "--library", library, *sampled, *more)
     assert (done.returncode, done.stderr) == (0, ""), done
     return library

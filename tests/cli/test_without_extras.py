@@ -119,7 +119,7 @@ def test_the_refusal_holds(place: Path) -> None:
         "index videos -l library --no-ocr",
         "info -l library",
         "verify -l library",
-        "repair -l library",
+        "verify --repair -l library",
         "models",
     ],
 )

@@ -24,7 +24,7 @@ from evenreel.features import (
     load_video_features,
     read_manifest,
 )
-from evenreel.features.compute import FeatureJob, LockedEncoder
+from evenreel.features.compute import FeatureJob
 from evenreel.media import open_video, parse_rule
 from evenreel.media.content import watched_digest
 from evenreel.types import Corpus, VideoFeatures
@@ -373,7 +373,7 @@ def test_a_decoder_that_hangs_or_crashes_costs_its_clip(place: Place) -> None:
         corpus = corpus_of(pl.DataFrame({"clip_id": names, "path": [f"{name}.mp4" for name in names]}), CAPTIONS)
         settings = replace(place.settings, limits=limits)
         return FeatureJob(
-            place.folder, LockedEncoder(PixelEncoder()), settings, _Silent(), "tests.library.stub_reader:StubReader"
+            place.folder, PixelEncoder(), settings, _Silent(), "tests.library.stub_reader:StubReader"
         ).run(corpus)
 
     report = run(MediaLimits(), "crash", "good")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from evenreel.library.index import ingest
 from tests.library.videos import write_folder
 
 
@@ -28,7 +26,6 @@ def library(tmp_path: Path) -> Path:
 @pytest.fixture
 def quick_text() -> Iterator[None]:
     """The words on screen come from a stub instead of models that take seconds to load."""
-    quick = partial(ingest.IndexJob, reader="tests.library.stub_reader:QuickReader")
     with pytest.MonkeyPatch.context() as patch:  # of its own: a test may undo its patches halfway
-        patch.setattr(ingest, "IndexJob", quick)
+        patch.setattr("evenreel.library.index.run.READER", "tests.library.stub_reader:QuickReader")
         yield

@@ -6,14 +6,12 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 import evenreel.encoders
 from evenreel.config import IndexSettings
-from evenreel.library.index import ingest
 from evenreel.library.store.catalog import open_for_writing, transaction
 from evenreel.library.store.kept import write_copy
 from tests.features.pixel_encoder import PixelEncoder
@@ -51,7 +49,7 @@ def without_models() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evenreel.encoders, "load_encoder", lambda *_, **__: PixelEncoder())
         reader = "tests.library.stub_reader:QuickReader"
-        patch.setattr(ingest, "IndexJob", partial(ingest.IndexJob, reader=reader))
+        patch.setattr("evenreel.library.index.run.READER", reader)
         yield
 
 

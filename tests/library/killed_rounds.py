@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from functools import partial
 from multiprocessing import forkserver
 from pathlib import Path
 
 import evenreel.encoders
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders, open_library, reindex
-from evenreel.library.index import ingest
+from evenreel.library.index import run
 from evenreel.media import workers
 from scripts import kill_resume
 from tests.features.pixel_encoder import PixelEncoder
@@ -41,7 +40,7 @@ def _index_or_exchange(videos: list[Path], library: Path, settings: IndexSetting
 
 def main() -> int:
     evenreel.encoders.load_encoder = _load  # type: ignore[assignment]
-    ingest.IndexJob = partial(ingest.IndexJob, reader="tests.library.stub_reader:QuickReader")  # type: ignore[misc,assignment]
+    run.READER = "tests.library.stub_reader:QuickReader"
     exchanged = replace(kill_resume._WITHOUT_TEXT, model="second")
     kill_resume.STORIES["model exchanged"] = kill_resume.Story(kill_resume._nothing, kill_resume._nothing, exchanged)
     kill_resume.index_folders = _index_or_exchange

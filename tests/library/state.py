@@ -32,7 +32,6 @@ TABLES = {
     " JOIN utterances ON utterance_id = said_words.rowid ORDER BY 1, 2",
     "about": "SELECT path, name, caption FROM about ORDER BY path",
     "null_scores": "SELECT clip_id, round(mean, 5), round(deviation, 5) FROM null_scores ORDER BY clip_id",
-    "elements": "SELECT * FROM clip_elements ORDER BY clip_id, kind, rank",
     "unsettled": "SELECT clip_id FROM replaced ORDER BY clip_id",
     "rows": "SELECT clip_id, count FROM vector_rows ORDER BY clip_id",
 }

@@ -11,7 +11,6 @@ from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, LibraryError
 from evenreel.features.folder import remove_leftovers
 from evenreel.library import index_folders, repair, verify
-from evenreel.library.index.tagging import untag_library
 from tests.in_process import run_here
 from tests.library.videos import write_folder, write_video
 from tests.library.words_only import index
@@ -29,7 +28,6 @@ OTHERS = (
     ".kept.jsonl.mine.tmp",
     "vectors.mine.f16",
     "vectors.1.old.f16",
-    "elements.mine.safetensors",
 )
 
 
@@ -102,7 +100,6 @@ def test_an_index_a_check_and_a_repair_touch_no_file_of_others(videos: Path, lib
     if catalog == "gone":
         (library / "catalog.sqlite").unlink()
     repair(library)
-    untag_library(library)
     assert others(library) == put
     assert verify(library) == []
     assert not list(library.rglob("*.broken"))

@@ -20,10 +20,8 @@ from evenreel.library import Library, index_folders, publish_library, repair, ve
 from evenreel.library.asking import sequence
 from evenreel.library.asking.half import Half
 from evenreel.library.asking.order import NOTHING
-from evenreel.library.index.ingest import FoundFiles, index_found
-from evenreel.library.index.metadata import KnownMetadata
-from evenreel.library.index.passes import RunParts
 from evenreel.library.index.report import IndexReport
+from evenreel.library.index.run import RunParts, index_found
 from evenreel.library.index.scan import scan
 from evenreel.library.published import local_folder
 from evenreel.library.search.channels import AskedChannels
@@ -159,10 +157,12 @@ def test_a_brake_ends_the_listening_and_the_next_run_goes_on(
 ) -> None:
     index(videos)
     library, settings = videos.parent / "library", replace(WORDS_ALONE, sound=clap)
-    found = FoundFiles(scan([videos]), KnownMetadata())
+    found = scan([videos])
     easing, halting = Brake(), Brake()
-    report = index_found(library, settings, found, RunParts(EasingIn("listening to sounds", easing), brake=easing))
-    assert report.unfinished and report.sounds <= 1
+    report = index_found(
+        library, settings, found, parts=RunParts(EasingIn("listening to sounds", easing), brake=easing)
+    )
+    assert report.unfinished and report.sounds <= 2
 
     def halted(*arguments: object) -> object:
         halting.halt()
@@ -170,7 +170,7 @@ def test_a_brake_ends_the_listening_and_the_next_run_goes_on(
 
     with monkeypatch.context() as patch, pytest.raises(RunHaltedError):
         patch.setattr("evenreel.sound.read_sounds", halted)
-        index_found(library, settings, found, RunParts(brake=halting))
+        index_found(library, settings, found, parts=RunParts(brake=halting))
     assert report.sounds + index(videos, sound=clap).sounds == 6
     index_folders([videos], videos.parent / "clean", settings)
     assert state(library) == state(videos.parent / "clean")
@@ -301,7 +301,9 @@ def test_sound_that_cannot_be_read_is_a_note_and_the_clip_stays_found(videos: Pa
 
 def test_the_commands_say_what_they_listened_to(videos: Path, clap: str) -> None:
     library, run = str(videos.parent / "library"), CliRunner()
-    made = run.invoke(app, ["index", str(videos), "--library", library, "--no-vision", "--no-ocr", "--sound", clap])
+    made = run.invoke(
+        app, ["index", str(videos), "--library", library, "--no-vision", "--no-ocr", "--set", f"sound={clap}"]
+    )
     assert made.exit_code == 0 and "6 clips listened to for sounds" in " ".join(made.output.split())
     found = run.invoke(app, ["search", "sounds: a low hum", "--library", library, "--json"])
     hits = json.loads(found.stdout)["hits"]

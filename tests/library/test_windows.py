@@ -143,7 +143,7 @@ def test_a_model_that_takes_windows_is_indexed_by_the_real_command(
     (tmp_path / "videos").mkdir()
     write_clip(tmp_path / "videos" / "clip.mp4", pictures((60, 1), (40, 2)), FPS)
     command = ["index", tmp_path / "videos", "-l", tmp_path / "library", "--model", tiny_x_clip(tmp_path / "model")]
-    done = CliRunner().invoke(app, [*map(str, command), "--no-ocr", "--workers", "1"])
+    done = CliRunner().invoke(app, [*map(str, command), "--no-ocr", "--set", "workers=1"])
     assert done.exit_code == 0, done.output
     # Four frames over eight seconds, one every four: 0 to 6 and 4 to 10 s of the first shot, 12 to 18 of the second.
     assert [row[2:] for row in table_of(tmp_path / "library", "moments")] == [

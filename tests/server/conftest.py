@@ -6,14 +6,12 @@ import csv
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from evenreel.config import IndexSettings
-from evenreel.library.index import ingest
 from evenreel.media import workers
 from evenreel.planted import Entity, Scene, write_scene
 from evenreel.server import ServeSettings, make_app
@@ -55,9 +53,8 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(rendered: Path, tmp_path_factory: pytest.TempPathFactory) -> Served:
     """The videos indexed with the built-in encoder; HARBOUR is read on each of them."""
     folder = tmp_path_factory.mktemp("served")
-    quick = partial(ingest.IndexJob, reader="tests.library.stub_reader:QuickReader")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ingest, "IndexJob", quick)
+        patch.setattr("evenreel.library.index.run.READER", "tests.library.stub_reader:QuickReader")
         patch.setattr(workers, "subprocess", FORKED_SUBPROCESS)
         prebuilt.library(rendered, folder / "library", IndexSettings(model="builtin", workers=1))
     return Served(folder / "library", rendered, ServeSettings(cache=folder / "cache", painters=1))

@@ -1,4 +1,4 @@
-"""A worker that reads subtitles as `evenreel.library.index.subtitle_reader` has it, with a recogniser that is quick."""
+"""A worker that reads subtitles as `evenreel.library.index.stages.subtitle_reader`, with a recogniser that is quick."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from av.codec import CodecContext
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.library.index.subtitle_reader import READER
+from evenreel.library.index.stages import SUBTITLE_READER
 from evenreel.media.allowlist import picture_subtitle_options
 from evenreel.media.workers import Worker
 from evenreel.onscreen.sheet import SheetReader
@@ -162,7 +162,7 @@ def test_of_each_language_one_stream_is_read_and_none_beside_text(tmp_path: Path
 
 def test_a_worker_reads_them_as_they_are_read_here(tmp_path: Path, reader: SheetReader) -> None:
     path = film(tmp_path / "film.mkv", disc_packets(LINES))
-    with closing(Worker(READER, {"threads": 1}, MediaLimits())) as worker:
+    with closing(Worker(SUBTITLE_READER, {"threads": 1}, MediaLimits())) as worker:
         assert read_with(worker, str(path)) == [Subtitles((), (), pictures=1)]
         assert read_with(worker, str(path), {"pictures": True}) == of_pictures(path, reader)
 

@@ -10,8 +10,7 @@ import typer
 from evenreel.cli.commands import Command, CommandGroup, LazyGroup, group_of
 from evenreel.version import __version__
 
-SEARCH, MEASURE = "Search your videos", "Measure and audit"
-TRAIN, RESEARCH = "Train and adapt", "Research"
+SEARCH, MEASURE = "Search your videos", "Measure, audit and train"
 
 CORPUS = {
     "import": Command("evenreel.cli.corpus.command:import_corpus"),
@@ -27,56 +26,63 @@ CORPUS = {
     "overview": Command("evenreel.cli.corpus.overview:overview_corpus"),
 }
 SAVED = {
-    "add": Command("evenreel.cli.personal:saved_add"),
-    "list": Command("evenreel.cli.personal:saved_list"),
-    "run": Command("evenreel.cli.personal:saved_run"),
-    "remove": Command("evenreel.cli.personal:saved_remove"),
+    "add": Command("evenreel.cli.marks:saved_add"),
+    "list": Command("evenreel.cli.marks:saved_list"),
+    "run": Command("evenreel.cli.marks:saved_run"),
+    "remove": Command("evenreel.cli.marks:saved_remove"),
 }
 COMMANDS: dict[str, Command | CommandGroup] = {
-    "demo": Command("evenreel.cli.library:demo", SEARCH),
-    "index": Command("evenreel.cli.library:index", SEARCH),
-    "watch": Command("evenreel.cli.watch:watch", SEARCH),
+    "demo": Command("evenreel.cli.index:demo", SEARCH),
+    "index": Command("evenreel.cli.index:index", SEARCH),
     "search": Command("evenreel.cli.search:search", SEARCH),
-    "highlights": Command("evenreel.cli.personal:highlights", SEARCH),
-    "saved": CommandGroup("Save searches, and see what is new since they were last run.", SAVED, SEARCH),
-    "favourite": Command("evenreel.cli.personal:favourite", SEARCH),
-    "note": Command("evenreel.cli.personal:note", SEARCH),
-    "people": Command("evenreel.cli.people:people", SEARCH),
-    "transcript": Command("evenreel.cli.transcript:transcript", SEARCH),
-    "export": Command("evenreel.cli.export:export", SEARCH),
     "serve": Command("evenreel.cli.serve:serve", SEARCH),
-    "mcp": Command("evenreel.cli.mcp:mcp", SEARCH),
-    "info": Command("evenreel.cli.library:info", SEARCH),
-    "remove": Command("evenreel.cli.remove:remove", SEARCH),
-    "reindex": Command("evenreel.cli.library:reindex", SEARCH),
-    "verify": Command("evenreel.cli.library:verify", SEARCH),
-    "repair": Command("evenreel.cli.library:repair", SEARCH),
-    "publish": Command("evenreel.cli.publish:publish", SEARCH),
-    "models": Command("evenreel.cli.models:models", SEARCH),
-    "corpus": CommandGroup(
-        "Make a corpus of a benchmark's files or of your own tables, and look at it.", CORPUS, MEASURE
-    ),
+    "export": Command("evenreel.cli.export:export", SEARCH),
     "evaluate": Command("evenreel.cli.evaluate.command:evaluate", MEASURE),
     "audit": Command("evenreel.cli.audit.command:audit", MEASURE),
-    "fuse": Command("evenreel.cli.fuse:fuse", MEASURE),
-    "perturb": Command("evenreel.cli.perturb:perturb", MEASURE),
-    "shifts": Command("evenreel.cli.shifts:shifts", MEASURE),
-    "features": Command("evenreel.cli.features:features", TRAIN),
-    "elements": Command("evenreel.cli.elements.command:elements", TRAIN),
-    "train": Command("evenreel.cli.train.command:train", TRAIN),
-    "cost": Command("evenreel.cli.cost:cost", TRAIN),
-    "score": Command("evenreel.cli.score.command:score", TRAIN),
-    "prepare": Command("evenreel.cli.prepare:prepare", TRAIN),
-    "adapt": Command("evenreel.cli.adapt.command:adapt", TRAIN),
-    "study": LazyGroup("evenreel.cli.study:study", RESEARCH),
-    "planted": Command("evenreel.cli.planted:planted", RESEARCH),
+    "train": Command("evenreel.cli.train.command:train", MEASURE),
+    "saved": CommandGroup("Save searches, and see what is new since they were last run.", SAVED),
+    "mark": Command("evenreel.cli.marks:mark"),
+    "people": Command("evenreel.cli.people:people"),
+    "transcript": Command("evenreel.cli.transcript:transcript"),
+    "mcp": Command("evenreel.cli.serve:mcp"),
+    "info": Command("evenreel.cli.index:info"),
+    "remove": Command("evenreel.cli.index:remove"),
+    "reindex": Command("evenreel.cli.index:reindex"),
+    "verify": Command("evenreel.cli.index:verify"),
+    "publish": Command("evenreel.cli.publish:publish"),
+    "models": Command("evenreel.cli.models:models"),
+    "corpus": CommandGroup("Make a corpus of a benchmark's files or of your own tables, and look at it.", CORPUS),
+    "fuse": Command("evenreel.cli.fuse:fuse"),
+    "perturb": Command("evenreel.cli.perturb:perturb"),
+    "shifts": Command("evenreel.cli.shifts:shifts"),
+    "features": Command("evenreel.cli.features:features"),
+    "elements": Command("evenreel.cli.elements.command:elements"),
+    "cost": Command("evenreel.cli.cost:cost"),
+    "score": Command("evenreel.cli.score.command:score"),
+    "prepare": Command("evenreel.cli.prepare:prepare"),
+    "adapt": Command("evenreel.cli.adapt.command:adapt"),
+    "study": LazyGroup("evenreel.cli.study:study"),
+    "planted": Command("evenreel.cli.planted:planted"),
 }
-"""In the order of `evenreel --help`: what people come for is first."""
+"""In the order of `evenreel --help`, which explains those with a panel: what people come for."""
+
+MOVED = {
+    "watch": "index --watch FOLDERS",
+    "highlights": "search, without words",
+    "favourite": "mark CLIP",
+    "note": "mark CLIP --note TEXT",
+    "repair": "verify --repair",
+}
+MORE = (
+    f"More: {', '.join(name for name, one in COMMANDS.items() if one.panel is None)}.\n\n"
+    "evenreel COMMAND --help explains each."
+)
 
 app = typer.Typer(
     name="evenreel",
     help="Search videos by what is seen, what is written on screen and what is said.",
-    cls=group_of(COMMANDS),
+    epilog=MORE,
+    cls=group_of(COMMANDS, MOVED),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

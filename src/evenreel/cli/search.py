@@ -1,4 +1,4 @@
-"""`evenreel search`: a sentence or a picture in, clips with their best moments out."""
+"""`evenreel search`: a sentence, a picture or nothing in, clips with their best moments out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import CacheOption, DeviceOption, JsonOption, PlaceOption
 from evenreel.cli.publish import fetched
-from evenreel.cli.show_library import show_result
+from evenreel.cli.show_library import show_result, show_unlike
 from evenreel.config import RERANK_DEPTH, default_library
 from evenreel.errors import LibraryError, UsageError
 from evenreel.settings_checks import OptionForm
@@ -56,7 +56,7 @@ class Question:
         fold: whether clips that are nearly the same are under the best of them.
 
     Raises:
-        UsageError: neither a sentence nor an example is given, or options exclude each other.
+        UsageError: options exclude each other.
     """
 
     query: Annotated[str | None, typer.Argument(callback=as_utf8)] = None
@@ -72,9 +72,10 @@ class Question:
     wrong: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.query is None and self.image is None and not self.right:
+        if self.is_empty and (self.wrong or self.rerank is not None or self.within_s is not None or not self.vision):
             raise UsageError(
-                'Give a sentence, a picture or an example: evenreel search "a red bus", --image FILE, or --right CLIP.'
+                "--wrong, --rerank, --within and --no-vision need a sentence, a picture or an example; without any of "
+                "these, the clips that are unlike the rest are shown."
             )
         if self.image is not None and (self.right or self.wrong or self.within_s is not None):
             raise UsageError(
@@ -88,6 +89,11 @@ class Question:
             raise UsageError("--image needs vision; leave --no-vision out.")
         if self.rerank is not None and (not self.vision or self.image is not None):
             raise UsageError("--rerank needs a sentence and vision; leave --image and --no-vision out.")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is looked for, so that the clips that are unlike the rest are shown."""
+        return self.query is None and self.image is None and not self.right
 
     def _in_order(self) -> bool:
         from evenreel.library.asking.steps import Then
@@ -124,12 +130,15 @@ def search(
     snapshot_cache: CacheOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find clips, each with its best moment and the reason."""
+    """Find clips, each with its best moment and the reason; without words, those that are unlike the rest."""
     from evenreel.library import open_library
     from evenreel.library.stats import empty_sentence
 
     place = fetched(library or default_library(), snapshot_cache)
     with open_library(place, device=device, vision=asked.vision) as opened:
+        if asked.is_empty:
+            show_unlike(opened.highlights(None, asked.k, asked.where), as_json)
+            return
         search = _search(opened, asked, device)
         found = opened.folded(search, asked.k) if asked.fold else search(asked.k)
         if asked.vision and (unknown := opened.unknown_to_model()) is not None:

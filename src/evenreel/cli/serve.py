@@ -1,4 +1,4 @@
-"""`evenreel serve`: the page and the REST API of a library."""
+"""`evenreel serve`: the page and the REST API of a library; `evenreel mcp`: the same library for assistants."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import PlaceOption
 from evenreel.cli.publish import fetched
 from evenreel.cli.show_library import console, safe
-from evenreel.config import default_library
+from evenreel.config import DEFAULT_PORT, default_library
+from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
     from evenreel.server import ServeSettings
@@ -32,6 +33,9 @@ WORKERS_HELP = (
 )
 PROXY_HELP = "Address or network of a reverse proxy, whose X-Forwarded-For is believed, no one else's; again for more."
 
+HTTP_HELP = "Answer over HTTP, at /mcp of the address; otherwise over standard input and output."
+ONLY_WITH_HTTP = "--host and --port are of an address; add --http to answer there."
+
 
 def serve(
     library: PlaceOption = None,
@@ -47,7 +51,7 @@ def serve(
     ),
 ) -> None:
     """Serve a library as a page and a REST API, until Ctrl-C; without --library, your own, which may be empty yet."""
-    from evenreel.library.index.first_run import make_empty
+    from evenreel.library.index.run import make_empty
     from evenreel.library.store.filesystem import is_published
     from evenreel.server import serve as run
 
@@ -79,3 +83,38 @@ def _show(address: str) -> None:
 
     if sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
         webbrowser.open(address)
+
+
+def mcp(
+    library: PlaceOption = None,
+    http: Annotated[bool, typer.Option("--http", help=HTTP_HELP)] = False,
+    settings: ServeSettings = from_settings(
+        "evenreel.server.settings:ServeSettings",
+        leave_out=(*LEFT_OUT, "workers", "open_folders"),
+        port=Annotated[int, typer.Option(min=0, max=65_535)],
+        token=Annotated[str | None, typer.Option(envvar="EVENREEL_TOKEN")],
+        allowed_hosts=Annotated[list[str] | None, typer.Option("--allow-host", help=HOST_HELP)],
+        trusted_proxies=Annotated[list[str] | None, typer.Option("--trusted-proxy", help=PROXY_HELP)],
+    ),
+) -> None:
+    """Let an assistant search a library, open moments of it and read what is said (Model Context Protocol)."""
+    from evenreel.server.assistants.serving import serve_http, serve_pipe
+
+    if not http and (settings.host, settings.port) != ("127.0.0.1", DEFAULT_PORT):
+        raise UsageError(ONLY_WITH_HTTP)
+    place = library or default_library()
+    fetched(place, settings.snapshot_cache)
+    try:
+        if http:
+            serve_http(
+                place, settings, on_ready=lambda address: _say_assistants(place, address, settings.token is not None)
+            )
+        else:
+            serve_pipe(place, settings)
+    except Interrupted:  # that is how it ends
+        return
+
+
+def _say_assistants(library: Path, address: str, guarded: bool) -> None:
+    also = " They send the token as 'Authorization: Bearer TOKEN'." if guarded else ""
+    console().print(f"Assistants search {safe(library)} at {address}mcp (Ctrl-C ends it).{also}")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evenreel.library import IndexReport, LibraryProblem, LibraryStats
     from evenreel.library.published import Snapshot
     from evenreel.library.search.hits import Hit, MomentHit, SearchResult, TextHit
+    from evenreel.library.search.unlike import UnlikeClips
 
 MANY_NOTES = 10
 AGAIN = " (tried again when changed, or with --retry)"
@@ -167,6 +168,22 @@ def show_result(result: SearchResult, as_json: bool, *, others: bool = False) ->
             _show_hit(out, rank, hit)
 
 
+def show_unlike(found: UnlikeClips, as_json: bool) -> None:
+    """Print the clips that are unlike the rest."""
+    if as_json:
+        print_json({"clips": list(found.clips), "compared": found.compared, "total": found.total})
+        return
+    out = console()
+    if not found.clips:
+        out.print("No clip with pictures is there.")
+    for rank, clip in enumerate(found.clips, start=1):
+        out.print(f"[bold]{rank:2}. {safe(clip.path)}[/]  at {clock(clip.time_s)}  [dim]apart {clip.apart:.2f}[/]")
+    if found.compared < found.total:
+        out.print(
+            f"[dim]Of {count(found.total, 'clip')}, {found.compared:,} that lie evenly among them were compared.[/]"
+        )
+
+
 def _show_hit(out: Console, rank: int, hit: Hit) -> None:
     times = (", then " if hit.steps else ", ").join(map(_stretch, hit.moments))
     scores = "  ".join(f"{channel} {_decimals(value)}" for channel, value in hit.scores.items())
@@ -175,8 +192,6 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
         out.print(f"      on screen {_span(text.start_s, text.end_s)}: [green]{safe(text.text)}[/]")
     for said in hit.said:
         out.print(f"      said {_span(said.start_s, said.end_s)}: [cyan]{_marked(said)}[/]")
-    if hit.elements:
-        out.print(f"      shows {safe(', '.join(element.phrase for element in hit.elements))}")
     source = hit.metadata.get("source")
     told = "" if source in {None, ""} else f"  source: {safe(source)}"
     out.print(f"      [dim]{scores}{told}[/]")
@@ -258,10 +273,8 @@ def show_stats(
         out.print(f"  passed over: {printable('  '.join(stats.ignored))}", markup=False)
     if stats.metadata:
         out.print(f"  metadata: {safe(', '.join(stats.metadata))}")
-    if stats.with_elements is not None:
-        out.print(f"  scene elements: {count(stats.with_elements, 'clip')} (filter by element)")
     if stats.missing:
-        out.print(f"  {count(stats.missing, 'file')} missing (evenreel repair --drop-missing forgets them)")
+        out.print(f"  {count(stats.missing, 'file')} missing (evenreel verify --repair --drop-missing forgets them)")
     list_aside(stats.set_aside, more=AGAIN)
 
 

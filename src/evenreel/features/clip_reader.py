@@ -1,27 +1,35 @@
-"""Reading of one clip into a shard, for any engine that assigns clips to readers."""
+"""Reading of one clip into a shard, for any engine that assigns clips to readers.
+
+Decoding and the words on screen are read in a process that can be killed, what is said in another, and the model that
+all readers share makes vectors of the frames meanwhile.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.config import MediaLimits, usable_cores
-from evenreel.errors import EncoderError, MediaError
+from evenreel.errors import EncoderError, EvenreelError, MediaError
 from evenreel.features.frame_windows import FrameWindow, WindowMaker, period_s, spans, within_shots
-from evenreel.features.hearing import Hearing
+from evenreel.features.progress import TRANSIENT
 from evenreel.features.shards import Shard, text_track
 from evenreel.features.stills import QUALITY, SIDE_PX, Stills
 from evenreel.media.content import FileStamp, changed_while_reading, stamp
 from evenreel.media.parts import WHOLE, Part
 from evenreel.media.workers import Worker
+from evenreel.speech.sources import locate_speech_model
 from evenreel.speech.transcripts import NO_STREAM, Transcript
 from evenreel.types import Encoder, FloatArray, Pixels, VideoInfo, WindowRule
+from evenreel.wording import printable
 
 READER = "evenreel.onscreen.file_reader:FileReader"
 BATCH_FRAMES = 32
@@ -32,7 +40,7 @@ Times = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class WantedStages:
-    """Stages of reading a clip that are wanted: encoding its frames (`vision`), reading its on-screen `text`.
+    """What is wanted of a clip in one decoding: vectors of its frames (`vision`), the `text` on screen.
 
     Its `speech` is recognised beside these where no subtitles say it, of a clip that is new.
     """
@@ -47,14 +55,7 @@ class WantedStages:
 
 @dataclass(frozen=True)
 class ClipSource:
-    """A clip to read: a file of known content, and the clip's part of it.
-
-    Attributes:
-        clip_id: name of the shard.
-        path: path of the file.
-        before: stamp of the file when its content was looked at.
-        part: the clip's stretch of the file.
-    """
+    """A clip to read: part of a file whose content was looked at when it had the stamp `before`."""
 
     clip_id: str
     path: str
@@ -64,46 +65,60 @@ class ClipSource:
 
 @dataclass(frozen=True)
 class ReaderSettings:
-    """Settings of a clip reader.
-
-    Attributes:
-        rule: how frames are sampled.
-        read_text: whether on-screen text will be read.
-        readers: number of readers that share the cores.
-        limits: limits of one clip.
-        find_shots: whether cuts are looked for in the frames that are decoded.
-    """
+    """Settings of a clip reader."""
 
     rule: str
-    read_text: bool
-    readers: int
+    read_text: bool  # whether it will be asked for the words on screen
+    readers: int  # that share the cores
     limits: MediaLimits
-    find_shots: bool = False
+    find_shots: bool = False  # whether cuts are looked for in the frames that are decoded
 
 
-class Vision(Protocol):
-    """A model that several readers share."""
+class SharedModel:
+    """A model that several readers share: loaded once, in the background, and encoding for one of them at a time.
+
+    Args:
+        load: loads it; called by `start`, or for the first encoding.
+    """
+
+    def __init__(self, load: Callable[[], Encoder]) -> None:
+        self._load = load
+        self._loaded: Future[Encoder] | None = None
+        self._starting, self.in_use = threading.Lock(), threading.Lock()
+
+    def start(self) -> Future[Encoder]:
+        """Begin to load the model in the background; a further call raises if loading has failed."""
+        with self._starting:
+            if self._loaded is None:
+                loader = ThreadPoolExecutor(1, thread_name_prefix="model")
+                self._loaded = loader.submit(self._load)
+                loader.shutdown(wait=False)
+        if self._loaded.done():
+            self._loaded.result()
+        return self._loaded
 
     def encoder(self) -> Encoder:
-        """Return the encoder; wait for it where it is still loading."""
+        """Return the model, waiting until it is loaded."""
+        return self.start().result()
 
     def window(self) -> WindowRule | None:
-        """Return the windows that it is given; None while it is still loading."""
+        """Return the windows that the model takes; None until it is loaded."""
+        loaded = self._loaded
+        return loaded.result().window if loaded and loaded.done() else None
 
     def encode(self, windows: Pixels) -> FloatArray:
-        """Encode windows (N, T, 3, H, W) to (N, D) as `Encoder.encode_windows` does; one caller at a time."""
+        """Encode windows (N, T, 3, H, W) of uint8 RGB frames to (N, D) float32, waiting until the model is loaded."""
+        encoder = self.encoder()
+        with self.in_use:
+            return encoder.encode_windows(windows)
 
 
 class OtherWindowsError(Exception):
-    """Raised where a clip was read for pictures and the model, loaded meanwhile, takes windows: read it once more.
-
-    Attributes:
-        frames: number of frames that were counted in vain.
-    """
+    """Raised where a clip was read for pictures and the model, loaded meanwhile, takes windows: read it once more."""
 
     def __init__(self, frames: int) -> None:
         super().__init__(f"{frames} frames were read for another model")
-        self.frames = frames
+        self.frames = frames  # that were counted in vain
 
 
 @dataclass
@@ -126,7 +141,7 @@ class _WorkerOutput:
 class ClipVectors:
     """Vectors of one clip by one model, made in batches while the frames come."""
 
-    def __init__(self, model: Vision) -> None:
+    def __init__(self, model: SharedModel) -> None:
         self._model, self._rule = model, model.window() or WindowRule()
         self._maker = WindowMaker(self._rule)
         self._places: list[tuple[int, int, int]] = []
@@ -207,16 +222,77 @@ class ClipVectors:
             self.error = MediaError("bad_features", str(error))
 
 
+class SpeechHearing:
+    """Hears one clip after another in a worker that can be killed, whoever asks; its model is loaded for the first.
+
+    `speech_id` is the name that the model can be loaded by again.
+    """
+
+    def __init__(self, model: str, language: str | None, limits: MediaLimits, tell: Callable[[str, str], None]) -> None:
+        from evenreel.speech.speech_worker import speech_worker  # which imports the models
+
+        self.speech_id, _ = locate_speech_model(model)
+        self._worker = speech_worker(model, language=language, limits=limits)
+        self._line = ThreadPoolExecutor(1, thread_name_prefix="hearing")
+        self._tell = tell
+        self._fault: EvenreelError | None = None
+
+    def begin(self, path: str) -> Future[Transcript | None]:
+        """Have a video file heard after those that wait.
+
+        The result is what the model hears, or says why it hears nothing; None where that is to be tried again another
+        time, or no worker can be started.
+        """
+        return self._line.submit(self._hear, path)
+
+    def hear(self, path: str) -> Transcript | None:
+        """Hear a video file now; see `begin`."""
+        found = self.begin(path).result()
+        if self._fault is not None:
+            raise self._fault
+        return found
+
+    def close(self) -> None:
+        """End the worker; what waits to be heard is cancelled, and what is being heard fails."""
+        self._line.shutdown(wait=False, cancel_futures=True)
+        self._worker.close()
+
+    def _hear(self, path: str) -> Transcript | None:
+        from evenreel.speech.speech_worker import recognise_with
+
+        if self._fault is not None:  # the next one would not start either
+            return None
+        try:
+            found = recognise_with(self._worker, path)
+        except MediaError as error:
+            return self._nothing(path, error)
+        except EvenreelError as error:
+            self._fault = error
+            return None
+        for note in found.notes:
+            self._tell(printable(path), printable(note))
+        languages = Counter(one.language for one in found.utterances)
+        language = languages.most_common(1)[0][0] if languages else None
+        return Transcript("recognised", self.speech_id, found.utterances, language)
+
+    def _nothing(self, path: str, error: MediaError) -> Transcript | None:
+        if error.reason != "no_sound":  # the pictures of which were read, and most films without sound are meant so
+            self._tell(printable(path), printable(f"what is said cannot be heard: {error}"))
+        if error.reason in TRANSIENT:
+            return None
+        return Transcript("recognised", self.speech_id, problem=printable(str(error)))
+
+
 class ClipReader:
     """Reads one clip at a time into shards: decoding and text in a worker that can be killed, vision here."""
 
     def __init__(
         self,
         settings: ReaderSettings,
-        model: Vision | None,
+        model: SharedModel | None,
         on_frame: Callable[[str, float], None] = lambda path, time_s: None,
         target: str = READER,
-        hearing: Hearing | None = None,
+        hearing: SpeechHearing | None = None,
     ) -> None:
         self._settings, self._model, self._on_frame, self._hearing = settings, model, on_frame, hearing
         threads = max(1, usable_cores() // settings.readers)
@@ -320,3 +396,31 @@ class ClipReader:
             text_times_s=None if not wanted.text or np.array_equal(sampled_s, times_s) else sampled_s,
             transcripts=None if reading.info.subtitle_streams else (NO_STREAM, *filter(None, [heard])),
         )
+
+
+def merge(new: Shard, old: Shard) -> Shard:
+    """Merge the stages of two shards of a clip: fields of the new one, and those of the old one that it lacks."""
+    seen, read = old if new.frames is None else new, old if new.tracks is None else new
+    return replace(
+        seen,
+        tracks=read.tracks,
+        reader_id=read.reader_id,
+        cuts_s=old.cuts_s if new.cuts_s is None else new.cuts_s,
+        text_times_s=_text_times(read, seen.times_s),
+        transcripts=_with_what_was_heard(old, new),
+    )
+
+
+def _with_what_was_heard(old: Shard, new: Shard) -> tuple[Transcript, ...] | None:
+    """The transcripts of a clip, and what a model heard for a new shard of it, unless one has heard it before."""
+    if old.transcripts is None:
+        return new.transcripts
+    if old.is_heard:
+        return old.transcripts
+    return (*old.transcripts, *(one for one in new.transcripts or () if one.source == "recognised"))
+
+
+def _text_times(read: Shard, times_s: Times) -> Times | None:
+    """The times at which text was read, for a shard with frames of these times; None where they are the same."""
+    own = read.times_s if read.text_times_s is None else read.text_times_s
+    return None if read.tracks is None or np.array_equal(own, times_s) else own

@@ -29,14 +29,21 @@ from typing import TYPE_CHECKING
 
 from evenreel.arguments import as_path, check_corpus, check_settings_kind
 from evenreel.errors import EncoderError, FeaturesError, LibraryError, MediaError
-from evenreel.features.clip_reader import READER, ClipReader, ClipSource, ReaderSettings, WantedStages
+from evenreel.features.clip_reader import (
+    READER,
+    ClipReader,
+    ClipSource,
+    ReaderSettings,
+    SharedModel,
+    WantedStages,
+    merge,
+)
 from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clip_key, clips_of
 from evenreel.features.corpus_words import CorpusWords
 from evenreel.features.folder import CLIPS, RECOMPUTE, Ledger, clip_shard, remove_leftovers
 from evenreel.features.lock import writer_lock
 from evenreel.features.manifest import FeatureSet, Manifest, write_manifest
-from evenreel.features.merging import merge
-from evenreel.features.pool import ReaderPool
+from evenreel.features.pool import Claims, ReaderPool
 from evenreel.features.progress import TRANSIENT, NoProgress, SetAside, StagedProgress
 from evenreel.features.settings import FeatureReport, FeatureSettings, Words, precision_of
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, write_shard
@@ -45,7 +52,7 @@ from evenreel.features.windows import with_windows
 from evenreel.files import file_at
 from evenreel.media import parse_rule
 from evenreel.media.content import FileStamp
-from evenreel.types import Corpus, Encoder, FloatArray, Pixels, WindowRule
+from evenreel.types import Corpus, Encoder, WindowRule
 
 if TYPE_CHECKING:
     import polars as pl
@@ -86,7 +93,7 @@ def compute_features(
     with writer_lock(folder, FeaturesError, "name another --out"):
         manifest = write_manifest(folder, _manifest(encoder, settings, _words_from(shipped)))
         remove_leftovers(folder)
-        job = FeatureJob(folder, LockedEncoder(encoder), settings, progress or NoProgress(), words=shipped)
+        job = FeatureJob(folder, encoder, settings, progress or NoProgress(), words=shipped)
         report = job.run(corpus)
     if others := [f"'{one}'" for one in manifest.sets if one != manifest.last]:
         note = f"loading gives '{manifest.last}' where no rule is named; {', '.join(others)} lie here too"
@@ -111,43 +118,12 @@ def _frame_window(encoder: Encoder) -> WindowRule | None:
     return encoder.window if encoder.window.frames > 1 else None
 
 
-class LockedEncoder:
-    """An encoder that several threads share, one at a time; it is a `Vision`."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder, self._encoding = encoder, threading.Lock()
-
-    def encoder(self) -> Encoder:
-        """Return the encoder itself; the caller must be its only user meanwhile."""
-        return self._encoder
-
-    def window(self) -> WindowRule:
-        """Return the windows of frames that the encoder takes."""
-        return self._encoder.window
-
-    def encode(self, windows: Pixels) -> FloatArray:
-        """Encode windows (N, T, 3, H, W) of uint8 RGB frames to (N, D) float32, rows of unit length."""
-        with self._encoding:
-            return self._encoder.encode_windows(windows)
-
-    def with_windows(self, shard: Shard, count: int, *, exact: bool) -> Shard:
-        """Return a shard with the sentences of its on-screen windows and their features; none where no text was read.
-
-        Args:
-            shard: features of a clip, with the on-screen text that was read.
-            count: number of windows.
-            exact: whether the text's times say when signs appear and vanish, not in which sampled frames they are.
-        """
-        with self._encoding:
-            return with_windows(shard, count, self._encoder, exact=exact)
-
-
 class FeatureJob:
     """One run over one folder of features, which is locked.
 
     Args:
         folder: folder of the features.
-        model: the encoder.
+        encoder: makes the features; the job is its only user.
         settings: sampling and text, with the rule in its standard words.
         progress: receives the events of the run.
         reader: target of the workers; tests put stubs here.
@@ -157,21 +133,22 @@ class FeatureJob:
     def __init__(
         self,
         folder: Path,
-        model: LockedEncoder,
+        encoder: Encoder,
         settings: FeatureSettings,
         progress: StagedProgress,
         reader: str = READER,
         words: CorpusWords | None = None,
     ) -> None:
-        self._folder, self._model, self._settings, self._progress = folder, model, settings, progress
-        self._target = reader
-        self._precision, self._frame_window = precision_of(model.encoder()), _frame_window(model.encoder())
-        self._words = words
+        self._folder, self._encoder, self._settings, self._progress = folder, encoder, settings, progress
+        self._model = SharedModel(lambda: encoder)
+        self._model.encoder()
+        self._target, self._words = reader, words
+        self._precision, self._frame_window = precision_of(encoder), _frame_window(encoder)
         self._ledger = Ledger.load(folder)
-        self._report = FeatureReport(str(folder), model.encoder().encoder_id)
-        self._claims: dict[str, list[CorpusClip]] = {}
+        self._report = FeatureReport(str(folder), encoder.encoder_id)
+        self._claims = Claims[CorpusClip]()
         self._report_lock = threading.Lock()
-        self._pool = ReaderPool(self._new_reader, self._read_file, settings.worker_count)
+        self._pool = ReaderPool(self._new_reader, self._read_file, self._refuse, settings.worker_count)
 
     def run(self, corpus: Corpus) -> FeatureReport:
         """Compute all features of a corpus that are missing."""
@@ -189,7 +166,7 @@ class FeatureJob:
     def _encode_captions(self, texts: Sequence[str]) -> None:
         """Encode the captions that no whole block holds."""
         self._progress.stage("checking captions")
-        encoder, there = self._model.encoder(), set[str]()
+        encoder, there = self._encoder, set[str]()
         for path in block_files(self._folder):
             try:
                 there.update(read_block(path, encoder.weights_hash, self._precision).texts)
@@ -276,7 +253,7 @@ class FeatureJob:
                 if str(path) not in self._report.damaged:
                     self._report.damaged.append(str(path))
             return None
-        return shard if shard.weights_hash == self._model.encoder().weights_hash else None
+        return shard if shard.weights_hash == self._encoder.weights_hash else None
 
     def _new_reader(self) -> ClipReader:
         settings = self._settings
@@ -294,9 +271,7 @@ class FeatureJob:
         except MediaError as error:
             known = self._ledger.digest(path, place)
             if known is None:
-                for clip in clips:
-                    self._set_aside(clip, error)
-                return
+                raise
             before, digest = error, known
         for clip in clips:
             if self._pool.stopping:
@@ -311,7 +286,7 @@ class FeatureJob:
         if self._is_done(clip, key):  # under another stamp, or by another clip of the same content
             self._progress.file_done(clip.path)
             return
-        if not self._claim(clip, key):
+        if not self._claims.take(key, clip):  # what becomes of the other one of this content is true of this one too
             return
         stored = self._stored(key)
         wanted = self._wanted(stored)
@@ -324,39 +299,38 @@ class FeatureJob:
                 read = reader.read(ClipSource(key, place, before, clip.part), wanted)
         except MediaError as error:
             if not self._pool.stopping:  # a worker that was ended by us is no fault of the clip
-                self._fail(key, error)
+                self._fail(clip, key, error)
             return
-        self._pool.hand_over(partial(self._finish, key, read, stored))
+        self._pool.hand_over(partial(self._finish, clip, key, read, stored))
 
-    def _claim(self, clip: CorpusClip, key: str) -> bool:
-        """Whether this clip is to be read; not where another one of equal content is under way, and does for both."""
-        with self._report_lock:
-            under_way = key in self._claims
-            self._claims.setdefault(key, []).append(clip)
-        return not under_way
-
-    def _finish(self, key: str, read: Callable[[], Shard] | None, stored: Shard | None) -> None:
+    def _finish(self, clip: CorpusClip, key: str, read: Callable[[], Shard] | None, stored: Shard | None) -> None:
         """Encode what is left of a clip, and store it."""
         try:
-            shard = self._windowed(_both(read() if read else None, stored), self._claims[key][0])
+            new = read() if read else stored
+            assert new is not None  # else it was read
+            shard = self._windowed(merge(new, stored) if read and stored else new, clip)
             self._write(shard)
         except MediaError as error:
-            self._fail(key, error)
+            self._fail(clip, key, error)
             return
         self._ledger.note_aside(key, None)
         self._ledger.save()
-        with self._report_lock:
-            for clip in self._claims.pop(key):
+        for done in (clip, *self._claims.release(key)):
+            with self._report_lock:
                 self._report.computed += 1
-                self._report.notes += [(clip.path, note) for note in shard.info.notes]
-                self._progress.file_done(clip.path)
+                self._report.notes += [(done.path, note) for note in shard.info.notes]
+            self._progress.file_done(done.path)
 
-    def _fail(self, key: str, error: MediaError) -> None:
+    def _fail(self, clip: CorpusClip, key: str, error: MediaError) -> None:
         self._ledger.note_aside(key, error)
-        with self._report_lock:
-            clips = self._claims.pop(key)
+        self._refuse([clip, *self._claims.release(key)], error)
+
+    def _refuse(self, clips: Sequence[CorpusClip], error: MediaError) -> None:
         for clip in clips:
-            self._set_aside(clip, error)
+            log.info("set aside %s (%s): %s: %s", clip.clip_id, clip.path, error.reason, error)
+            with self._report_lock:
+                self._report.set_aside.append(clip_aside(clip, error))
+            self._progress.file_done(clip.path)
 
     def _windowed(self, shard: Shard, clip: CorpusClip) -> Shard:
         if not self._settings.read_text:
@@ -364,7 +338,8 @@ class FeatureJob:
         if self._words is not None:
             shard = self._words.put(shard, clip)
         try:
-            return self._model.with_windows(shard, self._settings.windows, exact=self._words is not None)
+            with self._model.in_use:
+                return with_windows(shard, self._settings.windows, self._encoder, exact=self._words is not None)
         except EncoderError as error:
             raise MediaError("bad_features", str(error)) from error
 
@@ -374,19 +349,7 @@ class FeatureJob:
         except LibraryError as error:
             raise FeaturesError(f"{error} What was computed so far is kept.") from error
 
-    def _set_aside(self, clip: CorpusClip, error: MediaError) -> None:
-        log.info("set aside %s (%s): %s: %s", clip.clip_id, clip.path, error.reason, error)
-        with self._report_lock:
-            self._report.set_aside.append(clip_aside(clip, error))
-        self._progress.file_done(clip.path)
-
     def _count_frame(self, path: str, time_s: float) -> None:
         with self._report_lock:
             self._report.frames += 1
         self._progress.frame()
-
-
-def _both(new: Shard | None, stored: Shard | None) -> Shard:
-    """Merge the new and the stored shard; one of them at least is there."""
-    shards = [shard for shard in (new, stored) if shard is not None]
-    return merge(*shards) if len(shards) == 2 else shards[0]

@@ -13,8 +13,8 @@ import polars as pl
 from evenreel.config import MediaLimits, usable_cores
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.clip_run import ClipRun
 from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clips_of
+from evenreel.features.pool import ClipRun
 from evenreel.features.progress import SetAside
 from evenreel.files import file_at, replacing
 from evenreel.media.content import FileStamp, stamp

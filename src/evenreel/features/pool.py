@@ -6,13 +6,13 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar
 
-from evenreel.errors import EvenreelError
+from evenreel.errors import EvenreelError, MediaError
 from evenreel.media.content import watched_digest
+from evenreel.progress import Progress
 
 GRACE_S = 3.0
 """Seconds that a run that is broken off waits for work under way, which may be in native code that hears nothing."""
@@ -36,66 +36,69 @@ class Brake:
     """Has a run end early: `ease` after the items under way, `halt` at once; the next run goes on from there."""
 
     def __init__(self) -> None:
-        self._eased, self._halted = threading.Event(), threading.Event()
-        self._held: list[Closable] = []
-
-    @property
-    def eased(self) -> bool:
-        """Whether nothing more is to be begun."""
-        return self._eased.is_set()
-
-    @property
-    def halted(self) -> bool:
-        """Whether the run is to end at once."""
-        return self._halted.is_set()
+        self.eased = self.halted = False
 
     def ease(self) -> None:
         """Have the run begin nothing more."""
-        self._eased.set()
+        self.eased = True
 
     def halt(self) -> None:
         """Have the run end at once; processes that work for it are ended."""
-        self._halted.set()
-        self._eased.set()
-        for one in tuple(self._held):
-            one.close()
-
-    @contextmanager
-    def held(self, process: Closable) -> Iterator[None]:
-        """Have `halt` close a process during the block."""
-        self._held.append(process)
-        try:
-            yield
-        finally:
-            self._held.remove(process)
+        self.halted = self.eased = True
 
 
 Item = TypeVar("Item")
 Reader = TypeVar("Reader", bound=Closable)
+One = TypeVar("One")
+Other = TypeVar("Other")
+
+
+class Claims(Generic[Item]):
+    """Which contents are being read, and which other items have the same content and wait for it."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, list[Item]] = {}
+        self._lock = threading.Lock()
+
+    def take(self, content: str, item: Item) -> bool:
+        """Claim a content; where it is taken, note the item as one that waits for it and return False."""
+        with self._lock:
+            if content in self._waiting:
+                self._waiting[content].append(item)
+                return False
+            self._waiting[content] = []
+            return True
+
+    def release(self, content: str) -> list[Item]:
+        """Give a content up; return the items that waited for it."""
+        with self._lock:
+            return self._waiting.pop(content)
 
 
 class ReaderPool(Generic[Reader, Item]):
     """Works through a queue with several readers, each with its own thread and killable process.
 
-    An exception that `read`, or a function handed over, raises ends the whole run.
+    A `MediaError` of an item is for `set_aside`, unless its worker was ended by the pool itself, for which the item is
+    not to blame. Any other exception that `read`, or a function handed over, raises ends the whole run.
     """
 
     def __init__(
         self,
         new_reader: Callable[[], Reader],
         read: Callable[[Reader, Item], None],
+        set_aside: Callable[[Item, MediaError], None],
         readers: int,
         brake: Brake | None = None,
     ) -> None:
         self._brake = brake or Brake()
-        self._new_reader, self._read, self._count = new_reader, read, readers
+        self._new_reader, self._read, self._set_aside, self._count = new_reader, read, set_aside, readers
         self._queue: deque[Item] = deque()
         self._readers: list[Reader] = []
         self._failure: BaseException | None = None
         self._activity = RunningTasks()
         self._finisher = ThreadPoolExecutor(1, thread_name_prefix="finisher")
         self._waiting = threading.Semaphore(readers)
-        self.stopping = False
+        self._stopped = False
 
     def run(self, items: Sequence[Item]) -> None:
         """Process all items, and all that are added meanwhile; call it once.
@@ -119,6 +122,11 @@ class ReaderPool(Generic[Reader, Item]):
             self._finisher.shutdown(wait=False)
         if self._failure is not None:
             raise self._failure
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run is ending; what fails from now on is no fault of an item."""
+        return self._stopped or self._brake.halted
 
     def add(self, items: Iterable[Item]) -> None:
         """Add items to the end of the queue."""
@@ -155,7 +163,11 @@ class ReaderPool(Generic[Reader, Item]):
                     item = self._queue.popleft()
                 except IndexError:
                     return
-                self._read(reader, item)
+                try:
+                    self._read(reader, item)
+                except MediaError as error:
+                    if not self.stopping:
+                        self._set_aside(item, error)
         except BaseException as error:
             self._fail(error)
         finally:
@@ -163,7 +175,7 @@ class ReaderPool(Generic[Reader, Item]):
             self._activity.end()
 
     def _stop(self) -> None:
-        self.stopping = True
+        self._stopped = True
         for reader in self._readers:
             reader.close()
 
@@ -172,6 +184,35 @@ class ReaderPool(Generic[Reader, Item]):
         if not self.stopping:
             self._failure = self._failure or error
         self._stop()
+
+
+class ClipRun(ReaderPool[Reader, Item]):
+    """A pool that tells the share of its items that are done."""
+
+    def __init__(
+        self,
+        new_reader: Callable[[], Reader],
+        work: Callable[[Reader, Item], None],
+        set_aside: Callable[[Item, MediaError], None],
+        readers: int,
+        progress: Progress,
+    ) -> None:
+        super().__init__(new_reader, self._counted(work), self._counted(set_aside), readers)
+        self._progress, self._items, self._done, self._counting = progress, 0, 0, threading.Lock()
+
+    def run(self, items: Sequence[Item]) -> None:
+        """Process all items; call it once."""
+        self._items = len(items)
+        super().run(items)
+
+    def _counted(self, do: Callable[[One, Other], None]) -> Callable[[One, Other], None]:
+        def counted(one: One, other: Other) -> None:
+            do(one, other)
+            with self._counting:
+                self._done += 1
+                self._progress(self._done / self._items)
+
+        return counted
 
 
 class RunningTasks:
@@ -184,12 +225,10 @@ class RunningTasks:
         self._count, self._changed = 0, threading.Condition()
 
     def begin(self) -> None:
-        """Count one more running task."""
         with self._changed:
             self._count += 1
 
     def end(self) -> None:
-        """Count one running task less; when none is left, wake up the threads that wait."""
         with self._changed:
             self._count -= 1
             self._changed.notify_all()

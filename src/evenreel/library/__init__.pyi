@@ -1,13 +1,12 @@
 from .asking.examples import Mark as Mark, Marked as Marked
 from .asking.steps import Then as Then
 from .asking.without import Without as Without
-from .index.ingest import index_folders as index_folders
+from .index.run import index_folders as index_folders
 from .index.integrity import LibraryProblem as LibraryProblem, verify as verify
 from .index.repairing import repair as repair
 from .index.removing import RemoveReport as RemoveReport, remove_from_library as remove_from_library
 from .index.reindex import reindex as reindex
 from .index.report import IndexReport as IndexReport
-from .index.tagging import TagReport as TagReport, tag_library as tag_library, untag_library as untag_library
 from .library import Library as Library
 from .opened import open_library as open_library
 from .published import (

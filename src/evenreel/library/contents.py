@@ -20,10 +20,10 @@ from typing import NamedTuple
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.files import file_at, name_key
-from evenreel.library.search.hits import Element, TextHit
+from evenreel.library.search.hits import TextHit
 from evenreel.library.store import seals
-from evenreel.library.store.catalog import has_elements, load_metadata, loaded_path, stored_path
-from evenreel.library.store.rows import clip_times, rows_by_clip
+from evenreel.library.store.catalog import load_metadata, loaded_path, stored_path
+from evenreel.library.store.rows import clip_times
 from evenreel.media.content import FileStamp
 from evenreel.types import Metadata
 from evenreel.wording import printable
@@ -64,7 +64,6 @@ class ClipDetail:
         moments: number of frames that were encoded or read.
         signs: on-screen texts in order of time, at most `MAX_SIGNS`, as they were read.
         metadata: metadata of its first indexed file.
-        elements: its scene elements, entities first; empty where the library has no scene dictionary.
         starts_s: what the file's own clock shows at our time 0, in seconds.
         shots: start and end of each shot in seconds; empty where they were not looked for.
     """
@@ -82,7 +81,6 @@ class ClipDetail:
     signs: tuple[TextHit, ...]
     notes: tuple[str, ...]
     metadata: Metadata = field(default_factory=dict)
-    elements: tuple[Element, ...] = ()
     starts_s: float = 0.0
     shots: tuple[tuple[float, float], ...] = ()
 
@@ -200,7 +198,6 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
         signs=_signs(connection, clip_id),
         notes=tuple(json.loads(notes)),
         metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
-        elements=clip_elements(connection, [clip_id])[0],
         starts_s=_starts_s(shards, clip_id) if shards else 0.0,
         shots=tuple(clip_times(connection, [clip_id])[0].shots),
     )
@@ -211,21 +208,6 @@ def _starts_s(shards: Path, clip_id: str) -> float:
         return read_shard(shard_path(shards, clip_id)).info.starts_s
     except LibraryError:  # nothing of the clip depends on it but how it is played
         return 0.0
-
-
-def clip_elements(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> list[tuple[Element, ...]]:
-    """Read the scene elements of each of some clips: entities first, of each kind the surest first.
-
-    Empty where the library has no scene dictionary, or where the elements of a clip are not what was written.
-    """
-    if not has_elements(connection):
-        return [()] * len(clip_ids)
-    broken = seals.broken_parts(connection, "clip_elements", clip_ids)
-    rows = rows_by_clip(connection, clip_ids, "clip_elements", "phrase, kind, score", "kind DESC, rank")
-    return [
-        () if clip_id in broken else tuple(Element(*row) for row in its)
-        for clip_id, its in zip(clip_ids, rows, strict=True)
-    ]
 
 
 def list_files(connection: sqlite3.Connection, query: FileQuery) -> FilePage:

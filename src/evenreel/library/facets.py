@@ -13,7 +13,7 @@ from typing import Literal
 
 from evenreel.errors import UsageError
 from evenreel.library.people.clips import named_clips
-from evenreel.library.search.columns import COLUMNS, ELEMENT, PEOPLE, FilterColumn, columns_of
+from evenreel.library.search.columns import COLUMNS, PEOPLE, FilterColumn, columns_of
 from evenreel.library.search.filters import parse_filter
 from evenreel.library.store.catalog import load_metadata
 from evenreel.wording import printable
@@ -59,8 +59,7 @@ class Facet:
     Attributes:
         column: name as a filter writes it, in double quotes or with `metadata.` before it where it must be.
         label: name as people read it.
-        values: values, most frequent first; empty past `MAX_VALUES`, except that scene elements and people list their
-            first ones.
+        values: values, most frequent first; empty past `MAX_VALUES`, except that people list their first ones.
         low: smallest number where a range is given; None where values are listed.
         high: largest number where a range is given; None where values are listed.
         kind: `days`: values are months (`2024-05`) or years (`2024`), the latest first, for `date like '2024-05%'`;
@@ -76,7 +75,7 @@ class Facet:
 
 
 def facets(connection: sqlite3.Connection) -> list[Facet]:
-    """List the facets: what every library has, scene elements, and every metadata column usable in a filter.
+    """List the facets: what every library has, people with names, and every metadata column usable in a filter.
 
     Left out are text columns of more than `MAX_VALUES` values, those of `NO_CHOICE`, and columns whose name no
     filter can write. Counts are of clips with a file that is there.
@@ -88,7 +87,6 @@ def facets(connection: sqlite3.Connection) -> list[Facet]:
         found += days[name]
     for name, label in FEW_VALUES.items():
         found += _few(connection, name, label, columns)
-    found += _elements(connection) if ELEMENT in columns else ()
     found += _people(connection) if PEOPLE in columns else ()
     counts = _metadata_counts(connection)
     for key in sorted(counts.keys() - NO_CHOICE):
@@ -186,15 +184,6 @@ def _folders(connection: sqlite3.Connection, columns: Mapping[str, FilterColumn]
     most = sorted(((folder, len(clips)) for folder, clips in below.items()), key=lambda one: (-one[1], one[0]))
     if most:
         yield Facet("folder", "folder", tuple(FacetValue(*one) for one in most[:MAX_VALUES]), kind="folders")
-
-
-def _elements(connection: sqlite3.Connection) -> Iterator[Facet]:
-    rows = connection.execute(
-        "SELECT phrase, count(DISTINCT clip_id) AS clips FROM clip_elements JOIN clips USING (clip_id)"
-        f" WHERE {_THERE} GROUP BY phrase ORDER BY clips DESC, phrase LIMIT ?",
-        (MAX_VALUES,),
-    )
-    yield from _facet(ELEMENT, "scene element", Counter(dict(rows)))
 
 
 def _people(connection: sqlite3.Connection) -> Iterator[Facet]:

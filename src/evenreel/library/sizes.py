@@ -16,7 +16,7 @@ PARTS = {
     "shards": "features of each clip, from which all else can be made anew",
     "stills": "small pictures of moments",
     "models": "vectors of sounds, and of a model in the making",
-    "others": "everything else, such as a dictionary of scene elements",
+    "others": "everything else",
 }
 """Name of each part, and what it holds."""
 

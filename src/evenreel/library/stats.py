@@ -30,8 +30,6 @@ class LibraryStats:
     rule: str | None
     metadata: tuple[str, ...]
     set_aside: tuple[SetAside, ...]
-    with_elements: int | None = None
-    """Clips with scene elements; None where the library has no dictionary of them."""
     making: str | None = None
     """The model whose vectors are made to take the place of the library's own."""
     sounds: str | None = None
@@ -72,7 +70,6 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
         set_aside=tuple(
             SetAside("", printable(catalog.loaded_path(path)), reason, sentence) for path, reason, sentence in aside
         ),
-        with_elements=_with_elements(connection),
         making=next(iter(models_of(meta, MAKING).values()), None),
         ignored=kept_patterns(meta),
         sounds=next(iter(models_of(meta, SOUNDS).values()), None),
@@ -91,10 +88,3 @@ def empty_sentence(stats: LibraryStats) -> str:
         why = "no video has been indexed into it yet"
         remedy = f"run evenreel index FOLDER --library {stats.library}."
     return f"The library {stats.library} is empty: {why}; {remedy}"
-
-
-def _with_elements(connection: sqlite3.Connection) -> int | None:
-    if not catalog.has_elements(connection):
-        return None
-    (clips,) = connection.execute("SELECT count(DISTINCT clip_id) FROM clip_elements").fetchone()
-    return int(clips)

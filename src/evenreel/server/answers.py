@@ -15,7 +15,7 @@ from evenreel.library.browsing import BrowsedPage
 from evenreel.library.facets import Facet
 from evenreel.library.result_bias import SOURCE
 from evenreel.library.search.highlights import marks
-from evenreel.library.search.hits import Element, FoldedHit, Hit, SearchResult, TextHit
+from evenreel.library.search.hits import FoldedHit, Hit, SearchResult, TextHit
 from evenreel.server.media_files import media_type
 from evenreel.server.pictures import PREVIEW_PART_S
 from evenreel.server.records import (
@@ -86,7 +86,6 @@ def clip_answer(detail: contents.ClipDetail) -> Clip:
         moments=detail.moments,
         signs=[Sign(text=clean(sign.text), start_s=sign.start_s, end_s=sign.end_s) for sign in detail.signs],
         shots=list(detail.shots),
-        elements=_elements(detail.elements),
         notes=[clean(note) for note in detail.notes],
         metadata=clean_metadata(detail.metadata),
         media=media_address(detail.clip_id),
@@ -229,7 +228,6 @@ def _found(hit: Hit, roots: Sequence[str]) -> FoundClip:
         on_screen=[_sign(sign) for sign in hit.on_screen],
         said=[_sign(said) for said in hit.said],
         sounds=hit.sounds,
-        elements=_elements(hit.elements),
         parts=_finite_scores(hit.parts),
         none_read=hit.none_read,
         metadata=clean_metadata(hit.metadata),
@@ -250,10 +248,6 @@ def _folded(hit: FoldedHit, roots: Sequence[str]) -> FoldedClip:
         distance=hit.distance,
         still=still_address(hit.clip_id, time_s),
     )
-
-
-def _elements(found: Sequence[Element]) -> list[Element]:
-    return [replace(element, phrase=clean(element.phrase)) for element in found]
 
 
 def _facet(facet: Facet) -> Facet:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from evenreel.library.contents import ClipFile, Examples, ListedFile
 from evenreel.library.facets import Facet
 from evenreel.library.result_bias import Favours, Share
-from evenreel.library.search.hits import Element, MomentHit
+from evenreel.library.search.hits import MomentHit
 from evenreel.speech import SpeechSource
 
 MetadataValue = str | int | float | bool | None
@@ -92,7 +92,6 @@ class FoundClip(BaseModel):
     on_screen: list[Sign]
     said: list[Sign]
     sounds: Share | None
-    elements: list[Element]
     parts: dict[str, float]
     none_read: bool
     metadata: dict[str, MetadataValue]
@@ -159,7 +158,6 @@ class Clip(BaseModel):
     moments: int
     signs: list[Sign]
     shots: list[tuple[float, float]]
-    elements: list[Element]
     notes: list[str]
     metadata: dict[str, MetadataValue]
     media: str

@@ -104,9 +104,7 @@ def test_a_second_indexer_takes_nothing_of_the_first_back(tmp_path: Path, videos
 def test_what_a_broken_off_first_run_has_indexed_stays(
     tmp_path: Path, videos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenreel.library.index import ingest
-
-    monkeypatch.setattr(ingest.IndexJob, "_update_null_scores", refuses(KeyboardInterrupt()))
+    monkeypatch.setattr("evenreel.library.store.writer.Store.update_null_scores", refuses(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         index_folders([videos], tmp_path / "library", SEEN)
     monkeypatch.undo()

@@ -99,7 +99,7 @@ def test_a_new_clip_is_heard_while_it_is_read_and_stored_at_once(
     def refused(*_: object) -> None:
         raise AssertionError("a new clip is written once")
 
-    monkeypatch.setattr("evenreel.library.index.hearing.put_transcripts", refused)
+    monkeypatch.setattr("evenreel.library.index.stages.SpeechStage.put", refused)
     say(videos / "b.srt", "It is written down.")
     assert index(videos, speech=models[0]).heard == 1
     assert (words(videos, "a.mkv"), heard(videos, "b.mkv")) == (["hello you"], [])
@@ -114,7 +114,7 @@ def test_in_two_passes_clips_are_heard_while_their_words_are_read(
     def refused(*_: object) -> None:
         raise AssertionError("a new clip is heard beside its words")
 
-    monkeypatch.setattr("evenreel.library.index.hearing.put_transcripts", refused)
+    monkeypatch.setattr("evenreel.library.index.stages.SpeechStage.put", refused)
     report = index(videos, speech=models[0], passes=2)
     assert (report.indexed, report.heard, report.notes) == (one.indexed, one.heard, one.notes) == (2, 2, [])
     assert words(videos, "a.mkv") == ["hello you"]
@@ -151,7 +151,7 @@ def test_workers_of_other_machines_hear_as_this_one_does(
     settings = replace(QUICK, speech=models[0])
     alone = index_folders([videos], tmp_path / "alone", settings)
     monkeypatch.setattr(spread, "RaySession", here.HereSession)
-    monkeypatch.setattr("evenreel.library.index.hearing.SpeechStage.hear_the_rest", lambda *_: None)
+    monkeypatch.setattr("evenreel.library.index.stages.SpeechStage.begin", lambda *_: False)
     together = index_folders([videos], tmp_path / "together", settings, machines=Machines(ray="local"))
     assert (together.heard, together.notes) == (alone.heard, alone.notes)
     assert len(alone.notes) == 1

@@ -24,8 +24,6 @@ from evenreel.features.progress import NoProgress
 from evenreel.files import file_at
 from evenreel.library import IndexReport, index_folders, open_library, repair, verify
 from evenreel.library.index.ignoring import IGNORE_FILE
-from evenreel.library.index.ingest import IndexJob
-from evenreel.library.index.passes import RunParts
 from evenreel.library.index.scan import scan
 from evenreel.library.store import catalog as catalogs
 from evenreel.library.store.writer import Store
@@ -68,7 +66,7 @@ def test_every_file_is_indexed_and_a_second_run_does_nothing(videos: Path, libra
 def test_unchanged_files_cost_a_stat(videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prebuilt.library(videos, library)
     monkeypatch.setattr("evenreel.features.pool.watched_digest", lambda path, *_: pytest.fail(f"{path} was read"))
-    monkeypatch.setattr("evenreel.library.index.passes.ClipReader", lambda *_: pytest.fail("a reader was started"))
+    monkeypatch.setattr("evenreel.library.index.worker.ClipReader", lambda *_: pytest.fail("a reader was started"))
     assert index(videos, library).unchanged == 4
 
 
@@ -598,17 +596,9 @@ def test_lengths_and_moments_are_those_of_the_packets(videos: Path, library: Pat
 
 
 def index_with_stub(videos: Path, library: Path, limits: MediaLimits) -> IndexReport:
-    connection = catalogs.open_for_writing(library)
-    try:
-        job = IndexJob(
-            Store(library, connection, {}),
-            replace(WORDS_ONLY, limits=limits),
-            RunParts(),
-            "tests.library.stub_reader:StubReader",
-        )
-        return job.run(scan([videos]))
-    finally:
-        connection.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evenreel.library.index.run.READER", "tests.library.stub_reader:StubReader")
+        return index(videos, library, limits=limits)
 
 
 def test_a_decoder_that_hangs_crashes_or_grows_costs_one_file_each(tmp_path: Path, library: Path) -> None:

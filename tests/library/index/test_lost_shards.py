@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evenreel.library import open_library, verify
-from evenreel.library.index.ingest import LOST
+from evenreel.library.index.run import LOST
 from tests import prebuilt
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.state import state
@@ -155,20 +155,15 @@ def test_hazard_33_a_kill_after_a_removal_and_before_its_note_goes(
     assert (state(library), verify(library)) == (state(clean), [])
 
 
-@pytest.mark.parametrize("where", ["insert_clip", "link"])
+@pytest.mark.parametrize("where", ["insert_clip", "Store._put_file"])
 def test_hazard_33_a_new_file_that_is_gone_after_a_kill_leaves_nothing(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """Its shard has no rows yet, or its rows no file."""
+    """Its shard has no rows yet."""
     prebuilt.library(videos, library)
     before = state(library)
     write_video(videos / "new.mp4", 77)
-    place = (
-        "evenreel.library.store.writer.insert_clip"
-        if where == "insert_clip"
-        else "evenreel.library.store.writer.Store.link"
-    )
-    monkeypatch.setattr(place, killed)
+    monkeypatch.setattr(f"evenreel.library.store.writer.{where}", killed)
     with pytest.raises(SystemExit):
         index(videos, library)
     monkeypatch.undo()

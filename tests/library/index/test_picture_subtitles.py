@@ -39,7 +39,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "told"
     path.touch()
     monkeypatch.setenv("STUB_PICTURES", str(path))
-    monkeypatch.setattr("evenreel.library.index.subtitles.READER", TARGET)
+    monkeypatch.setattr("evenreel.library.index.stages.SUBTITLE_READER", TARGET)
     return path
 
 
@@ -146,7 +146,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_next_clip(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("evenreel.library.index.subtitles.put_transcripts", stopped)
+        patch.setattr("evenreel.library.index.stages.put_transcripts", stopped)
         with pytest.raises(KeyboardInterrupt):
             index(videos)
     assert index(videos).subtitles == 1

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -18,10 +16,7 @@ from evenreel.cli.app import app
 from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError, MediaError, UsageError
 from evenreel.features.pool import ReaderPool
-from evenreel.language.scene_dictionary import SceneDictionary
-from evenreel.library import index_folders, reindex, repair, tag_library, verify
-from evenreel.library.elements import elements_files, named_elements
-from evenreel.library.store.catalog import open_for_reading
+from evenreel.library import index_folders, reindex, repair, verify
 from tests import prebuilt
 from tests.library.damage import table_of
 from tests.library.state import state
@@ -64,7 +59,7 @@ def test_the_library_is_then_as_if_it_were_made_with_the_new_model(
     assert verify(library) == []
 
 
-def test_new_and_missing_files_and_scene_elements(videos: Path, library: Path) -> None:
+def test_new_and_missing_files(videos: Path, library: Path) -> None:
     prebuilt.library(videos, library, SETTINGS)
     shutil.copy(videos / "clip_00.mp4", videos / "new.mp4")
     (videos / "clip_01.mp4").unlink()
@@ -243,34 +238,6 @@ def finish_by_repair(_: Path, library: Path) -> None:
     repair(library)
 
 
-@pytest.mark.parametrize("finish", [finish_by_index, finish_by_repair])
-def test_a_dictionary_of_scene_elements_that_was_made_before_an_exchange_was_finished_stays(
-    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, finish: Callable[[Path, Path], None]
-) -> None:
-    prebuilt.library(videos, library, SETTINGS)
-    tag_library(library, SceneDictionary(("ball",), ("jump",), source="before"))
-    broken_off_behind(monkeypatch, library)
-    with monkeypatch.context() as patch:  # as an evenreel did that did not finish the exchange first
-        patch.setattr("evenreel.library.index.tagging.finish_exchange", lambda *_: None)
-        tag_library(library, SceneDictionary(("cat",), ("run",), source="after"))
-    finish(videos, library)
-    assert verify(library) == []
-    with closing(open_for_reading(library)) as connection:
-        kept = named_elements(connection, library)
-    assert kept is not None
-    assert [kept] == elements_files(library)
-
-
-def test_making_scene_elements_finishes_an_exchange(
-    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prebuilt.library(videos, library, SETTINGS)
-    broken_off_behind(monkeypatch, library)
-    tag_library(library, SceneDictionary(("cat",), ("run",), source="after"))
-    assert verify(library) == []
-    assert not list(library.glob("shards.next-*"))
-
-
 def test_a_library_that_is_open_says_that_its_model_was_exchanged(videos: Path, library: Path) -> None:
     prebuilt.library(videos, library, SETTINGS)
     with open_library(library) as opened:
@@ -323,7 +290,7 @@ def test_the_real_command_exchanges_real_models(
     monkeypatch.undo()
     first, second = tiny_clip(tmp_path / "clip"), tiny_siglip(tmp_path / "siglip")
     index_folders([videos], library, replace(SETTINGS, model=str(first)))
-    done = CliRunner().invoke(app, ["reindex", "--model", str(second), "-l", str(library), "--workers", "1"])
+    done = CliRunner().invoke(app, ["reindex", "--model", str(second), "-l", str(library), "--set", "workers=1"])
     assert done.exit_code == 0, done.output
     assert verify(library) == []
     found = CliRunner().invoke(app, ["search", "a red ball", "-l", str(library), "--all"])

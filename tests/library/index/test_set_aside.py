@@ -413,7 +413,7 @@ evenreel.cli.main()
 @pytest.mark.parametrize("hangs", ["model", "bytes"])
 def test_hazard_33_the_command_ends_at_the_first_interrupt(videos: Path, library: Path, hangs: str) -> None:
     """Nor does Python wait for a thread that hears nothing when the command is over."""
-    command = ["index", str(videos), "--library", str(library), "--no-ocr", "--model", "slow", "--workers", "1"]
+    command = ["index", str(videos), "--library", str(library), "--no-ocr", "--model", "slow", "--set", "workers=1"]
     held = hollow(videos / "hollow.mp4") if hangs == "bytes" else None
     process = subprocess.Popen([sys.executable, "-c", PROGRAM, *command], stderr=subprocess.PIPE, text=True)
     try:

@@ -12,7 +12,7 @@ import pytest
 from evenreel import open_library
 from evenreel.errors import NotFoundError
 from evenreel.library import IndexReport, index_folders, repair, verify
-from evenreel.library.index.subtitle_reader import READER
+from evenreel.library.index.stages import SUBTITLE_READER
 from evenreel.media.workers import Worker
 from evenreel.speech import Transcript
 from tests.library.damage import QUICK, table_of, without_models, write
@@ -103,7 +103,7 @@ def test_nothing_is_started_where_there_is_nothing_to_read(videos: Path, monkeyp
     index(videos)
     say(videos / "clip_0.srt", "Now there is.")
     index(videos)
-    assert [target for target in started if "subtitle" in target] == [READER]
+    assert [target for target in started if "subtitle" in target] == [SUBTITLE_READER]
 
 
 def test_a_clip_in_two_places_has_the_subtitles_of_both(videos: Path) -> None:

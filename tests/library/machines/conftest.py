@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 import evenreel.encoders
 from evenreel.config import Machines
 from evenreel.library import index_folders
-from evenreel.library.index import ingest, spread
+from evenreel.library.index import spread
 from evenreel.library.index.report import IndexReport
 from tests.library.machines import here
 from tests.library.s3 import s3_server
@@ -24,7 +23,7 @@ def stubs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models and readers that are there at once, here and on other machines."""
     monkeypatch.setattr(evenreel.encoders, "load_encoder", here.load)
     monkeypatch.setattr(spread, "LOADER", here.LOADER)
-    monkeypatch.setattr(ingest, "IndexJob", partial(ingest.IndexJob, reader=here.READER))
+    monkeypatch.setattr("evenreel.library.index.run.READER", here.READER)
 
 
 @pytest.fixture

@@ -17,15 +17,14 @@ from evenreel.faces.file_reader import ClipFace, ClipFaces
 from evenreel.faces.models import DETECTOR, RECOGNISER
 from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.library import index_folders, reindex, repair, verify
-from evenreel.library.index.ingest import FoundFiles, index_found
-from evenreel.library.index.metadata import KnownMetadata
-from evenreel.library.index.passes import RunParts
 from evenreel.library.index.removing import remove_from_library
 from evenreel.library.index.report import IndexReport
+from evenreel.library.index.run import RunParts, index_found
 from evenreel.library.index.scan import scan
 from evenreel.library.people.listing import list_faces, list_people
-from evenreel.library.people.looking import WantedClip, _PeopleRun
+from evenreel.library.people.looking import FaceStage
 from evenreel.library.people.store import FILE, people_store
+from evenreel.library.store.writer import Store
 from tests import prebuilt
 from tests.faces.drawn_faces import write_models, write_people
 from tests.features.pixel_encoder import PixelEncoder
@@ -81,10 +80,10 @@ def test_a_brake_ends_the_looking_and_the_next_run_goes_on(
             brake.halt()
         return find(reader, path, times_s)
 
-    found = FoundFiles(scan([tmp_path / "videos"]), KnownMetadata())
+    found = scan([tmp_path / "videos"])
     with monkeypatch.context() as patch, pytest.raises(RunHaltedError):
         patch.setattr(ClipFaces, "find", halted)
-        index_found(library, settings, found, RunParts(brake=brake))
+        index_found(library, settings, found, parts=RunParts(brake=brake))
     assert len(looked) == 2
     report = index_folders(tmp_path / "videos", library, settings)
     assert 1 <= report.people <= 3  # what had been looked at when it ended may have been kept
@@ -231,18 +230,18 @@ def test_a_run_that_is_broken_off_goes_on_and_ends_as_an_undisturbed_one(
     tmp_path: Path, settings: IndexSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_films(tmp_path / "videos")
-    keep, kept = _PeopleRun._keep, list[str]()
+    put, kept = FaceStage.put, list[str]()
 
-    def interrupted(run: _PeopleRun, clip: WantedClip, faces: list[ClipFace], problem: str | None) -> None:
+    def interrupted(stage: FaceStage, store: Store, reading: tuple[str, list[ClipFace], str | None]) -> None:
         if len(kept) == 3:
             raise KeyboardInterrupt
-        kept.append(clip.clip_id)
-        keep(run, clip, faces, problem)
+        kept.append(reading[0])
+        put(stage, store, reading)
 
-    monkeypatch.setattr(_PeopleRun, "_keep", interrupted)
+    monkeypatch.setattr(FaceStage, "put", interrupted)
     with pytest.raises(KeyboardInterrupt):
         index_folders(tmp_path / "videos", tmp_path / "library", settings)
-    monkeypatch.setattr(_PeopleRun, "_keep", keep)
+    monkeypatch.setattr(FaceStage, "put", put)
     report = again(tmp_path, settings)
     assert (report.indexed, report.people) == (0, 4)
     assert who(tmp_path / "library") == [(None, 7, 4), (None, 7, 3)]

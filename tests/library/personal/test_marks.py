@@ -153,7 +153,7 @@ def test_killing_an_indexer_that_writes_leaves_them(marked: Path, videos: Path) 
         write_video(videos / f"clip_{number}.mp4", number)
     before = (marked / "catalog.sqlite").stat().st_mtime_ns, (marked / "catalog.sqlite-wal")
     command = [sys.executable, "-m", "evenreel", "index", str(videos), "--library", str(marked), "--no-vision"]
-    process = subprocess.Popen([*command, "--no-ocr", "--no-speech"], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([*command, "--no-ocr", "--set", "speech=none"], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while process.poll() is None and not before[1].exists() and time.monotonic() < deadline:
         time.sleep(0.005)

@@ -14,7 +14,6 @@ from evenreel.library.search import shown_clips
 from evenreel.library.search.query import Query
 from evenreel.library.search.shown_clips import ShownClips, read_shown
 from evenreel.library.store import seals
-from evenreel.library.store.catalog import set_meta
 from tests.library.damage import change
 from tests.library.fakes import SUBJECTS, Library, finish, on_disk
 
@@ -23,10 +22,9 @@ CLIPS = 30
 
 @pytest.fixture
 def made(tmp_path: Path) -> Iterator[Library]:
-    """Clips with up to three files, some of them missing, moments, shots, tracks and elements."""
+    """Clips with up to three files, some of them missing, moments, shots and tracks."""
     library, chance = on_disk(tmp_path), random.Random(3)
     with library.connection as connection:
-        set_meta(connection, {"elements": "digest"})
         for number in range(CLIPS):
             clip = f"c{number:02}"
             library.add_clip(clip, chance.choices(SUBJECTS, k=chance.randint(0, 6)), duration_s=1.5 * number)
@@ -35,11 +33,6 @@ def made(tmp_path: Path) -> Iterator[Library]:
                 library.add_file(f"/{chance.random()}/{clip}.mp4", clip, {"copy": copy}, state=state)
             for shot in range(chance.randint(0, 3)):
                 connection.execute("INSERT INTO shots VALUES (?, ?, ?, ?)", (clip, shot, shot, shot + 1))
-            for rank in range(1, chance.randint(1, 4)):
-                for kind in ("entity", "activity"):
-                    connection.execute(
-                        "INSERT INTO clip_elements VALUES (?, ?, ?, ?, ?)", (clip, kind, rank, "x", rank)
-                    )
             if chance.random() < 0.5:
                 library.add_track(clip, "EXIT")
     yield library
@@ -53,7 +46,6 @@ def by_itself(connection: sqlite3.Connection, clip_id: str) -> tuple[object, ...
     return (
         rows("SELECT duration_s FROM clips WHERE clip_id = ?")[0][0],
         rows("SELECT path, metadata FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path"),
-        rows("SELECT phrase, kind, score FROM clip_elements WHERE clip_id = ? ORDER BY kind DESC, rank"),
         rows("SELECT time_s, start_s, end_s FROM moments WHERE clip_id = ? ORDER BY number"),
         rows("SELECT start_s, end_s FROM shots WHERE clip_id = ? ORDER BY number"),
         bool(rows("SELECT 1 FROM tracks WHERE clip_id = ?")),
@@ -66,8 +58,7 @@ def test_many_clips_are_read_as_each_by_itself(made: Library) -> None:
     for clip_id, shown in read_shown(made.connection, clips).items():
         assert shown is not None
         spans = [tuple(span) for span in shown.times.spans_s.tolist()]
-        elements = [(one.phrase, one.kind, one.score) for one in shown.elements]
-        found = shown.duration_s, shown.files, elements, spans, shown.times.shots, shown.has_tracks
+        found = shown.duration_s, shown.files, spans, shown.times.shots, shown.has_tracks
         assert found == by_itself(made.connection, clip_id)
         assert all(shown.metadata_of(path) == json.loads(metadata) for path, metadata in shown.files)
 
@@ -99,13 +90,6 @@ def test_the_damaged_clips_are_those_of_which_seals_are_broken(
         last = clips.index(sound[-1]) if len(sound) == wanted else CLIPS
         assert passed_over == [clip for clip in clips[:last] if clip in spoilt]
         assert [shown.duration_s for shown in kept.of(sound)] == [1.5 * int(clip[1:]) for clip in sound]
-
-
-def test_damaged_elements_are_left_out_and_their_clip_is_shown(made: Library, tmp_path: Path) -> None:
-    change(tmp_path, "UPDATE clip_elements SET phrase = 'y' WHERE clip_id = 'c04'")
-    shown = read_shown(made.connection, ["c04", "c06"])
-    assert shown["c04"] is not None
-    assert shown["c04"].elements == ()
 
 
 def test_what_is_kept_is_not_read_again_and_stays_within_its_bytes(

@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenreel.errors import LibraryError
-from evenreel.language.scene_dictionary import given as given_dictionary
-from evenreel.library import index_folders, open_library, repair, tag_library, verify
+from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.library.store import schema, seals
 from evenreel.library.store.catalog import open_for_writing
 from evenreel.library.store.kept import FILE, read_copy
@@ -53,7 +52,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     table = place / "about.csv"
     table.write_text(f"path,caption,source\n{rows.replace('clip', f'{videos}/clip')}")
     index_folders([videos], library, QUICK, metadata=table)
-    tag_library(library, given_dictionary(["red tram", "blue square"], ["a dance"]), encoder=PixelEncoder())
     return videos, library
 
 
@@ -235,8 +233,6 @@ def test_a_change_in_any_column_of_any_table_is_found(library: Path, table: str,
     """Also where no other check would see it; that of a shot is in test_shots.py, of a day in test_browsing.py."""
     if table == "replaced":
         write(library, "INSERT INTO replaced VALUES ('00')")
-    if table == "clip_elements":
-        write(library, "INSERT INTO clip_elements SELECT clip_id, 'entity', 1, 'tram', 4.5 FROM clips")
     assert verify(library) == []
     key = schema.tables()[table][0].name
     with closing(sqlite3.connect(library / "catalog.sqlite", isolation_level=None)) as connection:
@@ -308,7 +304,7 @@ def test_the_second_copy_has_what_no_shard_says(library: Path) -> None:
     copy = read_copy(library)
     assert copy is not None
     assert {row["path"] for row in copy.rows["files"]} == {row[0] for row in table_of(library, "files")}
-    assert {row["key"] for row in copy.rows["meta"]} >= {"rule", "model", "weights_hash", "null_vectors", "elements"}
+    assert {row["key"] for row in copy.rows["meta"]} >= {"rule", "model", "weights_hash", "null_vectors"}
     assert not {"null_best", "vectors_end", "changes"} & {row["key"] for row in copy.rows["meta"]}
     assert copy.lost == 0
 

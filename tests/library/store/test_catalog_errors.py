@@ -15,7 +15,7 @@ import pytest
 from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError
 from evenreel.library import index_folders, open_library
-from evenreel.library.index.first_run import make_empty
+from evenreel.library.index.run import make_empty
 from evenreel.library.store import catalog, seals
 from evenreel.library.store.catalog import is_damage
 from tests.features.pixel_encoder import PixelEncoder

@@ -6,7 +6,6 @@ import io
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,6 @@ from evenreel.features.sealed import seal, unseal
 from evenreel.features.shards import shard_files, shard_path
 from evenreel.features.stills import NEAR_S, SIDE_PX, Stills, read_still, write_stills
 from evenreel.library import index_folders, open_library, repair, verify
-from evenreel.library.index import ingest
 from evenreel.media import open_video, parse_rule
 from evenreel.types import FloatArray
 from tests import prebuilt
@@ -174,8 +172,7 @@ def test_a_stage_that_is_added_later_brings_them_along(
 ) -> None:
     index(videos, library, keep_stills=False)
     read_text = replace(WORDS_ONLY, read_text=True)
-    quick = partial(ingest.IndexJob, reader="tests.library.stub_reader:QuickReader")
-    monkeypatch.setattr(ingest, "IndexJob", quick)
+    monkeypatch.setattr("evenreel.library.index.run.READER", "tests.library.stub_reader:QuickReader")
     index_folders([videos], library, read_text)
     assert len(list(shard_files(folder_of(library)))) == 4
 
@@ -191,6 +188,6 @@ def test_a_first_run_that_fails_leaves_none(videos: Path, library: Path, monkeyp
 
 
 def test_the_command_leaves_them_out(videos: Path, library: Path) -> None:
-    words = ("index", videos, "--library", library, "--no-vision", "--no-ocr", "--no-stills")
+    words = ("index", videos, "--library", library, "--no-vision", "--no-ocr", "--set", "keep_stills=no")
     assert run_here(*words, environment={}).returncode == 0
     assert not folder_of(library).exists()

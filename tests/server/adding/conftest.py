@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from evenreel.library.index.first_run import make_empty
+from evenreel.library.index.run import make_empty
 from evenreel.media import workers
 from evenreel.server import ServeSettings, make_app
 from evenreel.server.adding import adder

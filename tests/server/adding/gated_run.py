@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from functools import partial
 from pathlib import Path
 
-from evenreel.library.index import ingest
+from evenreel.library.index import run as index_run
 from evenreel.server.adding import run
 
 GATE = "EVENREEL_TEST_GATE"
@@ -30,7 +29,7 @@ def main() -> None:
     run.SaidProgress.file_done = held  # type: ignore[method-assign, assignment]
     run.SAID_EVERY_S = 0.01
     run._stop = stop  # type: ignore[assignment]
-    ingest.IndexJob = partial(ingest.IndexJob, reader="tests.library.stub_reader:QuickReader")  # type: ignore[assignment, misc]
+    index_run.READER = "tests.library.stub_reader:QuickReader"
     run.main()
 
 

@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +30,7 @@ from PIL import Image
 
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders, open_library
-from evenreel.library.index import ingest
-from evenreel.library.index.first_run import make_empty
+from evenreel.library.index.run import make_empty
 from evenreel.media import workers
 from evenreel.server import ServeSettings
 from evenreel.server.adding.adder import NOTE
@@ -313,7 +311,7 @@ def test_hazard_241_what_strangers_wrote_is_told_as_theirs(
     video.write_bytes((rendered / "star.mp4").read_bytes())
     video.with_suffix(".srt").write_text(f"1\n00:00:00,000 --> 00:00:02,000\n{order}\n")
     (tmp_path / "metadata.csv").write_text(f"path,{order}\n{order}/{video.name},{order}\n")
-    monkeypatch.setattr(ingest, "IndexJob", partial(ingest.IndexJob, reader="tests.library.stub_reader:QuickReader"))
+    monkeypatch.setattr("evenreel.library.index.run.READER", "tests.library.stub_reader:QuickReader")
     monkeypatch.setattr(workers, "subprocess", FORKED_SUBPROCESS)
     library = tmp_path / "library"
     index_folders([tmp_path], library, replace(WORDS_ONLY, read_text=True))

@@ -76,9 +76,6 @@ def test_reasons_of_words_are_told_by_where_they_are(visits: Visits) -> None:
     heard = {**given, "scores": {"seen": 0.1, "sounds": 0.9}, "written": 0.0, "sounds": 0.99, "above_nonsense": 0.5}
     page = changed(visits, STAR, **heard)
     expect(page.locator("#results .card .reason").first).to_have_text("sounds like it")
-    shows = {**heard, "sounds": None, "elements": [{"phrase": "red star", "kind": "entity", "score": 3.0}]}
-    page = changed(visits, STAR, **shows)
-    expect(page.locator("#results .card .reason").first).to_have_text("shows red star")
 
 
 def test_moments_far_apart_in_a_long_film_are_results_of_their_own(visits: Visits) -> None:

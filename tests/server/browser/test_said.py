@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders
-from evenreel.library.index import ingest
+from evenreel.library.index import run
 from tests.server.browser.test_states import assert_for_everyone, violations
 from tests.server.browser.visits import Look, Visits, names, serving_here, settled
 from tests.server.conftest import Served
@@ -36,7 +35,7 @@ def site(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     (videos / "heart.en.vtt").write_text(SAID, encoding="utf-8")
     (videos / "heart.de.srt").write_text(GERMAN, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ingest, "IndexJob", partial(ingest.IndexJob, reader="tests.library.stub_reader:QuickReader"))
+        patch.setattr(run, "READER", "tests.library.stub_reader:QuickReader")
         index_folders([videos], library, IndexSettings(model="builtin", workers=1))
     with serving_here(library, served.settings) as port:
         yield f"http://127.0.0.1:{port}"

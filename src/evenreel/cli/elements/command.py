@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.elements.library import check_forget, check_library_alone, tell_library
 from evenreel.cli.elements.sources import PhraseSources, mined, phrase_encoder, read_captions
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import from_settings
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 KAPPA = 20
 
 CountOption = Annotated[int, typer.Option(min=1, max=MOST)]
-MINED, LISTED, LIBRARY = "Phrases from captions", "Phrases from elsewhere", "In a library"
+MINED, LISTED = "Phrases from captions", "Phrases from elsewhere"
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,6 @@ class ElementsOptions:
     top: Annotated[int | None, OptionForm(least=1, most=MOST)] = None
     report: Path | None = None
     replace: bool = False
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """Names of the options that are given."""
-        named = {one.name: "CORPUS" if one.name == "corpus" else f"--{one.name}" for one in fields(self)}
-        return tuple(shown for name, shown in named.items() if getattr(self, name) not in (None, False))
 
     def place(self) -> Path:
         """Return where the dictionary goes, if what is asked for can be had.
@@ -113,19 +106,6 @@ class MinedCaptions:
         return replace(self.settings, synonyms=groups)
 
 
-@dataclass(frozen=True)
-class ElementsLibrary:
-    """A library whose clips are looked at in place of a corpus's.
-
-    Attributes:
-        library: find what the clips of this library show, in place of a CORPUS.
-        forget: the library's clips are to show nothing.
-    """
-
-    library: Annotated[Path | None, typer.Option("--library", "-l")] = None
-    forget: bool = False
-
-
 def elements(
     asked: ElementsOptions = from_settings(ElementsOptions),
     device: DeviceOption = "auto",
@@ -145,13 +125,8 @@ def elements(
     sources: PhraseSources = from_settings(
         PhraseSources, panel=LISTED, text=Annotated[Path | None, typer.Option(rich_help_panel=MINED)]
     ),
-    tagged: ElementsLibrary = from_settings(ElementsLibrary, panel=LIBRARY),
 ) -> None:
-    """Make a scene dictionary, and find in every clip what it shows. Exit status 3 if clips had been set aside.
-
-    With --library, find what the clips of a library show, to be read on search results and filtered by; where no
-    phrases are named, those that come with evenreel are looked for.
-    """
+    """Make a scene dictionary, and find in every clip what it shows. Exit status 3 if clips had been set aside."""
     from evenreel.cli.elements.show import Made, show_elements
     from evenreel.corpus import load_corpus
     from evenreel.features import find_clips
@@ -159,13 +134,7 @@ def elements(
     from evenreel.report.result.page import audit_page
 
     sources.check(captions.split)
-    if tagged.forget:
-        check_forget(tagged.library, sources.given)
     settings = captions.rules()
-    if tagged.library is not None:
-        check_library_alone([*asked.given, *([] if captions.split is None else ["--split"])])
-        tell_library(tagged.library, None if tagged.forget else sources.phrases(settings), device, as_json)
-        return
     place, features, report = asked.place(), asked.features, asked.report
     found = sources.read(settings)
     whole = None if asked.corpus is None else load_corpus(asked.corpus)

@@ -110,7 +110,6 @@ class _FoundPair:
             duration_s=self.about.duration_s,
             metadata=self.about.metadata_of(path),
             other_paths=other_paths(self.about, path),
-            elements=self.about.elements,
             steps=steps,
         )
 

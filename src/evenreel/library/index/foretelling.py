@@ -10,9 +10,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from dataclasses import replace
 
 from evenreel.errors import MediaError
-from evenreel.features.clip_reader import ClipReader, ClipSource, WantedStages
+from evenreel.features.clip_reader import WantedStages
+from evenreel.library.index.worker import FileWorker
 from evenreel.library.store.writer import FoundFile
 from evenreel.media.content import stamp
 from evenreel.media.parts import Part
@@ -28,7 +30,7 @@ WORDS_ALONE = WantedStages(vision=False, text=True)
 
 
 def seconds_a_second(
-    new_reader: Callable[[], ClipReader],
+    new_reader: Callable[[], FileWorker],
     readers: int,
     files: Sequence[FoundFile],
     lengths_s: Mapping[str, float],
@@ -45,7 +47,7 @@ def seconds_a_second(
             def read_all(wanted: WantedStages, length_s: float) -> float:
                 """Read a stretch of each file; the seconds of video that were read."""
 
-                def read(reader: ClipReader, file: FoundFile) -> float:
+                def read(reader: FileWorker, file: FoundFile) -> float:
                     return _read(reader, file, wanted, _middle(lengths_s[file.path], length_s))
 
                 return sum(threads.map(read, open_readers, chosen))
@@ -76,9 +78,9 @@ def _middle(file_s: float, length_s: float) -> Part:
     return Part(start_s, start_s + length_s)
 
 
-def _read(reader: ClipReader, file: FoundFile, wanted: WantedStages, part: Part) -> float:
+def _read(reader: FileWorker, file: FoundFile, wanted: WantedStages, part: Part) -> float:
     """Read a part of a file; return its length in seconds, 0 where it cannot be read."""
     with suppress(MediaError):
-        reader.read(ClipSource("foretold", file.path, stamp(file.path), part), wanted)()
+        reader.read(replace(file, clip_id="foretold", stamp=stamp(file.path)), wanted, part)()
         return (part.end_s or 0.0) - (part.start_s or 0.0)
     return 0.0

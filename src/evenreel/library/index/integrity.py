@@ -22,7 +22,6 @@ from evenreel.features.shards import (
     shard_files,
     shard_path,
 )
-from evenreel.library.elements import FIND_AGAIN, DamagedElementsError, named_elements, read_elements
 from evenreel.library.index.exchange import named_shard, unfinished_exchange
 from evenreel.library.people.damage import trouble_with_people
 from evenreel.library.people.store import FILE as PEOPLE
@@ -226,7 +225,6 @@ def _problems(library: Path, connection: sqlite3.Connection) -> Iterator[Library
             f"{RUN_REPAIR}, then {SET_AGAIN}",
         )
     yield from _text_problems(connection, broken)
-    yield from _element_problems(library, connection)
     yield from _still_problems(library, connection)
     if trouble := trouble_with_people(library):
         yield LibraryProblem(PEOPLE, *trouble)
@@ -331,18 +329,6 @@ def _inner_difference(fresh: sqlite3.Connection, name: str) -> str | None:
             raise
         return f"SQLite cannot read it ({error})"
     return None
-
-
-def _element_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
-    path = named_elements(connection, library)
-    if path is None:
-        return
-    try:
-        read_elements(path, catalog.get_meta(connection).get("weights_hash"))
-    except DamagedElementsError as error:
-        yield LibraryProblem("scene elements", str(error).rstrip("."), f"{RUN_REPAIR}, then {FIND_AGAIN}")
-    except LibraryError as error:
-        yield LibraryProblem("scene elements", str(error).rstrip("."), AGAIN)
 
 
 def _still_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:

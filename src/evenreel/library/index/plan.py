@@ -4,26 +4,51 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
+from evenreel.config import IndexSettings
 from evenreel.errors import VanishedFilesError
 from evenreel.features.clip_reader import WantedStages
-from evenreel.features.progress import TRANSIENT
+from evenreel.features.pool import Brake
+from evenreel.features.progress import TRANSIENT, StagedProgress
+from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan
 from evenreel.library.store.catalog import loaded_path
 from evenreel.library.store.writer import FoundFile, Store
 from evenreel.media.content import FileStamp
+from evenreel.wording import printable
 
 GONE_AT_ONCE = 5
 GONE_SHARE = 0.25
 """More files than both of these gone from one folder looks like a vanished disk, not like tidying."""
 
 
+@dataclass
+class IndexRun:
+    """What an index run has before it, and what it works with."""
+
+    store: Store
+    found: Scan
+    settings: IndexSettings
+    report: IndexReport
+    progress: StagedProgress
+    brake: Brake
+    opened: ExitStack  # is closed when the run ends, however it does
+
+    def note(self, path: str, sentence: str) -> None:
+        """Have the report tell something of a file."""
+        self.report.notes.append((printable(path), printable(sentence)))
+
+
 @dataclass(frozen=True)
 class KnownFile:
-    """A row of the catalog's table `files`, with the stages of its clip; `done` is None where the clip has no shard."""
+    """What a library has of a file: its row in the catalog, and what was read of its content.
+
+    `done` is None where the clip has no shard.
+    """
 
     path: str
     stamp: FileStamp
@@ -36,42 +61,41 @@ class KnownFile:
 
 @dataclass
 class IndexPlan:
-    """Files of an index run, sorted by what has to be done with them.
+    """Files of an index run, sorted by what has to be done with them."""
 
-    Attributes:
-        work: files to read.
-        lost: paths of those among `work` whose clips have lost their shards.
-        unchanged: paths of files with nothing to do.
-        returned: files that were missing and are back, each with the id of its clip.
-        refused: files that cannot be looked at.
-        aside_before: files that an earlier run set aside and that have not changed.
-        gone: paths of known files that are no longer there.
-    """
-
-    work: list[FoundFile] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
+    work: list[FoundFile] = field(default_factory=list)  # to be read, the largest first
+    lost: list[str] = field(default_factory=list)  # of these, whose clips have lost their shards
     unchanged: list[str] = field(default_factory=list)
-    returned: list[tuple[FoundFile, str]] = field(default_factory=list)
-    refused: list[FoundFile] = field(default_factory=list)
-    aside_before: list[KnownFile] = field(default_factory=list)
-    gone: list[str] = field(default_factory=list)
+    returned: list[FoundFile] = field(default_factory=list)  # were missing, are back, and have their clip
+    refused: list[FoundFile] = field(default_factory=list)  # cannot be looked at
+    aside_before: list[KnownFile] = field(default_factory=list)  # an earlier run set them aside, and they are the same
+    gone: list[str] = field(default_factory=list)  # known, and no longer there
 
 
-def known_files(connection: sqlite3.Connection, shards: Container[str]) -> Iterator[KnownFile]:
-    """Read every file of the catalog."""
+def known_files(connection: sqlite3.Connection, shards: Container[str] | None) -> Iterator[KnownFile]:
+    """Read every file of the catalog; without `shards`, all of them count as there."""
     rows = connection.execute(
         "SELECT path, size, mtime_ns, ctime_ns, state, files.clip_id, reason, sentence,"
         " coalesce(has_vision, 0), coalesce(has_text, 0) FROM files LEFT JOIN clips USING (clip_id)"
     )
     for path, size, mtime_ns, ctime_ns, state, clip_id, reason, sentence, vision, text in rows:
         stamp, done = FileStamp(size, mtime_ns, ctime_ns), None
-        if clip_id is None or clip_id in shards:
+        if shards is None or clip_id is None or clip_id in shards:
             done = WantedStages(bool(vision), bool(text))
         yield KnownFile(loaded_path(path), stamp, state, clip_id, reason, sentence, done)
 
 
-def make_plan(found: Scan, known: dict[str, KnownFile], wanted: WantedStages, *, retry: bool) -> IndexPlan:
-    """Sort the files of a scan by what must be done with them."""
+def make_plan(
+    found: Scan, known: dict[str, KnownFile], lacks: Callable[[FoundFile, KnownFile], bool], *, retry: bool
+) -> IndexPlan:
+    """Sort the files of a scan by what must be done with them.
+
+    Args:
+        found: the scan.
+        known: what the library has of each file, by its path.
+        lacks: whether something is to be read of an unchanged file of known content.
+        retry: whether files that were set aside are tried again.
+    """
     plan = IndexPlan()
     for file in found.files:
         row = known.get(file.path)
@@ -85,10 +109,10 @@ def make_plan(found: Scan, known: dict[str, KnownFile], wanted: WantedStages, *,
         elif row.done is None:
             plan.work.append(file)
             plan.lost.append(file.path)
-        elif still_wanted(wanted, row.done):
+        elif lacks(file, row):
             plan.work.append(file)
         elif row.state == "missing" and row.clip_id is not None:
-            plan.returned.append((file, row.clip_id))
+            plan.returned.append(replace(file, clip_id=row.clip_id))
         else:
             plan.unchanged.append(file.path)
     plan.work.sort(key=lambda file: -file.stamp.size)  # the longest first, so that no reader is left with it at the end

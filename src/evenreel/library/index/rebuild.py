@@ -20,16 +20,6 @@ import numpy as np
 from evenreel.documents import whole_number
 from evenreel.errors import LibraryError
 from evenreel.features.shards import DamagedShardError, is_clip_id, read_shard, shard_files, shard_path
-from evenreel.library.elements import (
-    FIND_AGAIN,
-    DamagedElementsError,
-    drop_elements,
-    elements_files,
-    name_elements,
-    named_elements,
-    read_elements,
-    update_elements,
-)
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.integrity import SET_AGAIN, broken_metadata, foreign, unreadable_parts
 from evenreel.library.store import catalog, seals
@@ -71,12 +61,12 @@ def rebuild(library: Path, drop_missing: bool) -> list[str]:
     _remove_catalog(library / REBUILT)
     with closing(catalog.open_for_repair(library, REBUILT if damage else catalog.CATALOG)) as connection:
         work = _restore(library, connection, known, drop_missing)
-        derived = {*named_vectors(library, catalog.get_meta(connection)), named_elements(connection, library)}
+        derived = named_vectors(library, catalog.get_meta(connection))
     swapped = [_put_in_place(library, damage)] if damage else []
     for path in work.put_aside:
         if path.exists():
             path.replace(path.with_name(path.name + BROKEN))
-    for path in (*work.forgotten, *{*vectors_files(library), *elements_files(library)} - derived):
+    for path in (*work.forgotten, *set(vectors_files(library)) - set(derived)):
         path.unlink(missing_ok=True)
     with closing(catalog.open_for_reading(library)) as connection:
         if aside := put_aside_unreadable(library):
@@ -142,7 +132,6 @@ def _restore(library: Path, connection: sqlite3.Connection, known: Salvaged, dro
             if (rows := rebuild_vectors(library, connection, generation, library / SHARDS)) is not None:
                 work.done.append(f"rebuilt the vector matrix ({rows} rows)")
             _restore_null_scores(library, connection, work)
-            _restore_elements(library, connection, work)
     except BaseException:
         drop_vectors(library, generation)
         raise
@@ -315,27 +304,6 @@ def _restore_null_scores(library: Path, connection: sqlite3.Connection, work: _W
         return
     measure_nonsense(connection, vectors, bank)
     work.done.append("measured anew how nonsense scores")
-
-
-def _restore_elements(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
-    """Find the scene elements of all clips anew; a catalog made anew takes a dictionary that is there."""
-    path = named_elements(connection, library) or next(iter(elements_files(library)), None)
-    vectors = open_vectors(library, meta := catalog.get_meta(connection))
-    if path is None or vectors is None:
-        return
-    try:
-        embedded = read_elements(path, meta.get("weights_hash"))
-    except DamagedElementsError as error:
-        drop_elements(connection)
-        work.put_aside.add(path)
-        work.done.append(f"dropped the scene elements, {str(error).rstrip('.')}; {FIND_AGAIN}")
-        return
-    name_elements(connection, embedded.dictionary.digest)
-    if null_scores_hold(connection):
-        update_elements(connection, vectors, embedded)
-        work.done.append("found the scene elements anew")
-    else:
-        work.done.append("kept the dictionary of scene elements; the next evenreel index finds those of the clips")
 
 
 def _frames(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.float16]]:

@@ -18,21 +18,18 @@ from pathlib import Path
 from evenreel.arguments import as_path, check_settings_kind
 from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError, UsageError
-from evenreel.features.clip_reader import WantedStages
-from evenreel.features.merging import merge
+from evenreel.features.clip_reader import merge
 from evenreel.features.progress import NoProgress, StagedProgress
 from evenreel.features.shards import Shard, read_shard, shard_path, tidy_shards, write_shard
 from evenreel.library.contents import roots, single_files
-from evenreel.library.elements import drop_elements
-from evenreel.library.index import ingest
 from evenreel.library.index.exchange import finish_exchange, waiting_shards
 from evenreel.library.index.ignoring import IgnoreRules, kept_patterns
-from evenreel.library.index.model import load
-from evenreel.library.index.passes import RunParts
 from evenreel.library.index.plan import check_nothing_vanished, known_files, make_plan, mark_gone
 from evenreel.library.index.rebuild import next_generation, rebuild_vectors
 from evenreel.library.index.report import IndexReport
+from evenreel.library.index.run import RunParts, run_stages
 from evenreel.library.index.scan import Scan, scan
+from evenreel.library.index.worker import load
 from evenreel.library.store import catalog, seals
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.confidence import update_null_scores
@@ -132,7 +129,7 @@ def _its_files(connection: sqlite3.Connection) -> Scan:
 def _mark_gone(store: Store, found: Scan, settings: IndexSettings) -> tuple[int, int]:
     """Note which files of the library are gone; return how many are missing, and how many have moved."""
     known = {row.path: row for row in known_files(store.connection, tidy_shards(store.library / SHARDS))}
-    plan = make_plan(found, known, WantedStages(vision=False, text=False), retry=False)
+    plan = make_plan(found, known, lambda file, row: False, retry=False)
     if not settings.accept_missing:
         check_nothing_vanished(found, known, plan.gone)
     return mark_gone(store, plan)
@@ -153,9 +150,8 @@ def _make(own: Store, encoder: Encoder, found: Scan, settings: IndexSettings, pr
         accept_missing=True,  # it was looked for what is gone
     )
     with closing(catalog.open_for_writing(place)) as connection, copied(place, connection):
-        store = Store(place, connection, {})
-        job = ingest.IndexJob(store, settings, RunParts(progress, encoders={model: encoder}), alone=True)
-        return job.run(found)
+        parts = RunParts(progress, encoders={model: encoder})
+        return run_stages(Store(place, connection, {}), found, settings, parts, alone=True)
 
 
 def _check_all_made(store: Store, encoder: Encoder) -> None:
@@ -199,7 +195,6 @@ def _exchange(store: Store, encoder: Encoder, asked: dict[str, str]) -> None:
             vectors = open_vectors(library, catalog.get_meta(connection))
             if digests and vectors is not None:
                 update_null_scores(connection, vectors, encoder)
-            drop_elements(connection)
     except BaseException:
         drop_vectors(library, generation)
         raise

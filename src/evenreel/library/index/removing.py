@@ -18,7 +18,6 @@ from evenreel.arguments import as_path, one_or_more
 from evenreel.errors import UsageError
 from evenreel.files import file_at
 from evenreel.library.contents import roots
-from evenreel.library.elements import DamagedElementsError
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.ignoring import kept_patterns, noted_patterns
 from evenreel.library.index.scan import is_within
@@ -172,7 +171,7 @@ def _forget(store: Store, wanted: Sequence[str]) -> None:
 
 
 def _measure(store: Store) -> None:
-    """Measure how nonsense scores on the clips that are left, and find their scene elements, without the model."""
+    """Measure how nonsense scores on the clips that are left, without the model."""
     meta = store.meta()
     vectors = open_vectors(store.library, meta)
     if vectors is None or store.null_scores_hold():
@@ -182,8 +181,3 @@ def _measure(store: Store) -> None:
         return
     with catalog.transaction(store.connection):
         measure_nonsense(store.connection, vectors, bank)
-    if not store.elements_hold():
-        try:
-            store.update_elements()
-        except DamagedElementsError:  # verify says so, and what it means
-            return

@@ -6,9 +6,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evenreel.features.progress import SetAside
-from evenreel.library.index.plan import IndexPlan
-from evenreel.library.index.scan import Scan
-from evenreel.wording import printable
 
 
 @dataclass
@@ -48,24 +45,6 @@ class IndexReport:
     unfinished: bool = False
     warnings: list[str] = field(default_factory=list)
     closed_folders: list[str] = field(default_factory=list)
-
-    def add_scan(self, found: Scan, plan: IndexPlan, lost: str) -> None:
-        """Note what a scan found, and what is planned for it.
-
-        Args:
-            found: files of the folders.
-            plan: what is planned for each file.
-            lost: note on a file whose clip has no shard.
-        """
-        self.unchanged = len(plan.unchanged)
-        self.other_files, self.other_suffixes = found.other_files.total(), dict(found.other_files)
-        self.links, self.ignored = found.links, len(found.ignored)
-        self.notes += found.troubles
-        self.closed_folders = [printable(folder) for folder in found.closed_folders]
-        self.set_aside += [
-            SetAside("", printable(row.path), row.reason or "failed", row.sentence or "") for row in plan.aside_before
-        ]
-        self.notes += [(printable(path), lost) for path in sorted(plan.lost)]
 
     @property
     def did_nothing(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -16,8 +15,15 @@ from typing import Any
 
 from evenreel.config import IndexSettings, usable_cores
 from evenreel.errors import EvenreelError, LibraryError, MediaError
-from evenreel.features.clip_reader import ClipReader, ClipSource, OtherWindowsError, ReaderSettings, WantedStages
-from evenreel.features.hearing import Hearing, SpeechHearing
+from evenreel.features.clip_reader import (
+    ClipReader,
+    ClipSource,
+    OtherWindowsError,
+    ReaderSettings,
+    SharedModel,
+    SpeechHearing,
+    WantedStages,
+)
 from evenreel.features.shards import Shard, shard_bytes
 from evenreel.features.stills import Stills, stills_bytes
 from evenreel.library.machines.arrivals import Arrivals
@@ -32,7 +38,7 @@ from evenreel.library.machines.orders import (
 )
 from evenreel.library.places import is_full, reason_of
 from evenreel.media.content import stamp, watched_digest
-from evenreel.types import Encoder, FloatArray, Pixels, WindowRule
+from evenreel.types import Encoder
 from evenreel.version import __version__
 from evenreel.wording import printable
 
@@ -41,37 +47,10 @@ _PATIENCE_S = 120.0
 """Longest time that a worker waits for others; if the count was lost, the work goes on all the same."""
 
 
-class WorkerModel:
-    """A model of a worker, loaded when the first frame is there and shared by its readers."""
-
-    def __init__(self, load: Callable[[], Encoder]) -> None:
-        self._load, self._encoder = load, None
-        self._loading, self._encoding = threading.Lock(), threading.Lock()
-
-    _encoder: Encoder | None
-
-    def encoder(self) -> Encoder:
-        """Return the model, loading it where it is not loaded yet."""
-        with self._loading:
-            if self._encoder is None:
-                self._encoder = self._load()
-            return self._encoder
-
-    def window(self) -> WindowRule | None:
-        """Return the windows that the model takes; None until it is loaded."""
-        return None if self._encoder is None else self._encoder.window
-
-    def encode(self, windows: Pixels) -> FloatArray:
-        """Encode windows (N, T, 3, H, W) of uint8 RGB frames to (N, D) float32; one caller at a time."""
-        encoder = self.encoder()
-        with self._encoding:
-            return encoder.encode_windows(windows)
-
-
 class _Seat:
     """A clip reader with its process, and the frames that it has decoded of the file at hand."""
 
-    def __init__(self, order: WorkOrder, model: WorkerModel | None, hearing: Hearing | None) -> None:
+    def __init__(self, order: WorkOrder, model: SharedModel | None, hearing: SpeechHearing | None) -> None:
         self.frames = 0
         readers = max(order.readers, usable_cores())  # other workers of this machine have the other cores
         reading = ReaderSettings(order.rule, order.read_text, readers, order.limits, find_shots=True)
@@ -97,7 +76,7 @@ class ClipWorker:
             return
         self._arrivals = Arrivals(self._order.staging, self._order.token)
         name = self._order.model
-        model = None if name is None else WorkerModel(_loader(self._order, name))
+        model = None if name is None else SharedModel(_loader(self._order, name))
         for _ in range(self._order.readers):
             self._seats.put(_Seat(self._order, model, hearing))
 

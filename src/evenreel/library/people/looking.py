@@ -8,21 +8,14 @@ from __future__ import annotations
 
 import json
 import logging
-import sqlite3
-from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenreel.config import IndexSettings, usable_cores
 from evenreel.errors import EncoderError, LibraryError, MediaError, UsageError
 from evenreel.faces.models import FaceModels, find_models, how_to_get
-from evenreel.features.pool import Brake, ReaderPool
-from evenreel.features.progress import StagedProgress
-from evenreel.library.index.report import IndexReport
-from evenreel.library.index.scan import Scan
+from evenreel.library.index.plan import IndexRun, KnownFile
 from evenreel.library.people.forgetting import drop_clips
 from evenreel.library.people.grouping import VECTOR, group_new
 from evenreel.library.people.store import (
@@ -33,23 +26,12 @@ from evenreel.library.people.store import (
     set_entry,
     transaction,
 )
-from evenreel.library.store.catalog import loaded_path
-from evenreel.library.store.writer import Store
-from evenreel.wording import printable
+from evenreel.library.store.writer import FoundFile, Store
 
 if TYPE_CHECKING:
     from evenreel.faces.file_reader import ClipFace, ClipFaces
 
 log = logging.getLogger("evenreel")
-
-
-@dataclass(frozen=True)
-class WantedClip:
-    """A clip in which faces are to be looked for: its id, a file of it, and the times of its moments in seconds."""
-
-    clip_id: str
-    path: str
-    times_s: list[float]
 
 
 def check_people(library: Path, settings: IndexSettings) -> None:
@@ -62,32 +44,81 @@ def check_people(library: Path, settings: IndexSettings) -> None:
             reader.check()
 
 
-def find_people(
-    own: Store,
-    found: Scan,
-    settings: IndexSettings,
-    report: IndexReport,
-    progress: StagedProgress,
-    brake: Brake,
-) -> None:
-    """Bring the people of a library up to date; nothing where they were never asked for."""
-    if not (settings.people or has_people(own.library)):
-        return
-    try:
-        with people_store(own.library, create=settings.people) as connection:
-            looked = dict(connection.execute("SELECT clip_id, problem FROM looked"))
-        models, there = _models_or_warning(own.library, settings), _clips(own.connection)
-        wanted = [] if models is None else _wanted(own.connection, found, looked, retry=settings.retry)
-        with people_store(own.library) as connection:
-            if models is not None:
-                set_entry(connection, "models", str(models.folder))
-                set_entry(connection, "recogniser", models.recogniser_id)
-                _PeopleRun(connection, report, progress, brake).look(wanted, settings, models)
-            group_new(connection)
-            drop_clips(connection, looked.keys() - there)
-    except LibraryError as error:
-        if settings.people or settings.face_models is not None:
-            raise
+class FaceStage:
+    """Looks for faces in clips where people were asked for, now or before; see `evenreel.library.index.stages`."""
+
+    title = "looking for people"
+
+    def __init__(self, run: IndexRun) -> None:
+        self._run, self._library = run, run.store.library
+        self.readers = run.settings.worker_count
+        self._asked = run.settings.people or run.settings.face_models is not None
+        self._models: FaceModels | None = None
+        self._looked: dict[str, str | None] = {}
+        self._times_s: dict[str, list[float]] = {}
+
+    def begin(self) -> bool:
+        settings = self._run.settings
+        if not (settings.people or has_people(self._library)):
+            return False
+        try:
+            with people_store(self._library, create=settings.people) as connection:
+                self._looked = dict(connection.execute("SELECT clip_id, problem FROM looked"))
+            self._models = _models_or_warning(self._library, settings)
+            if self._models is not None:
+                with people_store(self._library) as connection:
+                    set_entry(connection, "models", str(self._models.folder))
+                    set_entry(connection, "recogniser", self._models.recogniser_id)
+        except LibraryError as error:
+            self._tell(error)
+            return False
+        return True
+
+    def wanted(self, file: FoundFile, have: KnownFile) -> bool:
+        clip_id = str(file.clip_id)
+        again = self._run.settings.retry and self._looked.get(clip_id) is not None
+        if self._models is None or (clip_id in self._looked and not again):
+            return False
+        times = "SELECT DISTINCT time_s FROM moments WHERE clip_id = ? ORDER BY time_s"
+        self._times_s[clip_id] = [time_s for (time_s,) in self._run.store.connection.execute(times, (clip_id,))]
+        return True
+
+    def reader(self) -> ClipFaces:
+        assert self._models is not None  # else nothing is wanted
+        return _new_reader(self._run.settings, self._models, min(self.readers, len(self._times_s)))
+
+    def read(self, reader: ClipFaces, file: FoundFile) -> tuple[str, list[ClipFace], str | None]:
+        clip_id = str(file.clip_id)
+        return clip_id, reader.find(file.path, self._times_s[clip_id]), None
+
+    def put(self, store: Store, reading: tuple[str, list[ClipFace], str | None]) -> None:
+        clip_id, faces, problem = reading
+        with people_store(self._library) as connection, transaction(connection):
+            connection.execute("DELETE FROM faces WHERE clip_id = ?", (clip_id,))
+            connection.executemany(
+                "INSERT INTO faces (clip_id, time_s, box, score, vector, crop, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [_row(clip_id, face) for face in faces],
+            )
+            connection.execute("INSERT OR REPLACE INTO looked VALUES (?, ?)", (clip_id, problem))
+        self._run.report.people += 1
+
+    def set_aside(self, store: Store, file: FoundFile, error: MediaError) -> None:
+        self._run.note(file.path, f"no faces were looked for: {error}")
+        self.put(store, (str(file.clip_id), [], str(error)))
+
+    def end(self) -> None:
+        there = {clip_id for (clip_id,) in self._run.store.connection.execute("SELECT clip_id FROM clips")}
+        try:
+            with people_store(self._library) as connection:
+                group_new(connection)
+                drop_clips(connection, self._looked.keys() - there)
+        except LibraryError as error:
+            self._tell(error)
+
+    def _tell(self, error: LibraryError) -> None:
+        """Raise an error, or warn where nobody asked for people in this run."""
+        if self._asked:
+            raise error
         log.warning("%s", error)
 
 
@@ -100,27 +131,6 @@ def _models_or_warning(library: Path, settings: IndexSettings) -> FaceModels | N
             raise
         log.warning("No people were looked for in new clips: %s", error)
         return None
-
-
-def _clips(catalog: sqlite3.Connection) -> set[str]:
-    return {clip_id for (clip_id,) in catalog.execute("SELECT clip_id FROM clips")}
-
-
-def _wanted(
-    catalog: sqlite3.Connection, found: Scan, looked: Mapping[str, str | None], *, retry: bool
-) -> list[WantedClip]:
-    """The clips of the run's folders in which faces were not looked for yet, each with one of its files."""
-    there = {file.path for file in found.files}
-    done = {clip_id for clip_id, problem in looked.items() if problem is None or not retry}
-    paths: dict[str, str] = {}
-    for stored, clip_id in catalog.execute("SELECT path, clip_id FROM files WHERE state = 'indexed' ORDER BY path"):
-        if clip_id not in done and (path := loaded_path(stored)) in there:
-            paths.setdefault(clip_id, path)
-    times = "SELECT DISTINCT time_s FROM moments WHERE clip_id = ? ORDER BY time_s"
-    return [
-        WantedClip(clip_id, path, [time_s for (time_s,) in catalog.execute(times, (clip_id,))])
-        for clip_id, path in paths.items()
-    ]
 
 
 def _models(library: Path, settings: IndexSettings) -> FaceModels:
@@ -144,48 +154,6 @@ def _new_reader(settings: IndexSettings, models: FaceModels, readers: int) -> Cl
     from evenreel.faces.file_reader import ClipFaces
 
     return ClipFaces(settings.limits, models, threads=max(1, usable_cores() // readers))
-
-
-class _PeopleRun:
-    """Looks for faces in one clip after another, several at a time; each is stored in one transaction."""
-
-    def __init__(
-        self, connection: sqlite3.Connection, report: IndexReport, progress: StagedProgress, brake: Brake
-    ) -> None:
-        self._connection, self._report, self._progress, self._brake = connection, report, progress, brake
-
-    def look(self, wanted: Sequence[WantedClip], settings: IndexSettings, models: FaceModels) -> None:
-        if not wanted:
-            return
-        self._progress.stage("looking for people", len(wanted))
-        readers = min(settings.worker_count, len(wanted))
-
-        def read(reader: ClipFaces, clip: WantedClip) -> None:
-            faces: list[ClipFace] = []
-            problem = None
-            try:
-                faces = reader.find(clip.path, clip.times_s)
-            except MediaError as error:
-                if pool.stopping:  # a worker that was ended by us is no fault of the file
-                    return
-                problem = str(error)
-            pool.hand_over(partial(self._keep, clip, faces, problem))
-
-        pool = ReaderPool(partial(_new_reader, settings, models, readers), read, readers, self._brake)
-        pool.run(wanted)
-
-    def _keep(self, clip: WantedClip, faces: Sequence[ClipFace], problem: str | None) -> None:
-        with transaction(self._connection):
-            self._connection.execute("DELETE FROM faces WHERE clip_id = ?", (clip.clip_id,))
-            self._connection.executemany(
-                "INSERT INTO faces (clip_id, time_s, box, score, vector, crop, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [_row(clip.clip_id, face) for face in faces],
-            )
-            self._connection.execute("INSERT OR REPLACE INTO looked VALUES (?, ?)", (clip.clip_id, problem))
-        self._report.people += 1
-        if problem is not None:
-            self._report.notes.append((printable(clip.path), f"no faces were looked for: {problem}"))
-        self._progress.advance(1)
 
 
 def _row(clip_id: str, face: ClipFace) -> tuple[Any, ...]:

@@ -64,7 +64,6 @@ def hit_of(clip: RankedClip, shown: ShownClip, path: str, evidence: SeenAndHeard
         duration_s=shown.duration_s,
         metadata=shown.metadata_of(path),
         other_paths=other_paths(shown, path),
-        elements=shown.elements,
         parts=clip.parts,
         none_read="on_screen" in clip.parts and not shown.has_tracks,
     )

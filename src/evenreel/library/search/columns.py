@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 
 from evenreel.files import name_key
 from evenreel.library.people.clips import knows_names, named_clips
-from evenreel.library.store.catalog import has_elements
 
 ColumnKind = Literal["number", "text", "date", "name"]
 
@@ -29,10 +28,7 @@ class FilterColumn(NamedTuple):
     bound: Callable[[], str] | None = None
 
 
-ELEMENT = "element"
 """FilterColumn of the phrases of a scene dictionary that a clip shows."""
-PHRASE = "clip_elements.phrase"
-_ELEMENT_OF_CLIP = "EXISTS (SELECT 1 FROM clip_elements WHERE clip_elements.clip_id = clips.clip_id AND {})"
 
 PEOPLE = "people"
 """FilterColumn of the names of people who are in a clip, which lie in a file of their own."""
@@ -106,7 +102,6 @@ def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) 
         connection.create_function("name_key", 1, lambda name: name and name_key(name), deterministic=True)
     found = {**COLUMNS, **_DATES, **_SPEECH}
     found |= _PERSONAL if _has_function(connection, "personal_notes") else {}
-    found |= {ELEMENT: FilterColumn(PHRASE, "text", _ELEMENT_OF_CLIP)} if has_elements(connection) else {}
     if knows_names(connection):
         found[PEOPLE] = FilterColumn(_PERSON, "text", _PERSON_OF_CLIP, partial(named_clips, connection))
     return found | ({"path": FilterColumn(RELATIVE_PATH, "name")} if relative_paths else {})

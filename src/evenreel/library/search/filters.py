@@ -14,7 +14,7 @@ A path, name or folder equals one in another spelling: capitals, Unicode forms a
 
 A date is a day, `date >= '2024-05-01'`, and as text `date like '2024-05%'`.
 
-The column `element` exists where the library has scene elements, `people` where it has people with names. A clip has
+The column `people` exists where the library has people with names. A clip has
 several or none, so a comparison is true where one of them is such; `!=` is true where none is equal, `is null` where
 there is none.
 """
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import UsageError
 from evenreel.files import file_at
-from evenreel.library.search.columns import COLUMNS, ELEMENT, FLAGS, PEOPLE, FilterColumn, columns_of
+from evenreel.library.search.columns import COLUMNS, FLAGS, PEOPLE, FilterColumn, columns_of
 from evenreel.library.search.metadata_columns import MetadataKeys
 
 if TYPE_CHECKING:
@@ -290,10 +290,6 @@ class _Walker:
         return _Operand("json_extract(files.metadata, ?)", (f'$."{key}"',), "any", key)
 
     def _unknown(self, name: str) -> UsageError:
-        if name.casefold() == ELEMENT:
-            return UsageError(
-                "The library has no scene elements to filter by; find them with: evenreel elements --library LIBRARY."
-            )
         if name.casefold() == PEOPLE:
             return UsageError(
                 "The library has no people with names to filter by; look for them with: evenreel index --people, and "
@@ -336,8 +332,7 @@ def _of_clip(column: FilterColumn, comparison: Filter) -> Filter:
 
 def _no_order(operands: Sequence[_Operand]) -> UsageError:
     name = next(operand.name for operand in operands if operand.several)
-    what = "scene elements" if name == ELEMENT else name
-    return UsageError(f"A clip has several {what}, which have no order; compare {name} with =, !=, in (...) or like.")
+    return UsageError(f"A clip has several {name}, which have no order; compare {name} with =, !=, in (...) or like.")
 
 
 def _aligned(operands: list[_Operand], *, spelt: bool) -> list[_Operand]:

@@ -59,21 +59,6 @@ class TextHit:
 
 
 @dataclass(frozen=True)
-class Element:
-    """A scene element of a clip: a phrase of a scene dictionary for what it shows.
-
-    Attributes:
-        phrase: phrase of the dictionary.
-        kind: `entity` or `activity`.
-        score: number of standard deviations by which the phrase is nearer to the clip than nonsense queries are.
-    """
-
-    phrase: str
-    kind: str
-    score: float
-
-
-@dataclass(frozen=True)
 class FoldedHit:
     """A clip of a result that is nearly the same as a better one (`evenreel.library.search.folding`).
 
@@ -99,7 +84,7 @@ class Hit:
     query does on this one by its frames; no probability; None without frames or where it was not measured. `written`
     is the share of the query's words, rare ones weighing more, that is on screen, said, in the clip's name or in its
     caption. `said` are the utterances with words of the query, the best first. `sounds` is the share of nonsense that
-    its sound beats; None where it was not found by that. `elements` are its scene elements.
+    its sound beats; None where it was not found by that.
     `parts` are the parts that `reranked` is the mean of, where the matcher has some: the query's similarity to
     frames (`seen`), to words (`on_screen`), and to `both`. `none_read` is True where no words were read; their part
     is then that of the matcher's learned vector for no words. `folded` are the hits that are nearly the same as it.
@@ -119,7 +104,6 @@ class Hit:
     duration_s: float | None
     metadata: Metadata = field(default_factory=dict)
     other_paths: tuple[str, ...] = ()
-    elements: tuple[Element, ...] = ()
     parts: dict[str, float] = field(default_factory=dict)
     none_read: bool = False
     said: tuple[TextHit, ...] = ()

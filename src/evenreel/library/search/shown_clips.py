@@ -13,8 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from evenreel.library.contents import clip_elements
-from evenreel.library.search.hits import Element
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import load_metadata, loaded_path
 from evenreel.library.store.rows import ClipTimes, clip_times, rows_by_clip
@@ -37,14 +35,12 @@ class ShownClip:
     Attributes:
         duration_s: length of the clip in seconds; None where it is not known.
         files: path and metadata, as text, of each of its files that is there, by path.
-        elements: its scene elements.
         times: times of its frames and shots.
         has_tracks: whether anything was read on it.
     """
 
     duration_s: float | None
     files: Sequence[tuple[str, str]]
-    elements: tuple[Element, ...]
     times: ClipTimes
     has_tracks: bool
 
@@ -55,7 +51,7 @@ class ShownClip:
     @property
     def bytes(self) -> int:
         """About how many bytes it takes in memory."""
-        entries = len(self.files) + len(self.elements) + len(self.times.shots)
+        entries = len(self.files) + len(self.times.shots)
         texts = sum(len(path) + len(metadata) for path, metadata in self.files)
         return CLIP_BYTES + ROW_BYTES * entries + texts + self.times.spans_s.nbytes
 
@@ -103,16 +99,15 @@ def read_shown(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> dict[
     lengths = rows_by_clip(connection, sound, "clips", "duration_s", "1")
     files = rows_by_clip(connection, sound, "files", "state, files.path, metadata", "files.path")
     read = _with_tracks(connection, sound)
-    facts = zip(sound, lengths, files, clip_elements(connection, sound), clip_times(connection, sound), strict=True)
+    facts = zip(sound, lengths, files, clip_times(connection, sound), strict=True)
     shown = {
         clip_id: ShownClip(
             duration_s=length[0][0],
             files=[(loaded_path(path), metadata) for state, path, metadata in its_files if state == "indexed"],
-            elements=elements,
             times=times,
             has_tracks=clip_id in read,
         )
-        for clip_id, length, its_files, elements, times in facts
+        for clip_id, length, its_files, times in facts
     }
     return {clip_id: shown.get(clip_id) for clip_id in clip_ids}
 

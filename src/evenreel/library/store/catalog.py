@@ -338,11 +338,6 @@ def metadata_keys(connection: sqlite3.Connection) -> set[str]:
     return {key for (key,) in rows}
 
 
-def has_elements(connection: sqlite3.Connection) -> bool:
-    """Return whether the library has a dictionary of scene elements; older catalogs lack the table."""
-    return connection.execute("SELECT 1 FROM meta WHERE key = 'elements'").fetchone() is not None
-
-
 def dump_metadata(metadata: Metadata) -> str:
     """Encode metadata as canonical JSON, so that equal metadata is equal text."""
     return json.dumps(metadata, sort_keys=True, ensure_ascii=False)

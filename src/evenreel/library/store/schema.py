@@ -21,17 +21,17 @@ FROM_SHARDS = ("clips", "moments", "tracks", "shots", "transcripts", "utterances
 _ON_SIGNS = ("track_words", "track_blocks", "vocabulary", "vocabulary_trigrams")
 _SAID = ("said_words", "said_vocabulary", "said_trigrams", "said_blocks")
 FULL_TEXT = (*_ON_SIGNS, *_SAID, "about", "name_words", "name_trigrams")
-DERIVED = ("vector_rows", "null_scores", "clip_elements", "seals")
+DERIVED = ("vector_rows", "null_scores", "seals")
 
-MEASURED = frozenset(("null_bank", "null_vectors", "null_best", "null_clips", "elements_made_from"))
-"""Entries of `meta` that an index run makes anew where they are gone: how nonsense scores, how elements were found."""
+MEASURED = frozenset(("null_bank", "null_vectors", "null_best", "null_clips"))
+"""Entries of `meta` that an index run makes anew where they are gone: how nonsense scores."""
 
 BOOKKEEPING = frozenset(("schema_version", "vectors_generation", "vectors_end", "changes", "transcripts_unsettled"))
 """Entries of `meta` about the catalog and its files themselves: its format, where vectors lie, how often it changed, a
 clip whose shard may be newer than its rows (`evenreel.library.store.speech`).
 
 Entries named in neither are what the library is made with: model, asked_model, encoder_id, weights_hash, dimension,
-rule, elements (the digest of a dictionary of scene elements).
+rule.
 """
 
 NOT_KEPT = BOOKKEEPING | MEASURED - {"null_bank", "null_vectors"}

@@ -150,16 +150,6 @@ CREATE TABLE vector_rows (
     first_row INTEGER NOT NULL,
     count     INTEGER NOT NULL
 ) WITHOUT ROWID;
--- derived: what the clips show, in phrases of the dictionary that `meta` names; see evenreel.library.elements
-CREATE TABLE clip_elements (
-    clip_id TEXT NOT NULL REFERENCES clips (clip_id) ON DELETE CASCADE,
-    kind    TEXT NOT NULL CHECK (kind IN ('entity', 'activity')),
-    rank    INTEGER NOT NULL,       -- 1, 2, ... within the kind
-    phrase  TEXT NOT NULL,
-    score   REAL NOT NULL,          -- standard deviations above nonsense
-    PRIMARY KEY (clip_id, kind, rank)
-) WITHOUT ROWID;
-CREATE INDEX clip_elements_by_phrase ON clip_elements (phrase, clip_id);
 -- derived: how nonsense queries score in this library (JSON), see evenreel.library.store.confidence
 CREATE TABLE null_scores (clip_id TEXT PRIMARY KEY, mean REAL NOT NULL, deviation REAL NOT NULL) WITHOUT ROWID;
 -- derived: checksums of what was written, see evenreel.library.store.seals

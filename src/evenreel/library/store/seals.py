@@ -42,7 +42,6 @@ PART = {
     "utterances": "clip_id",
     "recorded": "clip_id",
     "files": "clip_id",
-    "clip_elements": "clip_id",
 }
 """Table -> the column by which it is sealed in parts; others are sealed as a whole, which is the part ''."""
 

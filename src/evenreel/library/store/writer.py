@@ -14,12 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from evenreel.errors import LibraryError, MediaError
-from evenreel.features.clip_reader import WantedStages
-from evenreel.features.merging import merge
+from evenreel.features.clip_reader import WantedStages, merge
 from evenreel.features.progress import TRANSIENT
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, remove_shard, shard_path, write_shard
 from evenreel.features.stills import Stills, write_stills
-from evenreel.library.elements import elements_hold, named_elements, read_elements, update_elements
 from evenreel.library.store.catalog import (
     SHARDS,
     STILLS,
@@ -27,7 +25,6 @@ from evenreel.library.store.catalog import (
     delete_clips,
     dump_metadata,
     get_meta,
-    has_elements,
     load_metadata,
     loaded_path,
     set_meta,
@@ -58,19 +55,13 @@ log = logging.getLogger("evenreel")
 
 @dataclass(frozen=True)
 class FoundFile:
-    """File that may be a video.
+    """File that may be a video."""
 
-    Attributes:
-        path: absolute path.
-        root: folder that was asked for and that it was found in.
-        stamp: size and times of the file.
-        error: reason why it cannot be looked at; None where it can.
-    """
-
-    path: str
-    root: str
+    path: str  # absolute
+    root: str  # folder that was asked for and that it was found in
     stamp: FileStamp
-    error: MediaError | None = None
+    error: MediaError | None = None  # why it cannot be looked at
+    clip_id: str | None = None  # the content that it is known to have
 
 
 def vectors_path(library: Path, meta: Mapping[str, str]) -> Path:
@@ -133,8 +124,8 @@ class Store:
                 log.warning("%s", error)
             return None
 
-    def add_clip(self, shard: Shard, stills: Stills | bytes | None = None) -> None:
-        """Store a clip with what its shard adds to the stages done before, and its stills; no file points to it yet.
+    def put_clip(self, file: FoundFile, shard: Shard, stills: Stills | bytes | None = None) -> None:
+        """Store a file with its clip: what the shard adds to the stages done before, and its stills.
 
         The clip is noted first, so that the next run drops the shard of a killed run whose file is gone by then.
         """
@@ -152,6 +143,7 @@ class Store:
                 self._append_vectors(shard)
             elif whole.frames is None:  # those of a shard that was lost
                 self.connection.execute("DELETE FROM vector_rows WHERE clip_id = ?", (shard.clip_id,))
+            self._put_file(file, "indexed", shard.clip_id, None)
 
     def _append_vectors(self, shard: Shard) -> None:
         meta = get_meta(self.connection)
@@ -167,11 +159,12 @@ class Store:
         # are, so that a reader with an older view of the catalog stays right.
         set_meta(self.connection, {"vectors_end": str(first + len(shard.frames))})
 
-    def link(self, file: FoundFile, clip_id: str) -> None:
-        """Record that a file has the content of a clip."""
-        self._put_file(file, "indexed", clip_id, None)
+    def link(self, file: FoundFile) -> None:
+        """Record that a file has the content of a clip that is there."""
+        with self._lock, transaction(self.connection):
+            self._put_file(file, "indexed", file.clip_id, None)
 
-    def set_aside(self, file: FoundFile, error: MediaError, clip_id: str | None = None) -> None:
+    def set_aside(self, file: FoundFile, error: MediaError) -> None:
         """Record that a file cannot be used, and why, until it changes.
 
         Results of its content are kept: where only a further stage failed it stays searchable, and a file that was
@@ -179,25 +172,26 @@ class Store:
         """
         row = self._one("SELECT clip_id FROM files WHERE path = ?", stored_path(file.path))
         known = str(row[0]) if row and row[0] is not None else None
-        if known is not None and clip_id == known:
+        if known is not None and file.clip_id == known:
             return
-        kept = known if clip_id is None or error.reason in TRANSIENT else None
-        self._put_file(file, "set_aside", kept, error)
+        kept = known if file.clip_id is None or error.reason in TRANSIENT else None
+        with self._lock, transaction(self.connection):
+            self._put_file(file, "set_aside", kept, error)
 
     def _put_file(self, file: FoundFile, state: str, clip_id: str | None, error: MediaError | None) -> None:
+        """Put the row of a file, inside the caller's transaction."""
         name = printable(Path(file.path).name)
         reason, sentence = (error.reason, printable(str(error))) if error else (None, None)
-        with self._lock, transaction(self.connection):
-            metadata = self._note_replaced(file.path, clip_id)
-            self.connection.execute(
-                "INSERT OR REPLACE INTO files (path, name, root, size, mtime_ns, ctime_ns, state, clip_id, reason,"
-                " sentence, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (stored_path(file.path), name, printable(file.root), file.stamp.size, file.stamp.mtime_ns)
-                + (file.stamp.ctime_ns, state, clip_id, reason, sentence, dump_metadata(metadata)),
-            )
-            remove_about(self.connection, stored_path(file.path))
-            if state == "indexed":
-                index_about(self.connection, stored_path(file.path), caption_of(metadata))
+        metadata = self._note_replaced(file.path, clip_id)
+        self.connection.execute(
+            "INSERT OR REPLACE INTO files (path, name, root, size, mtime_ns, ctime_ns, state, clip_id, reason,"
+            " sentence, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (stored_path(file.path), name, printable(file.root), file.stamp.size, file.stamp.mtime_ns)
+            + (file.stamp.ctime_ns, state, clip_id, reason, sentence, dump_metadata(metadata)),
+        )
+        remove_about(self.connection, stored_path(file.path))
+        if state == "indexed":
+            index_about(self.connection, stored_path(file.path), caption_of(metadata))
 
     def _note_replaced(self, path: str, clip_id: str | None) -> Metadata:
         """Remember the clip that a file had before, to be dropped; the metadata that the file has from now on."""
@@ -298,26 +292,6 @@ class Store:
         """
         with self._lock:
             return null_scores_hold(self.connection)
-
-    def elements_hold(self) -> bool:
-        """Return whether the scene elements are up to date, or there are none.
-
-        They are left as they are until nonsense has been scored on the present clips.
-        """
-        with self._lock:
-            wanted = has_elements(self.connection) and self.null_scores_hold()
-            return not wanted or elements_hold(self.connection)
-
-    def update_elements(self) -> None:
-        """Find the scene elements of all clips anew."""
-        with self._lock:
-            meta = get_meta(self.connection)
-            path, vectors = named_elements(self.connection, self.library), open_vectors(self.library, meta)
-            if path is None or vectors is None:
-                return
-            embedded = read_elements(path, meta.get("weights_hash"))
-            with transaction(self.connection):
-                update_elements(self.connection, vectors, embedded)
 
     def _note_unsettled(self, clip_id: str) -> None:
         """Have the end of a run look whether a file has this clip."""

@@ -11,15 +11,11 @@ from evenreel.config import IndexSettings
 from evenreel.errors import VanishedFilesError
 from evenreel.features.pool import Brake
 from evenreel.features.progress import StagedProgress
-from evenreel.library.index.hearing import check_speech
-from evenreel.library.index.ingest import FoundFiles, ignore_rules, index_found
 from evenreel.library.index.metadata import KnownMetadata, read_tables, tables_beside
-from evenreel.library.index.passes import RunParts, check_passes
 from evenreel.library.index.report import IndexReport
+from evenreel.library.index.run import RunParts, check_settings, ignore_rules, index_found
 from evenreel.library.index.scan import Scan, rescan, scan
-from evenreel.library.index.sounds import check_sound
 from evenreel.library.store import catalog
-from evenreel.library.store.filesystem import refuse_published
 from evenreel.media.content import FileStamp
 from evenreel.types import Encoder
 
@@ -47,10 +43,7 @@ class WatchRuns:
 
     def check(self) -> None:
         """Check the library and the settings before anything is watched."""
-        refuse_published(self.library)
-        check_speech(self.settings)
-        check_sound(self.settings)
-        check_passes(self.settings, None)
+        check_settings(self.library, self.settings)
 
     def all(self, unsettled: Iterable[str], progress: StagedProgress, brake: Brake) -> IndexReport:
         """Index all that is in the folders but files that are still being written."""
@@ -75,7 +68,7 @@ class WatchRuns:
         if not found.files and not (self.library / catalog.CATALOG).exists():
             return IndexReport()  # an empty folder is watched for its first video
         parts = RunParts(progress, brake=brake, encoders=self.encoders)
-        report = index_found(self.library, settings, FoundFiles(found, self._known()), parts)
+        report = index_found(self.library, settings, found, self._known(), parts)
         self.settings = replace(self.settings, ignore=(), unignore=())  # the library keeps them now
         return report
 

@@ -63,7 +63,6 @@ function facts(clip) {
     ["Length", clip.duration_s === null ? "unknown" : length(clip.duration_s)],
     ["Picture", `${clip.width} × ${clip.height}${rate}`],
     ["Format", `${clip.codec} in ${clip.container}`],
-    ...(clip.elements.length ? [["Shows", clip.elements.map((one) => one.phrase).join(", ")]] : []),
     ...Object.entries(clip.metadata)
       .filter(([, value]) => value !== null)
       .map(([name, value]) => [name, shown(value)]),

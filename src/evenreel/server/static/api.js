@@ -6,17 +6,16 @@
  * @typedef {{time_s: number, start_s: number, end_s: number, score: number, starts_s: [number, number] | null,
  *   ends_s: [number, number] | null, still: string}} Moment
  * @typedef {{text: string, start_s: number, end_s: number, marks: [number, number][]}} Sign
- * @typedef {{phrase: string, kind: string, score: number}} SceneElement
  * @typedef {{clip_id: string, name: string, folder: string, duration_s: number | null, source: string | null,
  *   score: number, weaker: boolean | null, above_nonsense: number | null, written: number,
  *   scores: Record<string, number>, moments: Moment[], on_screen: Sign[], said: Sign[], sounds: number | null,
- *   elements: SceneElement[], parts: Record<string, number>, none_read: boolean, metadata: Record<string, any>,
+ *   parts: Record<string, number>, none_read: boolean, metadata: Record<string, any>,
  *   other_files: string[], folded: FoldedClip[], still: string}} FoundClip
  * @typedef {{query: string, matches: number, answering: number, notices: string[], hits: FoundClip[],
  *   favours: object, took_ms: number}} SearchAnswer
  * @typedef {{clip_id: string, name: string, files: {name: string, folder: string, state: string}[],
  *   duration_s: number | null, container: string, codec: string, width: number, height: number, fps: number | null,
- *   moments: number, signs: Sign[], shots: [number, number][], elements: SceneElement[], notes: string[],
+ *   moments: number, signs: Sign[], shots: [number, number][], notes: string[],
  *   metadata: Record<string, any>, media: string, media_type: string, starts_s: number, preview_part_s: number}} Clip
  * @typedef {{text: string, start_s: number, end_s: number, speaker: string | null}} Utterance
  * @typedef {{source: "sidecar" | "stream" | "recognised", language: string | null, utterances: Utterance[]}} Spoken

@@ -25,7 +25,6 @@ export const asHit = (clip) => ({
   said: [],
   scores: {},
   parts: {},
-  elements: [],
   other_files: [],
   segment: { number: 1, of: 1 },
 });

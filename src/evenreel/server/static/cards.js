@@ -55,7 +55,6 @@ export function card(hit, actions, why) {
     element("h3", {}, link(hit, time, actions)),
     facts(hit),
     Object.keys(hit.parts).length ? parts(hit) : null,
-    hit.elements.length ? elements(hit.elements, actions) : null,
     element(
       "footer",
       {},
@@ -160,19 +159,6 @@ function bar(value) {
   const fill = element("span", {});
   fill.style.inlineSize = `${Math.min(1, Math.max(0, value)) * 100}%`;
   return element("dd", { class: "meter", "aria-hidden": "true" }, fill);
-}
-
-function elements(found, actions) {
-  const chip = (phrase) => {
-    const narrow = () => actions.narrow({ column: "element", value: phrase });
-    const title = `Only clips that show ${phrase}`;
-    return element("li", {}, element("button", { type: "button", onclick: narrow, title, dir: "auto" }, phrase));
-  };
-  return element(
-    "ul",
-    { class: "elements", "aria-label": "Shows" },
-    found.map((one) => chip(one.phrase)),
-  );
 }
 
 function scores(hit) {

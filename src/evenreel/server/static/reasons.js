@@ -33,8 +33,6 @@ export function reason(hit, query) {
   }
   if (hit.weaker) return ["nearest in looks"];
   if (hit.sounds !== null && hit.sounds > (hit.above_nonsense ?? 0)) return ["sounds like it", ...at(hit.moments[0])];
-  const shown = hit.elements.filter(({ phrase }) => marksOf(phrase, query).length).map(({ phrase }) => phrase);
-  if (shown.length) return [`shows ${shown.slice(0, MOST_SIGNS).join(", ")}`, ...at(hit.moments[0])];
   return ["looks like it", ...at(hit.moments[0])];
 }
 

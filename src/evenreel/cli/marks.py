@@ -1,14 +1,12 @@
-"""`evenreel highlights`, and what a person keeps: `evenreel favourite`, `evenreel note`, `evenreel saved ...`."""
+"""What a person keeps: favourites and notes (`evenreel mark`) and searches (`evenreel saved ...`)."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenreel.cli.options import CacheOption, DeviceOption, JsonOption, LibraryOption, PlaceOption
-from evenreel.cli.publish import fetched
+from evenreel.cli.options import DeviceOption, JsonOption, LibraryOption
 from evenreel.cli.show_library import clock, console, print_json, safe, show_result
 from evenreel.config import default_library
 from evenreel.errors import UsageError
@@ -19,10 +17,6 @@ if TYPE_CHECKING:
     from evenreel.library.personal.placed import PlacedMark
     from evenreel.library.personal.records import SavedSearch
 
-ClipArgument = Annotated[
-    str | None, typer.Argument(help="Path of a video, or id of a clip as search prints it with --json.")
-]
-AtOption = Annotated[float | None, typer.Option("--at", help="The moment, in seconds; the whole clip without it.")]
 NameArgument = Annotated[str, typer.Argument(help="Name of the saved search.")]
 WhereOption = Annotated[
     str | None, typer.Option("--where", help="Filter, for example \"source = 'camera' and duration_s < 60\".")
@@ -30,68 +24,25 @@ WhereOption = Annotated[
 GONE = {"replaced": "the file has another content than when it was marked", "gone": "its file is gone"}
 
 
-def highlights(
-    folder: Annotated[Path | None, typer.Argument(help="Only clips below this folder.")] = None,
-    k: Annotated[int, typer.Option("-k", min=1, max=1_000, help="How many clips at most.")] = 12,
-    where: WhereOption = None,
-    library: PlaceOption = None,
-    snapshot_cache: CacheOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show the clips that are unlike the rest: each group of alike ones once, before any twice."""
-    from evenreel.library import open_library
-
-    with open_library(fetched(library or default_library(), snapshot_cache)) as opened:
-        found = opened.highlights(folder, k, where)
-    if as_json:
-        print_json({"clips": list(found.clips), "compared": found.compared, "total": found.total})
-        return
-    out = console()
-    if not found.clips:
-        out.print(
-            "No clip with pictures is there." if folder is None else f"No clip with pictures is in {safe(folder)}."
-        )
-    for rank, clip in enumerate(found.clips, start=1):
-        out.print(f"[bold]{rank:2}. {safe(clip.path)}[/]  at {clock(clip.time_s)}  [dim]apart {clip.apart:.2f}[/]")
-    if found.compared < found.total:
-        out.print(
-            f"[dim]Of {count(found.total, 'clip')}, {found.compared:,} that lie evenly among them were compared.[/]"
-        )
-
-
-def favourite(
-    clip: ClipArgument = None,
-    at: AtOption = None,
+def mark(
+    clip: Annotated[
+        str | None, typer.Argument(help="Path of a video, or id of a clip as search prints it with --json.")
+    ] = None,
+    at: Annotated[float | None, typer.Option("--at", help="The moment, in seconds; the whole clip without it.")] = None,
+    note: Annotated[str | None, typer.Option("--note", help="Write a note; an empty one deletes it.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="It is no favourite any more; its note stays.")] = False,
     library: LibraryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a clip, or a moment of it, a favourite; without one, list all favourites and notes."""
+    """Make a clip, or a moment of it, a favourite, or write a note to it; without one, list favourites and notes."""
     from evenreel.library import open_library
 
     with open_library(library or default_library(), vision=False) as opened:
         if clip is not None:
-            opened.personal.mark(clip, at, favourite=not remove)
-        elif remove or at is not None:
-            raise UsageError("Name the clip: evenreel favourite CLIP --remove.")
-        _show_marks(opened.personal.marks(), as_json)
-
-
-def note(
-    clip: ClipArgument = None,
-    text: Annotated[str | None, typer.Argument(help="The note; an empty one deletes it.")] = None,
-    at: AtOption = None,
-    library: LibraryOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Write a note to a clip, or to a moment of it; without one, list all favourites and notes."""
-    from evenreel.library import open_library
-
-    if (clip is None) != (text is None):
-        raise UsageError('Give the clip and the note: evenreel note CLIP "the bridge at dawn".')
-    with open_library(library or default_library(), vision=False) as opened:
-        if clip is not None:
-            opened.personal.mark(clip, at, note=text)
+            favourite = False if remove else None if note is not None else True
+            opened.personal.mark(clip, at, favourite=favourite, note=note)
+        elif remove or at is not None or note is not None:
+            raise UsageError('Name the clip: evenreel mark CLIP --note "the bridge at dawn".')
         _show_marks(opened.personal.marks(), as_json)
 
 
@@ -170,7 +121,7 @@ def _show_marks(marks: tuple[PlacedMark, ...], as_json: bool) -> None:
         for line in one.mark.note.splitlines():
             out.print(f"      {safe(line)}")
     if not marks:
-        out.print("There are no favourites and no notes; make one with: evenreel favourite VIDEO.")
+        out.print("There are no favourites and no notes; make one with: evenreel mark VIDEO.")
 
 
 def _show_news(found: SavedResult, as_json: bool, *, everything: bool) -> None:

@@ -1,0 +1,242 @@
+"""What a library is made of: `evenreel index`, `reindex`, `remove`, `info` and `verify`; and `evenreel demo`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE, Interrupted
+from evenreel.cli.options import CacheOption, JsonOption, LibraryOption, PlaceOption
+from evenreel.cli.progress import bars
+from evenreel.cli.publish import fetched
+from evenreel.cli.show_library import console, print_json, safe, show_done, show_problems, show_report, show_stats
+from evenreel.config import DEFAULT_MODEL, IndexSettings, Machines, MediaLimits, default_library
+from evenreel.errors import UsageError
+from evenreel.wording import count, printable
+
+if TYPE_CHECKING:
+    from evenreel.library import IndexReport, RemoveReport
+
+MODEL_HELP = (
+    "Image and text towers: a hub id, a folder, 'builtin', or a name that 'evenreel models' lists. \\[default: the "
+    f"library's own, and {DEFAULT_MODEL} for a new one]"
+)
+SAMPLE_HELP = (
+    "Which frames are looked at, for example 'every 0.5 s' or '8 midpoints'. \\[default: the library's own, and every "
+    "1 s for a new one]"
+)
+METADATA_HELP = (
+    "Table about the videos (csv, tsv, parquet, jsonl) with a column 'path'; metadata.* and manifest.* in a folder are "
+    "read by themselves."
+)
+SPEECH_HELP = (
+    "Model that hears what is said where no subtitles say it: a name, a hub id or a folder. \\[default: the library's "
+    "own, and none for a new one]"
+)
+RAY_HELP = "Have the workers of the Ray cluster at this address read and encode; 'local' starts one for this run."
+SET_HELP = (
+    "Any other setting, as NAME=VALUE; again for more. Lines of this form in LIBRARY/settings.txt hold for every run; "
+    "--set help lists all."
+)
+SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP)]
+DeviceOption = Annotated[str | None, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
+RetryOption = Annotated[bool, typer.Option("--retry", help="Try again what was set aside.")]
+
+OF_A_RUN = ("workers", "device", "precision", "retry", "accept_missing", "accept_licence", "limits")
+"""Settings that an exchange of the model takes; the others are the library's own, and stay."""
+
+
+def index(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of videos, or single files.")],
+    library: LibraryOption = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on watching the folders, until Ctrl-C.")] = False,
+    model: Annotated[str | None, typer.Option(help=MODEL_HELP)] = None,
+    sample: Annotated[str | None, typer.Option(help=SAMPLE_HELP)] = None,
+    no_vision: Annotated[bool, typer.Option("--no-vision", help="No model: only words and names are found.")] = False,
+    no_ocr: Annotated[bool, typer.Option("--no-ocr", help="Do not read on-screen text.")] = False,
+    speech: Annotated[str | None, typer.Option(help=SPEECH_HELP)] = None,
+    people: Annotated[
+        bool, typer.Option("--people", help="Look for faces, and put those of one person together.")
+    ] = False,
+    metadata: Annotated[list[Path] | None, typer.Option(help=METADATA_HELP)] = None,
+    device: DeviceOption = None,
+    retry: RetryOption = False,
+    ray: Annotated[str | None, typer.Option(help=RAY_HELP)] = None,
+    given: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Index folders of videos; unchanged files cost nothing, and a broken-off run goes on."""
+    from evenreel.library import index_folders
+    from evenreel.library.settings import index_settings
+
+    if given == ["help"]:
+        _list_settings()
+        return
+    place = library or default_library()
+    options: dict[str, Any] = {"model": model, "rule": sample, "speech": speech, "device": device}
+    options |= {"retry": retry or None, "people": people or None, "read_text": False if no_ocr else None, "ray": ray}
+    settings, machines = index_settings(place, given or (), options)
+    if no_vision:
+        settings = replace(settings, model=None)
+    with bars() as progress:
+        if watch:
+            _watch(place, folders, settings, progress=progress, metadata=metadata or ())
+            return
+        report = index_folders(folders, place, settings, progress=progress, metadata=metadata or (), machines=machines)
+    _show_run(report, place, as_json)
+
+
+def _list_settings() -> None:
+    """Print what `--set` takes: every setting with its default and what it is."""
+    from evenreel.cli.from_settings import documented
+    from evenreel.library.settings import usual_settings
+
+    told = documented(IndexSettings) | documented(MediaLimits) | documented(Machines)
+    for name, usual in usual_settings().items():
+        shown = "none" if usual is None else str(usual).lower() if isinstance(usual, bool) else usual
+        console().print(f"[bold]{name}={safe('' if usual == () else shown)}[/]  {told[name]}")
+
+
+def _show_run(report: IndexReport, library: Path, as_json: bool) -> None:
+    show_report(report, library, as_json)
+    if report.set_aside or report.closed_folders:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _watch(library: Path, folders: Sequence[Path], settings: IndexSettings, **given: Any) -> None:
+    """Index folders and follow new, changed, moved and deleted videos until Ctrl-C."""
+    from evenreel.library.watching import Watcher
+
+    watcher = Watcher(library, folders, settings, told=_tell, **given)
+    try:
+        watcher.start()
+        watched = ", ".join(watcher.state.folders)
+        console().print(f"Watching {safe(watched)} for {safe(library)} (Ctrl-C ends it).")
+        while not watcher.wait(0.5):
+            pass
+    except Interrupted:  # that is how it ends
+        return
+    finally:
+        watcher.stop()
+
+
+def _tell(report: IndexReport) -> None:
+    """Print what a run of watching has done, in a line with the time."""
+    counts = {
+        "indexed": report.indexed,
+        "recognised": report.recognised,
+        "moved": report.moved,
+        "gone": report.missing,
+        "set aside": report.newly_aside,
+    }
+    parts = [f"{count(number, 'file')} {what}" for what, number in counts.items() if number]
+    console().print(f"{time.strftime('%H:%M:%S')} {', '.join(parts) or 'words or metadata updated'}")
+
+
+def reindex(
+    model: Annotated[
+        str, typer.Option(help="The new model: a hub id, a folder, 'builtin', or a name of `evenreel models`.")
+    ],
+    anew: Annotated[bool, typer.Option("--anew", help="Drop what an unfinished run with another model made.")] = False,
+    library: LibraryOption = None,
+    device: DeviceOption = None,
+    retry: RetryOption = False,
+    given: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Exchange the model of a library: new vectors are made, then take the place of the old ones at once."""
+    from evenreel.library import reindex as reindex_library
+    from evenreel.library.settings import index_settings
+
+    place = library or default_library()
+    settings, _ = index_settings(place, given or (), {"device": device, "retry": retry or None}, only=OF_A_RUN)
+    with bars() as progress:
+        report = reindex_library(place, model, settings, anew=anew, progress=progress)
+    _show_run(report, place, as_json)
+
+
+def remove(
+    places: Annotated[list[Path], typer.Argument(help="Folders or videos to forget, there or not.")],
+    library: LibraryOption = None,
+    ignore: Annotated[
+        bool, typer.Option("--ignore", help="Pass over them from now on, where an indexed folder holds them.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be forgotten.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Forget the clips of folders or single videos; the files on the disk stay as they are."""
+    from evenreel.library import remove_from_library
+
+    _show_removed(remove_from_library(library or default_library(), places, ignore=ignore, dry_run=dry_run), as_json)
+
+
+def _show_removed(report: RemoveReport, as_json: bool) -> None:
+    if as_json:
+        print_json(report.to_json())
+        return
+    out, done = console(), "Forgot" if report.removed else "Would forget"
+    files = f"{count(report.files, 'file')} ({count(report.clips, 'clip')})"
+    stays = "the files on the disk stay" if report.removed else "nothing was changed"
+    out.print(f"{done} {files} of {safe(report.library)}; {stays}.")
+    for source in report.sources:
+        out.print(f"  {safe(source)} is no longer indexed")
+    for pattern in report.ignored:
+        out.print(f"  passed over from now on: {printable(pattern)}", markup=False)
+    for root in report.found_again:
+        out.print(f"  [yellow]evenreel index {safe(root)} finds them again[/]; --ignore passes over them from now on")
+
+
+def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_json: JsonOption = False) -> None:
+    """Say what a library holds, and list what was set aside and why."""
+    from evenreel.library import open_library
+    from evenreel.library.people.store import has_people
+    from evenreel.library.published import copy_of
+
+    place = fetched(library or default_library(), snapshot_cache)
+    with open_library(place, vision=False) as opened:
+        show_stats(opened.stats(), opened.sizes(), as_json, copy_of(place))
+    if not as_json and has_people(place):
+        console().print("people: looked for (evenreel people lists them; --forget ALL deletes them and looks no more)")
+
+
+def verify(
+    library: LibraryOption = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Rebuild what is derived, without decoding any video again.")
+    ] = False,
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="With --repair: forget missing files, and clips that no file has.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check every checksum and everything derived. Exit status 1 if something is wrong."""
+    from evenreel.library import repair as repair_library
+    from evenreel.library import verify as verify_library
+
+    place = library or default_library()
+    if repair:
+        show_done(repair_library(place, drop_missing=drop_missing), as_json)
+        return
+    if drop_missing:
+        raise UsageError("--drop-missing is part of a repair; give --repair too.")
+    problems = verify_library(place)
+    show_problems(problems, place, as_json)
+    if problems:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where the videos, the library and the report of the demo go.")] = Path(
+        "demo"
+    ),
+) -> None:
+    """Render a small library of real mp4 files, index it, search it, audit it. Nothing is downloaded."""
+    from evenreel.demo import run_demo
+
+    with bars() as progress:
+        run_demo(folder, progress)

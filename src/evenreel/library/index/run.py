@@ -1,0 +1,561 @@
+"""An index run: folders are scanned, compared with the library, and what it lacks is read, stage by stage.
+
+The plan says which files are to be read (`plan`), `stages` what is read of them and how it is put into the library,
+`worker` is the unit that reads one file. What was put is safe: a run that is killed is gone on with by the next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from evenreel.arguments import as_path, check_settings_kind, one_or_more
+from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings, Machines
+from evenreel.errors import LibraryError, MediaError, UsageError
+from evenreel.features.clip_reader import READER, OtherWindowsError, SharedModel, WantedStages
+from evenreel.features.lock import HOLDER, LOCK
+from evenreel.features.pool import Brake, Claims, ReaderPool
+from evenreel.features.progress import Forecast, NoProgress, SetAside, StagedProgress
+from evenreel.features.shards import remove_shards, shard_files, tidy_shards
+from evenreel.library.index.exchange import finish_exchange
+from evenreel.library.index.foretelling import PICTURES_ALONE, WORDS_ALONE, seconds_a_second
+from evenreel.library.index.ignoring import IgnoreRules, changed_patterns, kept_patterns, noted_patterns
+from evenreel.library.index.lengths import VideoLengths, measure_lengths
+from evenreel.library.index.metadata import KnownMetadata, read_tables, rows_of_files, tables_beside
+from evenreel.library.index.plan import (
+    IndexPlan,
+    IndexRun,
+    KnownFile,
+    check_nothing_vanished,
+    known_files,
+    make_plan,
+    mark_gone,
+)
+from evenreel.library.index.report import IndexReport
+from evenreel.library.index.scan import Scan, scan
+from evenreel.library.index.spread import SpreadRun, check_machines
+from evenreel.library.index.stages import (
+    BOTH,
+    PICTURES,
+    STAGES,
+    WORDS,
+    ReadingStage,
+    SpeechStage,
+    Stage,
+    check_sound,
+    check_speech,
+)
+from evenreel.library.index.worker import FileWorker, Orders, load
+from evenreel.library.machines.arrivals import clear_arrivals
+from evenreel.library.people.looking import check_people
+from evenreel.library.rendered import unknown_to_builtin
+from evenreel.library.store import catalog
+from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
+from evenreel.library.store.filesystem import library_lock, refuse_published
+from evenreel.library.store.kept import copied, forget_copy
+from evenreel.library.store.model_folders import MODELS, clear_unnamed, other_model
+from evenreel.library.store.writer import FoundFile, Store, closing_error
+from evenreel.media.content import FileStamp, stamp
+from evenreel.types import Encoder
+from evenreel.wording import printable
+
+LOST = "its features were gone from the library, so it was read anew"
+"""Note on a file whose clip has no shard."""
+
+LONG_S = 600.0
+"""Seconds of video from which on pictures are read before words: ten minutes, which take a person minutes to wait for.
+A shorter run is over before a second reading of its files would be worth it."""
+
+log = logging.getLogger("evenreel")
+
+
+@dataclass(frozen=True)
+class RunParts:
+    """What an index run works with, besides the library and its settings."""
+
+    progress: StagedProgress = field(default_factory=NoProgress)
+    machines: Machines | None = None  # that read and encode; None for this one alone
+    brake: Brake = field(default_factory=Brake)  # ends the run early
+    encoders: dict[str, Encoder] = field(default_factory=dict)  # loaded models by name; those of the run are added
+
+
+def index_folders(
+    places: str | Path | Sequence[str | Path],
+    library: str | Path,
+    settings: IndexSettings | None = None,
+    *,
+    progress: StagedProgress | None = None,
+    metadata: str | Path | Sequence[str | Path] = (),
+    machines: Machines | None = None,
+) -> IndexReport:
+    """Bring a library up to date with folders of videos; an unchanged file is not opened.
+
+    Args:
+        places: folders or single files, or one alone.
+        library: folder of the library; made where it does not exist.
+        settings: model, sampling, text, workers, limits; None for the defaults.
+        progress: receives the progress of the run.
+        metadata: tables about the videos, besides `metadata.*` and `manifest.*` at the top of the folders.
+        machines: machines that read and encode; None for this one alone.
+
+    Raises:
+        LibraryError: no video for a new library, it cannot be written or is of another model, or a disk has vanished.
+        EncoderError: the model cannot be loaded.
+        UsageError: a metadata table that was named or the sampling rule is wrong, an argument is of the wrong kind, or
+            machines have a staging place without a cluster, or one with credentials in its address.
+    """
+    library = as_path(library, "library")
+    check_settings_kind(settings, IndexSettings)
+    settings = settings or IndexSettings()
+    check_machines(machines)
+    check_settings(library, settings, machines)
+    check_people(library, settings)
+    found = scan(_paths(places, "places"), ignore_rules(library, settings))
+    tables = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"), settings.limits)
+    if not found.files and not (library / CATALOG).exists():
+        raise LibraryError(found.no_video())
+    return index_found(library, settings, found, tables, RunParts(progress or NoProgress(), machines))
+
+
+def check_settings(library: Path, settings: IndexSettings, machines: Machines | None = None) -> None:
+    """Check what a run is asked for before anything is read."""
+    refuse_published(library)
+    check_speech(settings)
+    check_sound(settings)
+    if settings.passes not in (0, 1, 2):
+        raise UsageError(f"--passes {settings.passes}: files are read in 1 pass or in 2; 0 chooses.")
+    if settings.passes == 2 and machines is not None and machines.ray is not None:
+        raise UsageError("The workers of --ray read each file in one pass; leave --passes out.")
+
+
+def ignore_rules(library: Path, settings: IndexSettings) -> IgnoreRules:
+    """Return the patterns of a library, with those that a run adds and without those that it takes away."""
+    known: tuple[str, ...] = ()
+    if (library / CATALOG).exists():
+        with contextlib.closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
+            known = kept_patterns(catalog.get_meta(connection))
+    return IgnoreRules(changed_patterns(known, settings.ignore, settings.unignore))
+
+
+def index_found(
+    library: Path,
+    settings: IndexSettings,
+    found: Scan,
+    tables: KnownMetadata | None = None,
+    parts: RunParts | None = None,
+) -> IndexReport:
+    """Bring a library up to date with files that were found, and what tables say of them; see `index_folders`."""
+    folder_is_new, tables = not library.exists(), tables or KnownMetadata()
+    with library_lock(library), taken_back_if_empty(library, folder_is_new=folder_is_new):
+        connection = catalog.open_for_writing(library)
+        try:
+            with copied(library, connection):
+                finish_exchange(library, catalog.get_meta(connection))
+                clear_unnamed(library, catalog.get_meta(connection))
+                clear_arrivals(library)  # of a run with Ray that was killed
+                there = (catalog.loaded_path(path) for (path,) in connection.execute("SELECT path FROM files"))
+                rows, lost = rows_of_files(tables.rows, [*there, *(file.path for file in found.files)])
+                store = Store(library, connection, rows)
+                report = run_stages(store, found, settings, parts or RunParts(), tables.set_aside)
+                report.warnings += [lost] if lost and found.changed is None else []
+                return report
+        except (sqlite3.Error, OSError) as error:
+            raise closing_error(library, error) from error
+        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+            if not catalog.is_spoilt(connection):  # then the error is ours
+                raise
+            raise catalog.damaged(library, error) from error
+        finally:
+            connection.close()
+
+
+def _paths(given: object, name: str) -> list[Path]:
+    """Several paths, or one: to Python a text is a list of letters, and the first letter of a path the root."""
+    return [as_path(one, name) for one in one_or_more(given, name, (str, os.PathLike))]
+
+
+# a run over what was found --------------------------------------------------------------------------------------------
+
+
+def run_stages(
+    store: Store,
+    found: Scan,
+    settings: IndexSettings,
+    parts: RunParts,
+    tables_aside: Sequence[SetAside] = (),
+    *,
+    alone: bool = False,
+) -> IndexReport:
+    """Index the files of a scan in an open library.
+
+    Args:
+        store: the library.
+        found: the files.
+        settings: what is wanted of them.
+        parts: what the run works with.
+        tables_aside: tables of metadata that cannot be used, for the report.
+        alone: whether the library is one of vectors alone, beside that of its files.
+    """
+    started, meta = time.monotonic(), store.meta()
+    settings = resolve(settings, meta, store.library)
+    report = IndexReport(set_aside=list(tables_aside))
+    with ExitStack() as opened:
+        run = IndexRun(store, found, settings, report, parts.progress, parts.brake, opened)
+        _Job(run, parts, meta).run(alone=alone)
+    report.unfinished = parts.brake.eased
+    report.set_aside.sort(key=lambda aside: aside.path)
+    report.notes.sort()
+    report.seconds = time.monotonic() - started
+    return report
+
+
+class _Job:
+    """One index run: the plan, the reading of pictures and words in one pass or two, and the stages after it."""
+
+    def __init__(self, run: IndexRun, parts: RunParts, meta: Mapping[str, str]) -> None:
+        self._run, self._parts, self._meta = run, parts, meta
+        self._store, self._settings, self._report = run.store, run.settings, run.report
+        settings, name = run.settings, run.settings.model
+        self._model = None if name is None else SharedModel(partial(tied_model, run.store, settings, parts.encoders))
+        self._speech = SpeechStage(run)
+        self._orders = Orders(
+            wanted=WantedStages(name is not None, settings.read_text, True),
+            rule=settings.rule,
+            limits=settings.limits,
+            model=name,
+            device=settings.device,
+            precision=settings.precision,
+            keep_stills=settings.keep_stills,
+            speech=self._speech.model,
+            language=settings.language,
+            readers=settings.worker_count,
+            reader=READER,
+        )
+        self._reading = ReadingStage(run, self._orders, self._model, self._speech)
+        self._digests: dict[str, tuple[FileStamp, str]] = {}
+
+    def run(self, *, alone: bool) -> None:
+        found, store, report = self._run.found, self._store, self._report
+        tidy_shards(store.library / STILLS)
+        plan = self._plan(BOTH)
+        self._tie()
+        store.begin(found.roots, {"rule": self._settings.rule})
+        if found.patterns or kept_patterns(self._meta):
+            store.begin((), noted_patterns(found.patterns))
+        self._tell_plan(plan)
+        for file in plan.refused:
+            if file.error is not None:
+                self._reading.set_aside(store, file, file.error)
+        for file in plan.returned:
+            store.link(file)
+        self._read(plan.work)
+        self._reading.end()
+        report.missing, report.moved = mark_gone(store, plan)
+        report.metadata_changed = store.update_metadata()
+        store.drop_replaced()
+        store.complete_codes()  # those of a library of before there were codes
+        self._update_null_scores()
+        for new_stage in () if alone else STAGES:
+            if not self._run.brake.eased:
+                self._take_through(self._speech if new_stage is SpeechStage else new_stage(self._run))
+        if self._model is not None and self._model.window() is not None:
+            self._parts.encoders[self._settings.model or ""] = self._model.encoder()
+        if report.indexed and (unknown := unknown_to_builtin(store.connection, store.meta())):
+            report.warnings.append(unknown)
+
+    def _plan(self, title: str) -> IndexPlan:
+        """What a pass is to do with each file; most of a folder gone at once is refused."""
+        self._reading.begin_pass(title, {})
+        shards = tidy_shards(self._store.library / SHARDS)
+        known = {row.path: row for row in known_files(self._store.connection, shards)}
+        plan = make_plan(self._run.found, known, self._reading.wanted, retry=self._settings.retry)
+        if not self._settings.accept_missing:
+            check_nothing_vanished(self._run.found, known, plan.gone)
+        return plan
+
+    def _tell_plan(self, plan: IndexPlan) -> None:
+        """Note in the report what a scan found, and what is planned for it."""
+        found, report = self._run.found, self._report
+        report.unchanged, report.recognised = len(plan.unchanged), len(plan.returned)
+        report.other_files, report.other_suffixes = found.other_files.total(), dict(found.other_files)
+        report.links, report.ignored = found.links, len(found.ignored)
+        report.closed_folders = [printable(folder) for folder in found.closed_folders]
+        report.set_aside += [
+            SetAside("", printable(row.path), row.reason or "failed", row.sentence or "") for row in plan.aside_before
+        ]
+        report.notes += [*found.troubles, *((printable(path), LOST) for path in sorted(plan.lost))]
+
+    def _tie(self) -> None:
+        """Note that a new library has no vision; load a model that may not be the library's own, to compare."""
+        made_with, model = self._meta.get("model"), self._settings.model
+        if made_with is None and model is None:
+            self._store.begin((), {"model": ""})
+        elif self._model and made_with and model not in {made_with, self._meta.get("asked_model")}:
+            self._model.encoder()
+
+    def _read(self, work: Sequence[FoundFile]) -> None:
+        """Read pictures and words of what is to be read, in one pass or in two."""
+        if not work:
+            return
+        lengths = measure_lengths(work, self._store.connection, self._settings.limits)
+        first = self._plan(PICTURES).work if self._in_two_passes(lengths) else []
+        foretold = self._foretell(lengths, first, work) if lengths.video_s >= LONG_S else (None, None)
+        heard = self._speech.model is not None
+        self._run.progress.forecast(Forecast(len(work), lengths.video_s, lengths.sure, *foretold, heard))
+        if not first:
+            self._read_pass(BOTH, work, lengths)
+            return
+        self._read_pass(PICTURES, first, lengths)
+        self._update_null_scores()  # so that searches say which matches are weaker
+        paths = {file.path for file in work}
+        self._read_pass(WORDS, [file for file in self._plan(WORDS).work if file.path in paths], lengths)
+
+    def _read_pass(self, title: str, work: Sequence[FoundFile], lengths: VideoLengths) -> None:
+        """Read files in one pass, here or elsewhere."""
+        work = [file for file in work if not self._reading.is_aside(file)]
+        if not work or self._run.brake.eased:
+            return
+        self._reading.begin_pass(title, {file.path: lengths.by_path.get(file.path, 0.0) for file in work})
+        self._run.progress.begin(len(work))
+        machines = self._parts.machines
+        if machines is not None and machines.ray is not None:
+            SpreadRun(self._run, self._reading, machines).run(work)
+        else:
+            StageRun(self._reading, self._run, self._digests, lambda file: None).over(work)
+
+    def _take_through(self, stage: Stage) -> None:
+        """Take a stage through the files of the run that have content by now."""
+        if not stage.begin():
+            return
+        wanted: dict[str, FoundFile] = {}
+        for file, have in self._indexed():
+            if stage.wanted(file, have):
+                wanted.setdefault(str(file.clip_id), file)
+        if wanted:
+            progress = self._run.progress
+            progress.stage(stage.title, len(wanted))
+            StageRun(stage, self._run, {}, lambda file: progress.advance(1)).over(list(wanted.values()))
+        stage.end()
+
+    def _indexed(self) -> Iterator[tuple[FoundFile, KnownFile]]:
+        known = {row.path: row for row in known_files(self._store.connection, None) if row.state == "indexed"}
+        for file in self._run.found.files:
+            if row := known.get(file.path):
+                yield replace(file, clip_id=row.clip_id), row
+
+    def _in_two_passes(self, lengths: VideoLengths) -> bool:
+        """Whether pictures are read before words: where that lets a person search much sooner."""
+        settings, machines = self._settings, self._parts.machines
+        if self._model is None or (machines and machines.ray) or not (settings.read_text or self._speech.model):
+            return False
+        return settings.passes == 2 or (settings.passes == 0 and lengths.video_s >= LONG_S)
+
+    def _foretell(
+        self, lengths: VideoLengths, first: Sequence[FoundFile], work: Sequence[FoundFile]
+    ) -> tuple[float | None, float | None]:
+        """Seconds that pictures and words may take, measured; None where they cannot be told."""
+        if self._parts.machines and self._parts.machines.ray:
+            return None, None
+        if self._model is not None:
+            self._model.encoder()  # whose windows are known then, and whose loading is not measured
+        wanted = self._orders.wanted
+        seen_s, read_s = seconds_a_second(
+            lambda: FileWorker(replace(self._orders, keep_stills=False), self._model),
+            self._settings.worker_count,
+            work,
+            lengths.by_path,
+            [PICTURES_ALONE if wanted.vision else None, WORDS_ALONE if wanted.text else None],
+        )
+        to_see_s = sum(lengths.by_path[file.path] for file in first or work)
+        return seen_s and seen_s * to_see_s, read_s and read_s * lengths.video_s
+
+    def _update_null_scores(self) -> None:
+        """Measure how nonsense scores in this library, where clips have come or gone since it was measured."""
+        if self._model is not None and not self._store.null_scores_hold():
+            self._run.progress.stage("measuring how nonsense scores")
+            self._store.update_null_scores(self._model.encoder())
+
+
+class StageRun:
+    """A walk of one stage over files: each is claimed by its content, read in a process that can be killed, and put.
+
+    Several readers read at a time, and one thread puts. Files of one content wait for the first of them, and then find
+    that nothing is wanted any more.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        run: IndexRun,
+        digests: dict[str, tuple[FileStamp, str]],
+        done: Callable[[FoundFile], None],
+    ) -> None:
+        self._stage, self._run, self._digests, self._done = stage, run, digests, done
+        self._claims = Claims[FoundFile]()
+        self._pool = ReaderPool(stage.reader, self._read, self._set_aside, stage.readers, run.brake)
+
+    def over(self, files: Sequence[FoundFile]) -> None:
+        """Read files; what was begun is ended before a brake ends the walk."""
+        self._pool.run(files)
+
+    def _read(self, reader: Any, file: FoundFile) -> None:
+        file = self._with_content(file)
+        clip_id, is_read = str(file.clip_id), False
+        if not self._claims.take(clip_id, file):
+            return
+        try:
+            with self._own_faults(file):
+                reading = self._stage.read(reader, file)
+                is_read = True
+                self._pool.hand_over(partial(self._put, file, reading))
+        finally:
+            if not is_read:
+                self._pool.add(self._claims.release(clip_id))
+
+    def _put(self, file: FoundFile, reading: Any) -> None:
+        try:
+            with self._own_faults(file):
+                if (made := reading() if callable(reading) else reading) is not None:
+                    self._stage.put(self._run.store, made)
+                self._done(file)
+        finally:
+            self._pool.add(self._claims.release(str(file.clip_id)))
+
+    @contextlib.contextmanager
+    def _own_faults(self, file: FoundFile) -> Iterator[None]:
+        """Set a file aside for what is wrong with it, unless its worker was ended by us."""
+        try:
+            yield
+        except OtherWindowsError:
+            self._pool.add([file])
+        except MediaError as error:
+            if not self._pool.stopping:
+                self._set_aside(file, error)
+
+    def _set_aside(self, file: FoundFile, error: MediaError) -> None:
+        self._stage.set_aside(self._run.store, file, error)
+        self._done(file)
+
+    def _with_content(self, file: FoundFile) -> FoundFile:
+        """A file with the digest of its bytes, which are read once in a run unless the file changes."""
+        if file.clip_id is not None:
+            return file
+        file = replace(file, stamp=stamp(file.path))
+        known = self._digests.get(file.path)
+        if known is None or known[0] != file.stamp:
+            known = file.stamp, self._pool.digest(file.path, self._run.settings.limits.stall_timeout_s)
+            self._digests[file.path] = known
+        return replace(file, clip_id=known[1])
+
+
+# the model of a run ---------------------------------------------------------------------------------------------------
+
+
+def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:
+    """Replace `auto` in settings by what the library was made with, else by the defaults."""
+    from evenreel.encoders.known_models import check_licence
+    from evenreel.media import parse_rule
+
+    made_with = meta.get("rule")
+    rule = (made_with or DEFAULT_RULE) if settings.rule == AUTO else str(parse_rule(settings.rule))
+    if made_with and rule != made_with:
+        raise LibraryError(
+            f"The library {library} was sampled '{made_with}', not '{rule}'; leave --sample out, or use another "
+            "--library."
+        )
+    own = meta.get("model", meta.get("encoder_id"))
+    model = (DEFAULT_MODEL if own is None else own or None) if settings.model == AUTO else settings.model
+    if model and model not in (own, meta.get("asked_model")):  # with its own, a library was made
+        check_licence(model, settings.accept_licence)
+    return replace(settings, rule=rule, model=model)
+
+
+def tied_model(store: Store, settings: IndexSettings, encoders: Mapping[str, Encoder]) -> Encoder:
+    """Load the model of a run, unless it is there, and tie it to the library; one of other weights is refused."""
+    name, meta = settings.model or "", store.meta()
+    encoder = encoders.get(name) or load(name, settings)
+    tie = {
+        "model": encoder.encoder_id,
+        "asked_model": name,
+        "encoder_id": encoder.encoder_id,
+        "weights_hash": encoder.weights_hash,
+        "dimension": str(encoder.dimension),
+    }
+    if "weights_hash" in meta:
+        if meta["weights_hash"] != encoder.weights_hash:
+            made_with = meta.get("encoder_id", meta.get("model", "?"))
+            raise LibraryError(other_model(store.library, made_with, encoder.encoder_id))
+        known = name in (meta.get("model"), meta.get("asked_model"))
+        renamed = () if known else ("model", "asked_model", "encoder_id")  # the same weights, as an export has them
+        tie = {
+            key: value
+            for key, value in tie.items()
+            if key in renamed or key not in meta  # lost, and no shard said it
+        }
+    if tie:
+        store.begin((), tie)
+    return encoder
+
+
+# a first run ----------------------------------------------------------------------------------------------------------
+
+
+def make_empty(library: Path) -> None:
+    """Make a library without videos where there is none, such as one that folders are added to from a page."""
+    if not (library / CATALOG).exists():
+        with library_lock(library):
+            catalog.open_for_writing(library).close()
+
+
+@contextlib.contextmanager
+def taken_back_if_empty(library: Path, *, folder_is_new: bool) -> Iterator[None]:
+    """Undo a new library if the block fails before a clip is stored: better none than an empty one.
+
+    The caller holds the library's lock, so that nothing of another run is removed. Only what a run makes goes: other
+    files in the folder stay.
+    """
+    is_new = not (library / CATALOG).exists()
+    try:
+        yield
+    except BaseException:
+        if is_new and not _holds_clips(library):
+            _remove(library, folder_is_new)
+        raise
+
+
+def _holds_clips(library: Path) -> bool:
+    """Whether anything would be lost; what cannot be read counts as something."""
+    if next(shard_files(library / SHARDS), None) is not None:
+        return True
+    if not (library / CATALOG).exists():
+        return False
+    try:
+        with contextlib.closing(sqlite3.connect(library / CATALOG)) as connection:
+            return connection.execute("SELECT 1 FROM clips").fetchone() is not None
+    except sqlite3.Error:
+        return True
+
+
+def _remove(library: Path, folder_is_new: bool) -> None:
+    with contextlib.suppress(OSError):
+        for journal in ("", "-wal", "-shm", "-journal"):
+            (library / f"{CATALOG}{journal}").unlink(missing_ok=True)
+        with contextlib.suppress(LibraryError, OSError):  # it is somebody else's
+            forget_copy(library)
+        for folder in (STILLS, SHARDS):  # stills of a clip whose shard was not written any more
+            remove_shards(library / folder)
+        shutil.rmtree(library / MODELS, ignore_errors=True)
+        for name in (LOCK, HOLDER):
+            (library / name).unlink(missing_ok=True)
+        if folder_is_new:
+            library.rmdir()
