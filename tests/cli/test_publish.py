@@ -47,7 +47,7 @@ def test_a_library_is_published_described_searched_served_and_followed(
         assert [hit["clip_id"] for hit in answer["hits"]] == [hit["clip_id"] for hit in json.loads(own)["hits"]]
         assert "A published snapshot is only read" in visitor.post("/api/v1/retry").json()["sentence"]
         (tmp_path / "videos" / "clip_00.mp4").rename(tmp_path / "gone.mp4")
-        clip = next(hit for hit in json.loads(own)["hits"] if "clip_00" in hit["paths"][0])["clip_id"]
+        clip = next(hit for hit in json.loads(own)["hits"] if "clip_00" in json.dumps(hit))["clip_id"]
         gone = visitor.get(f"/api/v1/clips/{clip}/media")
         assert gone.status_code == 404 and "A published snapshot has no videos" in gone.json()["detail"]
         library(tmp_path, 4)

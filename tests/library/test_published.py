@@ -85,6 +85,11 @@ def answers(folder: Path) -> dict[str, Any]:
         return found
 
 
+def brief(folder: Path) -> list[Any]:
+    with Library(folder, encoder=PixelEncoder()) as library:
+        return [library.search("harbour", 10).hits, library.stats().clips]
+
+
 def test_what_is_published_answers_as_the_library_does(home: Path, place: str, tmp_path: Path) -> None:
     report = publish_library(home, place)
     with open_library(place, encoder=PixelEncoder(), cache=tmp_path / "cache") as opened:
@@ -113,10 +118,10 @@ def test_readers_during_fifteen_replacements_get_one_library_or_another(
     made: list[Path], place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(published, "EVERY_S", 0.02)
-    monkeypatch.setattr(published, "SENDING_S", -1.0)
+    monkeypatch.setattr(published, "SENDING_S", 0.0)
     monkeypatch.setattr(published, "PIECE_BYTES", 60_000)
     monkeypatch.setattr(published, "PART_BYTES", 20_000)
-    expected = [answers(library) for library in made]
+    expected = [brief(library) for library in made]
     publish_library(made[0], place, SOON)
     followed = FollowedLibrary(Path(place), tmp_path / "followed")
     followed.start()
@@ -127,7 +132,8 @@ def test_readers_during_fifteen_replacements_get_one_library_or_another(
     def read(one: Callable[[], Path]) -> None:
         try:
             while not ended.is_set():
-                seen.append(expected.index(answers(one())))
+                seen.append(expected.index(brief(one())))
+                time.sleep(0.05)  # the server is in this process too
         except BaseException as error:
             trouble.append(error)
 
@@ -151,7 +157,7 @@ def test_readers_during_fifteen_replacements_get_one_library_or_another(
     assert trouble == []
     assert followed.folder.name == last.id
     assert set(seen) == {0, 1, 2}
-    assert answers(local_folder(place, tmp_path / "late")) == expected[0]
+    assert brief(local_folder(place, tmp_path / "late")) == expected[0]
 
 
 def test_parts_that_have_not_changed_are_neither_sent_nor_fetched_again(
@@ -290,11 +296,11 @@ def test_damage_is_told_and_the_snapshot_before_is_served(
     ("place", "what"),
     [
         ("s3://nobody-has-this/films", "there is no such bucket"),
-        ("s3://key:word@films/x", "credentials"),
-        ("s3://key:wo/word@films/x", "credentials"),
-        ("s3://key:word/films", "credentials"),
-        ("s3://films/x#word", "credentials"),
-        ("s3://films/x?versionId=word", "credentials"),
+        ("s3://key:word@films/x", "redentials"),
+        ("s3://key:wo/word@films/x", "redentials"),
+        ("s3://key:word/films", "redentials"),
+        ("s3://films/x#word", "redentials"),
+        ("s3://films/x?versionId=word", "redentials"),
         ("https://store:9000/films", "cannot be used"),
         ("gs://films/x", "cannot be used"),
     ],
@@ -378,7 +384,8 @@ def test_what_nobody_needs_goes_with_grace(
     there.put("pieces/20200101T000000Z-0123456789abcdef.0", b"of a publisher that was killed long ago")
     soon = time.strftime("%Y%m%dT%H%M%SZ-0123456789abcdef.0", time.gmtime(time.time() + 60))
     there.put(f"pieces/{soon}", b"of a publisher that sends just now")
-    monkeypatch.setattr(published, "SENDING_S", -30.0)
+    monkeypatch.setattr(published, "SENDING_S", 0.0)
+    time.sleep(1.1)  # ids count seconds
     fourth = publish_library(made[0], place, SOON)
     assert set(fourth.dropped) == set(ids[:2])
     owners = {name.partition(".")[0] for name in there.names("pieces")}

@@ -33,8 +33,8 @@ class Place:
         self.root, self.is_remote = url.rstrip("/") if url else str(Path(given).absolute()), url is not None
         if url and not re.fullmatch(rf"({kinds})://[\w.-]*(:\d{{1,5}})?(/[^@?#]*)?", url):
             raise UsageError(
-                "The address of the place cannot be used: give a folder or s3://BUCKET/PREFIX, and no credentials in it, as "
-                "it ends in logs, but those in the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)."
+                "The address of the place cannot be used: give a folder or s3://BUCKET/PREFIX. Credentials belong "
+                "in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), not in the address, which ends in logs."
             )
         kind = url.partition("://")[0] if url else "file"
         try:
