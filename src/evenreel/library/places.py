@@ -29,7 +29,7 @@ class Place:
     """A folder, or a URL that fsspec opens; an object is there whole or not at all."""
 
     def __init__(self, given: str | Path, kinds: str = "[a-z][a-z0-9+.-]*") -> None:
-        url = remote_url(given)
+        url = remote_url(given := str(given).removeprefix("file://"))
         self.root, self.is_remote = url.rstrip("/") if url else str(Path(given).absolute()), url is not None
         if url and not re.fullmatch(rf"({kinds})://[\w.-]*(:\d{{1,5}})?(/[^@?#]*)?", url):
             raise UsageError(

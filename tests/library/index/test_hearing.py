@@ -150,7 +150,7 @@ def test_workers_of_other_machines_hear_as_this_one_does(
     say(videos / "b.srt", "It is written down.")
     settings = replace(QUICK, speech=models[0])
     alone = index_folders([videos], tmp_path / "alone", settings)
-    monkeypatch.setattr(spread, "RaySession", here.HereSession)
+    monkeypatch.setattr(spread, "driven", here.driven)
     monkeypatch.setattr("evenreel.library.index.stages.SpeechStage.begin", lambda *_: False)
     together = index_folders([videos], tmp_path / "together", settings, machines=Machines(ray="local"))
     assert (together.heard, together.notes) == (alone.heard, alone.notes)
@@ -161,8 +161,8 @@ def test_workers_of_other_machines_hear_as_this_one_does(
 def test_a_worker_that_lacks_the_model_says_so(
     videos: Path, models: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spread, "RaySession", here.HereSession)
-    monkeypatch.setattr(here.HereSession, "told", {"speech": str(videos)})
+    monkeypatch.setattr(spread, "driven", here.driven)
+    monkeypatch.setattr(here, "told", {"orders": {"speech": str(videos)}})
     settings = replace(QUICK, speech=models[0])
     with pytest.raises(LibraryError, match="cannot hear what is said: .* is no model of speech"):
         index_folders([videos], videos.parent / "library", settings, machines=Machines(ray="local"))
