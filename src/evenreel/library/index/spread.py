@@ -114,7 +114,7 @@ class SpreadRun:
                         file = left.pop(status.path, None)  # else Ray has told it before
                         if file is not None and not self._is_taken(file, status):
                             again[file.path] = file
-                            done.pop(status.clip_id, None)
+                            done.pop(str(status.clip_id), None)
                 left = again
         finally:
             clear_arrivals(library)
