@@ -1,6 +1,6 @@
 """Publishing: a library's own files in a folder or a bucket, behind a pointer; servers copy them and open the copy.
 
-    PLACE/current.json       the snapshot that is read now, the SHA-256 of its list, and the snapshots before it
+    PLACE/current.json       the snapshot that is read now, and the SHA-256 of its list
     PLACE/snapshots/ID.json  its list: each file as parts by their SHA-256, and in which piece each part lies
     PLACE/pieces/ID.N        parts that the snapshot before did not have, one after the other
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from evenreel.config import IndexSettings
 from evenreel.library.index.spread import RayWorker, Status
+from evenreel.types import FloatArray, Pixels
 from tests.features.pixel_encoder import PixelEncoder
 
 READER = "tests.library.stub_reader:QuickReader"
@@ -33,6 +37,20 @@ def load(name: str, *_: object, **__: object) -> PixelEncoder:
 
 def load_another(name: str, *_: object) -> PixelEncoder:
     return PixelEncoder("c" * 64)
+
+
+class DeadlyEncoder(PixelEncoder):
+    """Takes its process with it where a frame has the background of the video of seed 2."""
+
+    def encode_windows(self, pixels: Pixels) -> FloatArray:
+        background = np.random.default_rng(2).integers(0, 255, 3)
+        if (np.abs(pixels[:, 0, :, 0, 0].astype(int) - background) < 8).all():
+            os._exit(1)
+        return super().encode_windows(pixels)
+
+
+def load_deadly(name: str, *_: object) -> PixelEncoder:
+    return DeadlyEncoder()
 
 
 @contextmanager

@@ -101,6 +101,16 @@ def test_a_run_whose_workers_are_killed_ends_as_one_without_ray(
     assert report.to_json() | {"seconds": 0} == plain[1].to_json() | {"seconds": 0}
 
 
+def test_a_file_that_takes_worker_after_worker_with_it_is_set_aside_alone(
+    cluster: Cluster, videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread, "MOST_BLOCKS", 2)
+    monkeypatch.setattr(spread, "LOADER", "tests.library.machines.here:load_deadly")
+    report = index_folders([videos], library, SETTINGS, machines=Machines(ray=cluster.address))
+    assert [(Path(one.path).name, one.reason) for one in report.set_aside] == [("clip_02.mp4", "killed")]
+    assert report.indexed == 5 and not verify(library)
+
+
 def test_a_run_whose_driver_is_killed_says_so_and_another_one_goes_on(
     cluster: Cluster, videos: Path, library: Path, plain: tuple[Path, IndexReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
