@@ -40,6 +40,7 @@ from evenreel.library.store import catalog
 from evenreel.library.store.codes import HEADER_BYTES
 from evenreel.library.store.filesystem import SNAPSHOT_MARKER, is_published, refuse_published
 from evenreel.library.store.model_folders import MODELS, SOUNDS, models_of, place_of
+from evenreel.library.store.user_tables import AT_HOME, FACES
 from evenreel.library.store.writer import vectors_path
 from evenreel.progress import Progress
 from evenreel.settings_checks import OptionForm, check_settings, number
@@ -49,7 +50,6 @@ FORMAT, MOST_HOURS, EVERY_S = 2, 1_000_000, 5.0
 PART_BYTES, PIECE_BYTES = 16 * 2**20, 64 * 2**20
 SENDING_S, READING_S = 3600.0, 3600.0  # for so long nothing is deleted that others may be sending, or read from a copy
 POINTER, SNAPSHOTS, PIECES, LOCK = "current.json", "snapshots", "pieces", "publish.lock"
-PERSONAL: tuple[str, ...] = ()  # tables of a catalog that stay at home
 
 _ID, _TIME = re.compile(r"2\d{7}T\d{6}Z-[0-9a-f]{16}"), "%Y%m%dT%H%M%SZ"
 log = logging.getLogger("evenreel")
@@ -206,7 +206,7 @@ def _sources(library: Path, room: Path, stills: bool, prefix: str = "") -> Itera
         live.backup(own)
         if own.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise catalog.damaged(library, sqlite3.DatabaseError("SQLite's check fails"))
-        for table in PERSONAL:
+        for table in (*AT_HOME, *FACES):
             own.execute(f"DELETE FROM {table}")
         own.commit()
         own.execute("VACUUM INTO ?", (str(clean),))  # nothing that was deleted is left in it, and rows keep their ids
