@@ -18,7 +18,7 @@ from evenreel.files import FileState, file_state
 from evenreel.library import Library
 from evenreel.library.contents import ClipMedia
 from evenreel.library.loading import load_pictures, load_sounds
-from evenreel.library.snapshot.following import FollowedLibrary
+from evenreel.library.published import FollowedLibrary
 from evenreel.library.store.catalog import CATALOG
 from evenreel.library.store.model_folders import MODELS
 from evenreel.library.store.user_tables import COPY
@@ -143,7 +143,7 @@ class Desk:
     """
 
     def __init__(self, library: Path, settings: ServeSettings) -> None:
-        self.followed = FollowedLibrary(library, settings.kept_snapshots)
+        self.followed = FollowedLibrary(library, settings.snapshot_cache)
         self._settings, self.opens_folders = settings, settings.open_folders
         self._waiting = self._looking_up = 0
         self._own = threading.local()

@@ -7,14 +7,10 @@ import re
 import socket
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evenreel.config import DEFAULT_PORT, IMAGE_LIMITS, RERANK_DEPTH, MediaLimits, usable_cores
 from evenreel.documents import brief
 from evenreel.errors import UsageError
-
-if TYPE_CHECKING:
-    from evenreel.library.snapshot.holding import SnapshotCache
 
 MOST_RESULTS = 200
 SHORTEST_TOKEN = 8
@@ -89,12 +85,6 @@ class ServeSettings:
     snapshot_cache: Path | None = None
     limits: MediaLimits = field(default_factory=lambda: MediaLimits(stall_timeout_s=30.0))
     image_limits: MediaLimits = IMAGE_LIMITS
-
-    @property
-    def kept_snapshots(self) -> SnapshotCache:
-        from evenreel.library.snapshot.holding import SnapshotCache
-
-        return SnapshotCache() if self.snapshot_cache is None else SnapshotCache(self.snapshot_cache)
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= LAST_PORT:

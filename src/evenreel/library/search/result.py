@@ -1,6 +1,6 @@
 """The record of an answer: clips, and the reason each is there.
 
-What is read of a hit is in one place: the command line, the HTTP API, assistants and Python pass the same record on.
+The command line (`SearchResult.to_json`), Python, HTTP and assistants pass the same one on. What only a server
 knows, as addresses, `evenreel.server.records` adds to it.
 """
 

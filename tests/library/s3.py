@@ -1,19 +1,11 @@
-"""An S3 server on the loopback address, and small libraries to publish."""
+"""An S3 server on the loopback address, and a bucket of it that the environment gives the right to."""
 
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator
 
 import pytest
-
-
-@pytest.fixture(autouse=True)
-def no_syncing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No power is cut in these tests, and a busy disk takes long to say that all is written."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
-
 
 SECRET = "secret-of-the-tests"
 
@@ -33,7 +25,6 @@ def s3_server() -> Iterator[str]:
 
 @pytest.fixture
 def bucket(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A bucket that the environment gives the right to."""
     import s3fs
 
     for name, value in {
