@@ -37,8 +37,7 @@ from evenreel.features.shards import (
 )
 from evenreel.features.stills import are_whole
 from evenreel.library.index.exchange import finish_exchange, named_shard, unfinished_exchange
-from evenreel.library.people.damage import repair_people, trouble_with_people
-from evenreel.library.people.store import FILE as PEOPLE
+from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog, schema, user_tables
 from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
 from evenreel.library.store.confidence import bank_of, measure_nonsense
@@ -53,7 +52,7 @@ from evenreel.library.store.model_folders import (
     unnamed_folders,
 )
 from evenreel.library.store.rows import replace_rows, rows_of, stored_rows
-from evenreel.library.store.user_tables import COPY, OWN_TABLES, held_by, held_in
+from evenreel.library.store.user_tables import COPY, FACES, OWN_TABLES, held_by, held_in
 from evenreel.library.store.vectors import ExactVectors
 from evenreel.library.store.writer import (
     closing_error,
@@ -157,8 +156,6 @@ def _all_problems(library: Path) -> list[LibraryProblem]:
                 found.append(LibraryProblem(f"file {shown}", "its metadata is not what was written", remedy))
             found += _text_problems(connection, broken)
             found += [problem for _, problem in _still_problems(library, connection)]
-            if trouble := trouble_with_people(library):
-                found.append(LibraryProblem(PEOPLE, *trouble))
     except LibraryError as error:
         if not found and not catalog.is_damage(error.__cause__):
             raise
@@ -343,7 +340,8 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
                     elif place.name in models_of(meta, SOUNDS):  # one in the making may not have begun
                         done.append(f"model {name}: its vectors are gone; {SET_AGAIN}")
                 clear_unnamed(library, meta)
-                return [*done, *repair_people(library, connection)]
+                drop_gone_clips(library, connection)
+                return done
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
 
@@ -439,13 +437,14 @@ def _derive(library: Path, connection: sqlite3.Connection, work: _Work, generati
     """Fill a new catalog with what the old one says of files, and with what the shards say."""
     connection.execute("PRAGMA defer_foreign_keys = ON")
     _enter_settings(library, connection)
-    held = held_in(library / CATALOG, ("files", "replaced"))
+    held = held_in(library / CATALOG, ("files", "replaced", *FACES))
     if "files" in held.damaged:
         work.done.append(f"what was known about files is lost; {SET_AGAIN}")
     else:
         user_tables.enter(connection, "files", held.rows["files"])
-    if "replaced" not in held.damaged:
-        user_tables.enter(connection, "replaced", held.rows["replaced"])
+    for table in ("replaced", *FACES):
+        if table not in held.damaged:
+            user_tables.enter(connection, table, held.rows[table])
     if broken := _broken_metadata(connection):
         connection.executemany("UPDATE files SET metadata = '{}' WHERE path = ?", [(path,) for path in broken])
         work.done.append(f"emptied the metadata of {count(len(broken), 'file')}, which was damaged; {SET_AGAIN}")

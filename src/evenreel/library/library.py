@@ -25,7 +25,7 @@ from evenreel.library.asking.examples import Marked, picture_with_words
 from evenreel.library.asking.steps import Then
 from evenreel.library.asking.without import Without
 from evenreel.library.loading import load_pictures, load_sounds
-from evenreel.library.people.asked import clips_of_people
+from evenreel.library.people import clips_of_people
 from evenreel.library.reading import LibraryContents
 from evenreel.library.search.ahead import scanned_ahead
 from evenreel.library.search.filters import below
@@ -119,7 +119,7 @@ class Library(LibraryContents):
 
         Args:
             text: what is to be seen, read or heard, in the language of `search.asked`, and `person:NAME` for clips that
-                somebody is in (`people.asked`); an `UnfinishedText` may be cut. With `then` between two of these, or a
+                somebody is in; an `UnfinishedText` may be cut. With `then` between two of these, or a
                 `Then`: clips in which a moment of one comes before one of the other (`asking.steps`). With `without`:
                 clips that show what follows stand lower (`asking.without`). A `Marked` has examples of what is right
                 and wrong (`asking.examples`).

@@ -14,7 +14,6 @@ from evenreel.errors import LibraryError
 from evenreel.library import contents
 from evenreel.library.browsing import BrowsedPage, BrowseOrder, browse
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, FileQuery
-from evenreel.library.people.store import people_state
 from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.search.filters import Filter, read_filter
 from evenreel.library.sizes import sizes_on_disk
@@ -138,7 +137,7 @@ class LibraryContents:
 
         with self._reading():
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            state = hash((version, people_state(self.path)))
+            state = hash(version)
             population = self._populations.passing(state, where, own_state(self.path))
             return favours(population.without(left_out) if left_out else population, clip_ids)
 

@@ -21,7 +21,7 @@ from evenreel.library.contents import roots
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.ignoring import kept_patterns, noted_patterns
 from evenreel.library.index.scan import is_within
-from evenreel.library.people.damage import repair_people
+from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import loaded_path, stored_path
 from evenreel.library.store.confidence import bank_of, measure_nonsense
@@ -96,7 +96,7 @@ def remove_from_library(
                 for store in stores:
                     _forget(store, wanted)
                     _measure(store)
-                list(repair_people(library, connection))  # the faces of clips that are gone
+                drop_gone_clips(library, connection)
                 if report.ignored:
                     patterns = dict.fromkeys((*kept_patterns(meta), *report.ignored))
                     stores[-1].begin((), noted_patterns(tuple(patterns)))

@@ -57,7 +57,7 @@ from evenreel.library.index.stages import (
 )
 from evenreel.library.index.worker import FileWorker, Orders, load
 from evenreel.library.machines.arrivals import clear_arrivals
-from evenreel.library.people.looking import check_people
+from evenreel.library.people import check_people
 from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS

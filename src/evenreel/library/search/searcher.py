@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, TypeVar
 from evenreel.errors import LibraryError, NotFoundError, OtherModelError, UsageError
 from evenreel.files import FileState
 from evenreel.library.contents import no_clip
-from evenreel.library.people.store import people_state
 from evenreel.library.search import filters
 from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths, shown_paths
 from evenreel.library.search.answering import Answering, AnsweringClips
@@ -167,9 +166,9 @@ class Searcher:
             )
 
     def _version(self) -> tuple[object, ...]:
-        """Changes whenever anyone has changed the catalog, or what lies beside it: the people."""
+        """Changes whenever anyone has changed the catalog."""
         (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
-        return changes, self._connection.total_changes, people_state(self._folder)
+        return changes, self._connection.total_changes
 
     def _refresh(self) -> None:
         """Read again what is kept, if anyone has changed the catalog."""

@@ -41,7 +41,7 @@ from evenreel.library.store.confidence import load_null_vectors
 from evenreel.library.store.filesystem import refuse_published
 from evenreel.library.store.model_folders import SOUNDS, models_of, place_of
 from evenreel.library.store.schema import FULL_TEXT, tables
-from evenreel.library.store.user_tables import AT_HOME
+from evenreel.library.store.user_tables import AT_HOME, FACES
 from evenreel.library.store.writer import open_vectors
 from evenreel.progress import Progress, stretch_of
 from evenreel.version import __version__
@@ -339,7 +339,7 @@ def _part(
 
 def _tables(connection: sqlite3.Connection, reader: CatalogReader, room: Path, progress: Progress) -> dict[str, int]:
     """Write the tables of a catalog, and the checksums of the vectors; returns the number of rows of each table."""
-    names = [name for name in tables() if name not in (*FULL_TEXT, *AT_HOME)]
+    names = [name for name in tables() if name not in (*FULL_TEXT, *AT_HOME, *FACES)]
     checksums, written = Checksums(), {}
     for number, name in enumerate(names):
         dataset = lance().write_dataset(reader.batches(name, checksums.add), str(room / f"{name}.lance"))

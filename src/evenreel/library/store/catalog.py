@@ -131,6 +131,7 @@ def _prepare_for_writing(connection: sqlite3.Connection, library: Path) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA secure_delete = ON")  # for `evenreel.library.people`
     check_version(connection, library)
 
 

@@ -172,3 +172,25 @@ CREATE TABLE vector_rows (
 ) WITHOUT ROWID;
 -- derived: how nonsense queries score in this library (JSON), see evenreel.library.store.confidence
 CREATE TABLE null_scores (clip_id TEXT PRIMARY KEY, mean REAL NOT NULL, deviation REAL NOT NULL) WITHOUT ROWID;
+-- own: the names that a person gave, and by what each is known again: the mean vector of its faces, which outlives them;
+-- see evenreel.library.people
+CREATE TABLE people (
+    person_id INTEGER PRIMARY KEY,      -- as faces.person_id
+    name      TEXT NOT NULL,
+    mean      BLOB                      -- float16
+);
+-- derived: faces in clips, only where people were asked for
+CREATE TABLE faces (
+    face_id   INTEGER PRIMARY KEY,
+    clip_id   TEXT NOT NULL,
+    time_s    REAL NOT NULL,
+    box       TEXT NOT NULL,            -- JSON [x0, y0, x1, y1], fractions of the picture
+    score     REAL NOT NULL,
+    vector    BLOB NOT NULL,            -- float16
+    jpeg      BLOB NOT NULL,
+    person_id INTEGER                   -- NULL until it is grouped
+);
+CREATE INDEX faces_by_person ON faces (person_id, clip_id);
+CREATE INDEX faces_by_clip ON faces (clip_id);
+-- derived: clips in which faces were looked for, and a sentence where that failed
+CREATE TABLE face_clips (clip_id TEXT PRIMARY KEY, problem TEXT) WITHOUT ROWID;

@@ -36,9 +36,13 @@ from evenreel.library.store.catalog import (
 from evenreel.library.store.filesystem import SNAPSHOT_MARKER, free_name, is_published
 from evenreel.library.store.model_folders import library_of
 
-AT_HOME = ("marks", "searches")
+AT_HOME = ("marks", "searches", "people")
 """Tables that a published snapshot has nothing of. A further table of a person's own is added here and to the schema;
 it is copied, checked and restored with these. Its rows are told apart by what the schema says is unique of them."""
+
+FACES = ("faces", "face_clips")
+"""Tables that a published snapshot has nothing of either; they are derived, by hours of work, so that a repair keeps
+them."""
 
 OWN_TABLES = ("roots", *AT_HOME)
 """Tables that are copied."""
