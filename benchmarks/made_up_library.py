@@ -77,7 +77,7 @@ def build(folder: Path, clips: int) -> dict[str, float]:
     """Build a library; return the seconds that each part of it took."""
     took: dict[str, float] = {}
     open_for_writing(folder).close()
-    connection = open_for_repair(folder, CATALOG)  # rows in bulk are sealed at the end, not one by one
+    connection = open_for_repair(folder, CATALOG)
     connection.execute("PRAGMA synchronous = OFF")
     steps = {
         "rows": lambda: _rows(connection, clips),

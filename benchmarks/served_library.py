@@ -112,7 +112,7 @@ def make_up_library(clips: int, work: Path) -> Path:
         rows = generator.standard_normal((min(10_000, clips - start) * FRAMES, encoder.dimension), np.float32)
         vectors.append(rows / np.linalg.norm(rows, axis=1, keepdims=True))
     catalog.open_for_writing(library).close()
-    connection = catalog.open_for_repair(library, catalog.CATALOG)  # rows in bulk are sealed at the end
+    connection = catalog.open_for_repair(library, catalog.CATALOG)
     connection.execute("PRAGMA synchronous = OFF")
     with catalog.transaction(connection):
         catalog.set_meta(connection, meta)

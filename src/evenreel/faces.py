@@ -18,7 +18,7 @@ import numpy as np
 from evenreel.arrays import Indices, slices
 from evenreel.config import MediaLimits
 from evenreel.errors import EncoderError
-from evenreel.media.jpeg import to_jpeg
+from evenreel.media.picture import to_jpeg
 from evenreel.media.workers import Worker
 from evenreel.types import FloatArray, Pixels
 
@@ -154,7 +154,7 @@ class ClipFaces:
     """Finds the faces of one clip after another, which are decoded in a process that can be killed."""
 
     def __init__(self, limits: MediaLimits, models: FaceModels, threads: int = 1) -> None:
-        self._worker = Worker("evenreel.media.moments:MomentReader", {"limits": asdict(limits)}, limits)
+        self._worker = Worker("evenreel.media.sound:MomentReader", {"limits": asdict(limits)}, limits)
         self._finder = FaceFinder(models.folder, threads)
 
     def close(self) -> None:

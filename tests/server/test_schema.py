@@ -27,7 +27,7 @@ AT_THE_MACHINE = ("/api/v1/folders", "/api/v1/indexing")
 """Refused to the client of these tests, which comes from elsewhere; `tests/server/adding` asks them from here."""
 ASKED = (
     *("/api/v1/browse", "/api/v1/search", "/api/v1/search/image", "/api/v1/files", "/api/v1/highlights"),
-    *("/api/v1/saved", "/api/v1/saved/news", "/api/v1/saved/seen", "/api/v1/export"),
+    *("/api/v1/saved", "/api/v1/saved/news", "/api/v1/saved/seen", "/api/v1/export", "/api/v1/people/still"),
 )
 OF_A_CLIP = (
     "/api/v1/clips/{clip_id}",

@@ -155,7 +155,7 @@ def _all_problems(library: Path) -> list[LibraryProblem]:
                 shown = printable(catalog.loaded_path(path))
                 found.append(LibraryProblem(f"file {shown}", "its metadata is not what was written", remedy))
             found += _text_problems(connection, broken)
-            found += _still_problems(library, connection)
+            found += [problem for _, problem in _still_problems(library, connection)]
     except LibraryError as error:
         if not found and not catalog.is_damage(error.__cause__):
             raise
@@ -291,23 +291,18 @@ def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) ->
                 yield LibraryProblem(f"full text {name}", "it is not that of the catalog's tables", RUN_REPAIR)
 
 
-def _still_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
-    for path, what in _useless_stills(library, connection):
-        remedy = AGAIN if what.startswith("they cannot be read") else RUN_REPAIR
-        yield LibraryProblem(f"stills of {path.stem}", what, remedy)
-
-
-def _useless_stills(library: Path, connection: sqlite3.Connection) -> Iterator[tuple[Path, str]]:
+def _still_problems(library: Path, connection: sqlite3.Connection) -> Iterator[tuple[Path, LibraryProblem]]:
     """Files of stills (small pictures of moments) that show nothing, and why."""
     known = {clip_id for (clip_id,) in connection.execute("SELECT clip_id FROM clips")}
     for path in shard_files(library / STILLS):
+        where = f"stills of {path.stem}"
         try:
             if path.stem not in known:
-                yield path, "no clip of the catalog has these stills"
+                yield path, LibraryProblem(where, "no clip of the catalog has these stills", RUN_REPAIR)
             elif not are_whole(path):
-                yield path, "its stills are not what was written"
+                yield path, LibraryProblem(where, "its stills are not what was written", RUN_REPAIR)
         except OSError as error:
-            yield path, f"they cannot be read ({error.strerror or error})"
+            yield path, LibraryProblem(where, f"they cannot be read ({error.strerror or error})", AGAIN)
 
 
 # Repair ----------------------------------------------------------------------------------------------------------
@@ -396,11 +391,12 @@ def _rebuild(library: Path, drop_missing: bool) -> list[str]:
         with closing(catalog.open_for_reading(library)) as connection:
             if _is_own(library):
                 user_tables.write_copy(library, connection)
-            useless = list(_useless_stills(library, connection))
+            stills = list(_still_problems(library, connection))
     for path in work.put_aside:
         if path.exists():
             path.replace(path.with_name(path.name + BROKEN))
-    for path in (*work.forgotten, *set(vectors_files(library)) - named, *(path for path, _ in useless)):
+    useless = [path for path, problem in stills if problem.remedy == RUN_REPAIR]
+    for path in (*work.forgotten, *set(vectors_files(library)) - named, *useless):
         with suppress(OSError):
             path.unlink(missing_ok=True)
     if useless:

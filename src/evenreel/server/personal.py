@@ -1,7 +1,7 @@
 """Routes of the API for what a person keeps: favourites, notes, saved searches; and for highlights.
 
 Beside those of trying again and of adding folders, whose runs write the catalog, these alone write;
-they write beside the library (`evenreel.library.personal`), so any number of processes may serve it.
+they write its tables of a person's own (`evenreel.library.personal`), and any number of processes may serve it.
 """
 
 from __future__ import annotations

@@ -62,10 +62,9 @@ from evenreel.media.languages import language_tag
 from evenreel.media.workers import Worker
 from evenreel.onscreen.engine import engine_id
 from evenreel.onscreen.sheet import SheetReader
-from evenreel.speech.sidecars import Sidecar, sidecars_of
-from evenreel.speech.sources import check_extra, locate_speech_model, speech_model_here
+from evenreel.speech.models import check_extra, locate_speech_model, speech_model_here
 from evenreel.speech.subtitle_worker import SubtitleFiles, read_with
-from evenreel.speech.subtitles import Subtitles
+from evenreel.speech.subtitles import Sidecar, Subtitles, sidecars_of
 from evenreel.speech.transcripts import NO_STREAM, UNREAD, UNREADABLE, Stamp, Transcript, streams_known
 from evenreel.wording import count, printable
 

@@ -14,36 +14,33 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evenreel.encoders import first_reading
-from evenreel.encoders.checkpoint import Checkpoint, open_checkpoint, processor_settings, read_settings
+from evenreel.encoders import loading
+from evenreel.encoders.checkpoint import open_checkpoint, read_settings
 from evenreel.encoders.contexts import quiet
-from evenreel.encoders.encoder import TowerEncoder
 from evenreel.encoders.families import FAMILIES
-from evenreel.encoders.onnx.encoder import OnnxEncoder
-from evenreel.encoders.onnx.folder import (
+from evenreel.encoders.onnx_encoder import (
     PICTURES,
     RECORD,
     TEXT,
     TOKENIZER,
     TOKENIZER_SETTINGS,
     ExportRecord,
+    OnnxEncoder,
     has_onnx,
     open_onnx_folder,
 )
-from evenreel.encoders.onnx.sharing import share_weights
-from evenreel.encoders.onnx.spiece import tokenizer_of_spiece
 from evenreel.encoders.sources import locate
-from evenreel.encoders.tower_loading import load_towers
-from evenreel.encoders.towers import Towers
+from evenreel.encoders.towers import TowerEncoder, Towers, load_towers
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import installed
 from evenreel.files import replacing_folder
-from evenreel.types import FloatArray
 
 LOWEST_COSINE = 0.9999
+LEAST_SHARED_BYTES = 256
+"""Bytes below which a tensor stays in its graph."""
 _OPSET = 17
-_NOT_IN_ONNX = frozenset({"siglip2", "tipsv2"})
-"""Kinds that interpolate positions in a way that ONNX has no operator for, or for each picture anew."""
+_KINDS = [name for name, family in FAMILIES.items() if family.trainable and name != "tipsv2"]
+"""Kinds that can be exported; TIPSv2 interpolates positions in a way that ONNX has no operator for."""
 _SIDES = ((61, 90), (200, 37), (224, 224))
 _CAPTIONS = (
     "a red ball",
@@ -63,9 +60,13 @@ def export_onnx(name: str, out: Path, revision: str | None = None) -> ExportReco
     if not installed("onnx"):
         raise EncoderError("An export needs onnx, which is not installed: pip install 'evenreel[torch]'.")
     _, folder = locate(name, revision)
-    first_reading.read_first(folder, "cpu", "float32")
+    loading.read_first(folder, "cpu", "float32")
     checkpoint = open_checkpoint(folder)
-    _check_kind(checkpoint)
+    if checkpoint.kind not in _KINDS:
+        raise EncoderError(
+            f"The model in {folder} is of the kind {checkpoint.kind}; the kinds that can be exported are "
+            f"{', '.join(_KINDS)}."
+        )
     towers = load_towers(checkpoint, torch.device("cpu"), "float32")
     encoder = TowerEncoder(towers, name, checkpoint.digest())
     if out.resolve() == folder.resolve():
@@ -76,16 +77,7 @@ def export_onnx(name: str, out: Path, revision: str | None = None) -> ExportReco
         (part / "onnx").mkdir()
         _write_settings(towers, part)
         _write_graphs(towers, part / "onnx")
-        return _record(encoder, part)
-
-
-def _check_kind(checkpoint: Checkpoint) -> None:
-    kinds = [name for name, family in FAMILIES.items() if family.two_towers and name not in _NOT_IN_ONNX]
-    if checkpoint.family not in kinds:
-        raise EncoderError(
-            f"The model in {checkpoint.folder} is of the kind {checkpoint.family}; the kinds that can be exported are "
-            f"{', '.join(kinds)}."
-        )
+        return _compared(encoder, part)
 
 
 def _export_beside(encoder: TowerEncoder, towers: Towers) -> ExportRecord:
@@ -101,22 +93,38 @@ def _export_beside(encoder: TowerEncoder, towers: Towers) -> ExportRecord:
         part = Path(made)
         for path in folder.iterdir():
             if path.is_file() and path.name != RECORD:
-                _link(path, part / path.name)
+                try:
+                    (part / path.name).hardlink_to(path.resolve())
+                except OSError:  # a file system without links
+                    shutil.copy(path, part / path.name)
         _write_graphs(towers, part, fold=False)
-        for name in (TEXT, PICTURES):
-            share_weights(part / name, weights[0])
-        record = _record(encoder, part)
+        _share_weights([part / TEXT, part / PICTURES], weights[0])
+        record = _compared(encoder, part)
         for name in (TEXT, PICTURES, RECORD):
             (part / name).replace(folder / name)
         return record
 
 
-def _link(path: Path, other: Path) -> None:
-    """Let a file be at a second place too, without its bytes where the file system can do that."""
-    try:
-        other.hardlink_to(path.resolve())
-    except OSError:
-        shutil.copy(path, other)
+def _share_weights(graphs: list[Path], weights: Path) -> None:
+    """Replace weights in ONNX files by references to equal ones in a safetensors file of the same folder.
+
+    Both formats keep a tensor as its plain numbers one after the other, so a place in the file is all it takes: there,
+    after 8 bytes of length and a header of JSON.
+    """
+    import onnx
+
+    content = weights.read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    spans = [entry.get("data_offsets", (0, 0)) for entry in json.loads(content[8:start]).values()]
+    places = {content[start + first : start + last]: start + first for first, last in spans}
+    for graph in graphs:
+        model = onnx.load(str(graph))
+        for tensor in model.graph.initializer:
+            data = tensor.raw_data
+            if len(data) >= LEAST_SHARED_BYTES and data in places:
+                onnx.external_data_helper.set_external_data(tensor, weights.name, places[data], len(data))
+                tensor.ClearField("raw_data")
+        onnx.save(model, str(graph))
 
 
 def _write_settings(towers: Towers, out: Path) -> None:
@@ -125,13 +133,19 @@ def _write_settings(towers: Towers, out: Path) -> None:
     config = read_settings(folder / "config.json")
     longest = towers.longest_caption + towers.family.first_position
     config["text_config"] = {**(config.get("text_config") or {}), "max_position_embeddings": longest}
-    (out / "config.json").write_text(json.dumps(config, indent=2))
-    settings = processor_settings(folder, of_videos=False)
-    (out / "preprocessor_config.json").write_text(json.dumps(settings, indent=2))
-    rules = getattr(towers.tokenizer, "backend_tokenizer", None) or tokenizer_of_spiece(folder)
-    rules.save(str(out / TOKENIZER))
+    if rules := getattr(towers.tokenizer, "backend_tokenizer", None):
+        rules.save(str(out / TOKENIZER))
+    elif (folder / TOKENIZER).is_file():
+        shutil.copy(folder / TOKENIZER, out / TOKENIZER)
+    else:
+        raise EncoderError(f"The model in {folder} has no {TOKENIZER}, which an export needs; add its maker's.")
     padding = {"pad_token": towers.tokenizer.pad_token, "model_max_length": towers.longest_caption}
-    (out / TOKENIZER_SETTINGS).write_text(json.dumps(padding, indent=2))
+    for name, settings in (
+        ("config.json", config),
+        ("preprocessor_config.json", towers.checkpoint.settings),
+        (TOKENIZER_SETTINGS, padding),
+    ):
+        (out / name).write_text(json.dumps(settings, indent=2))
 
 
 class _TextTower(nn.Module):
@@ -154,7 +168,7 @@ class _PictureTower(nn.Module):
         self.model, self._towers = towers.model, towers
 
     def forward(self, pixel_values: Tensor) -> Tensor:
-        return self._towers.prepared_features(pixel_values)
+        return self._towers.prepared_features({"pixel_values": pixel_values})
 
 
 def _write_graphs(towers: Towers, folder: Path, *, fold: bool = True) -> None:
@@ -164,8 +178,7 @@ def _write_graphs(towers: Towers, folder: Path, *, fold: bool = True) -> None:
     both = {0: "captions"} if towers.family.padded else {0: "captions", 1: "words"}
     axes = {**dict.fromkeys(names, both), "text_embeds": {0: "captions"}, "word_embeds": both}
     _trace(_TextTower(towers), folder / TEXT, {name: tokens[name] for name in names}, axes, fold=fold)
-    size = towers.checkpoint.preprocessing.output_size or ()
-    pictures = {"pixel_values": torch.zeros(2, 3, *size)}
+    pictures = {"pixel_values": torch.zeros(2, 3, *towers.preprocessing.output_size)}
     axes = {"pixel_values": {0: "pictures"}, "image_embeds": {0: "pictures"}}
     _trace(_PictureTower(towers), folder / PICTURES, pictures, axes, fold=fold)
 
@@ -196,11 +209,19 @@ def _trace(
         raise EncoderError(f"The model cannot be exported ({type(error).__name__}: {words[:200]}).") from error
 
 
-def _record(encoder: TowerEncoder, folder: Path) -> ExportRecord:
-    """Compare the vectors of both, and write what was found beside the graphs."""
+def _compared(encoder: TowerEncoder, folder: Path) -> ExportRecord:
+    """Compare vectors of pictures, captions and words of both ways, and write a record beside the graphs."""
     model = open_onnx_folder(folder)
     digest = model.digest()
-    cosine = _lowest_cosine(encoder, OnnxEncoder(model, str(folder), digest))
+    other, random = OnnxEncoder(model, str(folder), digest), np.random.default_rng(0)
+    pictures = [random.integers(0, 256, (2, 1, 3, *side), dtype=np.uint8) for side in _SIDES]
+    pairs = [(encoder.encode_windows(some), other.encode_windows(some)) for some in pictures]
+    text, exported = encoder.encode_text(_CAPTIONS), other.encode_text(_CAPTIONS)
+    cosine = float("nan")  # of other tokens
+    if np.array_equal(text.word_mask, exported.word_mask):
+        pairs += [(text.sentence, exported.sentence), (text.words[text.word_mask], exported.words[text.word_mask])]
+        norm = np.linalg.norm
+        cosine = min(float(((a * b).sum(1) / (norm(a, axis=1) * norm(b, axis=1))).min()) for a, b in pairs)
     if not cosine >= LOWEST_COSINE:
         raise EncoderError(
             f"Vectors of the export and of the checkpoint have a cosine of {cosine:.6f} at worst; it must be at least "
@@ -209,21 +230,3 @@ def _record(encoder: TowerEncoder, folder: Path) -> ExportRecord:
     record = ExportRecord(encoder.weights_hash, digest, cosine)
     (folder / RECORD).write_text(json.dumps(asdict(record), indent=2))
     return record
-
-
-def _lowest_cosine(one: TowerEncoder, other: OnnxEncoder) -> float:
-    """The lowest cosine between vectors of both, of pictures of several shapes, captions and their words."""
-    random = np.random.default_rng(0)
-    pictures = [random.integers(0, 256, (2, 1, 3, *side), dtype=np.uint8) for side in _SIDES]
-    pairs = [(one.encode_windows(some), other.encode_windows(some)) for some in pictures]
-    texts = one.encode_text(_CAPTIONS), other.encode_text(_CAPTIONS)
-    if not np.array_equal(texts[0].word_mask, texts[1].word_mask):
-        return float("nan")  # other tokens
-    pairs.append((texts[0].sentence, texts[1].sentence))
-    pairs.append((texts[0].words[texts[0].word_mask], texts[1].words[texts[1].word_mask]))
-    return min(float(_cosines(a, b).min()) for a, b in pairs)
-
-
-def _cosines(a: FloatArray, b: FloatArray) -> FloatArray:
-    lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-    return np.asarray((a * b).sum(axis=1) / lengths, np.float32)

@@ -1,36 +1,47 @@
-"""Location of a model of speech: in a folder, in the hub's cache or on the hub, in one of the two forms."""
+"""Models of speech: those known by a short name, and where one is: in a folder, the cache of the hub, or the hub."""
 
 from __future__ import annotations
 
+import functools
+import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from evenreel.documents import parse_json
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import installed
 from evenreel.hub import HUB_ID, UnavailableError, cached_folder, fetch, named_folder
-from evenreel.speech.known_models import known_speech_models
+
+
+@dataclass(frozen=True)
+class KnownSpeechModel:
+    name: str  # such as `small`
+    id: str  # of the hub
+    family: str
+    size_mb: float
+    licence: str
+    languages: str  # in words
+
+
+@functools.cache
+def known_speech_models() -> tuple[KnownSpeechModel, ...]:
+    given: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    return tuple(KnownSpeechModel(**row) for row in given["models"])
+
 
 WHISPER_WANTED = (
-    "config.json",
-    "preprocessor_config.json",
-    "model.bin",
-    "tokenizer.json",
-    "vocabulary.json",
-    "vocabulary.txt",
+    *("config.json", "preprocessor_config.json", "model.bin"),
+    *("tokenizer.json", "vocabulary.json", "vocabulary.txt"),
 )
-"""Files of a model in this form."""
-
-
 ONNX_WANTED = (
     *("config.json", "config.yaml", "vocab.txt", "tokens.txt", "vocab.json", "added_tokens.json"),
     *("model.onnx", "encoder-model.onnx", "decoder_joint-model.onnx", "decoder-model.onnx"),
     *("*.onnx.data", "*.onnx_data", "onnx/encoder_model.onnx", "onnx/decoder_model_merged.onnx"),
-)
-"""Files that are fetched of a model in ONNX form: its graphs in full precision, its words, its settings."""
+)  # files that are fetched of a model in ONNX form: its graphs in full precision, its words, its settings
 
 
 def check_extra() -> None:
-    """Check that the packages of the extra `speech` are there; none is imported."""
     for package in ("faster_whisper", "ctranslate2", "onnx_asr"):
         if not installed(package):
             raise EncoderError(
@@ -86,7 +97,10 @@ def _missing(folder: Path) -> list[str]:
     """What a folder lacks to be a model of speech in one of the two forms."""
     if is_onnx(folder):
         return [] if (folder / "config.json").is_file() else ["config.json"]
-    return missing_whisper_parts(folder)
+    missing = [name for name in ("config.json", "model.bin", "tokenizer.json") if not (folder / name).is_file()]
+    if not any((folder / f"vocabulary.{kind}").is_file() for kind in ("json", "txt")):
+        missing.append("vocabulary.json")
+    return missing
 
 
 def _of_another_kind(folder: Path, missing: list[str]) -> EncoderError:
@@ -106,14 +120,6 @@ def _nothing(name: str) -> EncoderError:
         f"{name!r} is neither a folder that exists, nor a hub id such as Systran/faster-whisper-small, nor one of the "
         f"names {known}; name one of these."
     )
-
-
-def missing_whisper_parts(folder: Path) -> list[str]:
-    """Return what a folder lacks of a model in CTranslate2's form; empty for a whole one."""
-    missing = [name for name in ("config.json", "model.bin", "tokenizer.json") if not (folder / name).is_file()]
-    if not any((folder / f"vocabulary.{kind}").is_file() for kind in ("json", "txt")):
-        missing.append("vocabulary.json")
-    return missing
 
 
 def model_type(folder: Path) -> str | None:
