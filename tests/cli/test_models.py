@@ -10,8 +10,7 @@ from typer.testing import CliRunner, Result
 
 from evenreel.cli.app import app
 from evenreel.config import DEFAULT_MODEL, IndexSettings
-from evenreel.encoders.known_models import known_models
-from evenreel.encoders.known_models import EncoderSpeed
+from evenreel.encoders.known_models import EncoderSpeed, known_models
 from evenreel.errors import EvenreelError, UsageError
 from evenreel.library.index.run import resolve
 from tests.encoders.hub import COMMIT
