@@ -39,7 +39,7 @@ LONGEST = (
     "library/index/test_kill.py",
     "library/index/test_index.py",
     "server/browser/test_states.py",
-    "library/index/test_integrity.py",
+    "library/test_check.py",
     "encoders/test_encoder.py",
     "cli/test_library_commands.py",
     "server/adding/test_adding.py",

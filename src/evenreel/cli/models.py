@@ -88,8 +88,7 @@ def models(
 
 def _speech_rows(names: list[str] | None) -> list[dict[str, Any]]:
     """The known models of speech, or those that are named."""
-    from evenreel.speech.known_models import known_speech_models
-    from evenreel.speech.sources import speech_model_here
+    from evenreel.speech.models import known_speech_models, speech_model_here
 
     wanted = [model for model in known_speech_models() if not names or {model.name, model.id} & set(names)]
     return [asdict(model) | {"here": speech_model_here(model.id)} for model in wanted]
