@@ -18,11 +18,10 @@ from evenreel.files import FileState, file_state
 from evenreel.library import Library
 from evenreel.library.contents import ClipMedia
 from evenreel.library.loading import load_pictures, load_sounds
-from evenreel.library.people.store import FILE as PEOPLE
-from evenreel.library.personal.file import FILE as PERSONAL
 from evenreel.library.snapshot.following import FollowedLibrary
 from evenreel.library.store.catalog import CATALOG
 from evenreel.library.store.model_folders import MODELS
+from evenreel.library.store.user_tables import COPY
 from evenreel.server.settings import ServeSettings
 from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
 
@@ -50,10 +49,10 @@ class LoadingError(EvenreelError):
 
 
 def library_version(library: Path) -> Version:
-    """Return what changes with every change of a catalog, a person's own records or the people."""
+    """Return what changes with every change of a catalog or a person's own records."""
     places = (library, *sorted((library / MODELS).glob("*")))
     catalogs = (place / name for place in places for name in (CATALOG, f"{CATALOG}-wal"))
-    return tuple(file_state(path) or (0, 0, 0) for path in (*catalogs, library / PERSONAL, library / PEOPLE))
+    return tuple(file_state(path) or (0, 0, 0) for path in (*catalogs, library / COPY))
 
 
 class SharedEncoder:
@@ -310,7 +309,7 @@ class Desk:
 
     def _change_model(self, name: str | None, weights: str | None, sounds: str | None) -> None:
         self._held = self._held.changed("loading" if name else "none")
-        encoder = load_pictures(name, self._settings.device, text_first=False) if name else None
+        encoder = load_pictures(name, self._settings.device) if name else None
         if encoder is not None and encoder.weights_hash != weights:
             raise EncoderError(f"The model {name} is another now than the one that the library was made with.")
         self._take_up(sounds)

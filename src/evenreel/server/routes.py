@@ -23,6 +23,7 @@ from evenreel.library.tried_examples import TriedExample
 from evenreel.server.adding import Adder
 from evenreel.server.desk import Desk
 from evenreel.server.media import Playback
+from evenreel.server.people import add_people
 from evenreel.server.personal import PersonalApi
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures, Uploads
 from evenreel.server.records import (
@@ -189,6 +190,7 @@ class Api:
         described = about("Try again what was set aside.", Retry)
         router.add_api_route("/retry", self.retry, methods=["POST"], status_code=202, **described)
         PersonalApi(self._desk).add_to(router)
+        add_people(router, self._desk, about("The surest face of a person.", "image/jpeg", 404))
         return router
 
     def _reading(self) -> list[tuple[str, Callable[..., Any], dict[str, Any]]]:

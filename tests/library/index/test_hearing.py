@@ -14,14 +14,14 @@ from evenreel.config import Machines
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, UsageError
 from evenreel.library import IndexReport, index_folders, verify
 from evenreel.library.index import spread
-from evenreel.speech import Transcript, speech_worker
+from evenreel.speech import Transcript, recogniser
 from tests.library.damage import QUICK, without_models
 from tests.library.index.test_subtitles import say
 from tests.library.machines import here
 from tests.library.state import state
 from tests.sound_files import Track, bursts, write_sound
+from tests.speech.loud import TARGET
 from tests.speech.speech_models import write_onnx, write_whisper
-from tests.speech.stub_worker import TARGET
 from tests.speech.subtitle_files import film_with_subtitles
 
 
@@ -34,7 +34,7 @@ def _stubs() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _detector(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is loud is speech."""
-    monkeypatch.setattr("evenreel.speech.speech_worker.TARGET", TARGET)
+    monkeypatch.setattr("evenreel.speech.recogniser.TARGET", TARGET)
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +198,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_next_clip(
     videos: Path, models: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    recognise = speech_worker.recognise_with
+    recognise = recogniser.recognise_with
 
     def stopped(worker: object, path: str) -> object:
         asked.append(Path(path).name)
@@ -206,7 +206,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_next_clip(
             raise KeyboardInterrupt
         return recognise(worker, path)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(speech_worker, "recognise_with", stopped)
+    monkeypatch.setattr(recogniser, "recognise_with", stopped)
     with pytest.raises(KeyboardInterrupt):
         index(videos, speech=models[0])
     assert index(videos, speech=models[0]).heard == 1
@@ -247,7 +247,7 @@ def test_a_wrong_model_or_language_is_told_before_anything_is_read(videos: Path,
 def test_without_the_extra_a_run_says_so_before_anything_is_read(
     videos: Path, models: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenreel.speech.sources.installed", lambda package: False)
+    monkeypatch.setattr("evenreel.speech.models.installed", lambda package: False)
     with pytest.raises(EncoderError, match=r"pip install 'evenreel\[speech\]'"):
         index(videos, speech=models[0])
     assert not (videos.parent / "library").exists()

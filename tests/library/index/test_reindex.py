@@ -212,7 +212,7 @@ def test_repair_finishes_an_exchange_that_was_broken_off_behind_its_transaction(
     (problem,) = verify(library)
     assert problem.where == f"model {NEW}@1"
     assert problem.what.startswith("its exchange was broken off")
-    assert problem.remedy.startswith("run: evenreel repair")
+    assert problem.remedy.startswith("run: evenreel verify --repair")
     repair(library)
     assert verify(library) == []
     assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))

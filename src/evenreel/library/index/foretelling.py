@@ -17,7 +17,7 @@ from evenreel.features.clip_reader import WantedStages
 from evenreel.library.index.worker import FileWorker
 from evenreel.library.store.writer import FoundFile
 from evenreel.media.content import stamp
-from evenreel.media.parts import Part
+from evenreel.media.sampling import Part
 
 STRETCH_S = 6.0
 """Seconds of each file that are read: the text of some signs is read, and it takes seconds, not minutes."""

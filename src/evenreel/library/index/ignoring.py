@@ -128,7 +128,9 @@ def kept_patterns(meta: Mapping[str, str]) -> tuple[str, ...]:
     try:
         return tuple(map(str, json.loads(meta.get(IGNORED, "[]"))))
     except (ValueError, TypeError) as error:
-        raise LibraryError("The library's ignore list is not what was written; evenreel repair restores it.") from error
+        raise LibraryError(
+            "The library's ignore list is not what was written; run evenreel verify --repair."
+        ) from error
 
 
 def changed_patterns(known: Sequence[str], more: Sequence[str], without: Sequence[str]) -> tuple[str, ...]:

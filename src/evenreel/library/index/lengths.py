@@ -15,7 +15,7 @@ from evenreel.library.store.catalog import loaded_path
 from evenreel.library.store.writer import FoundFile
 from evenreel.media.workers import Worker
 
-HEADER_READER = "evenreel.media.moments:HeaderReader"
+HEADER_READER = "evenreel.media.video:HeaderReader"
 
 PATIENCE_S = 5.0
 """Seconds for which headers are read; the length of further files is estimated by their bytes."""

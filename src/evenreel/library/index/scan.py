@@ -15,7 +15,7 @@ from evenreel.files import may_be_video
 from evenreel.library.index.ignoring import Ignored, IgnoreRules, is_ignored
 from evenreel.library.store.writer import FoundFile
 from evenreel.media.content import FileStamp, not_regular, unreadable
-from evenreel.speech.sidecars import FOLDERS, is_subtitle
+from evenreel.speech.subtitles import FOLDERS, is_subtitle
 from evenreel.wording import count, other_files, printable
 
 SKIPPED_FOLDERS = frozenset({"@eadir", "#recycle", "$recycle.bin", "lost+found", "__macosx"})
@@ -28,7 +28,7 @@ class Scan:
     Attributes:
         files: files to consider.
         roots: folders that were scanned.
-        subtitles: subtitle files, see `evenreel.speech.sidecars`.
+        subtitles: subtitle files, see `evenreel.speech.subtitles`.
         other_files: number of files that are neither, by their suffixes in lower case.
         links: number of links, which are not followed.
         closed_folders: folders that cannot be opened.

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from evenreel.files import may_be_video
 from evenreel.library.index.ignoring import IGNORE_FILE
-from evenreel.speech.sidecars import is_subtitle
+from evenreel.speech.subtitles import is_subtitle
 
 SETTLE_S = 2.0
 """Seconds for which size and times of a file stay the same before it is read: copying pauses for less."""
