@@ -409,7 +409,7 @@ def _note(home: NewHome, *places: Path, state: str = "running", library: Path | 
     """Write what a server notes of a run without a model."""
     run = RunOrder(str(library or home.library), tuple(map(str, places or (home.home / "Videos",))), "words", False)
     note = home.library / NOTE
-    note.write_text(json.dumps({"state": state, "order": asdict(run)}))
+    note.write_text(json.dumps({"state": state, "pid": 1, "order": asdict(run)}))
     return note
 
 

@@ -22,7 +22,8 @@ def publish(
         bool, typer.Option("--no-stills", help="Leave out the small pictures of moments, which pages show.")
     ] = False,
     keep_hours: Annotated[
-        float, typer.Option(min=0, max=, help="Hours for which a snapshot is kept; the last two are kept anyway.")
+        float,
+        typer.Option(min=0, max=1_000_000, help="Hours for which a snapshot is kept; the last two are kept anyway."),
     ] = 24.0,
     as_json: JsonOption = False,
 ) -> None:

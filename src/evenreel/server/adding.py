@@ -387,7 +387,7 @@ class Adder:
 
     def go_on(self) -> None:
         """Take up what was under way when the server ended; a run that was paused stays so."""
-        order, state = _noted(self._library / NOTE)
+        order, state, _ = _noted(self._library / NOTE)
         if order is None:
             return
         with self._lock:
@@ -420,7 +420,7 @@ class Adder:
                     watch=order.watch or self._order.watch,
                 )
             before = _noted(self._library / NOTE)
-            self._note(order, "running")
+            self._note(order, "running", os.getpid())
             watching, self._run, self._order, self._retries = self._run, Run(order), order, order.retry
             self._told = self._said("running", stage=LOOKING)
             threading.Thread(target=self._work, args=(self._run, watching, before), name="adding", daemon=True).start()
@@ -429,7 +429,7 @@ class Adder:
     def pause(self) -> Indexing:
         with self._lock:
             if self._run is not None and self._order is not None:
-                self._note(self._order, "paused")
+                self._note(self._order, "paused", os.getpid())
                 self._end("paused")
             return self._told
 
@@ -473,11 +473,9 @@ class Adder:
             return Retry(state="running", sentence=AGAIN)
         if retries and told.state != "idle":
             return Retry(state="failed" if told.state == "failed" else "done", sentence=told.sentence)
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            noted = json.loads((self._library / NOTE).read_bytes())
-            if noted["order"]["retry"] and noted["state"] == "running" and psutil.pid_exists(noted["pid"]):
-                return Retry(state="running", sentence=AGAIN)
-        return Retry(state="idle", sentence="")
+        order, state, pid = _noted(self._library / NOTE)
+        elsewhere = order is not None and order.retry and state == "running" and psutil.pid_exists(pid)
+        return Retry(state="running", sentence=AGAIN) if elsewhere else Retry(state="idle", sentence="")
 
     def close(self) -> None:
         """End the process with the server; the next one goes on from there."""
@@ -495,7 +493,7 @@ class Adder:
         self._told = self._told.model_copy(update={"state": "pausing", "per_minute": None, "remaining_s": None})
         threading.Thread(target=self._run.end, name="pausing", daemon=True).start()
 
-    def _work(self, run: Run, watching: Run | None, before: tuple[RunOrder | None, RunState]) -> None:
+    def _work(self, run: Run, watching: Run | None, before: tuple[RunOrder | None, RunState, int]) -> None:
         """Follow a run until it has ended, and say what came of it."""
         if watching is not None:
             watching.end()
@@ -519,11 +517,11 @@ class Adder:
                 self._told, self._order = Indexing(state="idle"), None
             else:
                 self._told = self._said("failed", str(last["failed"]))
-                left, state = before
+                left, state, pid = before
                 if not last.get("held") or left is None or state != "running":
-                    left, state = run.order, "paused"  # not begun again by itself
+                    left, state, pid = run.order, "paused", os.getpid()  # not begun again by itself
                 with contextlib.suppress(UsageError):
-                    self._note(left, state)  # where another server holds the library, what that one does
+                    self._note(left, state, pid)  # where another server holds the library, what that one does
 
     def _said(self, state: RunState, sentence: str = "", stage: str = "") -> Indexing:
         places = self._order.places if self._order else ()
@@ -534,10 +532,10 @@ class Adder:
         watches = self._order is not None and self._order.watch
         return Indexing(state=state, sentence=sentence, folders=shown, watches=watches, stage=stage)
 
-    def _note(self, order: RunOrder, state: RunState) -> None:
+    def _note(self, order: RunOrder, state: RunState, pid: int) -> None:
         try:
             with replacing(self._library / NOTE) as part:
-                told = {"state": state, "pid": os.getpid(), "order": asdict(order)}
+                told = {"state": state, "pid": pid, "order": asdict(order)}
                 part.write_text(json.dumps(told), encoding="utf-8")
         except OSError as error:
             why = (error.strerror or str(error)).lower()
@@ -550,16 +548,17 @@ class Adder:
             (self._library / NOTE).unlink(missing_ok=True)
 
 
-def _noted(path: Path) -> tuple[RunOrder | None, RunState]:
-    """What was noted of a run; None where there is nothing, or nothing that can be understood."""
+def _noted(path: Path) -> tuple[RunOrder | None, RunState, int]:
+    """What was noted of a run, and by which process; None where there is nothing, or nothing that can be understood."""
     try:
         told = json.loads(path.read_bytes())
-        return RunOrder.from_json(told["order"]), "running" if told["state"] == "running" else "paused"
+        state: RunState = "running" if told["state"] == "running" else "paused"
+        return RunOrder.from_json(told["order"]), state, int(told.get("pid", 0))
     except FileNotFoundError:
         pass
     except (OSError, ValueError, KeyError, TypeError) as error:
         log.warning("%s cannot be understood (%s); folders that were being added have to be added again", path, error)
-    return None, "idle"
+    return None, "idle", 0
 
 
 def reads_text(library: Library) -> bool:
