@@ -22,10 +22,11 @@ from evenreel.config import IndexSettings
 from evenreel.encoders import load_encoder
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.library import index_folders
-from evenreel.library.store import catalog, seals
+from evenreel.library.store import catalog
 from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
-from evenreel.library.store.writer import Store, open_vectors
+from evenreel.library.store.writer import FoundFile, Store, open_vectors
+from evenreel.media.content import FileStamp
 from evenreel.planted import plan_corpus, write_corpus
 from evenreel.planted.plan import PlantedCorpus
 from evenreel.types import TextTrack
@@ -83,11 +84,14 @@ def add_signs(plan: PlantedCorpus, library: Path) -> None:
     words = {f"{clip.clip_id}.mp4": [sign.text for sign in clip.scene.signs] for clip in plan.clips}
     connection = catalog.open_for_writing(library)
     store = Store(library, connection, {})
-    for name, clip_id in connection.execute("SELECT name, clip_id FROM files WHERE state = 'indexed'").fetchall():
+    for path, name, root, clip_id, *times in connection.execute(
+        "SELECT path, name, root, clip_id, size, mtime_ns, ctime_ns FROM files WHERE state = 'indexed'"
+    ).fetchall():
         shard = read_shard(shard_path(library / catalog.SHARDS, clip_id))
         end_s = float(shard.spans_s[-1, 1])
         tracks = tuple(TextTrack(text, 0.99, 0.0, end_s, (0.0, 0.8, 1.0, 1.0)) for text in words[name])
-        store.add_clip(replace(shard, frames=None, tracks=tracks, reader_id="planted"))
+        file = FoundFile(path, root, FileStamp(*times), clip_id=clip_id)
+        store.put_clip(file, replace(shard, frames=None, tracks=tracks, reader_id="planted"))
     connection.close()
 
 
@@ -112,14 +116,13 @@ def make_up_library(clips: int, work: Path) -> Path:
         rows = generator.standard_normal((min(10_000, clips - start) * FRAMES, encoder.dimension), np.float32)
         vectors.append(rows / np.linalg.norm(rows, axis=1, keepdims=True))
     catalog.open_for_writing(library).close()
-    connection = catalog.open_for_repair(library, catalog.CATALOG)  # rows in bulk are sealed at the end
+    connection = catalog.open_for_repair(library, catalog.CATALOG)
     connection.execute("PRAGMA synchronous = OFF")
     with catalog.transaction(connection):
         catalog.set_meta(connection, meta)
         _add_rows(connection, clips)
         rebuild_full_text(connection)
         update_null_scores(connection, vectors, encoder)
-        seals.renew(connection)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     (library / "whole").touch()

@@ -1,16 +1,17 @@
 from .asking.examples import Mark as Mark, Marked as Marked
 from .asking.steps import Then as Then, Without as Without
+from .check import LibraryProblem as LibraryProblem, repair as repair, verify as verify
 from .index.run import index_folders as index_folders
-from .index.integrity import LibraryProblem as LibraryProblem, verify as verify
-from .index.repairing import repair as repair
 from .index.removing import RemoveReport as RemoveReport, remove_from_library as remove_from_library
 from .index.reindex import reindex as reindex
 from .index.report import IndexReport as IndexReport
 from .library import Library as Library
 from .opened import open_library as open_library
+from .published import (
+    PublishReport as PublishReport,
+    PublishSettings as PublishSettings,
+    publish_library as publish_library,
+)
 from .search.query import PlainText as PlainText, UnfinishedText as UnfinishedText
-from .snapshot.publish import PublishReport as PublishReport, publish_library as publish_library
-from .snapshot.settings import PublishSettings as PublishSettings
-from .watching.state import WatchState as WatchState
-from .watching.watcher import Watcher as Watcher
+from .watching import WatchState as WatchState, Watcher as Watcher
 from .stats import LibraryStats as LibraryStats

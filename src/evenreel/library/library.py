@@ -25,7 +25,7 @@ from evenreel.library.asking.asked import (
 from evenreel.library.asking.examples import Marked, picture_with_words
 from evenreel.library.asking.steps import Then, Without
 from evenreel.library.loading import load_pictures, load_sounds
-from evenreel.library.people.asked import clips_of_people
+from evenreel.library.people import clips_of_people
 from evenreel.library.reading import LibraryContents
 from evenreel.library.search.filters import below
 from evenreel.library.search.hits import SearchResult
@@ -34,7 +34,6 @@ from evenreel.library.search.query import MOST_CLIPS, Query, picture_vector, rea
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.search.sounds import SoundModel
-from evenreel.library.snapshot.holding import FolderHold
 from evenreel.library.store import catalog
 from evenreel.library.store.model_folders import other_model
 from evenreel.library.store.writer import open_vectors
@@ -42,7 +41,7 @@ from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
-    from evenreel.library.personal.data import PersonalData
+    from evenreel.library.personal import PersonalData
     from evenreel.library.search.rerank import Reranker
     from evenreel.library.search.unlike import UnlikeClips
     from evenreel.library.tried_examples import TriedExample
@@ -83,7 +82,6 @@ class Library(LibraryContents):
         self.path = path
         self._given, self._device, self._relative_paths = encoder, device, relative_paths
         with contextlib.ExitStack() as undo, catalog.readable(path):
-            self._held = undo.enter_context(contextlib.closing(FolderHold(path)))
             self._connection = undo.enter_context(contextlib.closing(catalog.open_for_reading(path)))
             self._meta = catalog.get_meta(self._connection)
             self._vision = vision and bool(self._meta.get("dimension"))
@@ -102,7 +100,6 @@ class Library(LibraryContents):
         self._connection.close()
         if self._sounds is not None:
             self._sounds.close()
-        self._held.close()
 
     @property
     def is_frozen(self) -> bool:
@@ -122,7 +119,7 @@ class Library(LibraryContents):
 
         Args:
             text: what is to be seen, read or heard, in the language of `search.asked`, and `person:NAME` for clips that
-                somebody is in (`people.asked`); an `UnfinishedText` may be cut. With `then` between two of these, or a
+                somebody is in; an `UnfinishedText` may be cut. With `then` between two of these, or a
                 `Then`: clips in which a moment of one comes before one of the other (`asking.steps`). With `without`:
                 clips that show what follows stand lower (`asking.steps`). A `Marked` has examples of what is right
                 and wrong (`asking.examples`).
@@ -313,7 +310,7 @@ class Library(LibraryContents):
     @property
     def personal(self) -> PersonalData:
         """Favourites, notes and saved searches of the library, to read and to write."""
-        from evenreel.library.personal.data import PersonalData
+        from evenreel.library.personal import PersonalData
 
         return PersonalData(self.path, self._personal, self.clip_named, self.search)
 

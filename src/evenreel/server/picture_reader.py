@@ -13,10 +13,8 @@ import numpy as np
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media import open_video
-from evenreel.media.jpeg import to_jpeg
-from evenreel.media.parts import Part
-from evenreel.media.picture import BT709
-from evenreel.media.sampling import EverySeconds
+from evenreel.media.picture import BT709, to_jpeg
+from evenreel.media.sampling import EverySeconds, Part
 from evenreel.media.workers import Message
 from evenreel.types import Frame
 
@@ -35,8 +33,6 @@ TICKS = 90_000
 
 @dataclass(frozen=True)
 class OneMoment:
-    """Sampling rule of a still: the frame on screen at one time."""
-
     needs_end: ClassVar[bool] = True
     time_s: float
 
@@ -45,7 +41,6 @@ class OneMoment:
         return iter([max(start_s, min(self.time_s, end_s - LAST_S))])
 
     def capped(self, duration_s: float, max_frames: int) -> OneMoment:
-        """Return the rule itself."""
         return self
 
 
@@ -59,7 +54,6 @@ class PictureReader:
         self._limits = MediaLimits(**limits)
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        """Make one still or preview."""
         if "still" in task:
             yield {}, np.frombuffer(self._still(task["still"], task["time_s"], task["width"]), np.uint8)
         else:

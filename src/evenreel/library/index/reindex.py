@@ -21,20 +21,17 @@ from evenreel.errors import LibraryError, UsageError
 from evenreel.features.clip_reader import merge
 from evenreel.features.progress import NoProgress, StagedProgress
 from evenreel.features.shards import Shard, read_shard, shard_path, tidy_shards, write_shard
+from evenreel.library.check import next_generation, rebuild_vectors
 from evenreel.library.contents import roots, single_files
 from evenreel.library.index.exchange import finish_exchange, waiting_shards
-from evenreel.library.index.ignoring import IgnoreRules, kept_patterns
 from evenreel.library.index.plan import check_nothing_vanished, known_files, make_plan, mark_gone
-from evenreel.library.index.rebuild import next_generation, rebuild_vectors
 from evenreel.library.index.report import IndexReport
-from evenreel.library.index.run import RunParts, run_stages
-from evenreel.library.index.scan import Scan, scan
+from evenreel.library.index.run import RunParts, run_stages, writing
+from evenreel.library.index.scan import IgnoreRules, Scan, kept_patterns, scan
 from evenreel.library.index.worker import load
-from evenreel.library.store import catalog, seals
+from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.confidence import update_null_scores
-from evenreel.library.store.filesystem import library_lock
-from evenreel.library.store.kept import copied
 from evenreel.library.store.model_folders import (
     MAKING,
     clear_unnamed,
@@ -43,7 +40,7 @@ from evenreel.library.store.model_folders import (
     noted,
     place_of,
 )
-from evenreel.library.store.writer import Store, closing_error, drop_vectors, insert_clip, open_vectors
+from evenreel.library.store.writer import Store, drop_vectors, insert_clip, open_vectors
 from evenreel.types import Encoder
 from evenreel.wording import count, printable
 
@@ -79,22 +76,18 @@ def reindex(
     catalog.open_for_reading(library).close()
     check_licence(model, settings.accept_licence)
     progress = progress or NoProgress()
-    with library_lock(library), closing(catalog.open_for_writing(library)) as connection, copied(library, connection):
-        try:
-            finish_exchange(library, catalog.get_meta(connection))
-            store, encoder = Store(library, connection, {}), load(model, settings)
-            _begin(store, encoder, anew)
-            found = _its_files(connection)
-            gone = _mark_gone(store, found, settings)
-            report = _make(store, encoder, found, settings, progress)
-            report.missing, report.moved = gone
-            if not settings.accept_missing:
-                _check_all_made(store, encoder)
-            progress.stage("exchanging the model")
-            _exchange(store, encoder, {"asked_model": model})
-            return report
-        except (sqlite3.Error, OSError) as error:
-            raise closing_error(library, error) from error
+    with writing(library) as connection:
+        store, encoder = Store(library, connection, {}), load(model, settings)
+        _begin(store, encoder, anew)
+        found = _its_files(connection)
+        gone = _mark_gone(store, found, settings)
+        report = _make(store, encoder, found, settings, progress)
+        report.missing, report.moved = gone
+        if not settings.accept_missing:
+            _check_all_made(store, encoder)
+        progress.stage("exchanging the model")
+        _exchange(store, encoder, {"asked_model": model})
+        return report
 
 
 def _begin(store: Store, encoder: Encoder, anew: bool) -> None:
@@ -149,7 +142,7 @@ def _make(own: Store, encoder: Encoder, found: Scan, settings: IndexSettings, pr
         accept_licence=True,  # it was asked for the model of the library
         accept_missing=True,  # it was looked for what is gone
     )
-    with closing(catalog.open_for_writing(place)) as connection, copied(place, connection):
+    with closing(catalog.open_for_writing(place)) as connection:
         parts = RunParts(progress, encoders={model: encoder})
         return run_stages(Store(place, connection, {}), found, settings, parts, alone=True)
 
@@ -191,7 +184,6 @@ def _exchange(store: Store, encoder: Encoder, asked: dict[str, str]) -> None:
             _set_model(connection, encoder, asked)
             rebuild_vectors(library, connection, generation, waiting)
             connection.execute("DELETE FROM null_scores")
-            seals.renew(connection, ("null_scores",))
             vectors = open_vectors(library, catalog.get_meta(connection))
             if digests and vectors is not None:
                 update_null_scores(connection, vectors, encoder)

@@ -23,14 +23,12 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal, NamedTuple
 
 from evenreel.errors import UsageError
 from evenreel.files import file_at, first_there, name_key
-from evenreel.library.people.clips import knows_names, named_clips
 from evenreel.library.store.catalog import loaded_path, metadata_keys
 
 MAX_CHARACTERS, MAX_CONDITIONS, MAX_PATTERN = 4_000, 200, 256
@@ -66,19 +64,19 @@ class FilterColumn(NamedTuple):
     """SQL of a column, and the kind of its values; a date is text such as `2024-05-31`, a name is in any spelling.
 
     A column of which a clip has several values or none has `of_clip` too: SQL with `{}` for a comparison of `sql`, true
-    where one of the clip's values passes it, and with one value, which `bound` reads when a filter names the column.
+    where one of the clip's values passes it.
     """
 
     sql: str
     kind: Literal["number", "text", "date", "name"]
     of_clip: str = ""
-    bound: Callable[[], str] | None = None
 
 
 PEOPLE = "people"
-"""Column of the names of people who are in a clip, which lie in a file of their own."""
-_PERSON = "json_extract(named.value, '$[1]')"
-_PERSON_OF_CLIP = "clips.clip_id IN (SELECT json_extract(named.value, '$[0]') FROM json_each(?) AS named WHERE {})"
+"""Column of the names of people who are in a clip."""
+_PEOPLE_OF_CLIP = (
+    "clips.clip_id IN (SELECT faces.clip_id FROM faces JOIN people ON people.person_id = faces.person_id WHERE {})"
+)
 _PATH = "CAST(files.path AS TEXT)"  # a path that is not UTF-8 is stored as bytes
 _ROOT = f"rtrim(CAST(roots.path AS TEXT), '{os.sep}') || '{os.sep}'"
 _ABOVE = f"(SELECT max(length({_ROOT})) FROM roots WHERE substr({_PATH}, 1, length({_ROOT})) = {_ROOT})"
@@ -127,7 +125,7 @@ _PERSONAL = {
         "text",
     ),
 }
-"""Columns of a person's own, where the connection has the functions of `evenreel.library.personal.placed`."""
+"""Columns of a person's own, where the connection has the functions of `evenreel.library.personal`."""
 FLAGS = frozenset(("favourite", "has_vision", "has_text", "has_words", "has_speech"))
 """Columns of yes and no, which are conditions by themselves."""
 
@@ -172,8 +170,8 @@ def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) 
     if not _has_function(connection, "name_key"):
         connection.create_function("name_key", 1, lambda name: name and name_key(name), deterministic=True)
     found = {**COLUMNS, **(_PERSONAL if _has_function(connection, "personal_notes") else {})}
-    if knows_names(connection):
-        found[PEOPLE] = FilterColumn(_PERSON, "text", _PERSON_OF_CLIP, partial(named_clips, connection))
+    if connection.execute("SELECT 1 FROM people LIMIT 1").fetchone():
+        found[PEOPLE] = FilterColumn("people.name", "text", _PEOPLE_OF_CLIP)
     return found | ({"path": FilterColumn(RELATIVE_PATH, "name")} if relative_paths else {})
 
 
@@ -485,8 +483,7 @@ def _unquoted(kind: str, token: str) -> str:
 
 def _of_clip(column: FilterColumn, comparison: Filter) -> Filter:
     """What is true of a clip where a comparison is of one of its values."""
-    bound = () if column.bound is None else (column.bound(),)
-    return Filter(f"({column.of_clip.format(comparison.sql)})", (*bound, *comparison.parameters))
+    return Filter(f"({column.of_clip.format(comparison.sql)})", comparison.parameters)
 
 
 def _aligned(operands: list[_Operand], *, spelt: bool) -> list[_Operand]:

@@ -76,7 +76,7 @@ def frames_of(s: Snapshot, place: int, times: ClipTimes) -> NDArray[np.float16]:
         (clip_id,) = s.ids([place])
         raise LibraryError(
             f"The catalog has {len(times.spans_s)} moments of clip {clip_id} but {count} vectors; "
-            "run `evenreel repair`."
+            "run `evenreel verify --repair`."
         )
     return s.vectors.read(int(s.first_rows[place]), count)
 

@@ -21,18 +21,17 @@ import numpy as np
 
 from evenreel.arrays import Flags, Indices
 from evenreel.errors import LibraryError, OtherModelError
-from evenreel.library.people.store import FILE as PEOPLE
-from evenreel.library.personal.file import COPY, FILE
 from evenreel.library.search import filters
 from evenreel.library.search.filters import Filter
 from evenreel.library.store.catalog import get_meta, reading
 from evenreel.library.store.confidence import DEVIATION_FLOOR, load_null_best
+from evenreel.library.store.user_tables import COPY
 from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import FloatArray
 
 KEPT_FILTERS = 32
 """Filters of which is kept what passes; a byte for each clip."""
-BESIDE = (PEOPLE, FILE, COPY)
+BESIDE = (COPY,)
 """Files beside the catalog by which filters choose too."""
 AT_ONCE = 50_000
 """Rows that are Python objects at one time."""
@@ -188,7 +187,7 @@ class SnapshotReader:
         return self._last
 
     def _version(self) -> tuple[object, ...]:
-        """Changes whenever anyone has changed the catalog, or what lies beside it: people, a person's own records."""
+        """Changes whenever anyone has changed the catalog, or what is a person's own."""
         (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
         beside = () if self._folder is None else map(_stamp, map(self._folder.joinpath, BESIDE))
         return changes, self._connection.total_changes, *beside

@@ -171,13 +171,13 @@ class ExactVectors:
         if found != self._header:
             raise LibraryError(
                 f"{self._path} does not hold vectors of dimension {self._dimension} "
-                f"(it begins {found[:32]!r}); run `evenreel repair` to rebuild it from the shards."
+                f"(it begins {found[:32]!r}); run `evenreel verify --repair` to rebuild it from the shards."
             )
 
     def _short(self, needed: int) -> LibraryError:
         return LibraryError(
             f"{self._path} holds {self.rows} vectors but the catalog names {needed}; "
-            "run `evenreel repair` to rebuild it from the shards."
+            "run `evenreel verify --repair` to rebuild it from the shards."
         )
 
     def _check(self, scores: FloatArray) -> None:
@@ -185,7 +185,7 @@ class ExactVectors:
         if scores.size and not (scores.min() > -1.1 and scores.max() < 1.1):
             raise LibraryError(
                 f"{self._path} holds vectors that are not of unit length; "
-                "run `evenreel repair` to rebuild it from the shards."
+                "run `evenreel verify --repair` to rebuild it from the shards."
             )
 
 
