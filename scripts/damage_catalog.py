@@ -62,7 +62,7 @@ CATALOG, WAL, SHM = "catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm"
 SETTINGS = IndexSettings(model="builtin", workers=2)
 FILTERED = "source = 'camera' and duration_s < 60"
 TOLERANCE = 1e-3
-LONGEST_S = 120.0
+LONGEST_S = 600.0
 
 Damage = Callable[[Path, random.Random], str]
 
