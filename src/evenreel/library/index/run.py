@@ -143,9 +143,9 @@ def check_settings(library: Path, settings: IndexSettings, machines: Machines | 
     if settings.people or settings.face_models is not None:
         check_people(library, settings)
     if settings.passes not in (0, 1, 2):
-        raise UsageError(f"--passes {settings.passes}: files are read in 1 pass or in 2; 0 chooses.")
+        raise UsageError(f"passes={settings.passes}: files are read in 1 pass or in 2; 0 chooses.")
     if settings.passes == 2 and machines is not None and machines.ray is not None:
-        raise UsageError("The workers of --ray read each file in one pass; leave --passes out.")
+        raise UsageError("The workers of --ray read each file in one pass; leave passes out.")
 
 
 def ignore_rules(library: Path, settings: IndexSettings) -> IgnoreRules:
