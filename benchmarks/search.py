@@ -150,8 +150,7 @@ def appended(folder: Path, searcher: Searcher, clips: int) -> dict[str, float]:
         file = FoundFile(f"/videos/new/{number}.mp4", "/videos", FileStamp(1, 1, 1))
 
         def write(shard: Shard = shard, file: FoundFile = file) -> None:
-            store.add_clip(shard)
-            store.link(file, shard.clip_id)
+            store.put_clip(file, shard)
 
         writes.append(timed_ms(write))
         reads.append(timed_ms(lambda: searcher.search(Query("new sign"))))

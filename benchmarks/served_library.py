@@ -25,7 +25,8 @@ from evenreel.library import index_folders
 from evenreel.library.store import catalog
 from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
-from evenreel.library.store.writer import Store, open_vectors
+from evenreel.library.store.writer import FoundFile, Store, open_vectors
+from evenreel.media.content import FileStamp
 from evenreel.planted import plan_corpus, write_corpus
 from evenreel.planted.plan import PlantedCorpus
 from evenreel.types import TextTrack
@@ -83,11 +84,14 @@ def add_signs(plan: PlantedCorpus, library: Path) -> None:
     words = {f"{clip.clip_id}.mp4": [sign.text for sign in clip.scene.signs] for clip in plan.clips}
     connection = catalog.open_for_writing(library)
     store = Store(library, connection, {})
-    for name, clip_id in connection.execute("SELECT name, clip_id FROM files WHERE state = 'indexed'").fetchall():
+    for path, name, root, clip_id, *times in connection.execute(
+        "SELECT path, name, root, clip_id, size, mtime_ns, ctime_ns FROM files WHERE state = 'indexed'"
+    ).fetchall():
         shard = read_shard(shard_path(library / catalog.SHARDS, clip_id))
         end_s = float(shard.spans_s[-1, 1])
         tracks = tuple(TextTrack(text, 0.99, 0.0, end_s, (0.0, 0.8, 1.0, 1.0)) for text in words[name])
-        store.add_clip(replace(shard, frames=None, tracks=tracks, reader_id="planted"))
+        file = FoundFile(path, root, FileStamp(*times), clip_id=clip_id)
+        store.put_clip(file, replace(shard, frames=None, tracks=tracks, reader_id="planted"))
     connection.close()
 
 

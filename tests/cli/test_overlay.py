@@ -18,7 +18,7 @@ from evenreel.corpus.on_screen import make_texts
 from evenreel.encoders import load_encoder
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.features import FeatureSettings, compute_features, find_clips
-from evenreel.features.signs import sign_texts
+from evenreel.features.on_screen import sign_texts
 from evenreel.media import open_sound, open_video, parse_rule
 from evenreel.planted import write_clip, write_scene
 from evenreel.planted.scenes import Entity, SceneRanges, sample_scene

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -70,47 +68,10 @@ def test_the_lock_of_a_killed_process_is_waited_for(tmp_path: Path, reaped: bool
         letting_go.join()
 
 
-def test_the_lock_of_a_killed_process_is_not_waited_for_without_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lock, "GRACE_S", 0.2)
-    with (
-        killed_holder(tmp_path) as holder,
-        pytest.raises(EvenreelError, match=f"being written by process {holder.pid} .*wait for it to end, or go."),
-        writer_lock(tmp_path, EvenreelError, "go"),
-    ):
-        pass
-
-
 def test_a_process_that_lives_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "GRACE_S", 3600)
     with writer_lock(tmp_path, EvenreelError, "wait"):
         assert not is_free(tmp_path)
-
-
-def test_a_process_of_another_host_may_live_for_all_one_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "GRACE_S", 3600)
-    with killed_holder(tmp_path) as holder:
-        other = {"pid": holder.pid, "host": f"not-{socket.gethostname()}", "started": "now"}
-        (tmp_path / HOLDER).write_text(json.dumps(other), encoding="utf-8")
-        assert not is_free(tmp_path)
-
-
-def test_a_holder_that_has_not_said_its_name_yet_is_refused_when_it_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lock, "GRACE_S", 3600)
-    with writer_lock(tmp_path, EvenreelError, "wait"):
-        named = (tmp_path / HOLDER).read_text(encoding="utf-8")
-        (tmp_path / HOLDER).unlink()
-        naming = threading.Timer(0.2, (tmp_path / HOLDER).write_text, [named])
-        naming.start()
-        with (
-            pytest.raises(EvenreelError, match=f"being written by process {os.getpid()} "),
-            writer_lock(tmp_path, EvenreelError, "wait"),
-        ):
-            pass
-        naming.join()
 
 
 def test_a_lock_that_nobody_names_is_refused_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption, LibraryOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, megabytes, print_json, safe
 from evenreel.config import default_library
-
-if TYPE_CHECKING:
-    from evenreel.library.published import PublishSettings
 
 HELD = "A folder, or s3://BUCKET/PREFIX with the credentials of the environment."
 
@@ -22,17 +18,19 @@ HELD = "A folder, or s3://BUCKET/PREFIX with the credentials of the environment.
 def publish(
     to: Annotated[Path, typer.Option(help=HELD)],
     library: LibraryOption = None,
-    settings: PublishSettings = from_settings(
-        "evenreel.library.published:PublishSettings",
-        stills=Annotated[
-            bool, typer.Option("--no-stills", help="Leave out the small pictures of moments, which pages show.")
-        ],
-    ),
+    no_stills: Annotated[
+        bool, typer.Option("--no-stills", help="Leave out the small pictures of moments, which pages show.")
+    ] = False,
+    keep_hours: Annotated[
+        float,
+        typer.Option(min=0, max=1_000_000, help="Hours for which a snapshot is kept; the last two are kept anyway."),
+    ] = 24.0,
     as_json: JsonOption = False,
 ) -> None:
     """Publish a snapshot of a library, which `evenreel serve --library` reads on any number of machines."""
-    from evenreel.library import publish_library
+    from evenreel.library import PublishSettings, publish_library
 
+    settings = PublishSettings(stills=not no_stills, keep_hours=keep_hours)
     with share_bar("publishing") as progress:
         report = publish_library(library or default_library(), to, settings, progress)
     if as_json:

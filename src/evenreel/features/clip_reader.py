@@ -123,13 +123,10 @@ class OtherWindowsError(Exception):
 
 @dataclass
 class _WorkerOutput:
-    """Messages of the worker so far.
-
-    `path` is the file; `view` is what the model makes of the frames, None where it is not wanted.
-    """
+    """Messages of the worker so far."""
 
     path: str
-    view: ClipVectors | None
+    view: ClipVectors | None  # what the model makes of the frames, where it is wanted
     stills: Stills | None = None
     hear: Callable[[], Future[Transcript | None]] | None = None
     heard: Future[Transcript | None] | None = None
@@ -175,7 +172,6 @@ class ClipVectors:
         return (f"shorter than a window of the model: of {needed} frames {needed - frames} are others once more",)
 
     def encoder(self) -> Encoder:
-        """Return the model's encoder."""
         return self._model.encoder()
 
     def fits(self, *, wait: bool) -> bool:
@@ -238,11 +234,7 @@ class SpeechHearing:
         self._fault: EvenreelError | None = None
 
     def begin(self, path: str) -> Future[Transcript | None]:
-        """Have a video file heard after those that wait.
-
-        The result is what the model hears, or says why it hears nothing; None where that is to be tried again another
-        time, or no worker can be started.
-        """
+        """Have a video file heard after those that wait; None where that is to be tried again another time."""
         return self._line.submit(self._hear, path)
 
     def hear(self, path: str) -> Transcript | None:
@@ -296,9 +288,10 @@ class ClipReader:
     ) -> None:
         self._settings, self._model, self._on_frame, self._hearing = settings, model, on_frame, hearing
         threads = max(1, usable_cores() // settings.readers)
-        setup: dict[str, Any] = {"rule": settings.rule, "limits": asdict(settings.limits), "threads": threads}
-        setup |= {"text": settings.read_text, "shots": settings.find_shots}
-        self._worker = Worker(target, setup, settings.limits)
+        setup = {"rule": settings.rule, "limits": asdict(settings.limits), "threads": threads}
+        self._worker = Worker(
+            target, setup | {"text": settings.read_text, "shots": settings.find_shots}, settings.limits
+        )
 
     def close(self) -> None:
         """End the worker; a file that is being read fails."""
@@ -311,13 +304,8 @@ class ClipReader:
         waits in between.
         """
         view = ClipVectors(self._model) if self._model is not None and wanted.vision else None
-        reading, part = _WorkerOutput(source.path, view, stills), source.part
-        task = {
-            "path": source.path,
-            "part": [part.start_s, part.end_s],
-            "frames": view is not None and not view.period_s,
-            "text": wanted.text,
-        }
+        reading, part = _WorkerOutput(source.path, view, stills), [source.part.start_s, source.part.end_s]
+        task = {"path": source.path, "part": part, "frames": bool(view and not view.period_s), "text": wanted.text}
         if view is not None and view.period_s:
             task["periods"] = [view.period_s]
         if stills is not None:

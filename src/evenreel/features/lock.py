@@ -9,13 +9,10 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenreel.documents import parse_json
 from evenreel.errors import EvenreelError
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
 LOCK = "index.lock"
 HOLDER = "index.holder"
@@ -35,12 +32,21 @@ def writer_lock(folder: Path, error: type[EvenreelError], remedy: str) -> Iterat
     """
     from filelock import FileLock, Timeout
 
-    lock = FileLock(folder / LOCK)
+    lock, deadline = FileLock(folder / LOCK), time.monotonic() + GRACE_S
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _take(lock, folder)
+        while True:
+            try:
+                lock.acquire(timeout=0)
+                break
+            except Timeout:
+                if _may_live(_named(folder)) or time.monotonic() > deadline:
+                    raise
+            time.sleep(_POLL_S)
     except Timeout as caught:
-        raise error(f"{folder} is being written by {_holder(folder)}; wait for it to end, or {remedy}.") from caught
+        holder = _named(folder)
+        by = "process {pid} on {host} (since {started})".format(**holder) if holder else "another process"
+        raise error(f"{folder} is being written by {by}; wait for it to end, or {remedy}.") from caught
     except OSError as caught:
         raise error(f"{folder} cannot be written: {caught.strerror or caught}.") from caught
     try:
@@ -58,21 +64,6 @@ def is_held(error: EvenreelError) -> bool:
     from filelock import Timeout
 
     return isinstance(error.__cause__, Timeout)
-
-
-def _take(lock: BaseFileLock, folder: Path) -> None:
-    """Take a lock at once, or within `GRACE_S` where no living process is known to hold it."""
-    from filelock import Timeout
-
-    deadline = time.monotonic() + GRACE_S
-    while True:
-        try:
-            lock.acquire(timeout=0)
-            return
-        except Timeout:
-            if _may_live(_named(folder)) or time.monotonic() > deadline:
-                raise
-        time.sleep(_POLL_S)
 
 
 def _may_live(holder: dict[str, Any] | None) -> bool:
@@ -97,8 +88,3 @@ def _named(folder: Path) -> dict[str, Any] | None:
         return {"pid": int(holder["pid"]), "host": str(holder["host"]), "started": str(holder["started"])}
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _holder(folder: Path) -> str:
-    holder = _named(folder)
-    return "another process" if holder is None else "process {pid} on {host} (since {started})".format(**holder)

@@ -32,50 +32,28 @@ class SetAside:
 
 @dataclass(frozen=True)
 class Forecast:
-    """How much a run has to read, and how long that may take: said once, before anything is read.
+    """How much a run has to read, and how long that may take: said once, before anything is read."""
 
-    Attributes:
-        files: files that will be read.
-        video_s: their length in seconds; part of it is an estimate where `sure` is False.
-        sure: whether the header of every file was read for the length.
-        pictures_s: seconds that pictures may take, measured on short stretches of some of the files; None where that
-            was not measured.
-        words_s: seconds that words on screen may take, measured in the same way.
-        hears: whether speech is recognised besides, of which the time is not measured.
-    """
-
-    files: int
-    video_s: float
-    sure: bool = True
-    pictures_s: float | None = None
-    words_s: float | None = None
-    hears: bool = False
+    files: int  # that will be read
+    video_s: float  # their length
+    sure: bool = True  # whether the header of every file was read for it, else part of it is an estimate
+    pictures_s: float | None = None  # that pictures may take, measured on short stretches; None where it was not
+    words_s: float | None = None  # that words on screen may take
+    hears: bool = False  # whether speech is recognised besides, of which the time is not measured
 
 
 @dataclass(frozen=True)
 class VideoProgress:
-    """How far a run has read, in seconds of video.
+    """How far a run has read, in seconds of video."""
 
-    Attributes:
-        stage: what is read in this pass: `pictures`, `words` or `pictures and words`.
-        done_s: seconds of video that were read.
-        total_s: seconds of video to read in this pass; lengths that are not known yet are estimates. 0 where no length
-            is known yet.
-        files_done: files that are finished or set aside.
-        files: files to read in this pass.
-        rate: seconds of video that are read in a second; None before that can be told.
-        remaining_s: seconds that this pass may still take; None before that can be told.
-        file: the file of which something was read last, printable; empty at the beginning.
-    """
-
-    stage: str
+    stage: str  # what is read in this pass: `pictures`, `words` or `pictures and words`
     done_s: float
-    total_s: float
-    files_done: int
+    total_s: float  # to read in this pass; lengths not known yet are estimates, and 0 where no length is known yet
+    files_done: int  # finished or set aside
     files: int
-    rate: float | None = None
+    rate: float | None = None  # seconds of video that are read in a second; None before that can be told
     remaining_s: float | None = None
-    file: str = ""
+    file: str = ""  # of which something was read last, printable
 
 
 class StagedProgress(Protocol):
@@ -106,23 +84,10 @@ class StagedProgress(Protocol):
 class NoProgress:
     """A `StagedProgress` that ignores every event."""
 
-    def begin(self, files: int) -> None:
-        """Ignore that a run over this many files begins."""
-
-    def frame(self) -> None:
-        """Ignore that one more frame was decoded."""
-
-    def file_done(self, path: str) -> None:
-        """Ignore that one more file was finished or set aside."""
-
-    def stage(self, name: str, count: int | None = None) -> None:
-        """Ignore that a stage of `count` steps begins."""
-
-    def advance(self, steps: int) -> None:
-        """Ignore that steps of the stage were finished."""
-
-    def forecast(self, forecast: Forecast) -> None:
-        """Ignore how much there is to read."""
-
-    def video(self, progress: VideoProgress) -> None:
-        """Ignore how far the run has read."""
+    def begin(self, files: int) -> None: ...
+    def frame(self) -> None: ...
+    def file_done(self, path: str) -> None: ...
+    def stage(self, name: str, count: int | None = None) -> None: ...
+    def advance(self, steps: int) -> None: ...
+    def forecast(self, forecast: Forecast) -> None: ...
+    def video(self, progress: VideoProgress) -> None: ...

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from zlib import crc32
@@ -20,20 +19,14 @@ from evenreel.features.sealed import Arrays, seal, unseal
 from evenreel.features.shards import shard_path
 from evenreel.files import write_durably
 
-SIDE_PX = 320
-"""Largest width and height of a still."""
-
-QUALITY = 70
-MOST_BYTES = 48 * 2**20
-"""Most bytes of the stills of one clip; those of its last moments are left out where there would be more."""
-
-NEAR_S = 0.5
-"""Most seconds between a time and the moment whose still is shown for it."""
+SIDE_PX, QUALITY = 320, 70  # largest width and height of a still
+MOST_BYTES = 48 * 2**20  # of the stills of one clip; those of its last moments are left out where there would be more
+NEAR_S = 0.5  # at most between a time and the moment whose still is shown for it
 
 
 @dataclass
 class Stills:
-    """Stills of a clip that is being read: JPEGs and the times of their moments in seconds, rising."""
+    """Stills of a clip that is being read, with the times of their moments, rising."""
 
     times_s: list[float] = field(default_factory=list)
     jpegs: list[bytes] = field(default_factory=list)
@@ -78,8 +71,8 @@ def read_still(folder: Path, clip_id: str, time_s: float) -> bytes | None:
     try:
         with safe_open(shard_path(folder, clip_id), "numpy") as held:
             times_s = held.get_tensor("times_s")
-            nearest = int(np.abs(times_s - time_s).argmin())
-            start, end = _place(held.get_tensor("ends"), nearest)
+            nearest, ends = int(np.abs(times_s - time_s).argmin()), held.get_tensor("ends")
+            start, end = int(ends[nearest - 1]) if nearest else 0, int(ends[nearest])
             jpeg: bytes = held.get_slice("jpegs")[start:end].tobytes()
             whole = _checksum(clip_id, times_s[nearest], end, jpeg) == int(held.get_tensor("checksums")[nearest])
     except Exception:  # a damaged file can fail in any way in the parser
@@ -89,10 +82,6 @@ def read_still(folder: Path, clip_id: str, time_s: float) -> bytes | None:
 
 def _checksum(clip_id: str, time_s: float, end: int, jpeg: bytes) -> int:
     return crc32(jpeg, crc32(clip_id.encode() + struct.pack("<dq", time_s, end)))
-
-
-def _place(ends: Sequence[int], number: int) -> tuple[int, int]:
-    return int(ends[number - 1]) if number else 0, int(ends[number])
 
 
 def are_whole(path: Path) -> bool:

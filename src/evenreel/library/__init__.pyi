@@ -15,6 +15,5 @@ from .published import (
 )
 from .search.asked import PlainText as PlainText
 from .search.query import UnfinishedText as UnfinishedText
-from .watching.state import WatchState as WatchState
-from .watching.watcher import Watcher as Watcher
+from .watching import WatchState as WatchState, Watcher as Watcher
 from .stats import LibraryStats as LibraryStats

@@ -26,7 +26,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
 
 from filelock import FileLock, Timeout
 
@@ -43,7 +42,7 @@ from evenreel.library.store.model_folders import MODELS, SOUNDS, models_of, plac
 from evenreel.library.store.user_tables import AT_HOME, FACES
 from evenreel.library.store.writer import vectors_path
 from evenreel.progress import Progress
-from evenreel.settings_checks import OptionForm, check_settings, number
+from evenreel.settings_checks import check_settings, number
 from evenreel.version import __version__
 
 FORMAT, MOST_HOURS, EVERY_S = 2, 1_000_000, 5.0
@@ -65,7 +64,7 @@ class PublishSettings:
     """
 
     stills: bool = True
-    keep_hours: Annotated[float, OptionForm(least=0, most=MOST_HOURS)] = 24.0
+    keep_hours: float = 24.0
 
     def __post_init__(self) -> None:
         hours = number(f"from 0 to {MOST_HOURS:,}", lambda value: 0 <= value <= MOST_HOURS)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evenreel.features.progress import SetAside
-from evenreel.library.index.ignoring import kept_patterns
+from evenreel.library.index.scan import kept_patterns
 from evenreel.library.store import catalog
 from evenreel.library.store.model_folders import MAKING, SOUNDS, models_of
 from evenreel.wording import count, printable

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,9 +15,8 @@ from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, LibraryError
 from evenreel.library import index_folders, verify
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import CATALOG, open_for_writing, set_meta, transaction
+from evenreel.library.store.catalog import CATALOG, open_for_writing
 from evenreel.library.store.filesystem import library_lock
-from tests import prebuilt
 from tests.forked import context
 from tests.in_process import run_here
 from tests.library.videos import write_folder
@@ -101,28 +98,6 @@ def test_a_second_indexer_takes_nothing_of_the_first_back(tmp_path: Path, videos
         assert sorted(path.name for path in library.iterdir()) == ["index.holder", "index.lock"]
 
 
-def test_what_a_broken_off_first_run_has_indexed_stays(
-    tmp_path: Path, videos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("evenreel.library.store.writer.Store.update_null_scores", refuses(KeyboardInterrupt()))
-    with pytest.raises(KeyboardInterrupt):
-        index_folders([videos], tmp_path / "library", SEEN)
-    monkeypatch.undo()
-    assert index_folders([videos], tmp_path / "library", SEEN).unchanged == 2
-
-
-def test_a_folder_without_a_video_makes_no_library_and_loads_no_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(encoders, "load_encoder", refuses(AssertionError("a model was loaded")))
-    folder = tmp_path / "texts"
-    folder.mkdir()
-    (folder / "notes.txt").write_text("no video")
-    with pytest.raises(LibraryError, match="There is no video in .*texts .1 other file .*txt.* was passed over"):
-        index_folders([folder], tmp_path / "library", SEEN)
-    assert not (tmp_path / "library").exists()
-
-
 def test_broken_videos_alone_load_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The default is a download of 600 MB, for nothing here."""
     loaded: list[object] = []
@@ -133,12 +108,6 @@ def test_broken_videos_alone_load_no_model(tmp_path: Path, monkeypatch: pytest.M
     report = index_folders([folder], tmp_path / "library", SEEN)
     assert [aside.reason for aside in report.set_aside] == ["not_media"]
     assert loaded == []
-
-
-def test_a_folder_without_a_video_is_no_news_to_a_library_that_is_there(tmp_path: Path, videos: Path) -> None:
-    prebuilt.library(videos, tmp_path / "library")
-    (tmp_path / "texts").mkdir()
-    assert index_folders([tmp_path / "texts"], tmp_path / "library", WORDS_ONLY).did_nothing
 
 
 def search(library: Path, *form: str) -> str:
@@ -156,26 +125,3 @@ def test_an_empty_library_says_so(tmp_path: Path, form: tuple[str, ...]) -> None
         f"evenreel: The library {library} is empty: no video has been indexed into it yet; run evenreel index FOLDER "
         f"--library {library}.\n"
     )
-
-
-def test_a_library_of_broken_files_says_so_and_loads_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    library = tmp_path / "library"
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "broken.mp4").write_bytes(b"not a video at all" * 100)
-    prebuilt.library(tmp_path / "broken", library)
-    with closing(open_for_writing(library)) as connection, transaction(connection):
-        set_meta(connection, {"model": "builtin", "weights_hash": "none", "dimension": "8"})
-    monkeypatch.setattr(encoders, "load_encoder", refuses(AssertionError("a model was loaded")))
-    assert f"is empty: 1 file was set aside; evenreel info --library {library} says which and why." in search(library)
-    with evenreel.open_library(library) as opened:
-        found = opened.search("a tram")
-    assert (found.hits, found.answering) == ((), 0)
-    assert found.notices[0].startswith("The library is empty: ")
-
-
-def test_a_library_whose_files_are_all_gone_says_so(tmp_path: Path, videos: Path) -> None:
-    prebuilt.library(videos, tmp_path / "library")
-    for video in videos.iterdir():
-        video.unlink()
-    index_folders([videos], tmp_path / "library", replace(WORDS_ONLY, accept_missing=True))
-    assert "is empty: 2 files are missing; " in search(tmp_path / "library")

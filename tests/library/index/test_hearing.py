@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +10,17 @@ import pytest
 
 from evenreel import open_library
 from evenreel.config import Machines
-from evenreel.errors import EncoderError, EvenreelError, LibraryError, UsageError
+from evenreel.errors import LibraryError
 from evenreel.library import IndexReport, index_folders, verify
 from evenreel.library.index import spread
-from evenreel.speech import Transcript, recogniser
+from evenreel.speech import Transcript
 from tests.library.damage import QUICK, without_models
 from tests.library.index.test_subtitles import say
 from tests.library.machines import here
 from tests.library.state import state
 from tests.sound_files import Track, bursts, write_sound
 from tests.speech.loud import TARGET
-from tests.speech.speech_models import write_onnx, write_whisper
+from tests.speech.speech_models import write_onnx
 from tests.speech.subtitle_files import film_with_subtitles
 
 
@@ -127,13 +126,6 @@ def test_subtitles_that_say_nothing_leave_the_clip_to_be_heard(videos: Path, mod
     assert words(videos, "a.mkv") == words(videos, "b.mkv") == ["hello you"]
 
 
-def test_subtitles_of_one_copy_are_enough(videos: Path, models: list[str]) -> None:
-    shutil.copy(videos / "a.mkv", videos / "z.mkv")
-    say(videos / "z.srt", "It is written down.")
-    assert index(videos, speech=models[0]).heard == 1
-    assert heard(videos, "a.mkv") == []
-
-
 def test_streams_of_subtitles_are_read_before_a_clip_is_heard(tmp_path: Path, models: list[str]) -> None:
     videos, cues = tmp_path / "videos", tmp_path / "cues.srt"
     videos.mkdir()
@@ -188,32 +180,6 @@ def test_another_model_takes_the_place_of_the_first(videos: Path, models: list[s
     assert verify(videos.parent / "library") == []
 
 
-def test_what_subtitles_say_is_not_heard(videos: Path, models: list[str]) -> None:
-    say(videos / "a.srt", "It is written down.")
-    assert index(videos, speech=models[0]).heard == 1
-    assert (heard(videos, "a.mkv"), words(videos, "b.mkv")) == ([], ["hello you"])
-
-
-def test_a_run_that_is_stopped_goes_on_with_the_next_clip(
-    videos: Path, models: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-    recognise = recogniser.recognise_with
-
-    def stopped(worker: object, path: str) -> object:
-        asked.append(Path(path).name)
-        if len(asked) == 2:
-            raise KeyboardInterrupt
-        return recognise(worker, path)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(recogniser, "recognise_with", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        index(videos, speech=models[0])
-    assert index(videos, speech=models[0]).heard == 1
-    assert asked == ["a.mkv", "b.mkv", "b.mkv"]
-    assert words(videos, "a.mkv") == words(videos, "b.mkv") == ["hello you"]
-
-
 def test_films_without_sound_stay_found_and_are_not_tried_again(videos: Path, models: list[str]) -> None:
     write_sound(videos / "silent.mp4", [], pictures_s=1)
     report = index(videos, speech=models[0])
@@ -222,43 +188,6 @@ def test_films_without_sound_stay_found_and_are_not_tried_again(videos: Path, mo
     assert (found.utterances, found.problem) == ((), "it has no sound stream")
     assert index(videos).did_nothing
     assert index(videos, retry=True).heard == 1
-
-
-def test_sound_that_cannot_be_read_is_a_note(videos: Path, models: list[str]) -> None:
-    write_sound(videos / "rare.avi", [Track(bursts([0.5], 2.0), codec="adpcm_yamaha")])
-    report = index(videos, speech=models[0])
-    ((path, note),) = report.notes
-    assert path == str(videos / "rare.avi")
-    assert note.startswith("what is said cannot be heard: its sound codec (adpcm_yamaha)")
-    assert report.set_aside == []
-
-
-def test_a_wrong_model_or_language_is_told_before_anything_is_read(videos: Path, models: list[str]) -> None:
-    for changes, error in (
-        ({"speech": str(videos)}, EncoderError),
-        ({"speech": "no such model"}, EncoderError),
-        ({"speech": models[0], "language": "Klingonese"}, UsageError),
-    ):
-        with pytest.raises(error):
-            index(videos, **changes)
-        assert not (videos.parent / "library").exists()
-
-
-def test_without_the_extra_a_run_says_so_before_anything_is_read(
-    videos: Path, models: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("evenreel.speech.models.installed", lambda package: False)
-    with pytest.raises(EncoderError, match=r"pip install 'evenreel\[speech\]'"):
-        index(videos, speech=models[0])
-    assert not (videos.parent / "library").exists()
-    assert index(videos).indexed == 2
-
-
-def test_a_language_that_the_model_does_not_hear_leaves_the_pictures_found(videos: Path, tmp_path: Path) -> None:
-    model = str(write_whisper(tmp_path / "whisper"))
-    with pytest.raises(EvenreelError, match="does not hear the language 'de'; it hears en"):
-        index(videos, speech=model, language="de")
-    assert (index(videos).unchanged, heard(videos, "a.mkv")) == (2, [])
 
 
 def test_a_librarys_model_that_is_gone_hears_no_new_clips(

@@ -11,8 +11,7 @@ import pytest
 
 from evenreel.errors import UsageError
 from evenreel.library import open_library, verify
-from evenreel.library.index.ignoring import IGNORE_FILE, MAX_BYTES, IgnoreRules, pattern_trouble
-from evenreel.library.index.scan import rescan, scan
+from evenreel.library.index.scan import IGNORE_FILE, MAX_BYTES, IgnoreRules, pattern_trouble, rescan, scan
 from tests import prebuilt
 from tests.library.videos import write_folder
 from tests.library.words_only import index

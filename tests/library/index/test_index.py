@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import sqlite3
 import subprocess
-import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,14 +16,12 @@ import numpy as np
 import pytest
 
 from evenreel.config import MediaLimits
-from evenreel.errors import EncoderError, EvenreelError, LibraryError, MediaError, UsageError
+from evenreel.errors import EncoderError, EvenreelError, LibraryError, MediaError
 from evenreel.features.progress import NoProgress
 from evenreel.files import file_at
 from evenreel.library import IndexReport, index_folders, open_library, repair, verify
-from evenreel.library.index.ignoring import IGNORE_FILE
-from evenreel.library.index.scan import scan
+from evenreel.library.index.scan import IGNORE_FILE, scan
 from evenreel.library.store import catalog as catalogs
-from evenreel.library.store.writer import Store
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 from tests import prebuilt
 from tests.library.damage import change, write
@@ -41,14 +36,6 @@ def paths(library: Path, where: str = "1") -> list[str]:
     with sqlite3.connect(library / "catalog.sqlite") as connection:
         rows = connection.execute(f"SELECT name FROM files WHERE {where} ORDER BY name").fetchall()
     return [name for (name,) in rows]
-
-
-class CountingProgress(NoProgress):
-    def __init__(self) -> None:
-        self.read = 0
-
-    def frame(self) -> None:
-        self.read += 1
 
 
 def test_every_file_is_indexed_and_a_second_run_does_nothing(videos: Path, library: Path) -> None:
@@ -68,14 +55,6 @@ def test_unchanged_files_cost_a_stat(videos: Path, library: Path, monkeypatch: p
     monkeypatch.setattr("evenreel.features.pool.watched_digest", lambda path, *_: pytest.fail(f"{path} was read"))
     monkeypatch.setattr("evenreel.library.index.worker.ClipReader", lambda *_: pytest.fail("a reader was started"))
     assert index(videos, library).unchanged == 4
-
-
-def test_a_new_file_is_the_only_work(videos: Path, library: Path) -> None:
-    prebuilt.library(videos, library)
-    write_video(videos / "deeper" / "new.mp4", 99)
-    progress = CountingProgress()
-    report = index_folders([videos], library, WORDS_ONLY, progress=progress)
-    assert (report.indexed, report.unchanged, progress.read) == (1, 4, 2)
 
 
 @pytest.mark.parametrize("times", [(0, 0), (2**33, 2**33)], ids=["mtime 0", "mtime in the future"])
@@ -123,17 +102,6 @@ def test_the_same_new_content_twice_is_read_once(videos: Path, library: Path) ->
     assert len(paths(library)) == 9
 
 
-def test_an_edited_file_replaces_what_was_known_of_it(videos: Path, library: Path) -> None:
-    prebuilt.library(videos, library)
-    old = set(state(library)["shards"])
-    write_video(videos / "clip_00.mp4", 77)
-    assert index(videos, library).indexed == 1
-    found = state(library)
-    assert len(found["clips"]) == len(found["shards"]) == 4
-    assert len(old & set(found["shards"])) == 3
-    assert verify(library) == []
-
-
 def test_a_deleted_file_is_marked_and_comes_back_without_work(videos: Path, library: Path, tmp_path: Path) -> None:
     prebuilt.library(videos, library)
     (videos / "clip_00.mp4").rename(tmp_path / "away.mp4")
@@ -161,15 +129,6 @@ def test_a_vanished_disk_never_empties_a_library(tmp_path: Path, library: Path, 
     assert len(state(library)["shards"]) == 12
 
 
-def test_a_folder_that_is_gone_altogether_is_an_error(videos: Path, library: Path) -> None:
-    """Hazard 31."""
-    prebuilt.library(videos, library)
-    videos.rename(videos.with_name("elsewhere"))
-    with pytest.raises(LibraryError, match="does not exist; if it is on a disk"):
-        index(videos, library)
-    assert len(paths(library, "state = 'indexed'")) == 4
-
-
 def test_unreadable_things_are_set_aside_at_once(videos: Path, library: Path) -> None:
     """Hazards 1, 2 and 25: none of them blocks, each has a reason, the rest goes on."""
     (videos / "empty.mp4").touch()
@@ -185,24 +144,6 @@ def test_unreadable_things_are_set_aside_at_once(videos: Path, library: Path) ->
     expected = {"empty.mp4": "empty", "words.mp4": "not_media", "pipe.mp4": "unreadable", "socket.mp4": "unreadable"}
     assert reasons == expected
     assert (report.indexed, report.links) == (4, 1)
-
-
-def test_a_file_without_permission_is_tried_again_when_it_may_be_read(
-    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Hazard 25; as root every file may be read, so the refusal is a stub."""
-    from evenreel.media.content import content_digest
-
-    def refuse(path: str, *_: object) -> str:
-        if path.endswith("clip_00.mp4"):
-            raise MediaError("unreadable", "the system does not let it be read: Permission denied")
-        return content_digest(path)
-
-    monkeypatch.setattr("evenreel.features.pool.watched_digest", refuse)
-    assert [aside.reason for aside in index(videos, library).set_aside] == ["unreadable"]
-    monkeypatch.undo()
-    report = index(videos, library)
-    assert (report.indexed, report.set_aside) == (1, [])
 
 
 def test_a_file_set_aside_is_remembered_until_it_changes(videos: Path, library: Path) -> None:
@@ -352,17 +293,6 @@ def test_changed_metadata_is_taken_over_without_reading_a_video(videos: Path, li
         assert len(opened.search("balloon").hits) == 1
 
 
-def test_a_table_about_something_else_is_passed_over_unless_it_is_named(
-    videos: Path, library: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    table = videos / "manifest.csv"
-    table.write_text("name,caption\na,b\n")
-    assert index(videos, library).indexed == 4
-    assert "passed over" in caplog.text
-    with pytest.raises(UsageError, match="no column with the videos' paths"):
-        index_folders([videos], library, WORDS_ONLY, metadata=[table])
-
-
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
@@ -404,27 +334,6 @@ def test_hazard_222_a_file_is_found_by_any_spelling_of_its_name(tmp_path: Path, 
         assert [os.path.basename(hit.path) for hit in opened.search("kettle").hits] == [names[3]]
 
 
-def test_rows_of_a_table_that_name_no_file_are_counted(videos: Path, library: Path) -> None:
-    (videos / "metadata.csv").write_text("path,caption\nvideos/clip_00.mp4,a\nclip_01.mp4,b\nclip_9.mp4,c\n")
-    (told,) = index_folders([videos], library, WORDS_ONLY).warnings
-    assert told.startswith("2 of 3 rows of the metadata tables name no file of the library, such as ")
-
-
-def test_metadata_stays_when_a_file_is_touched_or_returns_in_a_run_without_its_table(
-    videos: Path, library: Path, tmp_path: Path
-) -> None:
-    table = tmp_path / "table.csv"
-    table.write_text(f"path,source\n{videos}/clip_00.mp4,camera\n{videos}/clip_01.mp4,camera\n")
-    index_folders([videos], library, WORDS_ONLY, metadata=[table])
-    (videos / "clip_00.mp4").chmod(0o600)
-    (videos / "clip_01.mp4").rename(tmp_path / "away.mp4")
-    index(videos, library)
-    (tmp_path / "away.mp4").rename(videos / "clip_01.mp4")
-    index(videos, library)
-    with open_library(library) as opened:
-        assert len(opened.search("clip", where="source = 'camera'").hits) == 2
-
-
 def test_a_night_without_the_share_costs_no_finished_work(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -460,40 +369,6 @@ def test_a_stage_that_fails_leaves_the_file_searchable(
         assert len(opened.search("clip").hits) == 4
 
 
-def test_a_kill_before_an_edited_clip_is_dropped_leaves_nothing_behind(
-    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Hazard 33."""
-    prebuilt.library(videos, library)
-    write_video(videos / "clip_00.mp4", 77)
-
-    def killed(*_: object) -> None:
-        raise SystemExit("killed")
-
-    monkeypatch.setattr(Store, "drop_replaced", killed)
-    with pytest.raises(SystemExit):
-        index(videos, library)
-    monkeypatch.undo()
-    index(videos, library)
-    clean = library.with_name("clean")
-    index(videos, clean)
-    assert state(library) == state(clean)
-
-
-@pytest.mark.usefixtures("quick_text")
-def test_text_added_later_does_not_store_the_vectors_again(
-    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoder = BrokenEncoder()
-    encoder.refuses = False
-    monkeypatch.setattr("evenreel.encoders.load_encoder", lambda *_, **__: encoder)
-    index(videos, library, model="broken")
-    size = (library / "vectors.0.f16").stat().st_size
-    index(videos, library, model="broken", read_text=True)
-    assert (library / "vectors.0.f16").stat().st_size == size
-    assert verify(library) == []
-
-
 @pytest.mark.usefixtures("quick_text")
 def test_stages_are_added_to_what_is_there(videos: Path, library: Path) -> None:
     """Text first or later gives the same library; what was done is not done again."""
@@ -504,28 +379,6 @@ def test_stages_are_added_to_what_is_there(videos: Path, library: Path) -> None:
     assert index(videos, library, read_text=True).indexed == 4
     assert state(library) == state(both)
     assert index(videos, library).did_nothing
-
-
-@pytest.mark.usefixtures("quick_text")
-def test_a_kill_between_shard_and_catalog_is_made_good_when_a_stage_is_added(
-    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Hazard 33: the shard on disk is newer than the catalog says."""
-    clean = library.with_name("clean")
-    index(videos, clean, read_text=True)
-    index(videos, library)
-
-    def killed(*_: object) -> None:
-        raise SystemExit("killed")
-
-    monkeypatch.setattr("evenreel.library.store.writer.insert_clip", killed)
-    with pytest.raises(SystemExit):
-        index(videos, library, read_text=True)
-    monkeypatch.undo()
-    assert verify(library)
-    index(videos, library, read_text=True)
-    assert verify(library) == []
-    assert state(library) == state(clean)
 
 
 class BrokenEncoder:
@@ -714,36 +567,6 @@ def test_a_full_disk_stops_cleanly_and_loses_nothing(
         assert len(opened.search("clip").hits) == 4
     assert index(videos, library).indexed == 1
     assert verify(library) == []
-
-
-@pytest.mark.usefixtures("interruptible")
-def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, library: Path) -> None:
-    """Hazard 33 (SIGINT): what was finished is kept, no file is blamed."""
-    videos = tmp_path / "videos"
-    write_folder(videos, 8)
-
-    class Interrupting(NoProgress):
-        done = 0
-
-        def file_done(self, path: str) -> None:
-            Interrupting.done += 1
-            if Interrupting.done == 3:
-                signal_main_thread()
-
-    with pytest.raises(KeyboardInterrupt):
-        index_folders([videos], library, replace(WORDS_ONLY, workers=1), progress=Interrupting())
-    kept = len(paths(library, "state = 'indexed'"))
-    assert 3 <= kept < 8
-    assert paths(library, "state = 'set_aside'") == []
-    report = index(videos, library)
-    assert (report.unchanged + report.recognised, report.indexed) == (kept, 8 - kept)
-    clean = library.with_name("clean")
-    index(videos, clean)
-    assert state(library) == state(clean)
-
-
-def signal_main_thread() -> None:
-    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 def test_readers_see_a_consistent_library_while_it_is_written(tmp_path: Path, library: Path) -> None:

@@ -51,22 +51,6 @@ def test_a_clip_whose_shard_is_gone_is_indexed_anew(videos: Path, library: Path,
     assert index(videos, library, **settings).did_nothing
 
 
-def test_a_file_that_returns_and_whose_shard_is_gone(videos: Path, library: Path, tmp_path: Path) -> None:
-    prebuilt.library(videos, library)
-    before = state(library)
-    (videos / "clip_02.mp4").rename(tmp_path / "away.mp4")
-    index(videos, library)
-    next(path for path in library.glob("shards/*/*") if path.stem in _missing(library)).unlink()
-    (tmp_path / "away.mp4").rename(videos / "clip_02.mp4")
-    assert index(videos, library).indexed == 1
-    assert (state(library), verify(library)) == (before, [])
-
-
-def _missing(library: Path) -> set[str]:
-    found = state(library)["files"]
-    return {row[5] for row in found if row[4] == "missing"}
-
-
 @pytest.mark.usefixtures("quick_text")
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_shard_ends_no_run_that_adds_to_it(videos: Path, library: Path, model: str, damage: str) -> None:
@@ -77,27 +61,6 @@ def test_a_damaged_shard_ends_no_run_that_adds_to_it(videos: Path, library: Path
     report = index(videos, library, model=model, read_text=True)
     assert (report.indexed, report.set_aside) == (4, [])
     assert (state(library), verify(library)) == (state(clean), [])
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_a_copy_of_a_clip_whose_shard_is_damaged(videos: Path, library: Path, damage: str) -> None:
-    prebuilt.library(videos, library)
-    content = (videos / "clip_02.mp4").read_bytes()
-    DAMAGE[damage](shard_of(library, "clip_02"))
-    (videos / "copy.mp4").write_bytes(content)
-    assert index(videos, library).indexed == 1
-    assert verify(library) == []
-
-
-def test_what_cannot_be_read_anew_is_not_claimed(videos: Path, library: Path, model: str) -> None:
-    """A run without a model reads the clip without its vectors; the next one with it adds them."""
-    index(videos, library, model=model)
-    before = state(library)
-    shard_of(library, "clip_02").unlink()
-    assert index(videos, library, model=None).indexed == 1
-    assert verify(library) == []
-    assert index(videos, library, model=model).indexed == 1
-    assert (state(library), verify(library)) == (before, [])
 
 
 def killed(*_: object) -> None:
@@ -130,31 +93,6 @@ def test_hazard_33_a_kill_while_the_clip_of_an_edited_file_is_dropped(
     assert (state(library), verify(library)) == (state(clean), [])
 
 
-def test_hazard_33_a_kill_after_a_removal_and_before_its_note_goes(
-    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prebuilt.library(videos, library)
-    write_video(videos / "clip_02.mp4", 77)
-    from evenreel.features import shards
-    from evenreel.library.store import writer as store
-
-    def removed_and_killed(folder: Path, clip_id: str) -> None:
-        shards.remove_shard(folder, clip_id)
-        if folder == library / store.SHARDS:
-            killed()
-
-    monkeypatch.setattr(store, "remove_shard", removed_and_killed)
-    with pytest.raises(SystemExit):
-        index(videos, library)
-    monkeypatch.undo()
-    assert verify(library) == []
-    write_video(videos / "clip_02.mp4", 2)
-    assert index(videos, library).indexed == 1
-    clean = library.with_name("clean")
-    index(videos, clean)
-    assert (state(library), verify(library)) == (state(clean), [])
-
-
 @pytest.mark.parametrize("where", ["insert_clip", "Store._put_file"])
 def test_hazard_33_a_new_file_that_is_gone_after_a_kill_leaves_nothing(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, where: str
@@ -170,12 +108,3 @@ def test_hazard_33_a_new_file_that_is_gone_after_a_kill_leaves_nothing(
     (videos / "new.mp4").unlink()
     assert index(videos, library).did_nothing
     assert (state(library), verify(library)) == (before, [])
-
-
-def test_half_written_shards_go_also_where_there_is_nothing_to_read(videos: Path, library: Path) -> None:
-    prebuilt.library(videos, library)
-    before = state(library)
-    left = next(library.glob("shards/*/")) / ".abc.safetensors.0123456789abcdef.tmp"
-    left.write_bytes(b"half")
-    assert index(videos, library).did_nothing
-    assert state(library) == before

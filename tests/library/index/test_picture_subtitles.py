@@ -8,13 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from evenreel.features.shards import read_shard, shard_files
-from evenreel.library import IndexReport, index_folders, repair, verify
-from evenreel.library.store.catalog import open_for_writing
-from evenreel.library.store.speech import put_transcripts
+from evenreel.library import IndexReport, index_folders
 from evenreel.media.workers import Worker
-from evenreel.speech import Transcript
-from tests.library.damage import QUICK, table_of, without_models
+from tests.library.damage import QUICK, without_models
 from tests.library.index.test_subtitles import said, say, transcripts
 from tests.library.videos import write_video
 from tests.speech.picture_files import PictureTrack, disc_packets, film_with_pictures
@@ -73,20 +69,6 @@ def film_rows(videos: Path) -> list[tuple[str, str | None]]:
     return [(one.origin, one.problem) for one in transcripts(videos, "film.mkv")]
 
 
-def test_they_are_read_once(videos: Path, asked: list[tuple[str, bool]]) -> None:
-    report = index(videos)
-    assert (report.subtitles, report.notes, report.set_aside) == (1, [], [])
-    assert said(videos, "film.mkv") == READ
-    (found,) = transcripts(videos, "film.mkv")
-    assert found.language == "fr"
-    assert [(one.start_s, one.end_s, one.confidence) for one in found.utterances] == [(0.5, 1.5, 0.9), (1.7, 2.4, 0.9)]
-    assert asked == [("film.mkv", False), ("film.mkv", True)]
-    assert index(videos).did_nothing
-    assert index(videos, read_text=False).did_nothing
-    assert len(asked) == 2
-    assert verify(videos.parent / "library") == []
-
-
 def test_without_text_on_screen_they_wait_for_a_run_that_reads_it(
     videos: Path, tmp_path: Path, asked: list[tuple[str, bool]]
 ) -> None:
@@ -133,43 +115,3 @@ def test_a_reader_that_the_system_stopped_is_asked_again_at_the_next_run(videos:
     told.write_text("")
     assert index(videos).subtitles == 1
     assert said(videos, "film.mkv") == READ
-
-
-def test_a_run_that_is_stopped_goes_on_with_the_next_clip(
-    videos: Path, asked: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    film_with_pictures(videos / "second.mkv", [FRENCH], 40)
-    put = put_transcripts
-
-    def stopped(*given: object) -> None:
-        put(*given)  # type: ignore[arg-type]
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("evenreel.library.index.stages.put_transcripts", stopped)
-        with pytest.raises(KeyboardInterrupt):
-            index(videos)
-    assert index(videos).subtitles == 1
-    assert [name for name, pictures in asked if pictures] == ["film.mkv", "second.mkv"]
-    assert said(videos, "film.mkv") == said(videos, "second.mkv") == READ
-
-
-def test_a_library_of_before_gets_them_and_repair_keeps_them(videos: Path, asked: list[tuple[str, bool]]) -> None:
-    index(videos, read_text=False)
-    library = videos.parent / "library"
-    connection = open_for_writing(library)
-    for path in shard_files(library / "shards"):  # neither said anything, and so it was kept
-        put_transcripts(library, connection, read_shard(path), [Transcript("stream", "")])
-    connection.close()
-    asked.clear()
-    assert index(videos).subtitles == 1
-    assert asked == [("clip_0.mp4", False), ("film.mkv", False), ("film.mkv", True)]
-    assert said(videos, "film.mkv") == READ
-    assert index(videos).did_nothing
-    assert len(asked) == 3
-
-    tables = ("transcripts", "utterances", "said_vocabulary", "said_blocks")
-    before = [table_of(library, name) for name in tables]
-    (library / "catalog.sqlite").unlink()
-    repair(library)
-    assert (verify(library), [table_of(library, name) for name in tables]) == ([], before)

@@ -14,15 +14,12 @@ from typer.testing import CliRunner
 from evenreel import open_library
 from evenreel.cli.app import app
 from evenreel.config import IndexSettings
-from evenreel.errors import LibraryError, MediaError, UsageError
-from evenreel.features.pool import ReaderPool
+from evenreel.errors import LibraryError, UsageError
 from evenreel.library import index_folders, reindex, repair, verify
 from tests import prebuilt
 from tests.library.damage import table_of
 from tests.library.state import state
 from tests.library.stub_models import SETTINGS, load
-from tests.library.videos import write_video
-from tests.tiny_checkpoints import tiny_clip, tiny_siglip
 
 NEW = "org/windows"
 module = import_module("evenreel.library.index.reindex")
@@ -93,27 +90,6 @@ def test_vectors_of_clips_whose_folder_is_gone_stay(videos: Path, library: Path,
     assert [row[7] for row in table_of(library, "clips")].count(0) == 1
 
 
-def test_vectors_of_a_clip_whose_file_cannot_be_read_stay(
-    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prebuilt.library(videos, library, SETTINGS)
-    digest = ReaderPool.digest
-
-    def refuse(self: ReaderPool, path: str, limit_s: float) -> str:
-        if "clip_00" in path:
-            raise MediaError("unreadable", "it cannot be read just now")
-        return digest(self, path, limit_s)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ReaderPool, "digest", refuse)
-        for _ in range(2):  # the second time the file is set aside already
-            with pytest.raises(LibraryError, match=r"no vectors of 1 clip, for example of .*clip_00\.mp4"):
-                reindex(library, NEW)
-    assert [row[7] for row in table_of(library, "clips")] == [1] * 4
-    assert reindex(library, NEW).indexed == 1
-    assert verify(library) == []
-
-
 def broken_off(monkeypatch: pytest.MonkeyPatch, library: Path, at: str) -> None:
     """Make vectors of the new model, and break off before the exchange."""
 
@@ -128,27 +104,14 @@ def broken_off(monkeypatch: pytest.MonkeyPatch, library: Path, at: str) -> None:
 
 def broken_off_behind(monkeypatch: pytest.MonkeyPatch, library: Path) -> None:
     """Break off between the transaction and the exchange of the shards."""
-    original, calls = module.finish_exchange, []
 
-    def stop(*given: Any) -> None:
-        if calls:
-            raise KeyboardInterrupt
-        calls.append(original(*given))  # at the beginning of a run there is nothing to do
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "finish_exchange", stop)
         with pytest.raises(KeyboardInterrupt):
             reindex(library, NEW)
-
-
-def test_a_run_that_was_broken_off_before_anything_was_made_is_no_damage(
-    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prebuilt.library(videos, library, SETTINGS)
-    broken_off(monkeypatch, library, "_its_files")
-    assert verify(library) == []
-    assert reindex(library, NEW).indexed == 4
-    assert verify(library) == []
 
 
 @pytest.mark.parametrize("at", ["_exchange", "rebuild_vectors", "update_null_scores"])
@@ -169,29 +132,6 @@ def test_until_the_exchange_a_search_uses_the_old_vectors_and_a_later_run_goes_o
     assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
 
 
-def test_vectors_that_nothing_names_are_told_and_deleted(videos: Path, library: Path, tmp_path: Path) -> None:
-    index_folders([videos], library, SETTINGS)
-    left_over, linked = library / "models" / ("b" * 16), library / "models" / ("c" * 16)
-    for clear in (lambda: repair(library), lambda: index_folders([videos], library, SETTINGS)):
-        index_folders([videos], left_over, replace(SETTINGS, model=NEW))
-        linked.symlink_to(videos)
-        assert [problem.where for problem in verify(library)] == [f"folder models/{x * 16}" for x in "bc"]
-        clear()
-        assert not (library / "models").exists()
-        assert verify(library) == []
-    assert len(list(videos.iterdir())) == 4
-
-
-def test_a_file_that_has_changed_is_to_be_indexed_first(videos: Path, library: Path) -> None:
-    index_folders([videos], library, SETTINGS)
-    write_video(videos / "clip_00.mp4", seed=1000)
-    with pytest.raises(LibraryError, match=r"no vectors of 1 clip.*were they indexed since they changed"):
-        reindex(library, NEW)
-    index_folders([videos], library, SETTINGS)
-    assert reindex(library, NEW).indexed == 0
-    assert verify(library) == []
-
-
 def test_the_next_run_finishes_an_exchange(
     videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,64 +142,6 @@ def test_the_next_run_finishes_an_exchange(
     assert index_folders([videos], library, IndexSettings(read_text=False)).did_nothing
     assert verify(library) == []
     assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
-
-
-def test_repair_finishes_an_exchange_that_was_broken_off_behind_its_transaction(
-    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prebuilt.library(videos, library, SETTINGS)
-    broken_off_behind(monkeypatch, library)
-    (problem,) = verify(library)
-    assert problem.where == f"model {NEW}@1"
-    assert problem.what.startswith("its exchange was broken off")
-    assert problem.remedy.startswith("run: evenreel verify --repair")
-    repair(library)
-    assert verify(library) == []
-    assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
-
-
-def test_a_damaged_shard_is_found_though_it_waits_for_its_place(
-    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prebuilt.library(videos, library, SETTINGS)
-    broken_off_behind(monkeypatch, library)
-    waiting = sorted(library.glob("shards.next-*/*/*.safetensors"))
-    waiting[0].write_bytes(b"spoilt")
-    waiting[1].replace(library / "shards" / waiting[1].parent.name / waiting[1].name)  # as far as it came
-    found = [problem.where for problem in verify(library)]
-    assert found == [f"model {NEW}@1", f"clip {waiting[0].stem}"]
-
-
-def finish_by_index(videos: Path, library: Path) -> None:
-    index_folders([videos], library, IndexSettings(read_text=False))
-
-
-def finish_by_repair(_: Path, library: Path) -> None:
-    repair(library)
-
-
-def test_a_library_that_is_open_says_that_its_model_was_exchanged(videos: Path, library: Path) -> None:
-    prebuilt.library(videos, library, SETTINGS)
-    with open_library(library) as opened:
-        assert opened.search("red").hits
-        reindex(library, NEW)
-        with pytest.raises(LibraryError, match="was exchanged for another one; open the library again"):
-            opened.search("red")
-
-
-def test_a_search_without_vision_goes_on_whatever_the_model_is(videos: Path, library: Path) -> None:
-    prebuilt.library(videos, library, replace(SETTINGS, model=None))
-    with open_library(library) as words, open_library(library, vision=False) as blind:
-        found = words.search("clip").hits
-        assert len(found) == len(blind.search("clip").hits) == 4
-        index_folders([videos], library, SETTINGS)  # its first model
-        for _ in range(2):
-            assert len(words.search("clip").hits) == len(blind.search("clip").hits) == 4
-        reindex(library, NEW)
-        for _ in range(2):
-            assert len(words.search("clip").hits) == len(blind.search("clip").hits) == 4
-        with open_library(library) as fresh:  # stored vectors alone are compared
-            assert blind.similar(found[0].clip_id) == fresh.similar(found[0].clip_id)
 
 
 def test_what_cannot_be_exchanged_is_refused_in_a_sentence(
@@ -282,16 +164,3 @@ def test_what_cannot_be_exchanged_is_refused_in_a_sentence(
     assert reindex(library, "org/third", anew=True).indexed == 4
     assert not list(library.glob("models/*"))
     assert verify(library) == []
-
-
-def test_the_real_command_exchanges_real_models(
-    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.undo()
-    first, second = tiny_clip(tmp_path / "clip"), tiny_siglip(tmp_path / "siglip")
-    index_folders([videos], library, replace(SETTINGS, model=str(first)))
-    done = CliRunner().invoke(app, ["reindex", "--model", str(second), "-l", str(library), "--set", "workers=1"])
-    assert done.exit_code == 0, done.output
-    assert verify(library) == []
-    found = CliRunner().invoke(app, ["search", "a red ball", "-l", str(library), "--all"])
-    assert found.exit_code == 0, found.output

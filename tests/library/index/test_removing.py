@@ -114,12 +114,6 @@ def test_hazard_131_a_run_that_ends_half_way_is_finished_by_the_next(
     assert whole(library) == whole(tmp_path / "clean")
 
 
-def test_a_file_is_forgotten_by_any_spelling_of_its_name(videos: Path, library: Path) -> None:
-    (videos / "clip_00.mp4").rename(videos / "Caf\u00e9.mp4")
-    index(videos, library)
-    assert remove_from_library(library, videos / "cafe\u0301.mp4").files == 1
-
-
 def test_paths_are_compared_whole(videos: Path, library: Path) -> None:
     beside = videos.with_name(f"{videos.name} 2")
     write_folder(beside, 1, first=9)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import signal
@@ -11,26 +10,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import astuple
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import psutil
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evenreel.cli import INTERRUPTED
 from evenreel.config import MediaLimits
-from evenreel.errors import EncoderError, EvenreelError, MediaError, UsageError
+from evenreel.errors import EvenreelError, MediaError, UsageError
 from evenreel.features.progress import NoProgress
 from evenreel.features.shards import Shard
 from evenreel.library import IndexReport, index_folders, open_library, verify
 from evenreel.library.index.metadata import read_tables
-from evenreel.media.content import FileStamp, _DigestProgress, content_digest, watched_digest
+from evenreel.media.content import _DigestProgress, content_digest, watched_digest
 from tests import prebuilt
 from tests.library.videos import write_folder, write_video
 from tests.library.words_only import WORDS_ONLY, index
@@ -61,22 +55,6 @@ def test_hazard_61_a_time_beyond_64_bits_of_nanoseconds(videos: Path, library: P
         assert media.files[0].is_unchanged(os.stat(videos / "clip_01.mp4"))
     os.utime(videos / "clip_01.mp4", (when_s + 1, when_s + 1))
     assert index(videos, library).recognised == 1
-
-
-NANOSECONDS = st.integers(-(2**70), 2**70)
-
-
-@given(NANOSECONDS, NANOSECONDS)
-def test_stamps_fit_a_database_and_tell_times_apart(one_ns: int, other_ns: int) -> None:
-    one, other = (FileStamp.of(_stat(time_ns)) for time_ns in (one_ns, other_ns))
-    assert all(-(2**63) <= number < 2**63 for number in astuple(one))
-    assert (one == other) == ((one_ns - other_ns) % 2**64 == 0)
-    if -(2**63) <= one_ns < 2**63:
-        assert one.mtime_ns == one.ctime_ns == one_ns
-
-
-def _stat(time_ns: int) -> os.stat_result:
-    return cast(os.stat_result, SimpleNamespace(st_size=1, st_mtime_ns=time_ns, st_ctime_ns=time_ns))
 
 
 class DeafEntry:
@@ -208,16 +186,6 @@ def test_a_disk_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyP
     answers.set()
 
 
-def test_a_watched_digest_is_that_of_the_bytes(tmp_path: Path) -> None:
-    """Also where zeros lie between, and at sizes around a block."""
-    for size in (1, 2**20 - 1, 2**20, 2**20 + 1, 3 * 2**20):
-        path = tmp_path / "file"
-        content = bytes(size) if size % 2 else os.urandom(2**10) + bytes(size - 2**10)
-        path.write_bytes(content)
-        expected = hashlib.blake2b(content, digest_size=16).hexdigest()
-        assert watched_digest(str(path), 60) == content_digest(str(path)) == expected
-
-
 @pytest.mark.parametrize("to_size", [0, 2 * 2**20 - 1, 2**23])
 def test_hazard_29_a_file_that_grows_or_shrinks_while_its_bytes_are_read(tmp_path: Path, to_size: int) -> None:
     path = tmp_path / "file"
@@ -309,92 +277,7 @@ def test_a_table_that_takes_its_reader_along(
     assert (one.path, one.reason, words in one.sentence) == (str(table), "bad_table", True)
 
 
-def test_a_folder_that_may_be_listed_and_not_entered(
-    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whether a table lies there cannot be seen; as root every folder may be entered, so the refusal is a stub."""
-    lstat = os.stat
-
-    def refuse(path: Any, *args: Any, **options: Any) -> os.stat_result:
-        if "metadata" in os.fspath(path):
-            raise PermissionError(13, "Permission denied")
-        return lstat(path, *args, **options)
-
-    monkeypatch.setattr(os, "stat", refuse)
-    assert index(videos, library).indexed == 3
-
-
-def test_rows_of_a_long_table_all_arrive(videos: Path, library: Path) -> None:
-    rows = [f"clip_{number:02}.mp4,{number}" for number in range(1050)]
-    (videos / "metadata.csv").write_text("\n".join(["path,number", *rows]))
-    found = read_tables([videos / "metadata.csv"], [], MediaLimits()).rows
-    assert found == {str(videos / f"clip_{number:02}.mp4"): {"number": number} for number in range(1050)}
-
-
 # a first Ctrl-C -------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def interrupted_after(condition: Callable[[], bool]) -> Iterator[None]:
-    """The main thread is sent a SIGINT once a condition holds."""
-
-    def wait() -> None:
-        while not condition():
-            time.sleep(0.01)
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-
-    sender = threading.Thread(target=wait, daemon=True)
-    with pytest.raises(KeyboardInterrupt):
-        sender.start()
-        yield
-    sender.join()
-
-
-@pytest.mark.usefixtures("interruptible")
-class TestInterrupt:
-    """Hazard 33: one is enough, whatever is under way."""
-
-    def test_while_folders_are_walked(self, videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (videos / "folder").mkdir()
-        (folder,) = [entry for entry in os.scandir(videos) if entry.is_dir()]
-        walked = threading.Event()
-
-        def without_end(path: str) -> Entries:
-            walked.set()
-            return Entries([folder])
-
-        monkeypatch.setattr(os, "scandir", without_end)
-        with interrupted_after(walked.is_set):
-            index(videos, library)
-
-    def test_while_a_table_is_read(self, videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("evenreel.library.index.metadata.READER", "tests.library.stub_reader:StubTables")
-        (videos / "metadata.csv").write_text("hang\n")
-        with interrupted_after((videos / "metadata.csv.read").exists):
-            index(videos, library)
-
-    def test_while_bytes_are_read(self, videos: Path, library: Path) -> None:
-        hollow(videos / "hollow.mp4")
-        with interrupted_after(lambda: any(thread.name == "digest" for thread in threading.enumerate())):
-            index(videos, library)
-        (videos / "hollow.mp4").unlink()
-        assert index(videos, library).set_aside == []
-
-    def test_while_a_model_loads(self, videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        begun, ends = threading.Event(), threading.Event()
-
-        def slow(*_: object, **__: object) -> object:
-            begun.set()
-            ends.wait(60)
-            raise EncoderError("The model cannot be had.")
-
-        monkeypatch.setattr("evenreel.encoders.load_encoder", slow)
-        monkeypatch.setattr("evenreel.features.pool.GRACE_S", 0.1)
-        with interrupted_after(begun.is_set):
-            index(videos, library, model="slow")
-        assert not ends.is_set()
-        ends.set()
-        assert index(videos, library.with_name("other")).indexed == 3
 
 
 PROGRAM = """

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from evenreel import open_library
-from evenreel.errors import NotFoundError
-from evenreel.library import IndexReport, index_folders, repair, verify
+from evenreel.library import IndexReport, index_folders, verify
 from evenreel.library.index.stages import SUBTITLE_READER
 from evenreel.media.workers import Worker
 from evenreel.speech import Transcript
-from tests.library.damage import QUICK, table_of, without_models, write
+from tests.library.damage import QUICK, without_models
 from tests.library.videos import write_video
 from tests.speech.subtitle_files import Line, film_with_subtitles, written
 
@@ -106,27 +104,6 @@ def test_nothing_is_started_where_there_is_nothing_to_read(videos: Path, monkeyp
     assert [target for target in started if "subtitle" in target] == [SUBTITLE_READER]
 
 
-def test_a_clip_in_two_places_has_the_subtitles_of_both(videos: Path) -> None:
-    (videos / "copy").mkdir()
-    shutil.copy(videos / "clip_0.mp4", videos / "copy" / "other.mp4")
-    say(videos / "clip_0.srt", "Here.")
-    say(videos / "copy" / "other.fr.srt", "Là-bas.")
-    index(videos)
-    assert said(videos) == said(videos, "copy/other.mp4") == {"clip_0.srt": ["Here."], "other.fr.srt": ["Là-bas."]}
-    report = index_folders([videos / "copy"], videos.parent / "library", QUICK)
-    assert report.did_nothing  # a file elsewhere stays, as it is there
-    (videos / "clip_0.srt").unlink()
-    index_folders([videos / "copy"], videos.parent / "library", QUICK)
-    assert said(videos) == {"other.fr.srt": ["Là-bas."]}
-
-
-def test_a_single_file_takes_the_subtitles_beside_it(videos: Path) -> None:
-    say(videos / "clip_0.srt", "Here.")
-    say(videos / "SUBS" / "clip_0.en.srt", "Here too.")
-    index_folders([videos / "clip_0.mp4"], videos.parent / "library", QUICK)
-    assert said(videos) == {"clip_0.srt": ["Here."], "clip_0.en.srt": ["Here too."]}
-
-
 def test_a_video_that_moves_with_its_subtitles_is_followed(videos: Path) -> None:
     say(videos / "clip_0.srt", "Here.")
     index(videos)
@@ -171,25 +148,6 @@ def test_streams_are_read_once(videos: Path, tmp_path: Path) -> None:
     assert index(videos).did_nothing
 
 
-def test_repair_makes_the_tables_of_the_shards(videos: Path) -> None:
-    say(videos / "clip_0.srt", "Good morning.", "The tram is late.")
-    index(videos)
-    library = videos.parent / "library"
-    tables = ("transcripts", "utterances", "said_vocabulary", "said_blocks")
-    before = [table_of(library, name) for name in tables]
-    assert all(before)
-    (library / "catalog.sqlite").unlink()
-    repair(library)
-    assert verify(library) == []
-    assert [table_of(library, name) for name in tables] == before
-    index(videos)
-    assert said(videos) == {"clip_0.srt": ["Good morning.", "The tram is late."]}
-    write(library, "UPDATE utterances SET text = 'something else' WHERE number = 0")
-    assert [problem.what for problem in verify(library)][:1] == ["its rows in the catalog are not those of its shard"]
-    repair(library)
-    assert (verify(library), table_of(library, "utterances")) == ([], before[1])
-
-
 @pytest.mark.parametrize("then", ["", "Good night.", None], ids=["unchanged", "changed", "deleted"])
 def test_a_run_that_is_killed_between_shard_and_catalog_is_finished_by_the_next(
     videos: Path, monkeypatch: pytest.MonkeyPatch, then: str | None
@@ -223,9 +181,3 @@ def test_a_path_that_is_not_utf8_is_kept_and_followed(videos: Path) -> None:
     assert said(videos, f"{name}.mp4") == {f"{name}.srt": ["Bonjour."]}
     assert index(videos).did_nothing
     assert verify(videos.parent / "library") == []
-
-
-def test_a_clip_that_is_not_there_is_said_to_be_none(videos: Path) -> None:
-    index(videos)
-    with pytest.raises(NotFoundError, match=r"no clip '.*clip_9.mp4'"):
-        transcripts(videos, "clip_9.mp4")

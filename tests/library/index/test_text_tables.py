@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
-from evenreel.library.index.text_tables import read_json_lines, read_separated
+from evenreel.library.index.metadata import read_json_lines, read_separated
 
 WORDS = st.text(st.sampled_from("ab é,\"\n;\t'"), min_size=1, max_size=6).filter(
     lambda word: word.strip('\t\n "') != ""
@@ -77,14 +77,6 @@ def test_a_column_has_the_type_that_all_its_values_have(tmp_path: Path, text: st
     assert list(map(repr, read)) == list(map(repr, values))
 
 
-def test_what_a_short_row_lacks_is_none(tmp_path: Path) -> None:
-    (tmp_path / "made.csv").write_text("a,b,c\n1\n2,x\n")
-    assert read_separated(tmp_path / "made.csv", ",") == [
-        {"a": 1, "b": None, "c": None},
-        {"a": 2, "b": "x", "c": None},
-    ]
-
-
 @pytest.mark.parametrize(
     ("line", "words"), [("[1]", "no JSON object"), ("{", "line 2 is no JSON"), ("3", "no JSON object")]
 )
@@ -92,16 +84,3 @@ def test_a_line_that_is_no_object_is_named(tmp_path: Path, line: str, words: str
     (tmp_path / "made.jsonl").write_text(json.dumps({"path": "a"}) + f"\n{line}\n")
     with pytest.raises(UsageError, match=words):
         read_json_lines(tmp_path / "made.jsonl")
-
-
-def test_columns_without_a_name_and_a_value_are_none(tmp_path: Path) -> None:
-    (tmp_path / "made.csv").write_text("path,d,,\na.mp4,1,,\n")
-    assert read_separated(tmp_path / "made.csv", ",") == [{"path": "a.mp4", "d": 1}]
-    (tmp_path / "made.csv").write_text("path,d,,\na.mp4,1,x,y\n")
-    with pytest.raises(UsageError, match="two of its columns are named ''"):
-        read_separated(tmp_path / "made.csv", ",")
-
-
-def test_half_a_character_becomes_a_question_mark(tmp_path: Path) -> None:
-    (tmp_path / "made.jsonl").write_text('{"path": "a.mp4", "n\\udc00": ["\\ud800x", "\\ud83d\\ude00"]}\n')
-    assert read_json_lines(tmp_path / "made.jsonl") == [{"path": "a.mp4", "n?": ["?x", "\U0001f600"]}]

@@ -14,8 +14,8 @@ from evenreel.errors import UsageError
 from evenreel.wording import count
 
 if TYPE_CHECKING:
+    from evenreel.features.on_screen import Signs
     from evenreel.features.settings import Words
-    from evenreel.features.signs import Signs
     from evenreel.features.word_changes import WordChanges
     from evenreel.language.bm25 import Bm25Scores, By
     from evenreel.types import Corpus, Scores
@@ -112,7 +112,7 @@ def score_words(name: str, corpus: Corpus, features: Path, out: Path, options: W
 
 def _by_bm25(corpus: Corpus, features: Path, options: WordOptions, changes: WordChanges) -> tuple[Bm25Scores, Scored]:
     from evenreel.features import find_clips
-    from evenreel.features.signs import sign_texts
+    from evenreel.features.on_screen import sign_texts
     from evenreel.language.bm25 import bm25_scores
 
     clips = find_clips(features, corpus, rule=options.rule, words=cast("Words | None", options.words))

@@ -24,16 +24,14 @@ from evenreel.features.shards import Shard, read_shard, shard_path, tidy_shards,
 from evenreel.library.check import next_generation, rebuild_vectors
 from evenreel.library.contents import roots, single_files
 from evenreel.library.index.exchange import finish_exchange, waiting_shards
-from evenreel.library.index.ignoring import IgnoreRules, kept_patterns
 from evenreel.library.index.plan import check_nothing_vanished, known_files, make_plan, mark_gone
 from evenreel.library.index.report import IndexReport
-from evenreel.library.index.run import RunParts, run_stages
-from evenreel.library.index.scan import Scan, scan
+from evenreel.library.index.run import RunParts, run_stages, writing
+from evenreel.library.index.scan import IgnoreRules, Scan, kept_patterns, scan
 from evenreel.library.index.worker import load
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.confidence import update_null_scores
-from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.model_folders import (
     MAKING,
     clear_unnamed,
@@ -42,8 +40,7 @@ from evenreel.library.store.model_folders import (
     noted,
     place_of,
 )
-from evenreel.library.store.user_tables import copied
-from evenreel.library.store.writer import Store, closing_error, drop_vectors, insert_clip, open_vectors
+from evenreel.library.store.writer import Store, drop_vectors, insert_clip, open_vectors
 from evenreel.types import Encoder
 from evenreel.wording import count, printable
 
@@ -79,22 +76,18 @@ def reindex(
     catalog.open_for_reading(library).close()
     check_licence(model, settings.accept_licence)
     progress = progress or NoProgress()
-    with library_lock(library), closing(catalog.open_for_writing(library)) as connection, copied(library, connection):
-        try:
-            finish_exchange(library, catalog.get_meta(connection))
-            store, encoder = Store(library, connection, {}), load(model, settings)
-            _begin(store, encoder, anew)
-            found = _its_files(connection)
-            gone = _mark_gone(store, found, settings)
-            report = _make(store, encoder, found, settings, progress)
-            report.missing, report.moved = gone
-            if not settings.accept_missing:
-                _check_all_made(store, encoder)
-            progress.stage("exchanging the model")
-            _exchange(store, encoder, {"asked_model": model})
-            return report
-        except (sqlite3.Error, OSError) as error:
-            raise closing_error(library, error) from error
+    with writing(library) as connection:
+        store, encoder = Store(library, connection, {}), load(model, settings)
+        _begin(store, encoder, anew)
+        found = _its_files(connection)
+        gone = _mark_gone(store, found, settings)
+        report = _make(store, encoder, found, settings, progress)
+        report.missing, report.moved = gone
+        if not settings.accept_missing:
+            _check_all_made(store, encoder)
+        progress.stage("exchanging the model")
+        _exchange(store, encoder, {"asked_model": model})
+        return report
 
 
 def _begin(store: Store, encoder: Encoder, anew: bool) -> None:

@@ -10,7 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +18,15 @@ from evenreel.arguments import as_path, one_or_more
 from evenreel.errors import UsageError
 from evenreel.files import file_at
 from evenreel.library.contents import roots
-from evenreel.library.index.exchange import finish_exchange
-from evenreel.library.index.ignoring import kept_patterns, noted_patterns
-from evenreel.library.index.scan import is_within
+from evenreel.library.index.run import writing
+from evenreel.library.index.scan import is_within, kept_patterns, noted_patterns
 from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import loaded_path, stored_path
 from evenreel.library.store.confidence import bank_of, measure_nonsense
-from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.fulltext import remove_about
-from evenreel.library.store.model_folders import clear_unnamed, places
-from evenreel.library.store.user_tables import copied
-from evenreel.library.store.writer import Store, closing_error, open_vectors
+from evenreel.library.store.model_folders import places
+from evenreel.library.store.writer import Store, open_vectors
 from evenreel.wording import printable
 
 
@@ -86,42 +83,33 @@ def remove_from_library(
         report = _report(library, connection, wanted, ignore)
     if dry_run:
         return report
-    with library_lock(library), closing(catalog.open_for_writing(library)) as connection:
-        try:
-            with copied(library, connection), ExitStack() as opened:
-                meta = catalog.get_meta(connection)
-                finish_exchange(library, meta)
-                clear_unnamed(library, meta)
-                stores = [*_beside(library, meta, opened), Store(library, connection, {})]
-                for store in stores:
-                    _forget(store, wanted)
-                    _measure(store)
-                drop_gone_clips(library, connection)
-                if report.ignored:
-                    patterns = dict.fromkeys((*kept_patterns(meta), *report.ignored))
-                    stores[-1].begin((), noted_patterns(tuple(patterns)))
-        except (sqlite3.Error, OSError) as error:
-            raise closing_error(library, error) from error
-    return RemoveReport(**{**asdict(report), "removed": True})
+    with writing(library) as connection, ExitStack() as opened:
+        meta = catalog.get_meta(connection)
+        stores = [*_beside(library, meta, opened), Store(library, connection, {})]
+        for store in stores:
+            _forget(store, wanted)
+            _measure(store)
+        drop_gone_clips(library, connection)
+        if report.ignored:
+            patterns = dict.fromkeys((*kept_patterns(meta), *report.ignored))
+            stores[-1].begin((), noted_patterns(tuple(patterns)))
+    return replace(report, removed=True)
 
 
 def _report(library: Path, connection: sqlite3.Connection, wanted: Sequence[str], ignore: bool) -> RemoveReport:
-    known, files = roots(connection), list[str]()
+    known, files = roots(connection), dict(_files(connection))
     for place in wanted:
-        its = [path for path in _paths(connection) if is_within(path, place)]
-        if not its and not any(is_within(root, place) for root in known):
+        if not any(is_within(path, place) for path in (*files, *known)):
             raise UsageError(f"The library {library} knows no file of {printable(place)}; is it another --library?")
-        files += its
-    gone = set(files)
-    others = {clip_id for path, clip_id in _files(connection) if path not in gone}
-    clips = {clip_id for path, clip_id in _files(connection) if path in gone and clip_id is not None}
+    gone = {path for path in files if any(is_within(path, place) for place in wanted)}
+    clips = {files[path] for path in gone} - {None, *(clip_id for path, clip_id in files.items() if path not in gone)}
     sources = [root for root in known if any(is_within(root, place) for place in wanted)]
     holding = {place: root for place in wanted for root in known if root not in sources and is_within(place, root)}
-    patterns = [_pattern(place, root) for place, root in holding.items()] if ignore else []
+    patterns = [_pattern(place, root) for place, root in holding.items() if ignore]
     return RemoveReport(
         str(library),
         len(gone),
-        len(clips - others),
+        len(clips),
         sources=tuple(map(printable, sources)),
         found_again=() if ignore else tuple(dict.fromkeys(map(printable, holding.values()))),
         ignored=tuple(dict.fromkeys(patterns)),
@@ -139,10 +127,6 @@ def _pattern(place: str, root: str) -> str:
 def _files(connection: sqlite3.Connection) -> Iterator[tuple[str, str | None]]:
     for path, clip_id in connection.execute("SELECT path, clip_id FROM files"):
         yield loaded_path(path), clip_id
-
-
-def _paths(connection: sqlite3.Connection) -> Iterator[str]:
-    return (path for path, _ in _files(connection))
 
 
 def _beside(library: Path, meta: dict[str, str], opened: ExitStack) -> Iterator[Store]:

@@ -28,21 +28,29 @@ from evenreel.features.pool import Brake, Claims, ReaderPool
 from evenreel.features.progress import Forecast, NoProgress, SetAside, StagedProgress
 from evenreel.features.shards import remove_shards, shard_files, tidy_shards
 from evenreel.library.index.exchange import finish_exchange
-from evenreel.library.index.foretelling import PICTURES_ALONE, WORDS_ALONE, seconds_a_second
-from evenreel.library.index.ignoring import IgnoreRules, changed_patterns, kept_patterns, noted_patterns
-from evenreel.library.index.lengths import VideoLengths, measure_lengths
-from evenreel.library.index.metadata import KnownMetadata, read_tables, rows_of_files, tables_beside
+from evenreel.library.index.metadata import KnownMetadata, read_tables, rows_of_files
 from evenreel.library.index.plan import (
     IndexPlan,
     IndexRun,
     KnownFile,
+    VideoLengths,
     check_nothing_vanished,
     known_files,
     make_plan,
     mark_gone,
+    measure_lengths,
+    seconds_a_second,
 )
 from evenreel.library.index.report import IndexReport
-from evenreel.library.index.scan import Scan, scan
+from evenreel.library.index.scan import (
+    IgnoreRules,
+    Scan,
+    changed_patterns,
+    kept_patterns,
+    noted_patterns,
+    scan,
+    tables_beside,
+)
 from evenreel.library.index.spread import SpreadRun, check_machines, clear_arrivals
 from evenreel.library.index.stages import (
     BOTH,
@@ -116,11 +124,10 @@ def index_folders(
     library = as_path(library, "library")
     check_settings_kind(settings, IndexSettings)
     settings = settings or IndexSettings()
-    check_machines(machines)
     check_settings(library, settings, machines)
-    check_people(library, settings)
     found = scan(_paths(places, "places"), ignore_rules(library, settings))
-    tables = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"), settings.limits)
+    beside, named = tables_beside(found.roots), _paths(metadata, "metadata")
+    tables = read_tables(beside, named, settings.limits) if beside or named else None
     if not found.files and not (library / CATALOG).exists():
         raise LibraryError(found.no_video())
     return index_found(library, settings, found, tables, RunParts(progress or NoProgress(), machines))
@@ -129,8 +136,12 @@ def index_folders(
 def check_settings(library: Path, settings: IndexSettings, machines: Machines | None = None) -> None:
     """Check what a run is asked for before anything is read."""
     refuse_published(library)
+    if machines is not None:
+        check_machines(machines)
     check_speech(settings)
     check_sound(settings)
+    if settings.people or settings.face_models is not None:
+        check_people(library, settings)
     if settings.passes not in (0, 1, 2):
         raise UsageError(f"--passes {settings.passes}: files are read in 1 pass or in 2; 0 chooses.")
     if settings.passes == 2 and machines is not None and machines.ray is not None:
@@ -154,28 +165,41 @@ def index_found(
     parts: RunParts | None = None,
 ) -> IndexReport:
     """Bring a library up to date with files that were found, and what tables say of them; see `index_folders`."""
-    folder_is_new, tables = not library.exists(), tables or KnownMetadata()
-    with library_lock(library), taken_back_if_empty(library, folder_is_new=folder_is_new):
-        connection = catalog.open_for_writing(library)
+    with writing(library, taken_back=True) as connection:
+        clear_arrivals(library)  # of a run with Ray that was killed
         try:
-            with copied(library, connection):
-                finish_exchange(library, catalog.get_meta(connection))
-                clear_unnamed(library, catalog.get_meta(connection))
-                clear_arrivals(library)  # of a run with Ray that was killed
-                there = (catalog.loaded_path(path) for (path,) in connection.execute("SELECT path FROM files"))
-                rows, lost = rows_of_files(tables.rows, [*there, *(file.path for file in found.files)])
-                store = Store(library, connection, rows)
-                report = run_stages(store, found, settings, parts or RunParts(), tables.set_aside)
-                report.warnings += [lost] if lost and found.changed is None else []
-                return report
-        except (sqlite3.Error, OSError) as error:
-            raise closing_error(library, error) from error
+            there = (catalog.loaded_path(path) for (path,) in connection.execute("SELECT path FROM files"))
+            paths = [*there, *(file.path for file in found.files)]
+            rows, lost = rows_of_files(tables.rows, paths) if tables else ({}, None)
+            aside = tables.set_aside if tables else []
+            report = run_stages(Store(library, connection, rows), found, settings, parts or RunParts(), aside)
         except (ValueError, TypeError, LookupError, ArithmeticError) as error:
             if not catalog.is_spoilt(connection):  # then the error is ours
                 raise
             raise catalog.damaged(library, error) from error
-        finally:
-            connection.close()
+        report.warnings += [lost] if lost and found.changed is None else []
+        return report
+
+
+@contextlib.contextmanager
+def writing(library: Path, *, taken_back: bool = False) -> Iterator[sqlite3.Connection]:
+    """Lock a library, open it for writing, and clear away what a killed run has left.
+
+    Where `taken_back` is set, a new library in which the block stores nothing before it fails is undone.
+    """
+    folder_is_new = not library.exists()
+    with ExitStack() as held:
+        held.enter_context(library_lock(library))
+        if taken_back:
+            held.enter_context(taken_back_if_empty(library, folder_is_new=folder_is_new))
+        connection = held.enter_context(contextlib.closing(catalog.open_for_writing(library)))
+        try:
+            with copied(library, connection):
+                finish_exchange(library, catalog.get_meta(connection))
+                clear_unnamed(library, catalog.get_meta(connection))
+                yield connection
+        except (sqlite3.Error, OSError) as error:
+            raise closing_error(library, error) from error
 
 
 def _paths(given: object, name: str) -> list[Path]:
@@ -195,16 +219,7 @@ def run_stages(
     *,
     alone: bool = False,
 ) -> IndexReport:
-    """Index the files of a scan in an open library.
-
-    Args:
-        store: the library.
-        found: the files.
-        settings: what is wanted of them.
-        parts: what the run works with.
-        tables_aside: tables of metadata that cannot be used, for the report.
-        alone: whether the library is one of vectors alone, beside that of its files.
-    """
+    """Index the files of a scan in an open library; `alone` is one of vectors, beside that of its files."""
     started, meta = time.monotonic(), store.meta()
     settings = resolve(settings, meta, store.library)
     report = IndexReport(set_aside=list(tables_aside))
@@ -373,7 +388,7 @@ class _Job:
             self._settings.worker_count,
             work,
             lengths.by_path,
-            [PICTURES_ALONE if wanted.vision else None, WORDS_ALONE if wanted.text else None],
+            [WantedStages(True, False) if wanted.vision else None, WantedStages(False, True) if wanted.text else None],
         )
         to_see_s = sum(lengths.by_path[file.path] for file in first or work)
         return seen_s and seen_s * to_see_s, read_s and read_s * lengths.video_s
@@ -527,22 +542,9 @@ def taken_back_if_empty(library: Path, *, folder_is_new: bool) -> Iterator[None]
     try:
         yield
     except BaseException:
-        if is_new and not _holds_clips(library):
+        if is_new and next(shard_files(library / SHARDS), None) is None:  # no row of a clip is without a shard
             _remove(library, folder_is_new)
         raise
-
-
-def _holds_clips(library: Path) -> bool:
-    """Whether anything would be lost; what cannot be read counts as something."""
-    if next(shard_files(library / SHARDS), None) is not None:
-        return True
-    if not (library / CATALOG).exists():
-        return False
-    try:
-        with contextlib.closing(sqlite3.connect(library / CATALOG)) as connection:
-            return connection.execute("SELECT 1 FROM clips").fetchone() is not None
-    except sqlite3.Error:
-        return True
 
 
 def _remove(library: Path, folder_is_new: bool) -> None:

@@ -40,8 +40,16 @@ from evenreel.features.clip_reader import SharedModel, SpeechHearing, WantedStag
 from evenreel.features.pool import Closable
 from evenreel.features.progress import TRANSIENT, SetAside
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard_path, tidy_shards
-from evenreel.library.index.meter import VideoMeter
-from evenreel.library.index.plan import IndexPlan, IndexRun, KnownFile, known_files, make_plan, mark_gone, still_wanted
+from evenreel.library.index.plan import (
+    IndexPlan,
+    IndexRun,
+    KnownFile,
+    VideoMeter,
+    known_files,
+    make_plan,
+    mark_gone,
+    still_wanted,
+)
 from evenreel.library.index.worker import FileWorker, Orders, Reading
 from evenreel.library.people import FaceStage
 from evenreel.library.store import catalog

@@ -1,2 +1,0 @@
-from .state import WatchState as WatchState
-from .watcher import Watcher as Watcher
