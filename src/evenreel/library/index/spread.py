@@ -71,7 +71,8 @@ def check_machines(machines: Machines | None) -> None:
     """Refuse a place for what workers make where there are no workers."""
     if machines is not None and machines.staging is not None and machines.ray is None:
         raise UsageError(
-            "The setting staging is where the workers of --ray leave what they made; name a cluster with --ray, or leave it out."
+            "The setting staging is where the workers of --ray leave what they made; name a cluster with --ray, or "
+            "leave it out."
         )
 
 
@@ -449,7 +450,8 @@ def fault_here(order: dict[str, Any]) -> str | None:
             return None
     except LibraryError as error:
         return f"{who} cannot go on: {error}"
-    return f"{who} does not see {order['staging']}, where it is to leave what it makes; name a place with --set staging=PLACE."
+    where = f"{who} does not see {order['staging']}, where it is to leave what it makes"
+    return f"{where}; name a place with --set staging=PLACE."
 
 
 def _is_open(place: Place, token: str) -> bool:
