@@ -53,7 +53,7 @@ def test_filters_choose_by_them(marked: Path) -> None:
     assert chosen(marked, "note like '%square%'") == ["clip_00.mp4"]
     assert chosen(marked, "favourite and note = 'the square turns' or name = 'clip_01.mp4'")[0] == "clip_00.mp4"
     with open_library(marked) as opened:
-        with pytest.raises(UsageError, match="cannot hold"):
+        with pytest.raises(UsageError, match="cut off at its end"):
             opened.browse("note")
         (facet,) = (one for one in opened.facets() if one.column == "favourite")
     assert {value.value: value.clips for value in facet.values} == {True: 1, False: 3}
@@ -73,7 +73,8 @@ def test_an_open_library_sees_a_change_at_once(marked: Path) -> None:
 def test_a_mark_without_anything_left_is_gone(marked: Path) -> None:
     with open_library(marked) as opened:
         clip_id = opened.personal.marks()[0].mark.clip_id
-        assert not opened.personal.mark(clip_id, favourite=False).says_something
+        unmarked = opened.personal.mark(clip_id, favourite=False)
+        assert not unmarked.favourite and not unmarked.note
         opened.personal.mark(clip_id, 1.0, note=" ")
         assert opened.personal.marks() == ()
         with pytest.raises(NotFoundError, match="no favourite or note"):

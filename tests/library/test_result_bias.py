@@ -17,13 +17,18 @@ from scipy.stats import fisher_exact, hypergeom, mannwhitneyu
 
 import evenreel
 from evenreel.errors import UsageError
-from evenreel.library.population import MAX_SOURCES, Population, as_bytes, filtered, length_edges, read_clips
-from evenreel.library.result_bias import (
+from evenreel.library.favours import (
+    MAX_SOURCES,
     Favours,
     GroupShare,
     LengthBin,
+    Population,
+    as_bytes,
     favours,
+    filtered,
+    length_edges,
     length_p_value,
+    read_clips,
     share_p_value,
 )
 from evenreel.library.search.filters import Filter

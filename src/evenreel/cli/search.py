@@ -13,7 +13,7 @@ import typer
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import CacheOption, DeviceOption, JsonOption, PlaceOption
 from evenreel.cli.publish import fetched
-from evenreel.cli.show_library import show_result, show_unlike
+from evenreel.cli.show_library import empty_sentence, show_result, show_unlike
 from evenreel.config import RERANK_DEPTH, default_library
 from evenreel.errors import LibraryError, UsageError
 from evenreel.settings_checks import OptionForm
@@ -132,7 +132,6 @@ def search(
 ) -> None:
     """Find clips, each with its best moment and the reason; without words, those that are unlike the rest."""
     from evenreel.library import open_library
-    from evenreel.library.stats import empty_sentence
 
     place = fetched(library or default_library(), snapshot_cache)
     with open_library(place, device=device, vision=asked.vision) as opened:

@@ -123,8 +123,8 @@ def test_a_mark_is_a_clip_and_a_time(text: str, clip: str, time_s: float | None)
 
 def test_words_beside_a_picture_change_what_is_found(library: Library) -> None:
     pixels = np.zeros((4, 4, 3), np.uint8)
-    assert paths(library.search_pixels(pixels))[0] == "/v/day bus.mp4"
-    found = library.search_pixels(pixels, words="night")
+    assert paths(library.search_image(pixels))[0] == "/v/day bus.mp4"
+    found = library.search_image(pixels, words="night")
     assert paths(found)[0] == "/v/night bus.mp4"
     both = PICTURE_WEIGHT * encode("red bus day") + (1 - PICTURE_WEIGHT) * encode("night")
     expected = encode("red bus night") @ both / np.linalg.norm(both)
