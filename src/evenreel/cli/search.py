@@ -20,7 +20,7 @@ from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
     from evenreel.library import Library
-    from evenreel.library.asking.asked import Question as LibraryQuestion
+    from evenreel.library.asking.questions import Question as LibraryQuestion
     from evenreel.library.search.hits import SearchResult
 
 
@@ -96,7 +96,7 @@ class Question:
         return self.query is None and self.image is None and not self.right
 
     def _in_order(self) -> bool:
-        from evenreel.library.asking.steps import Then
+        from evenreel.library.asking.questions import Then
 
         return isinstance(self.question(), Then)
 
@@ -106,8 +106,7 @@ class Question:
         Raises:
             UsageError: it cannot be asked.
         """
-        from evenreel.library.asking.asked import read_question
-        from evenreel.library.asking.examples import Marked, read_mark
+        from evenreel.library.asking.questions import Marked, read_mark, read_question
 
         query = self.query or ""
         if self.right or self.wrong:

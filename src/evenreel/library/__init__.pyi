@@ -1,5 +1,4 @@
-from .asking.examples import Mark as Mark, Marked as Marked
-from .asking.steps import Then as Then, Without as Without
+from .asking.questions import Mark as Mark, Marked as Marked, Then as Then, Without as Without
 from .check import LibraryProblem as LibraryProblem, repair as repair, verify as verify
 from .contents import LibraryStats as LibraryStats
 from .index.run import index_folders as index_folders

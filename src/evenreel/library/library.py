@@ -16,18 +16,20 @@ from evenreel.config import RERANK_DEPTH
 from evenreel.errors import LibraryError, OtherModelError, UsageError
 from evenreel.files import FileState
 from evenreel.library import contents
-from evenreel.library.asking.asked import (
+from evenreel.library.asking.questions import (
+    Marked,
     Question,
+    Then,
+    Without,
     as_question,
     filtered_by_people,
+    picture_with_words,
     queries_of,
     search_by_marks,
-    search_in_order,
     search_without,
     words_vector,
 )
-from evenreel.library.asking.examples import Marked, picture_with_words
-from evenreel.library.asking.steps import Then, Without
+from evenreel.library.asking.sequence import search_in_order
 from evenreel.library.browsing import BrowsedPage, BrowseOrder, Facet, browse, facets
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, LibraryStats, TriedExample
 from evenreel.library.favours import Favours, Population, favours, filtered, read_clips
@@ -168,11 +170,10 @@ class Library:
         """Search for clips that match a sentence, best first.
 
         Args:
-            text: what is to be seen, read or heard, in the language of `search.asked`, and `person:NAME` for clips that
-                somebody is in; an `UnfinishedText` may be cut. With `then` between two of these, or a
-                `Then`: clips in which a moment of one comes before one of the other (`asking.steps`). With `without`:
-                clips that show what follows stand lower (`asking.steps`). A `Marked` has examples of what is right
-                and wrong (`asking.examples`).
+            text: what is to be seen, read or heard, in the language of `search.query`, and `person:NAME` for clips that
+                somebody is in; an `UnfinishedText` may be cut. With `then` between two of these, or a `Then`: clips in
+                which a moment of one comes before one of the other. With `without`, or a `Without`: clips that show
+                what follows stand lower. A `Marked` has examples of what is right and wrong.
             k: most clips to return.
             where: a filter such as `source = 'camera' and duration_s < 60`.
             rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again

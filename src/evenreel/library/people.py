@@ -141,10 +141,9 @@ def _find(people: list[Person], who: str) -> Person:
 
 def _nobody(who: str, people: list[Person]) -> str:
     names = ", ".join([one.name for one in people if one.name][:MOST_TOLD])
-    return (
-        f"Nobody is called {printable(who[:80])!r} among the {len(people):,} people of the library; "
-        f"{f'there are: {names}' if names else 'nobody has a name yet'} (evenreel people lists everyone)."
-    )
+    there = f"there are: {names}" if names else "nobody has a name yet"
+    nobody = f"Nobody is called {printable(who[:80])!r} among the {len(people):,} people of the library"
+    return f"{nobody}; {there} (evenreel people lists everyone)."
 
 
 # What a person says of them -------------------------------------------------------------------------------------------

@@ -204,7 +204,8 @@ class PersonalData:
         taken = f"There is a saved search {printable(saved.name)!r}; give another --name, or remove it first."
         if saved.name in self._saved():
             raise UsageError(taken)
-        saved = saved.looked_at(_ids(_answering(self._search(saved.query, NEWEST, where))))
+        found = self._search(saved.query, NEWEST, where)
+        saved = saved.looked_at(tuple(hit.clip_id for hit in found.hits if not hit.weaker))
         with changing(self._folder) as connection:
             if saved.name in _searches(connection):
                 raise UsageError(taken)
@@ -221,16 +222,16 @@ class PersonalData:
         if saved is None:
             raise _unknown(name)
         result = self._search(saved.query, NEWEST, saved.where)
-        answering, seen = _answering(result), frozenset(saved.seen)
+        answering = tuple(hit for hit in result.hits if not hit.weaker)
         if not keep:
             with changing(self._folder) as connection:
                 if latest := _searches(connection).get(name):
-                    latest = latest.looked_at(_ids(answering))
+                    latest = latest.looked_at(tuple(hit.clip_id for hit in answering))
                     connection.execute(
                         "UPDATE searches SET seen = ?, looked = ? WHERE name = ?",
                         (json.dumps(latest.seen), latest.looked, name),
                     )
-        return SavedResult(saved, result, tuple(hit for hit in answering if hit.clip_id not in seen))
+        return SavedResult(saved, result, tuple(hit for hit in answering if hit.clip_id not in saved.seen))
 
     def remove_search(self, name: str) -> None:
         """Delete a saved search."""
@@ -305,14 +306,6 @@ def _placed(connection: sqlite3.Connection, marks: list[PersonalMark]) -> list[P
             else PlacedMark(mark, None, mark.path, "gone")
         )
     return placed
-
-
-def _answering(result: SearchResult) -> tuple[Hit, ...]:
-    return tuple(hit for hit in result.hits if not hit.weaker)
-
-
-def _ids(hits: tuple[Hit, ...]) -> tuple[str, ...]:
-    return tuple(hit.clip_id for hit in hits)
 
 
 def _unknown(name: str) -> NotFoundError:

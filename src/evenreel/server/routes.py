@@ -14,9 +14,16 @@ from pydantic import StringConstraints, TypeAdapter
 
 from evenreel.errors import UsageError
 from evenreel.library import Library, Marked, Then, UnfinishedText, Without
-from evenreel.library.asking.asked import ONE_QUERY, Question, read_question
-from evenreel.library.asking.examples import MOST_MARKS, Mark, read_mark
-from evenreel.library.asking.steps import MOST_WITHIN_S, WITHIN_S
+from evenreel.library.asking.questions import (
+    MOST_MARKS,
+    MOST_WITHIN_S,
+    ONE_QUERY,
+    WITHIN_S,
+    Mark,
+    Question,
+    read_mark,
+    read_question,
+)
 from evenreel.library.browsing import BrowseOrder
 from evenreel.library.contents import TriedExample
 from evenreel.library.search.result import SearchResult
