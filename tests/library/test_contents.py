@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenreel
-from evenreel.errors import LibraryError, NotFoundError, UsageError
+from evenreel.errors import NotFoundError, UsageError
 from evenreel.library import Library
 from evenreel.library.contents import (
     MAX_SIGNS,
@@ -179,30 +178,6 @@ def test_the_root_holds_the_file_and_no_inner_one_does(parts: list[str], roots: 
     assert found == "/" + "/".join(inner)
 
 
-def test_damaged_metadata_is_said_to_be_damaged(tmp_path: Path) -> None:
-    made = on_disk(tmp_path)
-    made.add_clip("tram")
-    made.add_file("/v/a.mp4", "tram")
-    made.connection.execute("UPDATE files SET metadata = '{'")
-    made.connection.close()
-    with evenreel.open_library(tmp_path) as library, pytest.raises(LibraryError, match="evenreel verify --repair"):
-        library.clip("tram")
-
-
-def test_a_catalog_without_its_tables_is_said_to_be_damaged(tmp_path: Path) -> None:
-    on_disk(tmp_path).connection.close()
-    writer = sqlite3.connect(tmp_path / "catalog.sqlite")
-    writer.execute("DROP TABLE roots")
-    writer.commit()
-    writer.close()
-    with evenreel.open_library(tmp_path) as library, pytest.raises(LibraryError, match="evenreel verify --repair"):
-        library.files()
-
-
-def test_listing_needs_no_more_than_the_catalog() -> None:
-    assert list_files(empty_catalog(), text="x").total == 0
-
-
 def test_examples_are_of_the_library(library: Library, tmp_path: Path) -> None:
     assert library.examples() == Examples(None, "FIRST")
     made = Fake(tmp_path)
@@ -222,7 +197,4 @@ def test_of_a_long_path_that_is_no_clip_the_end_is_shown_where_its_name_is() -> 
     error = no_clip(f"/{'deep/' * 60}film.mp4")
     assert "deep/film.mp4'; give the path" in str(error)
     assert len(str(error)) < 160
-
-
-def test_an_id_that_is_no_clip_is_shown_whole() -> None:
     assert str(no_clip("ab" * 32)) == f"The library has no clip '{'ab' * 32}'; give the path of its video."

@@ -37,21 +37,13 @@ _ORDERS: dict[BrowseOrder, str] = {
 
 @dataclass(frozen=True)
 class BrowsedClip:
-    """A clip that is there.
-
-    Attributes:
-        clip_id: its id.
-        path: its first file by path, among those that pass the filter.
-        day: when it was recorded or, where its file does not say, last changed, such as `2024-05-31`.
-        duration_s: its length in seconds; None where it is not known.
-        metadata: metadata of that file.
-    """
+    """A clip that is there."""
 
     clip_id: str
-    path: str
-    day: str | None
-    duration_s: float | None
-    metadata: Metadata
+    path: str  # its first file by path, among those that pass the filter
+    day: str | None  # when it was recorded or, where its file does not say, last changed, such as `2024-05-31`
+    duration_s: float | None  # None where it is not known
+    metadata: Metadata  # of that file
 
 
 @dataclass(frozen=True)

@@ -147,18 +147,12 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
     with suppress(LibraryError):  # nothing of the clip depends on it but how it is played
         starts_s = read_shard(shard_path(shards, clip_id)).info.starts_s if shards else 0.0
     known = roots(connection)
-    duration_s, container, codec, width, height, fps, moments, notes = clip
+    *about, notes = clip
     return ClipDetail(
-        clip_id=clip_id,
-        name=files[0][1] if files else clip_id,
-        files=tuple(ClipFile(name, folder_of(loaded_path(path), known), state) for path, name, state, _ in files),
-        duration_s=duration_s,
-        container=container,
-        codec=codec,
-        width=width,
-        height=height,
-        fps=fps,
-        moments=moments,
+        clip_id,
+        files[0][1] if files else clip_id,
+        tuple(ClipFile(name, folder_of(loaded_path(path), known), state) for path, name, state, _ in files),
+        *about,
         signs=tuple(TextHit(text, (), start_s, end_s, 1.0) for text, start_s, end_s in signs),
         notes=tuple(json.loads(notes)),
         metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
@@ -306,7 +300,7 @@ class LibraryStats:
 
 def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str, str]) -> LibraryStats:
     """Count what a library holds and list what was set aside; `meta` is the catalog's table of that name."""
-    files, clips, moments, tracks, missing, hours = connection.execute(
+    counts = connection.execute(
         "SELECT (SELECT count(*) FROM files WHERE state = 'indexed'), (SELECT count(*) FROM clips),"
         " (SELECT count(*) FROM moments), (SELECT count(*) FROM tracks),"
         " (SELECT count(*) FROM files WHERE state = 'missing'),"
@@ -317,18 +311,11 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
     ).fetchall()
     return LibraryStats(
         str(library),
-        files,
-        clips,
-        moments,
-        tracks,
-        missing,
-        hours,
+        *counts,
         model=meta.get("model") or None,
         rule=meta.get("rule"),
         metadata=tuple(sorted(metadata_keys(connection))),
-        set_aside=tuple(
-            SetAside("", printable(loaded_path(path)), reason, sentence) for path, reason, sentence in aside
-        ),
+        set_aside=tuple(SetAside("", printable(loaded_path(path)), why, told) for path, why, told in aside),
         making=next(iter(models_of(meta, MAKING).values()), None),
         ignored=kept_patterns(meta),
         sounds=next(iter(models_of(meta, SOUNDS).values()), None),

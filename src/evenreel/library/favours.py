@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Annotated, Any
@@ -195,16 +195,13 @@ def length_edges(lengths_s: NDArray[np.float64]) -> list[float]:
         >>> length_edges(np.arange(1.0, 61.0))
         [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]
     """
-    edges = _edges(lengths_s, lengths_s)
-    return edges if len(edges) > 1 else _edges(np.unique(lengths_s), lengths_s)
-
-
-def _edges(divided_s: NDArray[np.float64], lengths_s: NDArray[np.float64]) -> list[float]:
-    """Where readable ranges begin that divide some lengths evenly, without those that would be empty."""
     edges = [0.0]
-    for edge in sorted(map(_round_readably, np.quantile(divided_s, np.arange(1, RANGES) / RANGES))):
-        if np.any((lengths_s >= edges[-1]) & (lengths_s < edge)) and lengths_s.max() >= edge:
-            edges.append(edge)
+    for divided_s in (lengths_s, np.unique(lengths_s)):
+        for edge in sorted(map(_round_readably, np.quantile(divided_s, np.arange(1, RANGES) / RANGES))):
+            if np.any((lengths_s >= edges[-1]) & (lengths_s < edge)) and lengths_s.max() >= edge:
+                edges.append(edge)
+        if len(edges) > 1:
+            break
     return edges
 
 
@@ -282,7 +279,7 @@ def favours(population: Population, shown: Sequence[str]) -> Favours:
     rows = np.unique(places[places >= 0])
     if not len(rows):
         return Favours(0, len(population.clip_ids), (), None, (), "No clip is shown, so nothing was compared.")
-    groups = (*_by_source(population, rows), *_with_words(population, rows))
+    groups = _groups(population, rows)
     lengths, longer = _lengths(population, rows)
     sources = [group for group in groups if group.measure == SOURCE]
     # Of two sources what the one has too much of, the other has too little of: that is said once.
@@ -326,26 +323,21 @@ def length_p_value(shown: NDArray[np.int64], all_: NDArray[np.int64]) -> float:
     return float((1 + found) / (1 + len(drawn)))
 
 
-def _by_source(population: Population, rows: NDArray[np.int64]) -> Iterator[GroupShare]:
-    names = population.source_names
-    if len(names) < 2:
-        return
-    counts = np.bincount(population.sources[rows], minlength=len(names)).tolist()
-    for name, shown, all_ in zip(names, counts, population.counts[0], strict=True):
-        yield _share(SOURCE, name, (shown, len(rows)), (all_, len(population.sources)))
-
-
-def _with_words(population: Population, rows: NDArray[np.int64]) -> Iterator[GroupShare]:
+def _groups(population: Population, rows: Indices) -> tuple[GroupShare, ...]:
+    by_source, all_read, all_found = population.counts
+    names, counted = population.source_names, list[tuple[str, str, int, int, int, int]]()
+    if len(names) > 1:
+        shown = np.bincount(population.sources[rows], minlength=len(names)).tolist()
+        of = len(rows), len(population.sources)
+        counted = [(SOURCE, name, *pair, *of) for name, *pair in zip(names, shown, by_source, strict=True)]
     read = population.text_read[rows]
     if read.any():
         found = int((population.has_words[rows] & read).sum())
-        _, all_read, all_found = population.counts
-        yield _share(ON_SCREEN, "words on screen", (found, int(read.sum())), (all_found, all_read))
-
-
-def _share(measure: str, label: str, shown: tuple[int, int], all_: tuple[int, int]) -> GroupShare:
-    p_value = share_p_value(*shown, *all_)
-    return GroupShare(measure, label, *shown, shown[0] / shown[1], *all_, all_[0] / all_[1], p_value)
+        counted.append((ON_SCREEN, "words on screen", found, all_found, int(read.sum()), all_read))
+    return tuple(
+        GroupShare(*about, one, of, one / of, all_, all_of, all_ / all_of, share_p_value(one, of, all_, all_of))
+        for *about, one, all_, of, all_of in counted
+    )
 
 
 def _lengths(population: Population, rows: NDArray[np.int64]) -> tuple[Lengths | None, bool]:
