@@ -1,4 +1,4 @@
-"""Library of made-up clips of any size, for benchmarks: catalog, seals, full text, vectors and nonsense.
+"""Library of made-up clips of any size, for benchmarks: catalog, full text, vectors and nonsense.
 
 Clips have 12 frames that look alike and three signs of three words out of 20,000, all equally frequent; their files
 are named after two of these words, and have metadata by which filters keep 50, 1 and 0.1 % of them.
@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-from evenreel.library.store import seals
 from evenreel.library.store.catalog import CATALOG, open_for_repair, open_for_writing, set_meta, transaction
 from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
@@ -78,14 +77,13 @@ def build(folder: Path, clips: int) -> dict[str, float]:
     """Build a library; return the seconds that each part of it took."""
     took: dict[str, float] = {}
     open_for_writing(folder).close()
-    connection = open_for_repair(folder, CATALOG)  # rows in bulk are sealed at the end, not one by one
+    connection = open_for_repair(folder, CATALOG)
     connection.execute("PRAGMA synchronous = OFF")
     steps = {
         "rows": lambda: _rows(connection, clips),
         "full text": lambda: rebuild_full_text(connection),
         "vectors": lambda: _vectors(connection, folder, clips),
         "nonsense": lambda: _nonsense(connection, folder),
-        "seals": lambda: seals.renew(connection),
     }
     for name, step in steps.items():
         start = time.perf_counter()

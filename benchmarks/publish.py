@@ -32,7 +32,6 @@ from evenreel.library.store.catalog import open_for_writing, set_meta, transacti
 from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.filesystem import size_of
 from evenreel.library.store.fulltext import rebuild_full_text
-from evenreel.library.store.seals import renew
 from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import FloatArray, TextEmbedding
 
@@ -89,7 +88,6 @@ def make_library(folder: Path, clips: int) -> TextLikeEncoder:
         set_meta(connection, meta | {"vectors_generation": "0", "vectors_end": str(clips * FRAMES)})
         update_null_scores(connection, vectors, encoder)
         rebuild_full_text(connection)
-        renew(connection)
     connection.close()
     return encoder
 

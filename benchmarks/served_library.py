@@ -22,7 +22,7 @@ from evenreel.config import IndexSettings
 from evenreel.encoders import load_encoder
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.library import index_folders
-from evenreel.library.store import catalog, seals
+from evenreel.library.store import catalog
 from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.writer import FoundFile, Store, open_vectors
@@ -116,14 +116,13 @@ def make_up_library(clips: int, work: Path) -> Path:
         rows = generator.standard_normal((min(10_000, clips - start) * FRAMES, encoder.dimension), np.float32)
         vectors.append(rows / np.linalg.norm(rows, axis=1, keepdims=True))
     catalog.open_for_writing(library).close()
-    connection = catalog.open_for_repair(library, catalog.CATALOG)  # rows in bulk are sealed at the end
+    connection = catalog.open_for_repair(library, catalog.CATALOG)
     connection.execute("PRAGMA synchronous = OFF")
     with catalog.transaction(connection):
         catalog.set_meta(connection, meta)
         _add_rows(connection, clips)
         rebuild_full_text(connection)
         update_null_scores(connection, vectors, encoder)
-        seals.renew(connection)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     (library / "whole").touch()

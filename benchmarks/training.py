@@ -34,8 +34,7 @@ from evenreel.arrays import Indices
 from evenreel.corpus import make_corpus
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.sources import locate
-from evenreel.encoders.tower_loading import load_towers
-from evenreel.encoders.towers import Towers
+from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.matchers import PairBatch, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings

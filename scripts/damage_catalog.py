@@ -2,20 +2,26 @@
 
     python -m scripts.damage_catalog --bits 1000 --pages 500
 
-A small library is made as the demo makes one: rendered videos, the built-in model, words read on screen, scene
-elements, and a file that is set aside. Each damage is done to a copy of it:
+A small library is made as the demo makes one: rendered videos, the built-in model, words read on screen, favourites,
+notes, a saved search, and a file that is set aside. Each damage is done to a copy of it:
 
 - one random bit of `catalog.sqlite` is flipped;
 - one of its pages is zeroed, filled with noise, swapped with another one, or is as it was in an earlier state;
-- the file is cut, emptied or removed, the last also with everything beside it that is no shard and no video;
+- the file is cut, emptied or removed, the last also with everything beside it that is no shard, no video and no copy of
+  what is a person's own;
 - of a library whose indexer was killed, its write-ahead log (`-wal`) or the index of that (`-shm`) is damaged, cut or
   removed.
 
-Then a forked child searches the copy, asks for everything that `info` and the page show, verifies and repairs it; on
-a second copy of the same damage it indexes the folder before that. Counted are: errors that are no sentence, answers
-that are wrong without a word while `verify` finds nothing, and libraries that `repair` (with `index` after it where
-`repair` asks for that) does not bring back to the state of the undamaged one, or of which it puts a sound shard aside.
-The exit status is 1 if there is any.
+Then a forked child searches the copy, asks for everything that `info` and the page show, verifies and repairs it, and
+indexes the folder where the repair asks for that; on a second copy of the same damage it indexes the folder and makes a
+favourite before. What is promised, and makes the exit status 1 where it does not hold:
+
+- every error is a sentence;
+- after the repair everything that a person made is there;
+- after the index all that is derived from the shards is as in the undamaged library, and no sound shard is put aside.
+
+What no check sees is counted beside that: values of the rows of files and of the settings that SQLite still reads, and
+that are others than were written.
 """
 
 from __future__ import annotations
@@ -105,27 +111,31 @@ class Made:
 
 @dataclass
 class Outcome:
-    """What one damage led to; lists name the uses of the library."""
+    """What one damage led to; lists name the uses of the library, or its parts."""
 
     what: str
     errors: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     found: bool = False
-    unrepaired: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    not_rebuilt: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
     indexed_after: bool = False
 
     @property
     def verdict(self) -> str:
-        """The worst that can be said of it, in a word or two."""
+        """The worst that can be said of it, in a word or two; in capitals what must not be."""
         if self.errors:
             return "TRACEBACK"
-        if self.wrong and not self.found:
-            return "SILENTLY WRONG"
-        if self.unrepaired:
-            return "NOT REPAIRED"
+        if self.lost:
+            return "SOMETHING OF A PERSON'S LOST"
+        if self.not_rebuilt:
+            return "NOT REBUILT"
+        if self.changed:
+            return "a value stays changed"
         if self.wrong:
-            return "found by verify alone"
+            return "found by verify alone" if self.found else "wrong until it was repaired, not found"
         return "said when it was used" if self.said else "found by verify" if self.found else "nothing is different"
 
 
@@ -194,7 +204,14 @@ def _write(place: Path, videos: Path, library: Path, clips: int) -> None:
     for path in later:
         path.rename(path.with_suffix(".later"))
     index_folders([videos], library, SETTINGS)
+    with open_library(library, vision=False) as opened:
+        for path in sorted(videos.glob("clip_*.mp4")):
+            opened.personal.mark(str(path), favourite=True, note=f"what I think of {path.name}: " + "long " * 200)
+    _settle(library)
     shutil.copy(library / CATALOG, place / "earlier")
+    with open_library(library) as opened:
+        opened.personal.mark(str(path), 0.5, note="later than the earlier catalog")
+        opened.personal.save_search("a red star", name="stars")
     for path in later:
         path.with_suffix(".later").rename(path)
     # A reader is there, so the last one to close is not the indexer, and the log stays as it does after a kill.
@@ -202,6 +219,11 @@ def _write(place: Path, videos: Path, library: Path, clips: int) -> None:
         reader.execute("SELECT count(*) FROM files").fetchone()
         index_folders([videos], library, SETTINGS)
         shutil.copytree(library, place / "killed")
+    _settle(library)
+
+
+def _settle(library: Path) -> None:
+    """Have the catalog's file hold what its log has."""
     with closing(sqlite3.connect(library / CATALOG)) as last:
         last.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -229,6 +251,12 @@ def _read_once(beside: Sequence[Path], named: Sequence[Path], limits: MediaLimit
     return _tables(tuple(beside), tuple(named), limits)
 
 
+PERSONS = ("marks", "searches", "roots")
+"""Parts of the state that a person made."""
+UNCHECKED = ("files", "stamps", "about", "name words", "meta", "null_scores", "null_best", "files and settings")
+"""Parts in which a value may be another one without anybody noticing, and what follows from them."""
+
+
 def full_state(library: Path) -> dict[str, Any]:
     """What a library holds, with what only this very library has: the stamps of its files."""
     found = state(library)
@@ -252,11 +280,13 @@ def _asked(library: Path, encoder: KnownTexts) -> Iterator[tuple[str, Any]]:
             query.text: partial(opened.search, query.text, k=4) for query in DEMO_QUERIES
         }
         uses["filtered"] = lambda: opened.search("a red star on a beach", k=3, where=FILTERED)
-        uses["shown"] = lambda: opened.search("star", k=3, where="element is not null")
         uses["info"] = lambda: replace(opened.stats(), library="")
         uses["files"] = lambda: opened.files(limit=100)
         uses["facets"] = opened.facets
         uses["roots"] = opened.roots
+        uses["marks"] = opened.personal.marks
+        uses["favourites"] = lambda: opened.browse("favourite and note like '%think%'")
+        uses["searches"] = opened.personal.searches
         hits: list[Hit] = []
         for name, use in uses.items():
             yield name, (answer := _answer(use))
@@ -337,7 +367,7 @@ def hurt_file(library: Path, rng: random.Random) -> str:
     elif how.startswith("removed"):
         path.unlink()
         if how.endswith("all"):
-            for beside in [file for kind in ("*.f16", "*.i8", "*.jsonl") for file in library.glob(kind)]:
+            for beside in [file for kind in ("*.f16", "*.i8") for file in library.glob(kind)]:
                 beside.unlink()
     else:
         return _hurt_log(library, WAL if how == "log" else SHM, rng)
@@ -386,19 +416,29 @@ def one_damage(made: Made, scratch: Path, damage: Damage, seed: str) -> Outcome:
 
 
 def try_both(made: Made, scratch: Path, damage: Damage, seed: str) -> Outcome:
-    """Do one damage twice, to a library that is read and to one that is indexed, and mend both."""
+    """Do one damage twice, to a library that is read and to one that is changed, and mend both."""
     shutil.rmtree(scratch, ignore_errors=True)
     outcome = Outcome("")
     with using(made.encoder):
-        for indexed_before in (False, True):
-            library = _copy(made.place, scratch / ("indexed" if indexed_before else "read"))
+        for changed in (False, True):
+            library = _copy(made.place, scratch / ("changed" if changed else "read"))
             outcome.what = f"{damage(library, random.Random(seed))} [{seed}]"
-            if indexed_before:
+            own = Counter(row for name in PERSONS for row in made.state[name])
+            if changed:
                 _use(outcome, "index", partial(index_folders, [made.place / "videos"], library, SETTINGS))
+                if mark := _use(outcome, "mark", partial(_mark, library, made.place / "videos")):
+                    own[mark] += 1
             else:
                 _read(outcome, library, made)
-            _mend(outcome, library, made, "after index" if indexed_before else "")
+            _mend(outcome, library, made, own, "after index" if changed else "")
     return outcome
+
+
+def _mark(library: Path, videos: Path) -> tuple[Any, ...]:
+    """Make a favourite; returns its row as the state has it."""
+    with open_library(library, vision=False) as opened:
+        mark = opened.personal.mark(str(sorted(videos.glob("clip_*.mp4"))[0]), 0.25, favourite=True)
+    return mark.clip_id, mark.time_s, 1, "", mark.path
 
 
 def _copy(place: Path, scratch: Path) -> Path:
@@ -431,31 +471,48 @@ def _read(outcome: Outcome, library: Path, made: Made) -> None:
             (outcome.said if told else outcome.wrong).append(name)
 
 
-def _mend(outcome: Outcome, library: Path, made: Made, when: str) -> None:
+def _mend(outcome: Outcome, library: Path, made: Made, own: Counter[Any], when: str) -> None:
     problems = _use(outcome, f"verify {when}", lambda: verify(library))
     if not when:
         outcome.found = bool(problems) or problems is None
     _use(outcome, f"repair {when}", lambda: repair(library))
     if thrown_away := [path.name for path in (library / "shards").rglob(f"*{BROKEN}")]:
-        outcome.unrepaired.append(f"{when}: sound shards were put aside: {thrown_away}")
-    if different := _different(library, made):
-        outcome.indexed_after = True
-        _use(outcome, f"index after repair {when}", lambda: index_folders([made.place / "videos"], library, SETTINGS))
-        before, different = different, _different(library, made)
-        if different:
-            outcome.unrepaired.append(f"{when}: {different}; before the index {before}")
+        outcome.not_rebuilt.append(f"{when}: sound shards were put aside: {thrown_away}")
+    for again in (False, True):
+        different = _different(library, made, own)
+        if not (again or different):
+            return
+        if not again:
+            outcome.lost += [f"{when}: {name}" for name in different if name in PERSONS]
+            outcome.indexed_after = True
+            _use(outcome, f"index {when}", lambda: index_folders([made.place / "videos"], library, SETTINGS))
+            continue
+        outcome.lost += [f"{when}, indexed: {name}" for name in different if name in PERSONS]
+        values = [name for name in different if name in UNCHECKED]
+        outcome.changed += [f"{when}: {name}" for name in values]
+        others = set(different) - set(values) - set(PERSONS)
+        if others and not (values and all(name.startswith("answer") for name in others)):
+            outcome.not_rebuilt.append(f"{when}: {sorted(others)}")
 
 
-def _different(library: Path, made: Made) -> list[str]:
+def _different(library: Path, made: Made, own: Counter[Any]) -> list[str]:
     """The parts of the state and the answers that are not those of the undamaged library, and what verify finds."""
     try:
         found, problems = full_state(library), verify(library)
     except (sqlite3.Error, LibraryError, OSError, ValueError) as error:
         return [_told(error)]
     answers = dict(_asked(library, made.encoder))
+    there = {name: found[name] for name in PERSONS}
+    lost = [name for name in PERSONS if own - Counter(row for rows in there.values() for row in rows)]
+    marked = ("marks", "favourites")  # there may be one more
     return [
-        *(name for name in made.state if not same(found[name], made.state[name])),
-        *(name for name in made.answers if not same(answers.get(name), made.answers[name])),
+        *lost[:1],
+        *(name for name in made.state if name not in PERSONS and not same(found[name], made.state[name])),
+        *(
+            f"answer {name}"
+            for name in made.answers
+            if name not in marked and not same(answers.get(name), made.answers[name])
+        ),
         *map(str, problems),
     ]
 

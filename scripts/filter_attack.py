@@ -28,18 +28,18 @@ from dataclasses import dataclass, field
 from evenreel.errors import UsageError
 from evenreel.library.search.columns import COLUMNS
 from evenreel.library.search.filters import read_filter
-from evenreel.library.store.catalog import create_schema, dump_metadata, set_meta
+from evenreel.library.store.catalog import create_schema, dump_metadata
 from evenreel.types import Metadata
 
 SLOWEST_S = 2.0
 LONGEST_SENTENCE = 2_000
 METADATA: Metadata = {"source": "camera", "year": 2019, "two words": True, "größe": 1.5, "Name": "x' OR 1=1 --"}
-READABLE = {"files", "clips", "clip_elements", "roots"}
+READABLE = {"files", "clips", "roots"}
 FUNCTIONS = {"json_extract", "typeof", "like", "substr", "length", "max", "rtrim", "ifnull", "name_key"}
 FOUND = "SELECT clip_id FROM files JOIN clips USING (clip_id)"
-OF_METADATA = re.compile("|".join(("element", "metadata", *map(re.escape, METADATA))), re.IGNORECASE)
+OF_METADATA = re.compile("|".join(("metadata", *map(re.escape, METADATA))), re.IGNORECASE)
 
-NAMES = [*COLUMNS, "element", "source", "year", '"two words"', "größe", "metadata.name", 'metadata."Name"']
+NAMES = [*COLUMNS, "source", "year", '"two words"', "größe", "metadata.name", 'metadata."Name"']
 STRANGE_NAMES = [
     *("files.path", "main.files.path", "sqlite_master.sql", "rowid", "_rowid_", "*", "path.path", "metadata.nothing"),
     *('""', '"', "[path]", "`path`", '"pa""th"', "nothing", "PATH", "Path", "pаth", "path\u200b", "select", "metadata"),
@@ -69,7 +69,7 @@ OTHERS = [
     *("1 as x", "1 x", "'a' escape 'b'", "'a' collate nocase", "1 and 2", "low and high", "'a' and 'b'", "1e and 2e"),
     *("", " ", "\x00", "\ufeff", "\u3000", "\\", "\r\n", "order by 1", "limit 1", "union select 1", "into x", "with x"),
 ]
-ATOMS = [*NUMBERS, *TEXTS, *OTHERS, "path", "source", "element", "width"]
+ATOMS = [*NUMBERS, *TEXTS, *OTHERS, "path", "source", "width"]
 OPERATORS = [
     *("=", "==", "!=", "<>", "<", "<=", ">", ">=", "<=>", "is", "is not", "is distinct from", "is not distinct from"),
     *("isnull", "notnull", "like", "not like", "ilike", "glob", "regexp", "match", "rlike", "similar to", "in"),
@@ -78,7 +78,7 @@ OPERATORS = [
     *("=>", ",", ".", ";", "\n=\n", "overlaps", "union select", "="),
 ]
 TOKENS = [
-    *("path", "source", "element", "width", "(", ")", "=", "<", "like", "in", "between", "and", "or", "not", "is"),
+    *("path", "source", "width", "(", ")", "=", "<", "like", "in", "between", "and", "or", "not", "is"),
     *("null", "1", "1e", "0xFF", "'a'", "'", '"', "-", "+", "*", ",", ".", ";", "--", "/*", "select", "case", "end"),
     *("cast", "[", "]", "{", "}", "::", "?", ":a", "$", "%", "||", "\\", "\x00", "½"),
 ]
@@ -142,7 +142,7 @@ def filters(random_ones: int, seed: int, share: float = 1.0) -> Iterator[str]:
 
 def systematic() -> Iterator[str]:
     """Every operator with every operand, names with every operator, triples of tokens, nests and chains."""
-    few = ["path", "duration_s", "element", "source", "metadata.name"]
+    few = ["path", "duration_s", "source", "metadata.name"]
     for name, operator, atom in itertools.product(few, OPERATORS, ATOMS):
         yield f"{name} {operator} {atom}"
     for name, operator, atom in itertools.product(
@@ -160,11 +160,9 @@ def systematic() -> Iterator[str]:
     for (left, right), depth, core in itertools.product(WRAPPERS, DEPTHS, ["width = 1", "1", ""]):
         yield left * depth + core + right * depth
         yield left * depth + core
-    for link, depth, atom in itertools.product(
-        [" and (", " or (", " and not ("], DEPTHS, ["width = 1", "element = 'a'"]
-    ):
+    for link, depth, atom in itertools.product([" and (", " or (", " and not ("], DEPTHS, ["width = 1", "name = 'a'"]):
         yield link.join([atom] * depth) + ")" * (depth - 1)
-    for depth, atom in itertools.product(DEPTHS, ["width = 1", "element = 'a'", "path like 'a'", "year > 1"]):
+    for depth, atom in itertools.product(DEPTHS, ["width = 1", "name = 'a'", "path like 'a'", "year > 1"]):
         yield "(" * depth + f"{atom}) and {atom}) or {atom}".join([""] * depth)
         yield atom + "".join(f" {'and' if level % 2 else 'or'} ({atom}" for level in range(depth)) + ")" * depth
     for link, depth, atom in itertools.product(CHAINS, DEPTHS, ["width = 1", "path", "1", "'a'", "1e"]):
@@ -242,10 +240,9 @@ def is_sentence(told: str) -> bool:
 
 
 def small_catalog() -> sqlite3.Connection:
-    """Clips with metadata and scene elements, and the view `flat` of their columns."""
+    """Clips with metadata, and the view `flat` of their columns."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     create_schema(connection)
-    set_meta(connection, {"elements": "{}"})
     connection.execute("INSERT INTO roots VALUES ('/home/someone/videos')")
     for number, name in enumerate(("a.mp4", "%_'.mp4", "x.mp4", "1.mp4")):
         connection.execute(
@@ -257,7 +254,6 @@ def small_catalog() -> sqlite3.Connection:
             " VALUES (?, ?, '/home/someone/videos', 1, 1, 1, 'indexed', ?, ?)",
             (f"/home/someone/videos/{name}", name, str(number), dump_metadata(METADATA if number else {})),
         )
-        connection.execute("INSERT INTO clip_elements VALUES (?, 'entity', 1, 'ferry', 1.0)", (str(number),))
     columns = ", ".join(f"{sql} AS {name}" for name, (sql, *_) in COLUMNS.items())
     connection.execute(f"CREATE TEMP VIEW flat AS SELECT {columns}, clip_id FROM files JOIN clips USING (clip_id)")
     return connection

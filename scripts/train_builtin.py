@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import CLIPImageProcessor, CLIPModel, CLIPTokenizer
 
-from evenreel.encoders.onnx.export import export_onnx
+from evenreel.encoders.onnx_export import export_onnx
 from scripts.builtin_encoder.exam import Exam
 from scripts.builtin_encoder.frames import SIDE, Frames, render_all
 from scripts.builtin_encoder.model import (

@@ -39,7 +39,7 @@ LONGEST = (
     "library/index/test_kill.py",
     "library/index/test_index.py",
     "server/browser/test_states.py",
-    "library/index/test_integrity.py",
+    "library/test_check.py",
     "encoders/test_encoder.py",
     "cli/test_library_commands.py",
     "server/adding/test_adding.py",
@@ -195,10 +195,10 @@ def forked_renderers() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def models_read_here() -> Iterator[None]:
     """A model's tokenizer is checked as ever, but no process of its own reads a model first, as in `test_onnx`."""
-    from evenreel.encoders.first_reading import check_tokenizer
+    from evenreel.encoders.loading import check_tokenizer
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evenreel.encoders.first_reading.read_first", lambda folder, *_: check_tokenizer(folder))
+        patch.setattr("evenreel.encoders.loading.read_first", lambda folder, *_: check_tokenizer(folder))
         yield
 
 

@@ -197,60 +197,6 @@ def tiny_x_clip(folder: Path) -> Path:
     return folder
 
 
-def tiny_pe_video(folder: Path, kind: str = "pe_video") -> Path:
-    """PE-Video, or the PE-AV that has it inside, over a small tower of timm."""
-    import transformers
-
-    folder.mkdir(parents=True)
-    tokenizer = _bert(64)
-    tower = {
-        "model_type": "timm_wrapper",
-        "architecture": "vit_pe_core_tiny_patch16_384",
-        "num_classes": 24,
-        "label_names": [str(number) for number in range(24)],
-        "do_pooling": True,
-        "global_pool": "map",
-        "model_args": {
-            "embed_dim": 32,
-            "depth": 2,
-            "num_heads": 2,
-            "img_size": SIDE,
-            "patch_size": 8,
-            "ref_feat_shape": [4, 4],
-        },
-    }
-    sizes = {**TOWER, "head_dim": 16, "num_hidden_layers": 1}
-    video = {**sizes, "vision_config": tower}
-    text = {
-        **TOWER,
-        "model_type": "modernbert",
-        "vocab_size": len(tokenizer),
-        "max_position_embeddings": 64,
-        **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 0),
-    }
-    if kind == "pe_video":
-        model = transformers.PeVideoModel(transformers.PeVideoConfig(text_config=text, video_config=video))
-    else:
-        sound = {
-            **sizes,
-            "dac_config": {
-                "encoder_hidden_size": 4,
-                "downsampling_ratios": [2, 2],
-                "codebook_dim": 4,
-                "hidden_size": 16,
-            },
-        }
-        inner = {**sizes, "video_config": video, "audio_config": sound}
-        model = transformers.PeAudioVideoModel(
-            transformers.PeAudioVideoConfig(text_config=text, audio_video_config=inner)
-        )
-    save(stirred(model), tokenizer, folder)
-    settings = {"video_processor_type": "PeVideoVideoProcessor", **_SQUARE, "resample": 2}
-    settings |= {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
-    (folder / "video_preprocessor_config.json").write_text(json.dumps(settings))
-    return folder
-
-
 def stirred(model: Any) -> Any:
     """The model with weights so large that different inputs get different vectors, as trained ones have them."""
     made = torch.Generator().manual_seed(0)
@@ -288,9 +234,3 @@ PICTURE_FAMILIES: dict[str, Callable[[Path], Path]] = {
     "altclip": tiny_altclip,
     "chinese_clip": tiny_chinese_clip,
 }
-
-
-def settings_of(folder: Path) -> dict[str, Any]:
-    """The settings of a checkpoint's image processor, without the name of its class."""
-    settings: dict[str, Any] = json.loads((folder / "preprocessor_config.json").read_text())
-    return {key: value for key, value in settings.items() if key != "image_processor_type"}

@@ -19,7 +19,6 @@ SAME = 1e-6
 NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d+(?:[eE][-+]?\d+)?(?![\w.])")
 MAY_DIFFER = (
     (re.compile(r"(?<![\w.])-?\d{13,}(?![\w.])"), "<id>"),
-    (re.compile(r'"seals": ?"[0-9a-f]{64}"'), "<seals>"),
     (re.compile(r"'[0-9a-f]{64}'"), "<file>"),
     (re.compile(r'^\["[0-9a-f]{32}"', re.MULTILINE), '["<file>"'),
     (re.compile(r'(?<="digest": ")[0-9a-f]{12}(?=")|(?<=class="words">)[0-9a-f]{12}(?=</td>)'), "<digest>"),
@@ -37,8 +36,8 @@ BY_PLACE = re.compile(r"[0-9a-f]{32}")
 
 IGNORED = ("*.lock", "*.log", "*.sqlite-wal", "*.sqlite-shm", "events.out.*")
 CLOCK_COLUMNS = re.compile(r"^id$|mtime|inode|_at$|^when|time_ns|^device$")
-SHADOW = re.compile(r"_(data|idx|docsize|config)$|^seals$")
-"""Tables of SQLite itself, which hold a full-text index, and checksums of rows with the ids of a library."""
+SHADOW = re.compile(r"_(data|idx|docsize|config)$")
+"""Tables of SQLite itself, which hold a full-text index."""
 
 LONGEST = 160
 
@@ -113,17 +112,6 @@ def _text(one: Path, two: Path) -> list[str]:
     texts = []
     for path in (one, two):
         texts.append(path.read_text(encoding="utf-8").replace(_work(path), "<folder>"))
-    return differing_text(*texts)
-
-
-def _journal(one: Path, two: Path) -> list[str]:
-    """Lines in any order, but for the checksum that each begins with."""
-    texts = []
-    for path in (one, two):
-        root = next(parent for parent in path.parents if parent.name == "work")
-        text = _masked(path.read_text(encoding="utf-8").replace(str(root), "<folder>"))
-        text = re.sub(r'"revision": ?\d+', '"revision":<count>', text)  # twice in a second is once
-        texts.append("\n".join(sorted(re.sub(r"^[0-9a-f]{8} ", "", line) for line in text.splitlines())))
     return differing_text(*texts)
 
 
@@ -239,5 +227,4 @@ READERS: dict[str, Callable[[Path, Path], list[str]]] = {
     ".sqlite": _sqlite,
     ".f16": _arrays(_halves),
     ".i8": _arrays(_codes),
-    **dict.fromkeys(("kept.jsonl", "personal.jsonl", "personal.copy.jsonl"), _journal),
 }

@@ -37,7 +37,7 @@ class VideoInfo:
     `duration_s` is the container's length where the packets agree, else that of the packets; None past thirty days.
     `frame_count` is the container's, None where it has none; counted where the length was wrong or missing.
     `starts_s` is the time on the file's own clock at our time 0; some players show that clock. `subtitle_streams`
-    counts those of text and of pictures. `created` is when it was recorded, as `evenreel.media.dates` reads it;
+    counts those of text and of pictures. `created` is when it was recorded, as `evenreel.media.video` reads it;
     None where the file does not say.
     """
 

@@ -15,7 +15,7 @@ from evenreel.checkpoint.architecture import WRAPPERS, build, encodings, module
 from evenreel.debias.fusion import prior_weights
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
-from evenreel.encoders.tower_loading import load_towers
+from evenreel.encoders.towers import load_towers
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers import MATCHERS

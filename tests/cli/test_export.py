@@ -214,7 +214,7 @@ def test_a_folder_that_may_not_be_written_is_one_sentence(
     def refused(**_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("evenreel.handover.export.tempfile.TemporaryDirectory", refused)
+    monkeypatch.setattr("evenreel.handover.taking.tempfile.TemporaryDirectory", refused)
     done = export(place, "videos/bus.mp4", "1", "2", "--format", "clip", "--format", "csv", out=tmp_path)
     assert done.returncode == 3
     assert "bus.mp4: it cannot be written (permission denied); choose another place" in done.stdout

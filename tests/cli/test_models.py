@@ -10,8 +10,7 @@ from typer.testing import CliRunner, Result
 
 from evenreel.cli.app import app
 from evenreel.config import DEFAULT_MODEL, IndexSettings
-from evenreel.encoders.known_models import known_models
-from evenreel.encoders.speed import EncoderSpeed
+from evenreel.encoders.known_models import EncoderSpeed, known_models
 from evenreel.errors import EvenreelError, UsageError
 from evenreel.library.index.run import resolve
 from tests.encoders.hub import COMMIT
@@ -34,7 +33,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """No two seconds of measuring."""
-    monkeypatch.setattr("evenreel.encoders.speed.measure_speed", lambda encoder: EncoderSpeed(12.5, 300.0))
+    monkeypatch.setattr("evenreel.encoders.known_models.measure_speed", lambda encoder: EncoderSpeed(12.5, 300.0))
 
 
 def test_a_person_reads_all_models_in_80_columns() -> None:

@@ -15,7 +15,7 @@ from evenreel.corpus import load_corpus, make_corpus
 from evenreel.edits.edited_clips import ClipEditReport, edit_clips
 from evenreel.edits.removal import Removal, caption_entities
 from evenreel.edits.settings import ClipEditSettings, RemovalSettings
-from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import CorpusError, UsageError
 from evenreel.language import load_tagger
 from evenreel.media import open_video, parse_rule

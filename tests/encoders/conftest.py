@@ -16,9 +16,9 @@ from evenreel.planted.draw import draw_frame
 from evenreel.planted.motion import subject_pose
 from evenreel.planted.scenes import Entity, SceneRanges, sample_scene
 from evenreel.types import Pixels
-from tests.tiny_checkpoints import tiny_clip, tiny_siglip, tiny_siglip2
+from tests.tiny_checkpoints import tiny_clip, tiny_siglip
 
-BUILDERS = {"clip": tiny_clip, "siglip": tiny_siglip, "siglip2": tiny_siglip2}
+BUILDERS = {"clip": tiny_clip, "siglip": tiny_siglip}
 
 
 @pytest.fixture(scope="session")

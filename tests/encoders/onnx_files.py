@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from evenreel.encoders.onnx.folder import RECORD
+from evenreel.encoders.onnx_encoder import RECORD
 from evenreel.encoders.sources import BUILTIN_FOLDER
 
 
@@ -36,22 +36,16 @@ def public_export(folder: Path) -> Path:
     return folder
 
 
-def field(number: int, content: bytes) -> bytes:
-    """A part of a message of protocol buffers: its number, its length, its bytes."""
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
-
-
 def graph_with_weights_in(location: str) -> bytes:
-    """A model with one tensor whose numbers lie in another file; fields after onnx.proto3."""
-    entry = field(1, b"location") + field(2, location.encode())
-    length = field(1, b"length") + field(2, b"4")
-    tensor = _varint(1 << 3) + _varint(1) + field(13, entry) + field(13, length)
-    return _varint(1 << 3) + _varint(8) + field(7, field(5, tensor))
+    """A model with one tensor whose numbers lie in another file."""
+    from onnx import TensorProto, external_data_helper, helper
 
-
-def _varint(number: int) -> bytes:
-    parts = []
-    while number > 127:
-        parts.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*parts, number])
+    weights = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[1], raw_data=bytes(4))
+    external_data_helper.set_external_data(weights, location, 0, 4)
+    weights.ClearField("raw_data")
+    made = helper.make_tensor_value_info("text_embeds", TensorProto.FLOAT, [1])
+    graph = helper.make_graph([helper.make_node("Identity", ["w"], ["text_embeds"])], "tower", [], [made], [weights])
+    content: bytes = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    ).SerializeToString()
+    return content

@@ -10,10 +10,9 @@ import pytest
 
 from evenreel.config import DEFAULT_MODEL
 from evenreel.encoders import load_encoder, sources
-from evenreel.encoders.encoder import TowerEncoder
-from evenreel.encoders.known_models import check_licence, known_models, model_id
+from evenreel.encoders.known_models import check_licence, known_models, measure_speed, model_id
 from evenreel.encoders.sources import BUILTIN_FOLDER, folder_here, locate
-from evenreel.encoders.speed import measure_speed
+from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import EncoderError, UsageError
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,16 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenreel.encoders import load_encoder
-from evenreel.encoders.encoder import TowerEncoder
-from evenreel.encoders.first_reading import read_first
-from evenreel.encoders.onnx.encoder import OnnxEncoder, _session
-from evenreel.encoders.onnx.external import weight_files
-from evenreel.encoders.onnx.folder import RECORD
+from evenreel.encoders.loading import read_first
+from evenreel.encoders.onnx_encoder import RECORD, OnnxEncoder, _check_weights_inside, _session
 from evenreel.encoders.sources import BUILTIN_FOLDER
+from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import EncoderError, UsageError
 from evenreel.features.texts import encode_block
 from evenreel.types import Encoder, FloatArray, Pixels
-from tests.encoders.onnx_files import alone, field, graph_with_weights_in, onnx_copy
+from tests.encoders.onnx_files import alone, graph_with_weights_in, onnx_copy, public_export
 
 CAPTIONS = ["a red star on a beach", "Ein BLAUES Herz?!", "", "a circle " * 60, "the winter cup"]
 SIDES = [(64, 64), (90, 61), (37, 200), (480, 854), (1, 3)]
@@ -117,14 +113,6 @@ def test_batches_halve_when_memory_runs_out(monkeypatch: pytest.MonkeyPatch, cap
     assert "memory ran out, going on with 2 at a time" in caplog.text
 
 
-def test_too_little_memory_for_one_frame_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = load_encoder("builtin")
-    assert isinstance(encoder, OnnxEncoder)
-    with_memory_for(encoder, 0, monkeypatch)
-    with pytest.raises(EncoderError, match="does not suffice to encode a single frame"):
-        encoder.encode_windows(frames((70, 80)))
-
-
 def fixed_batch(folder: Path, rows: int) -> None:
     """Have the graph of pictures take only batches of so many."""
     import onnx
@@ -138,44 +126,16 @@ def fixed_batch(folder: Path, rows: int) -> None:
 def test_a_graph_of_one_batch_size_is_not_given_smaller_batches_where_memory_runs_out(
     copy: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    expected = load_encoder(str(copy)).encode_windows(frames((70, 80), 9))
     fixed_batch(copy, 4)
     encoder = load_encoder(str(copy))
     assert isinstance(encoder, OnnxEncoder)
-    assert len(encoder.encode_windows(frames((70, 80), 9))) == 9
+    np.testing.assert_allclose(encoder.encode_windows(frames((70, 80), 9)), expected, atol=1e-6)
     sizes = with_memory_for(encoder, 2, monkeypatch)
     with pytest.raises(EncoderError, match=r"vision_model\.onnx, which takes batches of 4 and no smaller ones"):
         encoder.encode_windows(frames((70, 80), 9))
     assert sizes == [4]
     assert "going on with" not in caplog.text
-
-
-def test_too_little_memory_to_ask_a_graph_for_its_dimension_is_one_sentence(
-    copy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Session:
-        """A graph that does not say how long its vectors are."""
-
-        def get_inputs(self) -> list[Any]:
-            return [SimpleNamespace(name="input_ids", type="tensor(int64)", shape=["batch", 64])]
-
-        def get_outputs(self) -> list[Any]:
-            return [SimpleNamespace(name="text_embeds", shape=["batch", "dimension"])]
-
-        def run(self, *_: object) -> None:
-            raise RuntimeError(NO_MEMORY)
-
-    monkeypatch.setattr("evenreel.encoders.onnx.encoder._session", lambda _: Session())
-    with pytest.raises(EncoderError, match=r"Memory does not suffice .* by .*text_model\.onnx"):
-        load_encoder(str(copy)).encode_text(["a red ball"])
-
-
-def test_batches_change_nothing_that_matters(onnx: OnnxEncoder) -> None:
-    small = load_encoder("builtin", batch_size=2)
-    np.testing.assert_allclose(small.encode_text(CAPTIONS).words, onnx.encode_text(CAPTIONS).words, atol=1e-5)
-    np.testing.assert_allclose(
-        small.encode_windows(frames((70, 80), 5)), onnx.encode_windows(frames((70, 80), 5)), atol=1e-6
-    )
-    assert small.encode_windows(frames((70, 80), 0)).shape == (0, 128)
 
 
 def test_patches_are_those_of_torch_where_the_checkpoint_is_there(
@@ -185,15 +145,6 @@ def test_patches_are_those_of_torch_where_the_checkpoint_is_there(
     assert np.array_equal(onnx.encode_patches(pixels), torch_way.encode_patches(pixels))
     with pytest.raises(EncoderError, match="says nothing of single patches; use its checkpoint"):
         load_encoder(str(copy)).encode_patches(pixels)
-
-
-def test_frames_of_another_shape_are_refused(onnx: OnnxEncoder) -> None:
-    with pytest.raises(UsageError, match="takes single pictures, and these are windows of 4 frames"):
-        onnx.encode_windows(np.zeros((1, 4, 3, 8, 8), np.uint8))
-    with pytest.raises(UsageError, match="Frames are"):
-        onnx.encode_windows(np.zeros((1, 3, 8, 8), np.uint8))
-    with pytest.raises(UsageError, match="not a single string"):
-        onnx.encode_text("a ball")
 
 
 @pytest.mark.parametrize("how", [{"device": "cuda"}, {"precision": "bfloat16"}])
@@ -256,24 +207,22 @@ def no_filler(folder: Path) -> None:
     (folder / "tokenizer_config.json").unlink()
 
 
+NO_GRAPH = "is damaged, takes weights from a file that is not beside it, or is no graph"
 REFUSED: list[tuple[Callable[[Path], object], str]] = [
-    (lambda one: (one / TEXT).write_bytes((one / TEXT).read_bytes()[:-100]), "is cut off, damaged or no ONNX file"),
-    (holding(b""), "is cut off, damaged or no ONNX file"),
-    (holding(field(2, b"somebody")), "is cut off, damaged or no ONNX file .there is no graph in it"),
-    (holding(b"<!DOCTYPE html><title>Not found</title>" * 9), "is cut off, damaged or no ONNX file"),
-    (holding(graph_with_weights_in("w" * 5_000)), r"takes weights from 'w{79}\.\.\., which is missing beside it"),
-    (changed("config.json", text_config={"hidden_size": 0}), "says that hidden_size is 0, and 1 is the least"),
-    (changed("config.json", projection_dim=[16, -3]), "says that projection_dim is -3, and 1 is the least"),
+    (lambda one: (one / TEXT).write_bytes((one / TEXT).read_bytes()[:-100]), NO_GRAPH),
+    (holding(b""), NO_GRAPH),
+    (holding(b"<!DOCTYPE html><title>Not found</title>" * 9), NO_GRAPH),
+    (lambda one: (one / "onnx/model.safetensors").unlink(), NO_GRAPH),
+    *(
+        (holding(graph_with_weights_in(place)), NO_GRAPH)
+        for place in ("w" * 5_000, "../weights", "/etc/passwd", "C:\\w")
+    ),
     (changed("preprocessor_config.json", size=-4), "make no sense: ValueError.'size -4'"),
     (changed("preprocessor_config.json", crop_size=10**6), "make no sense: ValueError.'size 1000000'"),
     (changed("preprocessor_config.json", resample="x" * 5_000), "with filter 'x{79}...; only bilinear"),
-    (holding(graph_with_weights_in("../weights")), "takes weights from '../weights', outside its folder, which is not"),
-    (holding(graph_with_weights_in("/etc/passwd")), "takes weights from '/etc/passwd', outside its folder"),
-    (holding(graph_with_weights_in("C:\\weights")), r"takes weights from 'C:.*weights', outside its folder"),
-    (lambda one: (one / "onnx/model.safetensors").unlink(), "from 'model.safetensors', which is missing beside it"),
     (
         lambda one: shutil.copy(one / "onnx/vision_model.onnx", one / TEXT),
-        "pixel_values'.; those of a tower are input_ids",
+        "pixel_values.*; a tower in float32 takes input_ids",
     ),
     (holding(b"{}", "tokenizer.json"), "The tokenizer .*tokenizer.json cannot be read"),
     (no_filler, "does not say what captions are filled up with"),
@@ -336,17 +285,17 @@ def test_hazard_243_a_model_is_read_first_in_a_process_that_can_be_killed(
     copy: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("evenreel.encoders.first_reading.read_first", read_first)
+    monkeypatch.setattr("evenreel.encoders.loading.read_first", read_first)
     small = len(graph_of(10).SerializeToString())
     (copy / "onnx/vision_model.onnx").write_bytes(graph_of(10).SerializeToString())
     assert load_encoder(str(copy)).dimension == 128
     with monkeypatch.context() as patch:
-        patch.setattr("evenreel.encoders.first_reading.Worker", lambda *_: pytest.fail("it was read well before"))
+        patch.setattr("evenreel.encoders.loading.Worker", lambda *_: pytest.fail("it was read well before"))
         load_encoder(str(copy))
     large = graph_of(2 * 10**9).SerializeToString()  # 7.5 GiB of a file of 500 bytes
     assert len(large) - small < 10
     (copy / "onnx/vision_model.onnx").write_bytes(large)
-    monkeypatch.setattr("evenreel.encoders.first_reading.LEAST_BYTES", 2**30)
+    monkeypatch.setattr("evenreel.encoders.loading.LEAST_BYTES", 2**30)
     with pytest.raises(EncoderError, match=r"is not used: reading it took more than 1,0\d\d MiB of memory, the limit"):
         load_encoder(str(copy))
     changed("tokenizer.json", normalizer={"type": "Precompiled", "precompiled_charsmap": "/////w=="})(copy)
@@ -377,22 +326,25 @@ def graph_of(numbers: int) -> Any:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 
 
-@given(content=st.binary(max_size=60))
-def test_whatever_a_file_holds_it_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    path = tmp_path_factory.getbasetemp() / "any.onnx"
-    for start in (b"", field(7, b"")):
-        path.write_bytes(start + content)
-        with contextlib.suppress(EncoderError):
-            assert all(one.is_file() and one.parent == path.parent for one in weight_files(path))
+def test_an_older_runtime_is_given_no_graph_with_weights_in_other_files(tmp_path: Path) -> None:
+    """It reads them wherever they are, which no version from 1.24 on does (see the refusals above)."""
+    (tmp_path / "a.onnx").write_bytes(graph_with_weights_in("../weights"))
+    _check_weights_inside(tmp_path / "a.onnx", "1.24.0")
+    with pytest.raises(EncoderError, match=r"ONNX Runtime 1\.23\.2 does not look where they are"):
+        _check_weights_inside(tmp_path / "a.onnx", "1.23.2")
+    (tmp_path / "a.onnx").write_bytes(graph_of(10).SerializeToString())
+    _check_weights_inside(tmp_path / "a.onnx", "1.9.0")
 
 
-def test_weights_are_found_wherever_a_tensor_may_be(tmp_path: Path) -> None:
-    tensor = graph_with_weights_in("inner")[4:]  # the graph's own fields, without the version and the head
-    tensor = tensor if tensor[:1] == b"\x2a" else tensor[1:]
-    node = field(1, field(5, field(6, tensor)))  # a node's attribute that holds a graph
-    (tmp_path / "a.onnx").write_bytes(field(7, node) + field(25, field(7, field(5, field(6, tensor)))))
-    (tmp_path / "inner").write_bytes(bytes(4))
-    assert weight_files(tmp_path / "a.onnx") == (tmp_path / "inner",)
+def test_weights_beside_a_graph_are_part_of_the_fingerprint_and_other_graphs_are_not(tmp_path: Path) -> None:
+    folder = public_export(tmp_path / "model")
+    before = load_encoder(str(folder)).weights_hash
+    (folder / "onnx" / "text_model_fp16.onnx").write_bytes(b"another graph")
+    (folder / "onnx" / "text_model_fp16.onnx_data").write_bytes(b"and its weights")
+    assert load_encoder(str(folder)).weights_hash == before
+    data = folder / "onnx" / "vision_model.onnx_data"
+    data.write_bytes(data.read_bytes()[:-1] + b"\x01")
+    assert load_encoder(str(folder)).weights_hash != before
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from torch.nn import functional as F
 
 from evenreel.edits.masking import PatchMask
 from evenreel.encoders import load_encoder
-from evenreel.encoders.encoder import TowerEncoder
-from evenreel.encoders.resizing import prepare
+from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import UsageError
 from evenreel.types import Pixels
 from tests.tiny_checkpoints import SIDE
@@ -47,9 +46,9 @@ def one_patch_left(model: Any, inputs: torch.Tensor, patch: int) -> torch.Tensor
 def test_a_patch_is_what_attention_gives_that_sees_nothing_else(encoder: TowerEncoder, whole: bool) -> None:
     pixels = frames(3, 40, 56)
     towers = encoder._towers
-    preprocessing = towers.checkpoint.preprocessing
+    preprocessing = towers.preprocessing
     squeezed = replace(preprocessing, shortest_edge=None, resized=(SIDE, SIDE), crop=None)
-    inputs = prepare(torch.from_numpy(pixels), squeezed if whole else preprocessing)
+    inputs = torch.from_numpy((squeezed if whole else preprocessing).prepare(pixels))
     with torch.inference_mode():
         slow = [F.normalize(one_patch_left(towers.model, inputs, patch), dim=-1) for patch in range(GRID * GRID)]
     found = encoder.encode_patches(pixels, whole=whole)

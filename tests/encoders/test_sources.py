@@ -84,16 +84,11 @@ def in_cache(cache: Path, folder: Path, repository: str, commit: str, ref: str |
     return snapshot
 
 
-def test_a_folder_opens_no_socket(
-    checkpoints: dict[str, Path], family: str, online: None, no_sockets: list[object]
-) -> None:
-    load_encoder(str(checkpoints[family])).encode_text(["a red ball"])
-    assert no_sockets == []
-
-
-def test_a_model_in_the_cache_opens_no_socket(
+def test_a_folder_and_a_model_in_the_cache_open_no_socket(
     checkpoints: dict[str, Path], cache: Path, online: None, no_sockets: list[object]
 ) -> None:
+    for folder in checkpoints.values():
+        load_encoder(str(folder)).encode_text(["a red ball"])
     in_cache(cache, checkpoints["clip"], "org/tiny", COMMIT)
     encoder = load_encoder("org/tiny")
     assert encoder.encoder_id == f"org/tiny@{COMMIT}"
@@ -122,15 +117,18 @@ def test_offline_with_an_empty_cache_is_one_sentence_with_the_ways_on(
     assert no_sockets == []
 
 
-def test_offline_with_a_partial_download_names_what_is_missing(
-    checkpoints: dict[str, Path], cache: Path, monkeypatch: pytest.MonkeyPatch
+def test_offline_with_a_partial_download_names_what_is_missing_which_is_fetched_online(
+    checkpoints: dict[str, Path], cache: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[..., Hub]
 ) -> None:
+    serve()
     snapshot = in_cache(cache, checkpoints["clip"], "org/tiny", COMMIT)
     (snapshot / "model.safetensors").unlink()
-    monkeypatch.setenv("EVENREEL_OFFLINE", "1")
-    with pytest.raises(EncoderError, match=r"the cache lacks model\.safetensors"):
-        load_encoder("org/tiny")
+    with monkeypatch.context() as patch:
+        patch.setenv("EVENREEL_OFFLINE", "1")
+        with pytest.raises(EncoderError, match=r"the cache lacks model\.safetensors"):
+            load_encoder("org/tiny")
     assert (snapshot / "config.json").is_file()
+    assert load_encoder("org/tiny").dimension == 16
 
 
 @pytest.mark.parametrize("stray", ["text_model.onnx", "onnx/vision_model.onnx"])
@@ -256,15 +254,6 @@ def test_a_model_that_the_hub_has_as_graphs_alone_is_downloaded_and_found_again(
     assert (again.encode_text(["a red star"]).sentence == expected).all()
 
 
-def test_a_download_that_was_cut_short_is_completed(
-    serve: Callable[..., Hub], cache: Path, checkpoints: dict[str, Path]
-) -> None:
-    serve()
-    snapshot = in_cache(cache, checkpoints["clip"], "org/tiny", COMMIT)
-    (snapshot / "model.safetensors").unlink()
-    assert load_encoder("org/tiny").dimension == 16
-
-
 def test_a_download_that_is_not_what_the_hub_says_is_refused_and_left_to_the_user(
     serve: Callable[..., Hub], cache: Path
 ) -> None:
@@ -275,26 +264,19 @@ def test_a_download_that_is_not_what_the_hub_says_is_refused_and_left_to_the_use
     assert (cache / "models--org--tiny" / "snapshots" / COMMIT / "model.safetensors").is_file()
 
 
-@pytest.mark.parametrize("status", [403, 407])
-def test_a_host_that_refuses_is_said_to(serve: Callable[..., Hub], status: int) -> None:
-    serve(refuse=status)
-    with pytest.raises(EncoderError, match=rf"cannot be had, because .*{status}.*--no-vision"):
-        load_encoder("org/tiny")
-
-
-def test_a_name_that_the_hub_does_not_know_is_said_to(serve: Callable[..., Hub]) -> None:
-    serve()
+def test_a_host_that_refuses_is_said_to(
+    serve: Callable[..., Hub], monkeypatch: pytest.MonkeyPatch, checkpoints: dict[str, Path], cache: Path
+) -> None:
+    hub = serve()
     with pytest.raises(EncoderError, match="the hub has no model of that name"):
         load_encoder("org/absent")
-
-
-def test_a_host_that_cannot_be_reached_is_said_to(cache: Path, online: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.refuse = 403
+    with pytest.raises(EncoderError, match=r"cannot be had, because .*403.*--no-vision"):
+        load_encoder("org/tiny")
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # the discard port: nobody listens
     with pytest.raises(EncoderError, match=r"the download failed \(.*--model builtin"):
         load_encoder("org/tiny")
 
-
-def test_a_full_disk_is_said_to(cache: Path, online: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> str:
         raise OSError(28, "No space left on device")
 
@@ -344,10 +326,6 @@ def test_a_name_that_is_nothing_is_refused(name: str) -> None:
 def test_a_folder_may_be_named_from_home(checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(checkpoints["clip"].parent))
     assert locate("~/clip") == (str(checkpoints["clip"].resolve()), checkpoints["clip"].resolve())
-
-
-def test_the_builtin_model_is_inside_the_package() -> None:
-    assert locate("builtin") == ("builtin", Path(sources.__file__).parent / "builtin" / "checkpoint")
 
 
 def test_the_package_is_imported_without_torch() -> None:

@@ -16,7 +16,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from evenreel.faces.models import DETECTOR, RECOGNISER
+from evenreel.faces import DETECTOR, RECOGNISER
 from evenreel.planted import write_clip
 from evenreel.types import Pixels
 
@@ -67,8 +67,8 @@ def write_people(path: Path, seconds: Sequence[Mapping[tuple[int, int], int]], g
 def write_models(folder: Path, seed: int = 0) -> Path:
     """A folder with a detector and a recogniser of drawn faces, under the names of the published files."""
     folder.mkdir(parents=True, exist_ok=True)
-    onnx.save(_detector(), folder / DETECTOR.name)
-    onnx.save(_recogniser(seed), folder / RECOGNISER.name)
+    onnx.save(_detector(), folder / DETECTOR)
+    onnx.save(_recogniser(seed), folder / RECOGNISER)
     return folder
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evenreel.media.moments import HeaderReader
+from evenreel.media.video import HeaderReader
 from evenreel.media.workers import Message
 
 

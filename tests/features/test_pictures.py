@@ -11,7 +11,7 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.pictures import ClipPictures
 from evenreel.media import open_video, parse_rule
-from evenreel.media.parts import Part
+from evenreel.media.sampling import Part
 from evenreel.planted import write_clip
 
 PARTS = {"whole": Part(), "part": Part(0.9, 2.6)}

@@ -16,7 +16,7 @@ from evenreel.features import feature_folder, find_clips, load_text_features, lo
 from evenreel.features.clips import CorpusClip, clip_key
 from evenreel.features.corpus_words import CorpusWords
 from evenreel.features.manifest import DamagedManifestError, FeatureSet
-from evenreel.media.parts import Part
+from evenreel.media.sampling import Part
 from evenreel.types import VideoFeatures
 from tests.features.corpora import CAPTIONS, corpus_of
 from tests.features.pixel_encoder import PixelEncoder

@@ -124,7 +124,7 @@ def test_a_cut_or_zeroed_file_is_refused(tmp_path: Path, given_digest: bool) -> 
     zeroed_half = payload[: len(payload) // 2] + bytes(len(payload) - len(payload) // 2)
     for damaged in (b"", payload[:5], payload[:-1], payload + b"\0", bytes(len(payload)), zeroed_half):
         path.write_bytes(damaged)
-        with pytest.raises(DamagedShardError, match=r"is damaged: .*evenreel repair"):
+        with pytest.raises(DamagedShardError, match=r"is damaged: .*evenreel verify --repair"):
             read_shard(path, digest if given_digest else None)
 
 
@@ -167,7 +167,7 @@ def test_a_shard_under_the_name_of_another_clip_is_refused(tmp_path: Path) -> No
 
 
 def test_a_missing_shard_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(DamagedShardError, match=r"is gone; run `evenreel repair`"):
+    with pytest.raises(DamagedShardError, match=r"is gone; run `evenreel verify --repair`"):
         read_shard(tmp_path / "ab12cd34.safetensors")
 
 

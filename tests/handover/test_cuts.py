@@ -15,9 +15,8 @@ import pytest
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.handover.copying import formats_for
-from evenreel.handover.facts import FileFacts
-from evenreel.handover.reader import CutReader
+from evenreel.handover.cuts import CutReader, formats_for
+from evenreel.handover.frames import FileFacts
 from tests.media_files import Film, gop, number_in, numbered_picture, write_film
 from tests.sound_files import Track, bursts, write_sound
 

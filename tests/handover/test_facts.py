@@ -10,10 +10,9 @@ import av
 import pytest
 
 from evenreel.config import MediaLimits
-from evenreel.handover.facts import FileFacts, read_facts
-from evenreel.handover.frames import STANDARD
+from evenreel.handover.cuts import CutReader
+from evenreel.handover.frames import STANDARD, FileFacts, read_facts
 from evenreel.handover.picks import Pick, Take, checked
-from evenreel.handover.reader import CutReader
 from evenreel.media import probe
 from tests.media_files import Film, gop, remux, write_film
 
@@ -89,19 +88,6 @@ def test_a_timecode_that_is_none_is_left_out_with_a_note(tmp_path: Path) -> None
     found = facts_of(tmp_path / "b.mkv")
     assert found.first_frame == 0
     assert found.note == "has the timecode '99:99:99:99', which is none of its frame rate and is left out"
-
-
-def test_a_timecode_that_is_none_is_told_beside_a_rate_that_varies(tmp_path: Path) -> None:
-    path = write_film(tmp_path / "a.mkv", Film([0, 1, 3, 4, 9, 10, 12, 20, 21, 30], time_base=Fraction(1, 25)))
-    with av.open(str(path)) as source, av.open(str(tmp_path / "b.mkv"), "w") as target:
-        stream = target.add_stream_from_template(source.streams.video[0])
-        target.metadata["timecode"] = "99:99:99:99"
-        for packet in source.demux(video=0):
-            if packet.size:
-                packet.stream = stream
-                target.mux(packet)
-    note = facts_of(tmp_path / "b.mkv").note
-    assert "its frame rate varies, and has the timecode '99:99:99:99'" in note
 
 
 def test_a_cut_of_a_turned_film_is_turned(tmp_path: Path, real_clips: Path) -> None:

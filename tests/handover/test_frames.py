@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
-from evenreel.handover.frames import STANDARD, FrameRate, drops_by_habit, editing_rate, is_steady, meant_rate
+from evenreel.handover.frames import STANDARD, FrameRate, meant_rate
 
-RATES = [FrameRate(fps, drops_by_habit(fps)) for fps in STANDARD] + [FrameRate(fps) for fps in STANDARD]
+DROPPING = (Fraction(30000, 1001), Fraction(60000, 1001))
+RATES = [FrameRate(fps, fps in DROPPING) for fps in STANDARD] + [FrameRate(fps) for fps in STANDARD]
 RATES += [FrameRate(Fraction(30), drop=True), FrameRate(Fraction(60), drop=True)]
 OF_A_DAY_AND_A_HALF = 130_000 * 60
 
@@ -28,21 +29,7 @@ def labels(rate: FrameRate) -> Iterator[str]:
         yield f"{minute // 60:02}:{minute % 60:02}:{second:02}{';' if rate.drop else ':'}{frame:02}"
 
 
-def labels_of_minutes(rate: FrameRate, minutes: int) -> Iterator[str]:
-    for label in labels(rate):
-        if int(label[:2]) * 60 + int(label[3:5]) >= minutes:
-            return
-        yield label
-
-
-@pytest.mark.parametrize("rate", RATES, ids=str)
-def test_frames_have_the_labels_that_counting_gives(rate: FrameRate) -> None:
-    counted = list(labels_of_minutes(rate, 22))
-    assert [rate.timecode(number) for number in range(len(counted))] == counted
-    assert [rate.frame_of(label) for label in counted] == list(range(len(counted)))
-
-
-@given(rate=st.sampled_from([rate for rate in RATES if rate.drop == drops_by_habit(rate.fps)]), data=st.data())
+@given(rate=st.sampled_from([rate for rate in RATES if rate.drop == (rate.fps in DROPPING)]), data=st.data())
 def test_labels_are_those_of_opentimelineio(rate: FrameRate, data: st.DataObject) -> None:
     frame = data.draw(st.integers(0, 24 * 3600 * 23))
     theirs = otio.opentime.to_timecode(otio.opentime.RationalTime(frame, float(rate.fps)), float(rate.fps))
@@ -86,15 +73,3 @@ def test_a_label_that_is_left_out_names_no_frame(text: str) -> None:
 )
 def test_the_rate_that_is_meant(measured: Fraction, meant: Fraction) -> None:
     assert meant_rate(measured) == meant
-
-
-@given(fps=st.fractions(min_value=1, max_value=240, max_denominator=1001))
-def test_an_editor_knows_every_editing_rate(fps: Fraction) -> None:
-    assert editing_rate(fps) in STANDARD
-
-
-def test_milliseconds_are_steady_and_another_rate_is_not() -> None:
-    times = [round(number * 1000 * 1001 / 24000) for number in range(500)]
-    assert is_steady(times, Fraction(1, 1000), Fraction(24000, 1001))
-    assert not is_steady(times, Fraction(1, 1000), Fraction(25))
-    assert not is_steady([*times[:-1], times[-1] + 30], Fraction(1, 1000), Fraction(24000, 1001))

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.handover.names import LONGEST, file_stem, free_path
+from evenreel.handover.picks import LONGEST, file_stem, free_path
 
 
 @given(text=st.one_of(st.text(max_size=300), st.sampled_from(["../../etc", "a\\b", "c:d", "nul.txt", " . ", "\udcff"])))

@@ -11,11 +11,9 @@ from typing import Any
 import opentimelineio as otio
 import pytest
 
-from evenreel.handover.facts import FileFacts
-from evenreel.handover.fcpxml import as_fcpxml
-from evenreel.handover.frames import FrameRate
+from evenreel.handover.frames import FileFacts, FrameRate
+from evenreel.handover.lists import as_edl, as_fcpxml, as_otio, of_one_rate
 from evenreel.handover.picks import CheckedTake, Pick, Take, checked
-from evenreel.handover.timelines import as_edl, as_otio, of_one_rate
 
 RATES = {
     "23.976": FrameRate(Fraction(24000, 1001)),

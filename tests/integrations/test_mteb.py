@@ -18,7 +18,7 @@ from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrai
 from evenreel.checkpoint.architecture import build, module
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
-from evenreel.encoders.tower_loading import load_towers
+from evenreel.encoders.towers import load_towers
 from evenreel.errors import MediaError, ScoresError, UsageError
 from evenreel.evaluation import EvaluationSettings, evaluate
 from evenreel.integrations.mteb import (

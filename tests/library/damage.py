@@ -13,7 +13,7 @@ import pytest
 import evenreel.encoders
 from evenreel.config import IndexSettings
 from evenreel.library.store.catalog import open_for_writing, transaction
-from evenreel.library.store.kept import write_copy
+from evenreel.library.store.user_tables import write_copy
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.videos import write_folder
 
@@ -22,14 +22,14 @@ QUICK = IndexSettings(model="org/pixels", workers=1)
 
 
 def change(library: Path, *statements: str) -> None:
-    """What a bad disk or another program does: the rows are others, their seals are not."""
+    """What a bad disk or another program does: the rows are others, and nothing says so."""
     with closing(sqlite3.connect(library / "catalog.sqlite", isolation_level=None)) as connection:
         for statement in statements:
             connection.execute(statement)
 
 
 def write(library: Path, *statements: str) -> None:
-    """What evenreel does: rows, seals and the second copy agree."""
+    """What evenreel does: a person's own and its copy agree."""
     with closing(open_for_writing(library)) as connection:
         with transaction(connection):
             for statement in statements:
@@ -37,10 +37,15 @@ def write(library: Path, *statements: str) -> None:
         write_copy(library, connection)
 
 
+def forget_own(library: Path) -> None:
+    """As in a library that no person has put anything into."""
+    write(library, "DELETE FROM marks", "DELETE FROM searches")
+
+
 def table_of(library: Path, name: str) -> list[tuple[object, ...]]:
     """All rows of a table."""
     with closing(sqlite3.connect(library / "catalog.sqlite")) as connection:
-        return connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()
+        return sorted(connection.execute(f"SELECT * FROM {name}"), key=repr)
 
 
 @contextmanager

@@ -22,6 +22,8 @@ TABLES = {
     "tracks": "SELECT clip_id, number, text, readings, confidence, start_s, end_s, box FROM tracks ORDER BY 1, 2",
     "files": "SELECT path, name, root, size, state, clip_id, reason, sentence, metadata FROM files ORDER BY path",
     "roots": "SELECT path FROM roots ORDER BY path",
+    "marks": "SELECT clip_id, time_s, favourite, note, path FROM marks ORDER BY 1, 2",
+    "searches": "SELECT name, query, filter, seen FROM searches ORDER BY name",
     "vocabulary": "SELECT word, tracks FROM vocabulary ORDER BY word",
     "name words": "SELECT word, files FROM name_words ORDER BY word",
     "words": "SELECT clip_id, number, track_words.text FROM track_words JOIN tracks ON track_id = track_words.rowid"

@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.media.workers import Message
-from evenreel.onscreen.file_reader import FileReader
-from evenreel.onscreen.reader import TextReader
-from evenreel.onscreen.scene import Models
-from evenreel.onscreen.settings import TextSettings
+from evenreel.onscreen.reader import FileReader, TextReader
+from evenreel.onscreen.scene import Models, TextSettings
 from evenreel.types import FloatArray, Pixels
 
 

@@ -65,7 +65,7 @@ def test_a_day_is_of_its_shard_and_a_changed_one_is_found(tmp_path: Path) -> Non
     with open_library(tmp_path / "library", vision=False) as library:
         assert [clip.day for clip in library.browse("created = '2019-12-31'").clips] == ["2019-12-31"]
     change(tmp_path / "library", "UPDATE recorded SET created = '2020-01-01'")
-    assert any(problem.where == "table clips of catalog.sqlite" for problem in verify(tmp_path / "library"))
+    assert [problem.where.split()[0] for problem in verify(tmp_path / "library")] == ["clip"]
     repair(tmp_path / "library")
     assert table_of(tmp_path / "library", "recorded")[0][1] == "2019-12-31T23:30:00"
     assert verify(tmp_path / "library") == []

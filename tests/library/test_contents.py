@@ -185,7 +185,7 @@ def test_damaged_metadata_is_said_to_be_damaged(tmp_path: Path) -> None:
     made.add_file("/v/a.mp4", "tram")
     made.connection.execute("UPDATE files SET metadata = '{'")
     made.connection.close()
-    with evenreel.open_library(tmp_path) as library, pytest.raises(LibraryError, match="evenreel repair"):
+    with evenreel.open_library(tmp_path) as library, pytest.raises(LibraryError, match="evenreel verify --repair"):
         library.clip("tram")
 
 
@@ -195,7 +195,7 @@ def test_a_catalog_without_its_tables_is_said_to_be_damaged(tmp_path: Path) -> N
     writer.execute("DROP TABLE roots")
     writer.commit()
     writer.close()
-    with evenreel.open_library(tmp_path) as library, pytest.raises(LibraryError, match="evenreel repair"):
+    with evenreel.open_library(tmp_path) as library, pytest.raises(LibraryError, match="evenreel verify --repair"):
         library.files()
 
 

@@ -25,7 +25,7 @@ OTHERS = (
     "shards/mine/model-00001.safetensors",
     "shards/mine/.draft.tmp",
     "shards/ab/weights.safetensors",
-    ".kept.jsonl.mine.tmp",
+    ".personal.sqlite.mine.tmp",
     "vectors.mine.f16",
     "vectors.1.old.f16",
 )
@@ -115,11 +115,10 @@ def test_leftovers_are_those_that_evenreel_names(tmp_path: Path) -> None:
     assert other.exists()
 
 
-def test_a_file_that_has_the_name_of_the_second_copy_is_kept(tmp_path: Path, videos: Path) -> None:
+def test_a_file_that_has_the_name_of_the_copy_is_put_aside(tmp_path: Path, videos: Path) -> None:
     library = tmp_path / "project"
     library.mkdir()
-    (library / "kept.jsonl").write_text('{"precious": 1}\n')
-    with pytest.raises(LibraryError, match="kept.jsonl has the name of a file of a library but is none"):
-        index(videos, library)
-    assert [path.name for path in library.iterdir()] == ["kept.jsonl"]
-    assert (library / "kept.jsonl").read_text() == '{"precious": 1}\n'
+    (library / "personal.sqlite").write_text("precious")
+    index(videos, library)
+    assert (library / "personal.sqlite.broken-1").read_text() == "precious"
+    assert verify(library) == []

@@ -79,7 +79,7 @@ class HangingImages:
     """Decodes pictures, and hangs on those that are `hang` and the path of a file, which it makes."""
 
     def __init__(self, limits: dict[str, Any]) -> None:
-        from evenreel.media.image_file import ImageReader
+        from evenreel.media.picture import ImageReader
 
         self._reader = ImageReader(limits)
 

@@ -8,7 +8,7 @@ import av
 import pytest
 
 from evenreel.media import open_video
-from evenreel.media.dates import recorded_at
+from evenreel.media.video import recorded_at
 from tests.media_files import numbered_picture
 
 

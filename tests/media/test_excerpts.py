@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media import open_video, parse_rule, probe
-from evenreel.media.excerpts import ExcerptReader
+from evenreel.media.encode import ExcerptReader
 from evenreel.planted import write_clip
 from tests.media_files import Film, gop, number_in, numbered_picture, steady, write_film
 
@@ -70,19 +70,6 @@ def test_odd_sides_lose_a_row_or_column(tmp_path: Path) -> None:
     (tmp_path / "half.mp4").write_bytes(half.tobytes())
     info = probe(tmp_path / "half.mp4")
     assert (info.width, info.height, info.frame_count) == (96, 64, 3)
-
-
-def test_nothing_finds_out_whether_a_video_can_be_read(film: Path, tmp_path: Path) -> None:
-    assert read(film, "nothing") == []
-    (tmp_path / "list.mp4").write_text(f"ffconcat version 1.0\nfile {film}\n")
-    with pytest.raises(MediaError, match="not opened here"):
-        read(tmp_path / "list.mp4", "nothing")
-
-
-def test_a_part_after_the_end_is_no_clip(film: Path) -> None:
-    for excerpt in ("keyframe", "first_half"):
-        with pytest.raises(MediaError, match="is it another cut"):
-            read(film, excerpt, (9.0, 12.0))
 
 
 def test_a_picture_that_changes_its_size_has_no_first_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media import open_video, packets, parse_rule, probe
+from evenreel.media import decode, open_video, parse_rule, probe
 from evenreel.media.video import Video
 from evenreel.types import Frame
 from tests.media_files import Film, all_times, gop, number_in, remux, steady, write_film
@@ -121,15 +121,6 @@ def test_skipping_and_seeking_give_what_decoding_everything_gives(films: Path, n
     assert [frame.time_s for frame in frames] == pytest.approx([times[number] for number in numbers], abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ["minute.mp4", "minute.mkv", "minute.ts", "b-frames.mp4"])
-@pytest.mark.parametrize("threads", [0, 2])
-def test_threads_change_nothing(films: Path, name: str, threads: int) -> None:
-    with open_video(films / name, threads=threads) as video:
-        some = [(frame.time_s, number_in(frame.pixels)) for frame in video.frames(parse_rule("every 7 s"))]
-    with open_video(films / name) as video:
-        assert some == [(frame.time_s, number_in(frame.pixels)) for frame in video.frames(parse_rule("every 7 s"))]
-
-
 @pytest.mark.parametrize("name", ["minute.mp4", "minute.mkv", "minute.ts"])
 def test_sparse_wishes_decode_only_the_runs_they_need(films: Path, name: str) -> None:
     with open_video(films / name, NO_CAP) as video:
@@ -142,13 +133,13 @@ def test_sparse_wishes_decode_only_the_runs_they_need(films: Path, name: str) ->
 def test_far_wishes_do_not_read_the_packets_between(films: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
 
-    class Counting(packets.Demuxer):
+    class Counting(decode.Demuxer):
         def __iter__(self) -> Iterator[av.Packet]:  # type: ignore[type-arg]
             for packet in super().__iter__():
                 read.append(packet.pts or 0)
                 yield packet
 
-    monkeypatch.setattr(packets, "Demuxer", Counting)
+    monkeypatch.setattr(decode, "Demuxer", Counting)
     with open_video(films / "minute.mp4") as video:
         assert len(list(video.frames(parse_rule("every 25 s")))) == 3
     assert len(read) < 750
@@ -159,12 +150,12 @@ def test_far_wishes_do_not_read_the_packets_between(films: Path, monkeypatch: py
 def test_a_seek_that_lands_elsewhere_costs_time_only(
     films: Path, name: str, error_s: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seek = packets.Demuxer.seek
+    seek = decode.Demuxer.seek
 
-    def astray(self: packets.Demuxer, timestamp: int) -> bool:
-        return seek(self, max(0, timestamp + int(error_s / packets.time_base_of(self._stream))))
+    def astray(self: decode.Demuxer, timestamp: int) -> bool:
+        return seek(self, max(0, timestamp + int(error_s / decode.time_base_of(self._stream))))
 
-    monkeypatch.setattr(packets.Demuxer, "seek", astray)
+    monkeypatch.setattr(decode.Demuxer, "seek", astray)
     with open_video(films / name) as video:
         numbers = [number_in(frame.pixels) for frame in video.frames(parse_rule("every 17 s"))]
     assert numbers == [0, 425, 850, 1275]
@@ -178,14 +169,6 @@ def test_rules_by_number_count_frames_as_shown(films: Path, name: str, rule: str
         fps = video._source.stream.guessed_rate
         numbers = [number_in(frame.pixels) for frame in video.frames(parse_rule(rule))]
     assert numbers == parse_rule(rule).indices(count, float(fps))  # type: ignore[union-attr]
-
-
-def test_frames_may_be_asked_for_again(films: Path) -> None:
-    with open_video(films / "b-frames.mp4") as video:
-        first = [number_in(frame.pixels) for frame in video.frames(parse_rule("4 midpoints"))]
-        half = video.frames(EVERY_FRAME)
-        next(half)
-        assert [number_in(frame.pixels) for frame in video.frames(parse_rule("4 midpoints"))] == first
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -449,11 +432,6 @@ def test_probe_says_what_header_and_packets_say(films: Path) -> None:
 
 
 # -- real clips ------------------------------------------------------------------------------------------------
-
-
-def test_timestamps_out_of_order_come_in_order(real_clips: Path) -> None:
-    frames, _ = read_all(real_clips / "unordered.mov")
-    assert [frame.time_s for frame in frames] == pytest.approx([0, 1 / 32, 2 / 32, 3 / 32])
 
 
 def test_an_avi_with_packed_b_frames_is_evenly_spaced(real_clips: Path) -> None:

@@ -20,7 +20,7 @@ from PIL import Image
 from evenreel.config import IMAGE_LIMITS, MediaLimits
 from evenreel.errors import UsageError
 from evenreel.library.search.image import read_image
-from evenreel.media.image_file import MAX_SCANS, ImageReader, jpeg_scans
+from evenreel.media.picture import MAX_SCANS, ImageReader, jpeg_scans
 
 HANGING = "tests.media.stub_targets:HangingImages"
 
@@ -63,19 +63,6 @@ def test_scans_are_counted(shape: tuple[int, ...], progressive: bool, times: int
     assert jpeg_scans(picture) >= times
 
 
-def test_scans_of_a_thumbnail_or_behind_the_end_do_not_count() -> None:
-    inner = saved(progressive=True)
-    segment = b"\xff\xe5" + (len(inner) + 2).to_bytes(2, "big") + inner
-    plain = saved(progressive=False)
-    assert jpeg_scans(plain[:2] + segment + plain[2:] + inner * 50) == 1
-    assert jpeg_scans(saved(kind="PNG")) == jpeg_scans(b"") == 0
-
-
-@given(st.binary(max_size=400))
-def test_any_bytes_are_walked_to_an_end(tail: bytes) -> None:
-    assert jpeg_scans(b"\xff\xd8" + tail) <= tail.count(b"\xff\xda")
-
-
 def test_a_jpeg_of_endless_scans_is_refused_before_it_is_decoded() -> None:
     picture = saved(progressive=True)
     own = jpeg_scans(picture)
@@ -95,12 +82,6 @@ def test_pictures_past_the_limits_are_refused(shape: tuple[int, int]) -> None:
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evenreel.library.search.image.READER", HANGING)
-
-
-@pytest.mark.usefixtures("hanging")
-def test_a_picture_that_never_ends_is_stopped(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^The picture cannot be read: the decoder made no progress for 0\.3 s"):
-        read_image(b"hang" + bytes(tmp_path / "began"), replace(IMAGE_LIMITS, stall_timeout_s=0.3))
 
 
 def test_a_picture_that_takes_too_long_or_too_much_is_stopped() -> None:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from evenreel.errors import MediaError
 from evenreel.media import open_video, parse_rule
-from evenreel.media.parts import WHOLE, Part
-from evenreel.media.sampling import TimeRule
+from evenreel.media.sampling import Part, TimeRule
 from tests.media_files import Film, gop, number_in, steady, write_film
 
 RULES = ["3 midpoints", "every 0.5 s", "clip4clip 3", "x_pool 3"]
@@ -44,19 +43,6 @@ def numbers(path: Path, rule: str, part: Part) -> list[int]:
 )
 def test_frames_of_a_part(film: Path, rule: str, part: Part, expected: list[int]) -> None:
     assert numbers(film, rule, part) == expected
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_a_part_after_the_end_is_no_clip(film: Path, rule: str) -> None:
-    with pytest.raises(MediaError, match=r"the clip is 12 to 15 s of a video .*another cut\?") as caught:
-        numbers(film, rule, Part(12.0, 15.0))
-    assert caught.value.reason == "no_frames"
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_the_whole_is_the_rule_itself(film: Path, rule: str) -> None:
-    assert WHOLE.rule(parse_rule(rule)) == parse_rule(rule)
-    assert numbers(film, rule, Part(None, 10.0)) == numbers(film, rule, WHOLE)
 
 
 @given(st.floats(0, 50), st.floats(0.1, 50), st.floats(0.1, 60), st.sampled_from(["5 midpoints", "every 0.3 s"]))

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from evenreel.media import open_video, parse_rule
-from evenreel.media.dynamic_range import to_srgb
-from evenreel.media.picture import Orientation, orientation_from, over_background, square_width
+from evenreel.media.picture import Orientation, orientation_from, square_width, to_srgb
 from evenreel.types import Frame
 from tests.media_files import Film, Picture, gop, number_in, numbered_picture, steady, write_film
 
@@ -69,11 +68,6 @@ def test_hazard_14_the_display_matrix_of_a_file_is_honoured(tmp_path: Path, matr
     expected = turned_by_its_formula(picture, a, b, c, d)
     assert shown.shape == expected.shape
     assert np.abs(shown.astype(int) - expected).mean() < 6
-
-
-def test_hazard_14_turns_have_their_angle() -> None:
-    angles = {(1, 0, 0, 1): 0, (0, 1, -1, 0): 90, (-1, 0, 0, -1): 180, (0, -1, 1, 0): 270}
-    assert {matrix: orientation_from(*matrix).degrees for matrix in angles} == angles
 
 
 def test_a_slanted_matrix_is_rounded_to_a_quarter_turn() -> None:
@@ -332,12 +326,6 @@ def test_hazard_18_alpha_lies_over_white(tmp_path: Path) -> None:
     white = Image.new("RGBA", (64, 16), "white")
     expected = np.asarray(Image.alpha_composite(white, Image.fromarray(rgba)).convert("RGB"))
     assert np.abs(shown.astype(int) - expected).max() <= 1
-
-
-def test_opaque_pictures_are_not_touched_by_the_background() -> None:
-    rgba = np.random.default_rng(0).integers(0, 256, (4, 5, 4), np.uint8)
-    rgba[..., 3] = 255
-    np.testing.assert_array_equal(over_background(rgba), rgba[..., :3])
 
 
 def test_hazard_18_an_animated_gif_of_another_program(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.media.same_form import Form, framed, inner_size, steady
+from evenreel.media.encode import Form, framed, inner_size, steady
 from evenreel.types import Frame
 
 hundredths = st.integers(1, 60)
@@ -24,10 +24,6 @@ def test_each_moment_shows_the_last_frame_before_it(gaps: list[int], start: int,
     shown = [int(pixels[0, 0, 0]) for pixels in steady(frames, Fraction(fps), start_s, count)]
     moments = [start_s + number / fps for number in range(count)]
     assert shown == [max(sum(time <= moment + 1e-6 for time in times) - 1, 0) for moment in moments]
-
-
-def test_without_a_frame_nothing_is_shown() -> None:
-    assert list(steady([], Fraction(25), 0.0, 3)) == []
 
 
 @given(width=sides, height=sides, frame=st.tuples(st.integers(8, 320), st.integers(8, 240)))

@@ -34,13 +34,6 @@ def test_every_seconds_starts_with_the_video_and_keeps_its_distance(period_s: fl
     np.testing.assert_allclose(np.diff(times), period_s, rtol=1e-6)
 
 
-@given(st.floats(0.001, 100), st.floats(0.001, 1e6), st.integers(1, 5000))
-def test_a_capped_period_gives_at_most_that_many_frames(period_s: float, duration_s: float, most: int) -> None:
-    capped = EverySeconds(period_s).capped(duration_s, most)
-    assert capped.period_s >= period_s
-    assert duration_s / capped.period_s <= most * (1 + 1e-9)
-
-
 def clip4clip_by_its_own_loop(frame_count: int, fps: float, most: int) -> list[int]:
     """rawvideo_util.py with framerate 1, then the thinning of its data loaders (slice_framepos 2)."""
     rate = int(fps)
@@ -82,23 +75,6 @@ def test_interval_frames_are_those_of_x_pool_and_frozen(frame_count: int, count:
 )
 def test_a_rule_reads_back_from_its_own_text(rule: object) -> None:
     assert parse_rule(str(rule)) == rule
-
-
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [
-        ("8 midpoints", Midpoints(8)),
-        ("1 midpoint", Midpoints(1)),
-        ("  Every   0.5 S ", EverySeconds(0.5)),
-        ("every 2 seconds", EverySeconds(2.0)),
-        ("clip4clip", Clip4Clip(12)),
-        ("clip4clip 64", Clip4Clip(64)),
-        ("x_pool", IntervalFrames("x_pool", 12)),
-        ("frozen", IntervalFrames("frozen", 4)),
-    ],
-)
-def test_texts_of_rules(text: str, rule: object) -> None:
-    assert parse_rule(text) == rule
 
 
 @pytest.mark.parametrize(

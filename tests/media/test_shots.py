@@ -11,7 +11,7 @@ import pytest
 from av.video.frame import VideoFrame
 
 from evenreel.media import open_video, parse_rule
-from evenreel.media.parts import WHOLE, Part
+from evenreel.media.sampling import WHOLE, Part
 from evenreel.media.shots import LONGEST_GAP_S, ShotFinder
 from evenreel.types import Pixels
 
@@ -70,11 +70,6 @@ def test_nothing_is_said_across_a_long_gap(tmp_path: Path) -> None:
     step = 2 * LONGEST_GAP_S
     found, skips = cuts(write(tmp_path / "video.mp4", pictures, 1), f"every {step} s")
     assert (found, skips > 0) == ([], True)
-
-
-def test_cuts_of_a_part_count_from_its_start() -> None:
-    assert Part(2.0, 8.0).within([1.0, 2.0, 3.5, 8.0]) == [1.5]
-    assert Part(None, None).within([1.0]) == [1.0]
 
 
 def test_a_frame_that_comes_again_is_passed() -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.languages import language_tag, same_language
 from evenreel.media.sound import SAMPLE_RATE, SoundBlock, _blocks, open_sound
 from tests.sound_files import Track, burst_times, bursts, write_sound
 
@@ -169,21 +168,6 @@ def test_the_stream_is_chosen_by_language_then_kind_then_default(
     assert notes[0].startswith(f"{len(tracks)} sound streams; number {chosen + 1} of them")
 
 
-@pytest.mark.parametrize(
-    ("written", "tag"),
-    [("eng", "en"), ("ger", "de"), ("deu", "de"), ("pt_br", "pt-BR"), ("zh-Hant", "zh-Hant"), ("und", None)]
-    + [("", None), (None, None), ("english", None), ("haw", "haw"), ("en", "en"), ("e\nn", None)],
-)
-def test_languages_have_one_form(written: str | None, tag: str | None) -> None:
-    assert language_tag(written) == tag
-
-
-def test_a_language_is_the_same_wherever_it_is_spoken() -> None:
-    assert same_language("pt-BR", "pt")
-    assert not same_language("pt", "es")
-    assert not same_language(None, None)
-
-
 # -- bad input -------------------------------------------------------------------------------------------
 
 
@@ -196,12 +180,6 @@ def test_a_rare_sound_decoder_is_refused_by_name(tmp_path: Path) -> None:
     error = failure(write_sound(tmp_path / "a.avi", [Track(bursts(TIMES, 2.0), codec="adpcm_yamaha")]))
     assert error.reason == "codec_not_allowed"
     assert "adpcm_yamaha" in str(error)
-
-
-def test_a_playlist_opens_no_other_file(tmp_path: Path) -> None:
-    write_sound(tmp_path / "other.mp4", [Track(bursts(TIMES, 2.0))])
-    (tmp_path / "a.mp4").write_text("ffconcat version 1.0\nfile other.mp4\n")
-    assert failure(tmp_path / "a.mp4").reason == "format_not_allowed"
 
 
 def spoilt(source: Path, target: Path, *, each: int) -> Path:

@@ -244,7 +244,7 @@ def test_an_edit_list_that_cuts_the_end(honest: dict[str, Path], tmp_path: Path)
 def test_what_is_wanted_costs_no_look_at_the_end_where_it_does_not_hang_on_it(
     honest: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenreel.media.moments import GivenTimes
+    from evenreel.media.sampling import GivenTimes
     from evenreel.media.video import Video
 
     monkeypatch.setattr(Video, "_measure", lambda *_, **__: pytest.fail("the packets were looked at"))

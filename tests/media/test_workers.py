@@ -60,11 +60,6 @@ def test_messages_arrive_in_order_with_their_arrays(worker: Worker) -> None:
         np.testing.assert_array_equal(array, np.full((2, 3, number), number, np.uint8))
 
 
-def test_one_child_answers_many_tasks(worker: Worker) -> None:
-    pids = {answer(worker, do="arrays", count=1)[0][0]["pid"] for _ in range(3)}
-    assert len(pids) == 1
-
-
 def test_what_native_code_prints_does_not_disturb_the_messages(worker: Worker) -> None:
     assert answer(worker, do="chatter")[1][0] == {"still": "in step"}
 
@@ -113,12 +108,6 @@ def test_a_task_that_is_left_early_does_not_leak_into_the_next(worker: Worker) -
         if header.get("number") == 3:
             break
     assert [header["number"] for header, _ in answer(worker, do="arrays", count=2)[1:]] == [0, 1]
-
-
-def test_a_target_that_cannot_be_built_says_why_and_blames_no_task() -> None:
-    with pytest.raises(EvenreelError, match="could not start: .*no such model") as caught:
-        answer(Worker(TARGET, {"refuse": True}, LIMITS), do="arrays", count=1)
-    assert not isinstance(caught.value, MediaError)
 
 
 def test_a_child_that_cannot_be_imported_says_its_own_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from evenreel.config import MediaLimits
 from evenreel.media import open_video, parse_rule
-from evenreel.onscreen.file_reader import FileReader
+from evenreel.onscreen.reader import FileReader
 from tests.media_files import Film, gop, steady, write_film
 
 LIMITS = asdict(MediaLimits(max_damaged_share=1.0))

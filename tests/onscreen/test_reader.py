@@ -16,8 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from evenreel.errors import UsageError
 from evenreel.onscreen import TextReader, TextSettings, VideoText
-from evenreel.onscreen.scene import Models, close_shape
-from evenreel.onscreen.signs import ways_to_read
+from evenreel.onscreen.scene import Models, close_shape, ways_to_read
 from evenreel.types import FloatArray, Frame, Pixels
 
 HEIGHT, WIDTH = 360, 640
@@ -193,10 +192,6 @@ def test_a_video_may_change_its_size() -> None:
     assert (track.start_s, track.end_s) == (0.0, 3.0)
 
 
-def test_an_empty_video_has_no_tracks() -> None:
-    assert Bench().video.tracks() == []
-
-
 def test_frames_out_of_order_and_other_arrays_are_refused_in_a_sentence() -> None:
     bench = Bench()
     bench.show(2.0, wall())
@@ -241,10 +236,6 @@ def test_only_slim_crops_are_turned_and_doubtful_ones_read_both_ways(
 ) -> None:
     ways = ways_to_read(np.zeros((height, width, 3), np.uint8))
     assert [way.shape[:2] for way in ways] == [(width, height) if turn else (height, width) for turn in turned]
-
-
-def test_a_slim_number_is_not_turned(reader: TextReader) -> None:
-    assert "11" in read(reader, drawn("11", 120))
 
 
 def test_the_id_names_engine_models_and_settings_but_not_threads(reader: TextReader) -> None:

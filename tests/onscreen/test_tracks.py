@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.onscreen.tracks import distances, follow, grouped, overlaps
+from evenreel.onscreen.tracks import follow, grouped
 from evenreel.types import Word
 
 Box = tuple[float, float, float, float]
@@ -65,10 +63,6 @@ def test_a_jump_over_the_picture_is_another_sign() -> None:
     assert len(follow([word("EXIT", 0.0, box=HERE), word("EXIT", 1.0, box=THERE)])) == 2
 
 
-def test_no_words_no_tracks() -> None:
-    assert follow([], [0.0, 1.0]) == []
-
-
 def test_the_cost_grows_with_the_words_and_not_with_their_square() -> None:
     words = [word(f"{row} line {'abcdefgh'[row]}", float(s), box=(0.1, row / 8, 0.9, row / 8 + 0.1))
              for s in range(600) for row in range(8)]  # fmt: skip
@@ -101,27 +95,3 @@ def test_every_word_is_in_one_track_whose_times_cover_it(words: list[Word]) -> N
         assert track.start_s == group[0].time_s and track.end_s == group[-1].time_s
         assert set(track.readings) == {w.text for w in group}
         assert len({w.time_s for w in group}) == len(group)
-
-
-@given(some_words)
-def test_grouping_a_group_again_changes_nothing(words: list[Word]) -> None:
-    times = [w.time_s for w in words]
-    for group in grouped(words, times):
-        assert grouped(group, times) == [group]
-
-
-def slow_overlap(a: Box, b: Box) -> float:
-    width = max(0.0, min(a[2], b[2]) - max(a[0], b[0]))
-    height = max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
-    union = (a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - width * height
-    return width * height / union if union > 0 else 0.0
-
-
-@given(st.lists(boxes, min_size=1, max_size=6), st.lists(boxes, min_size=1, max_size=6))
-def test_geometry_equals_plain_loops(first: list[Box], second: list[Box]) -> None:
-    found, far = overlaps(np.array(first), np.array(second)), distances(np.array(first), np.array(second))
-    for i, a in enumerate(first):
-        for j, b in enumerate(second):
-            assert found[i, j] == pytest.approx(slow_overlap(a, b))
-            apart = ((a[0] + a[2] - b[0] - b[2]) ** 2 + (a[1] + a[3] - b[1] - b[3]) ** 2) ** 0.5 / 2
-            assert far[i, j] == pytest.approx(apart)

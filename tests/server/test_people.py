@@ -10,8 +10,7 @@ from starlette.testclient import TestClient
 
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders
-from evenreel.library.people.editing import name_person
-from evenreel.library.people.forgetting import forget_everyone
+from evenreel.library.people import forget_everyone, name_person
 from evenreel.server import ServeSettings, make_app
 from tests.faces.drawn_faces import write_models, write_people
 
@@ -45,6 +44,9 @@ def test_people_are_offered_searched_and_gone_when_they_are_forgotten(library: P
         assert row_of_people(client) == []  # nobody has a name
         name_person(library, "1", "Ada King")
         assert row_of_people(client) == [("Ada King", 2)]
+        face = client.get("/api/v1/people/still", params={"who": "ada king"})
+        assert (face.content[:2], face.headers["cache-control"]) == (b"\xff\xd8", "no-store")
+        assert client.get("/api/v1/people/still", params={"who": "zoe"}).status_code == 404
         assert names(client, q="person:ada") == ["ada_0.mp4", "ada_1.mp4"]
         assert names(client, q="mp4", where="people = 'Ada King'") == ["ada_0.mp4", "ada_1.mp4"]
         assert names(client, q="person:ada mp4", where="name = 'ada_1.mp4'") == ["ada_1.mp4"]
@@ -54,5 +56,6 @@ def test_people_are_offered_searched_and_gone_when_they_are_forgotten(library: P
         assert (unknown.status_code, "Nobody is called 'zoe'" in unknown.text) == (400, True)
         forget_everyone(library)
         assert row_of_people(client) == []
+        assert client.get("/api/v1/people/still", params={"who": "Ada King"}).status_code == 400
         gone = client.get("/api/v1/search", params={"q": "person:ada"})
         assert (gone.status_code, "knows no people" in gone.text) == (400, True)

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from evenreel.library import index_folders, open_library
 from evenreel.server import make_app
+from tests.library.damage import forget_own
 from tests.library.videos import write_video
 from tests.server.conftest import Served, wait_for_model
 from tests.server.own_library import QUIET, make_own
@@ -25,8 +26,7 @@ def own(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def visitor(own: Path, served: Served) -> Iterator[TestClient]:
     """A visitor; what earlier ones kept is gone."""
-    for path in (own / "library").glob("personal.*"):
-        path.unlink()
+    forget_own(own / "library")
     with TestClient(make_app(own / "library", served.settings), base_url="http://127.0.0.1:8765") as one:
         wait_for_model(one)
         yield one

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import closing, contextmanager
 from typing import Any
 
 import httpx2
@@ -15,7 +16,7 @@ from schemathesis import APIOperation, GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.testclient import TestClient
 
-from evenreel.library.personal.records import PersonalRecords
+from evenreel.library.store.schema import lay_down
 from evenreel.server.records import Retry
 from evenreel.server.retry import Retrier
 
@@ -26,7 +27,7 @@ AT_THE_MACHINE = ("/api/v1/folders", "/api/v1/indexing")
 """Refused to the client of these tests, which comes from elsewhere; `tests/server/adding` asks them from here."""
 ASKED = (
     *("/api/v1/browse", "/api/v1/search", "/api/v1/search/image", "/api/v1/files", "/api/v1/highlights"),
-    *("/api/v1/saved", "/api/v1/saved/news", "/api/v1/saved/seen", "/api/v1/export"),
+    *("/api/v1/saved", "/api/v1/saved/news", "/api/v1/saved/seen", "/api/v1/export", "/api/v1/people/still"),
 )
 OF_A_CLIP = (
     "/api/v1/clips/{clip_id}",
@@ -40,11 +41,19 @@ is null true nan 0x10 ( ) , ; -- /* \\ ' """
 WORDS = st.sampled_from([*NAMED.split(), "\x00", "\ud800"])
 
 
+@contextmanager
+def nowhere(_: object) -> Iterator[sqlite3.Connection]:
+    """Tables of a person's own that nobody reads."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        lay_down(connection)
+        yield connection
+
+
 @pytest.fixture(scope="module")
 def api(client: TestClient) -> Iterator[schemathesis.BaseSchema]:
     """The document of a server whose disk nobody looks through again, and that keeps nothing of what it is told."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evenreel.library.personal.data.changing", lambda _: nullcontext(PersonalRecords()))
+        patch.setattr("evenreel.library.personal.changing", nowhere)
         patch.setattr(Retrier, "start", lambda *_: Retry(state="running", sentence="Not in a test."))
         yield schemathesis.openapi.from_dict(client.get("/api/v1/openapi.json").json())
 

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from huggingface_hub import constants
 
-from evenreel.errors import EncoderError, UsageError
-from evenreel.speech import load_speech_reader, sources
-from evenreel.speech.known_models import known_speech_models
-from evenreel.speech.sources import locate_speech_model, speech_model_here
+from evenreel.errors import EncoderError
+from evenreel.speech import load_speech_reader, models
+from evenreel.speech.models import known_speech_models, speech_model_here
 from tests.encoders.hub import COMMIT, Hub
 from tests.speech.speech_models import write_onnx, write_whisper
 
@@ -61,7 +60,7 @@ def test_a_model_that_is_named_is_fetched_once_and_without_what_is_not_needed(
     assert not any("pytorch_model" in request or "evil" in request for request in hub.requests)
     hub.requests.clear()
     monkeypatch.setenv("EVENREEL_OFFLINE", "1")
-    assert load_speech_reader(f"org/tiny@{COMMIT}").model.weights_hash == reader.model.weights_hash
+    assert load_speech_reader(f"org/tiny@{COMMIT}").model.speech_id == reader.model.speech_id
     assert speech_model_here("org/tiny")
     assert hub.requests == []
 
@@ -89,20 +88,9 @@ def test_a_folder_of_another_kind_is_one_sentence(tmp_path: Path) -> None:
         load_speech_reader(str(tmp_path))
 
 
-def test_two_revisions_or_one_of_a_folder_are_refused(tmp_path: Path) -> None:
-    for name in (str(tmp_path), "org/tiny@main"):
-        with pytest.raises(UsageError, match="goes with a hub id without one"):
-            locate_speech_model(name, "v1")
-
-
-def test_a_device_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is not auto, cpu or cuda"):
-        load_speech_reader(str(tmp_path), device="mps")
-
-
 @pytest.mark.parametrize("package", ["faster_whisper", "ctranslate2", "onnx_asr"])
 def test_a_missing_package_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    monkeypatch.setattr(sources, "installed", lambda name: name != package)
+    monkeypatch.setattr(models, "installed", lambda name: name != package)
     with pytest.raises(EncoderError, match=rf"needs {package}.*pip install 'evenreel\[speech\]'"):
         load_speech_reader(str(tmp_path))
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evenreel.speech.palettes import Colours
-from evenreel.speech.rendering import Area, rendered
+from evenreel.speech.pictures import Area
+from evenreel.speech.pictures import drawn as rendered
 from evenreel.types import Pixels
 from tests.speech.picture_files import Drawing, Look, drawn
 
@@ -24,7 +24,7 @@ LOOKS = {
 
 
 def area_of(drawing: Drawing, x: int = 0, y: int = 0) -> Area:
-    colours: Colours = np.zeros((256, 2), np.uint8)
+    colours = np.zeros((256, 2), np.uint8)
     for index, colour in drawing.colours.items():
         colours[index] = colour
     return Area(x, y, drawing.indices, colours)
@@ -82,18 +82,6 @@ def test_areas_stand_below_one_another_from_top_to_bottom() -> None:
     middle = filled[np.argmax(np.diff(filled)) + 1]
     assert np.array_equal(dark(together[:middle]), dark(rendered([area_of(top)])))
     assert np.array_equal(dark(together[middle:]), dark(rendered([area_of(bottom)])))
-
-
-def test_what_lies_between_two_lines_is_cut_to_a_gap() -> None:
-    upper, lower = drawn("Upper", 40).indices, drawn("Lower", 40).indices
-    width = max(upper.shape[1], lower.shape[1])
-    both = np.concatenate([np.pad(one, ((0, 0), (0, width - one.shape[1]))) for one in (upper, lower)])
-    apart = np.insert(both, [len(upper)] * 900, 0, axis=0)
-    colours = drawn("", 40).colours
-    near, far = (rendered([area_of(Drawing(one, colours))]) for one in (both, apart))
-    assert near is not None
-    assert far is not None
-    assert abs(len(far) - len(near)) <= 12
 
 
 def test_nothing_is_rendered_of_nothing() -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.speech.shown import LONGEST_S, cues_of
-from evenreel.speech.shown import ShownPicture as Shown
+from evenreel.speech.pictures import LONGEST_S, cues_of
+from evenreel.speech.pictures import ShownPicture as Shown
 
 Cue = tuple[str, float, float]
 
@@ -77,9 +76,3 @@ def test_whatever_is_shown_cues_follow_one_another(shown: list[Shown]) -> None:
     for time_s in {one.start_s for one in shown if one.start_s >= 0}:
         there = {one.words for one in shown if one.start_s == time_s and one.words}
         assert there <= {one.text for one in found if one.start_s <= time_s <= one.end_s}
-
-
-@pytest.mark.parametrize("confidence", [0.0, 0.4, 1.0])
-def test_confidence_is_kept(confidence: float) -> None:
-    (one,) = cues_of([Shown(0.0, 1.0, "word", confidence)], None)
-    assert one.confidence == confidence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from evenreel.media.languages import language_tag
-from evenreel.speech.sidecars import is_subtitle, sidecars_of
+from evenreel.speech.subtitles import is_subtitle, sidecars_of
 
 
 def belonging(videos: list[str], names: list[str]) -> dict[str, list[tuple[str, str | None]]]:

@@ -14,10 +14,10 @@ from evenreel.errors import EncoderError, UsageError
 from evenreel.media.sound import SAMPLE_RATE
 from evenreel.planted.voices import SpokenSentence, sound_of, speak
 from evenreel.speech import VOICES, SpeechReader, Utterance, can_speak, load_speech_reader
-from evenreel.speech.whisper import WhisperModel
+from evenreel.speech.recogniser import WhisperModel
 from evenreel.types import FloatArray
+from tests.speech.loud import blocks_of
 from tests.speech.speech_models import write_whisper
-from tests.speech.test_voice import blocks_of
 
 SENTENCES = (
     "Please close the window before you leave the house.",
@@ -49,15 +49,6 @@ def test_a_model_is_loaded_from_a_folder_and_hears_the_same_in_every_run(planted
         assert 0 <= word.confidence <= 1
 
 
-def test_the_hash_is_of_the_weights(planted: Path, tmp_path: Path) -> None:
-    same = write_whisper(tmp_path / "same")
-    other = write_whisper(tmp_path / "other", seed=1)
-    hashes = [WhisperModel(folder, "planted").weights_hash for folder in (planted, same, other)]
-    assert hashes[0] == hashes[1] != hashes[2]
-    (same / "README.md").write_text("words about the model change nothing")
-    assert WhisperModel(same, "planted").weights_hash == hashes[0]
-
-
 def test_what_repeats_itself_is_written_down_again_without(planted: Path, noise: FloatArray) -> None:
     from types import SimpleNamespace
 
@@ -81,22 +72,6 @@ def test_a_model_of_english_alone_refuses_another_language(planted: Path) -> Non
     reader = load_speech_reader(str(planted))
     with pytest.raises(UsageError, match="does not hear the language 'de'; it hears en"):
         list(reader.read([], "de"))
-
-
-def test_threads_are_those_that_are_allowed(planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import faster_whisper
-
-    given: list[int] = []
-    engine = faster_whisper.WhisperModel
-
-    def noted(*arguments: object, **options: int) -> object:
-        given.append(options["cpu_threads"])
-        return engine(*arguments, **options)
-
-    monkeypatch.setattr(faster_whisper, "WhisperModel", noted)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    WhisperModel(planted, "planted")
-    assert given == [1]
 
 
 def cut(folder: Path) -> None:

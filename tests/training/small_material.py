@@ -16,7 +16,7 @@ from torch import Tensor
 from evenreel.arrays import Indices
 from evenreel.corpus import make_corpus
 from evenreel.encoders.checkpoint import open_checkpoint
-from evenreel.encoders.tower_loading import load_towers
+from evenreel.encoders.towers import load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.training import Recipe, recipe_from
 from evenreel.training.data.examples import Draw, FeatureExamples, PixelBatch, TokenBatch, TrainingInputs

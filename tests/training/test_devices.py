@@ -16,7 +16,7 @@ from torch import Tensor
 
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.encoders.checkpoint import open_checkpoint
-from evenreel.encoders.tower_loading import load_towers
+from evenreel.encoders.towers import load_towers
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.training.loop.module import gather_batch
 from evenreel.training.loop.run_folder import CLIPS_READ, LAST

@@ -16,7 +16,7 @@ from evenreel.cli.train.files import inputs_of
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
-from evenreel.encoders.tower_loading import load_towers
+from evenreel.encoders.towers import load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features import SetAside
@@ -51,7 +51,7 @@ def encoded(loaded: LoadedData, model: Path) -> TrainingInputs:
     times_s = np.zeros((len(pixels.files), 3))
     for row, file in enumerate(pixels.files):
         pictures, times = read_frames(file, RULE)
-        frames[row] = encoder.encode_windows(torch.cat(pictures).numpy()[:, None])
+        frames[row] = encoder.encode_windows(np.concatenate(pictures)[:, None])
         times_s[row] = times
     corpus = select(load_corpus(pixels.files[0].path.parent), split="train")
     captions = corpus.captions
@@ -246,7 +246,7 @@ def test_what_is_selected_on_is_never_cut_at_random(corpus_folder: Path, clip_fo
 
 def test_all_frames_of_a_clip_are_cut_and_mirrored_alike(clip_folder: Path) -> None:
     towers = load_encoder(str(clip_folder), device="cpu")._towers
-    still = torch.arange(60, dtype=torch.uint8).expand(1, 3, 40, 60) * 4  # brighter to the right
+    still = np.broadcast_to(np.arange(60, dtype=np.uint8) * 4, (1, 3, 40, 60))  # brighter to the right
     mirrored = 0
     for seed in range(20):
         random = np.random.default_rng(seed)

@@ -69,7 +69,7 @@ def encoder_of(found: FoundClips | StoredClips) -> Encoder:
     """
     manifest = found.manifest
     try:
-        return load_encoder(manifest.encoder_id, precision=manifest.precision, text_first=True)
+        return load_encoder(manifest.encoder_id, precision=manifest.precision)
     except EncoderError as error:
         raise FeaturesError(
             f"Changed words on screen have to be read by the encoder of the features in {found.folder}, "

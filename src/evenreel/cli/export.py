@@ -23,8 +23,7 @@ from evenreel.settings_checks import OptionForm
 from evenreel.wording import count, seconds_of
 
 if TYPE_CHECKING:
-    from evenreel.handover.picks import Pick
-    from evenreel.handover.report import HandoverReport
+    from evenreel.handover.picks import HandoverReport, Pick
     from evenreel.handover.settings import HandoverSettings
     from evenreel.library import Library
 
@@ -65,6 +64,7 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Take found stretches away: cuts, lists for editors, tables, subtitles, a sheet of stills."""
+    from evenreel.handover.taking import take_away
     from evenreel.library import open_library
 
     document = _document(what)
@@ -72,7 +72,8 @@ def export(
     searching = len(what) == 1 and document is None
     with open_library(place, device=device, vision=searching and wanted.vision) as opened:
         title, picks = _picked(opened, what, document, wanted)
-        report = _written(opened, picks, out, title, settings)
+        with share_bar("cutting" if "clip" in settings.forms else "writing") as progress:
+            report = take_away(opened, picks, out, title, settings, progress)
     _show(report, out, as_json)
     if not report.files:
         raise typer.Exit(1)
@@ -113,21 +114,18 @@ def _picked(
     if document is not None:
         if "stretches" in document:
             return str(document.get("title") or "stretches"), stretches_of(document)
-        picks = picks_of(document, every_moment=wanted.every_moment, others=wanted.others)
-        return _titled(str(document.get("query") or "stretches"), picks)
-    if len(what) == 3:
-        start_s, end_s = _seconds(what[1]), _seconds(what[2])
+        query, found = str(document.get("query") or "stretches"), document
+    elif len(what) == 3:
+        times_s = (_seconds(text) for text in what[1:])
         return PurePath(what[0]).stem, [
-            Pick(library.clip_named(what[0]), start_s, end_s, path=os.path.abspath(what[0]))
+            Pick(library.clip_named(what[0]), next(times_s), next(times_s), path=os.path.abspath(what[0]))
         ]
-    if len(what) != 1:
+    elif len(what) == 1:
+        query = as_utf8(what[0]) or ""
+        found = library.search(query, wanted.k, wanted.where).to_json()
+    else:
         raise UsageError(USAGE)
-    query = as_utf8(what[0]) or ""
-    found = library.search(query, wanted.k, wanted.where).to_json()
-    return _titled(query, picks_of(found, every_moment=wanted.every_moment, others=wanted.others))
-
-
-def _titled(query: str, picks: list[Pick]) -> tuple[str, list[Pick]]:
+    picks = picks_of(found, every_moment=wanted.every_moment, others=wanted.others)
     if not picks:
         raise NotFoundError(f"Nothing fits {query[:200]!r}; --all takes weaker matches too.")
     return query, picks
@@ -138,13 +136,6 @@ def _seconds(text: str) -> float:
     if found is None:
         raise UsageError(f"{text[:40]!r} is no time; write seconds (75.5), 1:15.5 or 1:02:03. {USAGE}")
     return found
-
-
-def _written(library: Library, picks: list[Pick], out: Path, title: str, settings: HandoverSettings) -> HandoverReport:
-    from evenreel.handover.taking import take_away
-
-    with share_bar("cutting" if "clip" in settings.forms else "writing") as progress:
-        return take_away(library, picks, out, title, settings, progress)
 
 
 def _show(report: HandoverReport, out: Path, as_json: bool) -> None:

@@ -194,7 +194,7 @@ def _show_removed(report: RemoveReport, as_json: bool) -> None:
 def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_json: JsonOption = False) -> None:
     """Say what a library holds, and list what was set aside and why; of a published snapshot also its indexes."""
     from evenreel.library import open_library
-    from evenreel.library.people.store import has_people
+    from evenreel.library.people import has_people
     from evenreel.library.snapshot.opening import cached_manifest
 
     place = fetched(library or default_library(), snapshot_cache)

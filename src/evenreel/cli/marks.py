@@ -13,9 +13,7 @@ from evenreel.errors import UsageError
 from evenreel.wording import count
 
 if TYPE_CHECKING:
-    from evenreel.library.personal.data import SavedResult
-    from evenreel.library.personal.placed import PlacedMark
-    from evenreel.library.personal.records import SavedSearch
+    from evenreel.library.personal import PlacedMark, SavedResult, SavedSearch
 
 NameArgument = Annotated[str, typer.Argument(help="Name of the saved search.")]
 WhereOption = Annotated[

@@ -16,8 +16,7 @@ from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import EncoderError, UsageError
 
 if TYPE_CHECKING:
-    from evenreel.encoders.known_models import KnownModel, ModelTable
-    from evenreel.encoders.speed import EncoderSpeed
+    from evenreel.encoders.known_models import EncoderSpeed, KnownModel, ModelTable
 
 COLUMNS = 80
 
@@ -89,15 +88,14 @@ def models(
 
 def _speech_rows(names: list[str] | None) -> list[dict[str, Any]]:
     """The known models of speech, or those that are named."""
-    from evenreel.speech.known_models import known_speech_models
-    from evenreel.speech.sources import speech_model_here
+    from evenreel.speech.models import known_speech_models, speech_model_here
 
     wanted = [model for model in known_speech_models() if not names or {model.name, model.id} & set(names)]
     return [asdict(model) | {"here": speech_model_here(model.id)} for model in wanted]
 
 
 def _export(name: str, out: Path, as_json: bool) -> None:
-    from evenreel.encoders.onnx.export import export_onnx
+    from evenreel.encoders.onnx_export import export_onnx
 
     record = export_onnx(name, out)
     if as_json:
@@ -111,7 +109,7 @@ def _export(name: str, out: Path, as_json: bool) -> None:
 
 def _measure(rows: list[ModelRow], device: str, precision: Any, *, named: bool) -> None:
     from evenreel.encoders import load_encoder
-    from evenreel.encoders.speed import measure_speed
+    from evenreel.encoders.known_models import measure_speed
 
     with bars() as progress:
         progress.stage("measuring", sum(row.here for row in rows))

@@ -52,7 +52,7 @@ def transcript(
 
 
 def _written(transcript: Transcript, form: Form) -> str:
-    from evenreel.speech.writing import as_srt, as_text, as_vtt
+    from evenreel.speech.transcripts import as_srt, as_text, as_vtt
 
     return {"srt": as_srt, "vtt": as_vtt, "txt": as_text}[form](transcript.utterances)
 

@@ -13,7 +13,7 @@ from evenreel.edits.settings import EqualiseSettings
 from evenreel.errors import CorpusError
 from evenreel.features.facts import ClipFacts
 from evenreel.features.progress import SetAside
-from evenreel.media.same_form import Form, inner_size
+from evenreel.media.encode import Form, inner_size
 from evenreel.types import CAMERA, Corpus
 
 _RATES = 1001  # largest denominator of a rate: 30000/1001 and its kin

@@ -36,13 +36,13 @@ from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clips_of
 from evenreel.features.pool import ClipRun
 from evenreel.features.progress import SetAside
 from evenreel.files import file_at, write_durably
-from evenreel.media.excerpts import Excerpt
-from evenreel.media.parts import WHOLE, Part
+from evenreel.media.encode import Excerpt
+from evenreel.media.sampling import WHOLE, Part
 from evenreel.media.workers import Worker
 from evenreel.progress import Progress
 from evenreel.types import Corpus, Pixels
 
-READER = "evenreel.media.excerpts:ExcerptReader"
+READER = "evenreel.media.encode:ExcerptReader"
 PROMPTS, KEYFRAMES, FIRST_HALVES = "prompts.csv", "keyframes", "first_halves"
 _NO_CAPTION = "no caption says what it shows; give it one, or leave it out"
 

@@ -33,7 +33,7 @@ from evenreel.progress import Progress, stretch_of
 from evenreel.types import Corpus, FloatArray, Pixels
 from evenreel.wording import count
 
-READER = "evenreel.media.moments:MomentReader"
+READER = "evenreel.media.sound:MomentReader"
 PAGE = "edited.json"
 MOST_READERS = 4
 """Clips at a time, each of which holds `MOST_BYTES` of pixels, and once more while it is edited."""

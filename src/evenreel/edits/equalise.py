@@ -30,12 +30,12 @@ from evenreel.features.pool import ClipRun
 from evenreel.features.progress import TRANSIENT, SetAside
 from evenreel.files import file_at
 from evenreel.media.content import changed_while_reading, stamp
-from evenreel.media.same_form import Form
+from evenreel.media.encode import Form
 from evenreel.media.workers import Worker
 from evenreel.progress import Progress, stretch_of
 from evenreel.types import Corpus
 
-WRITER = "evenreel.media.same_form:FormWriter"
+WRITER = "evenreel.media.encode:FormWriter"
 PAGE = "equalised.json"
 _OURS = re.compile(r"-[0-9a-f]{16}\.mp4$")
 _VERSION = 1

@@ -12,7 +12,7 @@ from evenreel.errors import UsageError
 from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
-    from evenreel.media.same_form import Fit
+    from evenreel.media.encode import Fit
 
 FrameOrder = Literal["original", "random", "reversed"]
 OrderStage = Literal["sampled", "video"]

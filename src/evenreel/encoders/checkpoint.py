@@ -6,25 +6,17 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from evenreel.documents import brief, parse_json
-from evenreel.encoders.families import FAMILIES, OPEN_CLIP
-from evenreel.encoders.open_clip_files import (
-    CONFIG,
-    WEIGHTS,
-    check_open_clip,
-    is_open_clip,
-    missing_open_clip_parts,
-    read_open_clip_preprocessing,
-)
+from evenreel.encoders.families import FAMILIES, OPEN_CLIP, Family
 from evenreel.encoders.preprocessing import Preprocessing, read_preprocessing
 from evenreel.errors import EncoderError, EvenreelError
 
-NO_TOKENS = "has a tokenizer that fails on a caption"
+OPEN_CLIP_CONFIG, OPEN_CLIP_WEIGHTS = "open_clip_config.json", "open_clip_model.safetensors"
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -40,11 +32,6 @@ _VOCABULARIES = ("tokenizer.json", "vocab.json", "spiece.model", "vocab.txt", "s
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _SHARD_NAME = re.compile(r"[\w.-]{1,200}\.safetensors")
 _COUNTS_LAYERS = re.compile(r"^num_(\w+_)?layers$|^prompt_layers$|^num_block_repeats$|^layers$")
-_SIZE = re.compile(
-    r"(\w+_)?((hidden|intermediate|image|patch|vocab)_size|projection_dim|embed_dim|width)|context_length|layers|heads"
-    r"|num_hidden_layers|num_\w*(heads|channels|frames)|max_position_embeddings"
-)
-"""Entries that are at least 1 in every model."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 _IGNORED = frozenset(
@@ -59,18 +46,23 @@ class Checkpoint:
     """A checked checkpoint folder; its weights are read later.
 
     Attributes:
-        folder: path of the folder.
-        family: model family, a name in `FAMILIES`.
-        config: config.json, without what names code or an origin.
-        preprocessing: preparation of a picture by its processor.
+        kind: `model_type` of its configuration, or `open_clip`.
+        config: config.json without what names code or an origin, or open_clip's settings.
+        settings: what its own processor says of pictures; empty for open_clip, whose settings say it.
+        preprocessing: preparation of a picture; None where a processor of the maker's does it.
         weights: the safetensors files, in the order of their names.
     """
 
     folder: Path
-    family: str
+    kind: str
     config: Mapping[str, Any]
-    preprocessing: Preprocessing
+    settings: Mapping[str, Any]
+    preprocessing: Preprocessing | None
     weights: tuple[Path, ...]
+
+    @property
+    def family(self) -> Family:
+        return OPEN_CLIP if self.kind == OPEN_CLIP.title else FAMILIES[self.kind]
 
     def digest(self) -> str:
         """Compute SHA-256, in hex, over everything that decides what the encoder calculates.
@@ -78,18 +70,12 @@ class Checkpoint:
         That is: weights and tokenizer byte for byte, settings by their values. Two folders with equal content
         have equal digests, whatever their names.
         """
-        total = hashlib.sha256()
-        for label, digest in self._parts():
-            total.update(f"{label}\0{digest}\n".encode())
-        return total.hexdigest()
-
-    def _parts(self) -> Iterator[tuple[str, str]]:
-        yield "config", json_digest(self.config)
-        yield "preprocessing", json_digest(asdict(self.preprocessing))
-        if self.family in FAMILIES and (instructions := FAMILIES[self.family].instructions):
-            yield "instructions", json_digest(asdict(instructions))
-        for path in (*tokenizer_files(self.folder), *self.weights):
-            yield path.name, file_digest(path)
+        pictures = self.settings if self.preprocessing is None else asdict(self.preprocessing)
+        parts = [("config", json_digest(self.config)), ("preprocessing", json_digest(pictures))]
+        if instructions := self.family.instructions:
+            parts.append(("instructions", json_digest(asdict(instructions))))
+        parts += [(path.name, file_digest(path)) for path in (*tokenizer_files(self.folder), *self.weights)]
+        return digest_of(parts)
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
@@ -100,65 +86,91 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         return _open_open_clip(folder)
     given = read_settings(folder / "config.json")
     config = plain_config(given)
-    family = config.get("model_type")
-    if not isinstance(family, str) or family not in FAMILIES:
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or kind not in FAMILIES:
         code = " and brings code of its own (auto_map), which is never run" if "auto_map" in given else ""
         raise EncoderError(
-            f"The model in {folder} is of the kind {brief(family)}{code}; the kinds (model_type) that can be used are "
+            f"The model in {folder} is of the kind {brief(kind)}{code}; the kinds (model_type) that can be used are "
             f"{', '.join(FAMILIES)}."
         )
-    instructions = FAMILIES[family].instructions
-    if instructions and instructions.file and not (folder / instructions.file).is_file():
+    family = FAMILIES[kind]
+    if family.instructions and family.instructions.file and not (folder / family.instructions.file).is_file():
         raise EncoderError(
-            f"The model in {folder} has no {instructions.file}, which {FAMILIES[family].title} comes with: it is a "
+            f"The model in {folder} has no {family.instructions.file}, which {family.title} comes with: it is a "
             "chat model of the same kind, whose vectors mean nothing to a search, or is to be downloaded again."
         )
     if "quantization_config" in config:
         raise EncoderError(f"The model in {folder} is quantised; use the original, unquantised weights.")
     weights = tuple(folder / name for name in weight_names(folder))
-    _check_layers(folder, config, [name for path in weights for name in _tensor_names(path)])
-    preprocessing = read_preprocessing(processor_settings(folder, FAMILIES[family].windows is not None), family)
-    return Checkpoint(folder, family, config, preprocessing, weights)
+    _check_weights(weights, config)
+    settings = plain_config(processor_settings(folder, bool(family.frames)))
+    preprocessing = None if family.processor is None else read_preprocessing(settings, kind)
+    return Checkpoint(folder, kind, config, settings, preprocessing, weights)
+
+
+def is_open_clip(folder: Path) -> bool:
+    """Return whether a folder is one of open_clip; one that also has the form of transformers is read in that form."""
+    weights = ("model.safetensors", "model.safetensors.index.json")
+    in_form_of_transformers = (folder / "config.json").is_file() and any((folder / name).is_file() for name in weights)
+    return (folder / OPEN_CLIP_CONFIG).is_file() and not in_form_of_transformers
 
 
 def _open_open_clip(folder: Path) -> Checkpoint:
-    settings, weights = _open_clip_settings(folder), folder / WEIGHTS
-    check_open_clip(folder, settings, _axis_lengths(weights))
-    _check_layers(folder, settings["model_cfg"], _tensor_names(weights))
-    return Checkpoint(folder, OPEN_CLIP.title, settings, read_open_clip_preprocessing(settings), (weights,))
+    """Refuse settings that lead out of the folder, or that the weights cannot belong to."""
+    settings, weights = _open_clip_settings(folder), folder / OPEN_CLIP_WEIGHTS
+    model = settings["model_cfg"]
+    text, vision = model["text_cfg"], model["vision_cfg"]
+    asks = {
+        "a text tower of the hub": text.get("hf_model_name"),
+        "a picture tower of the hub": ":" in str(vision.get("timm_model_name")) and vision["timm_model_name"],
+        "a caption decoder": "multimodal_cfg" in model and "multimodal_cfg",
+        "a text tower with a class token": text.get("embed_cls") and "embed_cls",
+        "a way of its own to tokenise": text.get("tokenizer_mode")
+        or (text.get("tokenizer_kwargs") or {}).get("strip_sep_token"),
+    }
+    for what, name in asks.items():
+        if name:
+            raise EncoderError(f"The open_clip model in {folder} asks for {what} ({brief(name)}), which is not read.")
+    _check_weights([weights], model)
+    return Checkpoint(folder, OPEN_CLIP.title, settings, {}, None, (weights,))
 
 
 def _open_clip_settings(folder: Path) -> dict[str, Any]:
-    settings = read_settings(folder / CONFIG)
+    settings = read_settings(folder / OPEN_CLIP_CONFIG)
     model = settings.get("model_cfg")
-    if not isinstance(model, dict) or not all(
-        isinstance(model.get(f"{part}_cfg"), dict) for part in ("text", "vision")
-    ):
-        raise EncoderError(f"{folder / CONFIG} describes no text tower and picture tower; download the model again.")
+    parts = [model.get("text_cfg"), model.get("vision_cfg")] if isinstance(model, dict) else [None]
+    if not all(isinstance(part, dict) for part in parts):
+        raise EncoderError(
+            f"{folder / OPEN_CLIP_CONFIG} describes no text tower and picture tower; download the model again."
+        )
     return settings
 
 
 def missing_parts(folder: Path) -> list[str]:
     """Return what a folder lacks to be a checkpoint, in words; empty for a whole one."""
+    with_tokenizer = any((folder / name).is_file() for name in _VOCABULARIES)
     if is_open_clip(folder):
-        return missing_open_clip_parts(folder, _open_clip_settings(folder))
-    names = weight_names(folder)
-    parts = {
-        "config.json": (folder / "config.json").is_file(),
-        "preprocessor_config.json": any(path.is_file() for path in processor_files(folder)),
-        "its tokenizer": any((folder / name).is_file() for name in _VOCABULARIES),
-        **{name: (folder / name).is_file() for name in names},
-    }
+        own = _open_clip_settings(folder)["model_cfg"]["text_cfg"].get("hf_tokenizer_name")
+        parts = {OPEN_CLIP_WEIGHTS: (folder / OPEN_CLIP_WEIGHTS).is_file(), "its tokenizer": with_tokenizer or not own}
+    else:
+        parts = {
+            "config.json": (folder / "config.json").is_file(),
+            "preprocessor_config.json": any(path.is_file() for path in processor_files(folder)),
+            "its tokenizer": with_tokenizer,
+            **{name: (folder / name).is_file() for name in weight_names(folder)},
+        }
     return [name for name, there in parts.items() if not there]
 
 
 def incomplete(folder: Path, missing: list[str]) -> EncoderError:
     """Make the error for a folder that lacks parts of a checkpoint, with what to do about a pickle."""
     pickles = sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern))
-    if not folder.is_dir() or missing not in (["model.safetensors"], [WEIGHTS]):
+    if not folder.is_dir() or missing not in (["model.safetensors"], [OPEN_CLIP_WEIGHTS]):
         return EncoderError(f"The model in {folder} is not complete: {', '.join(missing[:5])} missing.")
-    if missing == [WEIGHTS]:
-        return EncoderError(f"The model in {folder} has no {WEIGHTS}; open_clip's older pickles are not read.")
+    if missing == [OPEN_CLIP_WEIGHTS]:
+        return EncoderError(
+            f"The model in {folder} has no {OPEN_CLIP_WEIGHTS}; open_clip's older pickles are not read."
+        )
     found = f" but {pickles[0]}, a pickle, which can run any code when it is read" if pickles else ""
     return EncoderError(
         f"The model in {folder} has no model.safetensors{found}; if you trust where it comes from, convert it "
@@ -182,72 +194,33 @@ def weight_names(folder: Path) -> list[str]:
     return sorted(set(names.values()))
 
 
-def _check_layers(folder: Path, config: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Refuse a model with layers without weights, before any of them is built."""
-    check_sizes(folder, config)
-    for tower, said in _layers_said(config):
-        found = (re.search(rf"\b{tower}_model\.encoder\.layers\.([0-9]+)\.", name) for name in names)
-        there = len({match[1] for match in found if match}) or len(names)  # a layer has a tensor at least
-        if said > there:
-            raise EncoderError(
-                f"{folder / 'config.json'} says that the {tower} tower has {brief(said)} layers, and the weights have "
-                f"{there}; the files do not belong together, so download the model again."
-            )
-
-
-def _layers_said(config: Mapping[str, Any], tower: str = "whole") -> Iterator[tuple[str, int]]:
-    """The tower and the number of layers of each entry that counts some, also within entries."""
-    for key, value in config.items():
-        if isinstance(value, dict):
-            yield from _layers_said(value, key.removesuffix("_config").removesuffix("_cfg"))
-        elif _COUNTS_LAYERS.search(key):
-            yield from ((tower, count) for count in (value if isinstance(value, list) else [value]) if _is_int(count))
-
-
-def check_sizes(folder: Path, config: Mapping[str, Any]) -> None:
-    """Refuse a config.json in which something has no size."""
-    for key, value in _sizes_said(config):
-        if value < 1:
-            raise EncoderError(
-                f"{folder / 'config.json'} says that {key} is {value}, and 1 is the least; download the model again."
-            )
-
-
-def _sizes_said(config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Each number of an entry that is the size or the number of something, also within entries."""
-    for key, value in config.items():
-        if isinstance(value, dict):
-            yield from _sizes_said(value)
-        elif _SIZE.fullmatch(key):
-            yield from ((key, one) for one in (value if isinstance(value, list) else [value]) if _is_int(one))
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _axis_lengths(path: Path) -> frozenset[int]:
-    """Lengths of all axes of the tensors of a file."""
-    from safetensors import safe_open
-
-    names = _tensor_names(path)
-    with safe_open(path, framework="np") as file:
-        return frozenset(length for name in names for length in file.get_slice(name).get_shape())
-
-
-def _tensor_names(path: Path) -> list[str]:
+def _check_weights(paths: Sequence[Path], config: Mapping[str, Any]) -> None:
+    """Refuse damaged weights, and a model with layers without weights, before any of them is built."""
     from safetensors import SafetensorError, safe_open
 
-    try:
-        with safe_open(path, framework="np") as file:
-            names = list(file.keys())
-    except (SafetensorError, OSError) as error:
-        raise EncoderError(
-            f"The weights {path} are cut off or damaged ({error}); put a good copy in their place."
-        ) from error
-    if not names:
-        raise EncoderError(f"The weights {path} hold no tensor; put a good copy in their place.")
-    return names
+    tensors = 0
+    for path in paths:
+        try:
+            with safe_open(path, framework="np") as file:
+                tensors += len(list(file.keys()))
+        except (SafetensorError, OSError) as error:
+            raise EncoderError(
+                f"The weights {path} are cut off or damaged ({error}); put a good copy in their place."
+            ) from error
+    for key, said in _entries(config):
+        if _COUNTS_LAYERS.search(key) and said > tensors:  # a layer has a tensor at least
+            raise EncoderError(
+                f"The settings beside {paths[0]} say that {key} is {brief(said)}, and it has {tensors} tensors; the "
+                "files do not belong together, so download the model again."
+            )
+
+
+def _entries(config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Each whole number of a configuration with its entry's name, also within entries."""
+    for key, value in config.items():
+        if isinstance(value, dict):
+            yield from _entries(value)
+        yield from ((key, one) for one in (value if isinstance(value, list) else [value]) if isinstance(one, int))
 
 
 def processor_files(folder: Path) -> tuple[Path, Path, Path]:
@@ -298,6 +271,14 @@ def plain_config(config: dict[str, Any]) -> dict[str, Any]:
 def json_digest(settings: Mapping[str, Any]) -> str:
     """Compute SHA-256, in hex, over settings by their values."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+def digest_of(parts: Iterable[tuple[str, str]], start: bytes = b"") -> str:
+    """Compute SHA-256, in hex, over labelled digests."""
+    total = hashlib.sha256(start)
+    for label, digest in parts:
+        total.update(f"{label}\0{digest}\n".encode())
+    return total.hexdigest()
 
 
 def file_digest(path: Path) -> str:

@@ -16,23 +16,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evenreel.encoders.towers import Towers
 from evenreel.errors import UsageError
 
 
-def patch_features(towers: Towers, inputs: Tensor) -> Tensor:
-    """Compute the features of all patches of prepared frames, of any length."""
-    rows, columns = patch_grid(towers)
-    patches = _PATCHES[towers.checkpoint.family](towers.model, inputs.to(towers.model.dtype))
+def patch_features(kind: str, model: Any, inputs: Tensor) -> Tensor:
+    """Compute the features (N, rows, columns, D) of all patches of prepared frames (N, 3, h, w), of any length."""
+    rows, columns = patch_grid(kind, model)
+    patches = _PATCHES[kind](model, inputs)
     return patches.reshape(len(patches), rows, columns, -1)
 
 
-def patch_grid(towers: Towers) -> tuple[int, int]:
+def patch_grid(kind: str, model: Any) -> tuple[int, int]:
     """Return the rows and columns of patches that a frame is cut into."""
-    if towers.checkpoint.family not in _PATCHES:
-        raise UsageError(f"Patches are encoded by {' or '.join(_PATCHES)}, not by {towers.checkpoint.family}.")
-    vision = towers.model.config.vision_config
-    side = vision.image_size // vision.patch_size
+    if kind not in _PATCHES:
+        raise UsageError(f"Patches are encoded by {' or '.join(_PATCHES)}, not by {kind}.")
+    side = model.config.vision_config.image_size // model.config.vision_config.patch_size
     return side, side
 
 

@@ -1,23 +1,22 @@
-"""How a checkpoint's own processor prepares pictures: sizes, cut, filter and range, read off its settings."""
+"""How a checkpoint's own processor prepares pictures, read off its settings and done with Pillow, as the makers do."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from evenreel.documents import brief
 from evenreel.encoders.families import FAMILIES
 from evenreel.errors import EncoderError
+from evenreel.types import FloatArray, Pixels
 
-BILINEAR, BICUBIC = 2, 3
-"""Numbers of filters in Pillow."""
 LONGEST_SIDE = 4_096
 """Most pixels along a side of a prepared picture; models take some 224 to 1,024."""
-_QWEN_FEWEST, _QWEN_MOST = 4, 1800  # blocks of a picture
+_MOST_PIXELS = 2**24  # of a picture that is resized whole, whatever its shape
+_BILINEAR_BICUBIC = (2, 3)
 
 _Channels: TypeAlias = tuple[float, float, float]
 
@@ -32,8 +31,7 @@ class Preprocessing:
         crop: height and width that are cut out of the middle, filled up with black; None for no cut.
         resample: Pillow's number of the filter, 2 bilinear or 3 bicubic.
         scale: factor on the values from 0 to 255.
-        mean: numbers to subtract after scaling, one a channel.
-        std: numbers to divide by after that, one a channel.
+        mean, std: numbers to subtract after scaling, and to divide by after that, one a channel.
     """
 
     shortest_edge: int | None
@@ -45,203 +43,123 @@ class Preprocessing:
     std: _Channels
 
     @property
-    def output_size(self) -> tuple[int, int] | None:
-        """Height and width of every prepared picture; None if they depend on the picture."""
-        return self.crop or self.resized
+    def output_size(self) -> tuple[int, int]:
+        """Height and width of every prepared picture."""
+        size = self.crop or self.resized
+        assert size is not None, "read_preprocessing refuses pictures of varying size"
+        return size
 
     @property
     def uncropped(self) -> Preprocessing:
-        """Return settings that squeeze the whole picture into the output's size and cut nothing off."""
+        """Settings that squeeze the whole picture into the output's size and cut nothing off."""
         return replace(self, shortest_edge=None, resized=self.output_size, crop=None)
 
     def seen_box(self, height: int, width: int) -> tuple[float, float, float, float]:
-        """Return left, top, right and bottom of the part of a picture that the crop keeps, in pixels."""
-        target = self.target_size(height, width)
-        kept = self.crop or target
-        down, across = (
-            (max(0, self.crop_start(whole, part)) * side / whole, min(whole, part) * side / whole)
-            for whole, part, side in zip(target, kept, (height, width), strict=True)
-        )
-        return across[0], down[0], across[0] + across[1], down[0] + down[1]
+        """Return left, top, right and bottom of the part of a picture that is kept, in pixels."""
+        down, across = self._axes(height, width)
+        return across.source[0], down.source[0], across.source[1], down.source[1]
 
-    def crop_start(self, whole: int, part: int) -> int:
-        """Return where a crop of a length begins; below 0, that is a border."""
-        return (whole - part) // 2
+    def resize(self, pixels: Pixels) -> Pixels:
+        """Resize and cut frames (N, 3, H, W) uint8 to (N, 3, h, w).
 
-    def target_size(self, height: int, width: int) -> tuple[int, int]:
-        """Return height and width of a picture after resizing, before the crop."""
-        if self.resized is not None:
-            return self.resized
-        if self.shortest_edge is None:
-            return height, width
-        longer = int(self.shortest_edge * max(height, width) / min(height, width))
-        return (longer, self.shortest_edge) if width <= height else (self.shortest_edge, longer)
+        Where a picture shrinks by half or more, Pillow calculates the part inside the cut alone, within 1/255 of the
+        whole that processors cut afterwards. It would differ where Pillow 13 takes the height before the width, as it
+        does in tall pictures.
+        """
+        from PIL import Image
 
+        height, width = pixels.shape[-2:]
+        down, across = self._axes(height, width)
+        size, how = (across.whole, down.whole), Image.Resampling(self.resample)
+        box = (across.source[0], down.source[0], across.source[1], down.source[1])
+        shrinks = height >= 2 * down.whole and width >= 2 * across.whole and height <= 2 * width
+        inside_alone = shrinks or down.whole * across.whole > _MOST_PIXELS
+        made = np.zeros((*pixels.shape[:2], *self.output_size), np.uint8)
+        for frame, result in zip(pixels, made, strict=True):
+            for plane, kept in zip(frame, result, strict=True):
+                picture, inside = Image.fromarray(plane), kept[down.place, across.place]
+                if inside_alone:
+                    inside[:] = picture.resize(inside.shape[::-1], how, box)
+                else:
+                    inside[:] = np.asarray(picture.resize(size, how))[down.kept, across.kept]
+        return made
 
-@dataclass(frozen=True)
-class RoundedCropPreprocessing(Preprocessing):
-    """Settings of torchvision's steps, which open_clip takes: a crop begins at half the rest, rounded to even."""
+    def prepare(self, pixels: Pixels) -> FloatArray:
+        """Resize, cut, scale and normalise frames (N, 3, H, W) uint8 to (N, 3, h, w)."""
+        mean, std = (np.array(values, np.float32).reshape(3, 1, 1) for values in (self.mean, self.std))
+        return (self.resize(pixels) * np.float32(self.scale) - mean) / std
 
-    def crop_start(self, whole: int, part: int) -> int:
-        """Return where a crop of a length begins; below 0, that is a border."""
-        return round((whole - part) / 2)
-
-
-@dataclass(frozen=True)
-class PatchPreprocessing(Preprocessing):
-    """Settings of a processor that keeps the shape of a picture, as SigLIP 2's of native resolution (NaFlex).
-
-    Attributes:
-        patch_side: height and width of a patch, of which both sides of the resized picture are multiples.
-        most_patches: most patches that a picture is resized to.
-    """
-
-    patch_side: int
-    most_patches: int
-
-    def target_size(self, height: int, width: int) -> tuple[int, int]:
-        """Return the largest height and width in whole patches that keep the shape within the number of patches."""
-        low, high = 1e-6, 100.0
-        while high - low >= 1e-5:  # the processor's own search, whose last step decides the size
-            scale = (low + high) / 2
-            rows, columns = self._patches(height, scale), self._patches(width, scale)
-            low, high = (scale, high) if rows * columns <= self.most_patches else (low, scale)
-        return self._patches(height, low) * self.patch_side, self._patches(width, low) * self.patch_side
-
-    def _patches(self, length: int, scale: float) -> int:
-        return max(1, math.ceil(length * scale / self.patch_side))
+    def _axes(self, height: int, width: int) -> list[_Axis]:
+        """How the height and the width of a picture are resized and cut."""
+        shorter, sides = min(height, width), (height, width)
+        if self.resized is None and self.shortest_edge is not None:
+            edge = self.shortest_edge
+            target = [edge if side == shorter else int(edge * side / shorter) for side in sides]
+        else:
+            target = list(self.resized or sides)
+        axes = []
+        for side, whole, cut in zip(sides, target, self.crop or target, strict=True):
+            first, length = (whole - cut) // 2, min(whole, cut)  # below 0 it is a border
+            start, border = max(0, first), max(0, -first)
+            source = (start * side / whole, (start + length) * side / whole)
+            axes.append(_Axis(whole, slice(start, start + length), slice(border, border + length), source))
+        return axes
 
 
-@dataclass(frozen=True)
-class BlockPreprocessing(PatchPreprocessing):
-    """Settings of a processor that keeps the shape of a picture and makes one token of each square block of patches.
+class _Axis(NamedTuple):
+    """A side of a picture: its resized length, the part of it that is kept, where that goes, and where it is from."""
 
-    Attributes:
-        block: number of patches along a side of a block.
-    """
-
-    block: int
-
-    @property
-    def block_side(self) -> int:
-        """Return the height and width of a block in pixels; both sides of a resized picture are multiples of it."""
-        return self.patch_side * self.block
-
-
-@dataclass(frozen=True)
-class GemmaPreprocessing(BlockPreprocessing):
-    """Settings of Gemma 4's processor, which EmbeddingGemma 2 has."""
-
-    def target_size(self, height: int, width: int) -> tuple[int, int]:
-        """Return the largest height and width in whole blocks that keep the shape within the number of patches."""
-        factor = math.sqrt(self.most_patches * self.patch_side**2 / (height * width))
-        rows, columns = (math.floor(factor * length / self.block_side) for length in (height, width))
-        most = self.most_patches // self.block**2
-        if rows == 0:  # a strip is one block high, and as many wide as it is times as wide as high
-            rows, columns = 1, min(width // height, most)
-        elif columns == 0:
-            rows, columns = min(height // width, most), 1
-        return rows * self.block_side, columns * self.block_side
-
-
-@dataclass(frozen=True)
-class QwenPreprocessing(BlockPreprocessing):
-    """Settings of `qwen_vl_utils`, by which the maker of Qwen3-VL-Embedding resizes pictures."""
-
-    def target_size(self, height: int, width: int) -> tuple[int, int]:
-        """Return the nearest height and width in whole blocks, within 4 and 1,800 of them."""
-        side, most = self.block_side, self.most_patches * self.patch_side**2
-        rows, columns = (max(1, round(length / side)) for length in (height, width))
-        if rows * columns * side**2 > most:
-            shrink = math.sqrt(height * width / most)
-            rows, columns = (max(1, math.floor(length / shrink / side)) for length in (height, width))
-        elif rows * columns < _QWEN_FEWEST:
-            grow = math.sqrt(_QWEN_FEWEST * side**2 / (height * width))
-            rows, columns = (math.ceil(length * grow / side) for length in (height, width))
-        return rows * side, columns * side
+    whole: int
+    kept: slice
+    place: slice
+    source: tuple[float, float]
 
 
 def read_preprocessing(settings: Mapping[str, Any], family: str) -> Preprocessing:
     """Read the settings of an image processor, old forms included."""
     given = {key: value for key, value in settings.items() if value is not None}
-    values: dict[str, Any] = {**FAMILIES[family].processor, **given}
-    if values.get("do_pad") or values["resample"] not in (BILINEAR, BICUBIC):
+    values: dict[str, Any] = {**(FAMILIES[family].processor or {}), **given}
+    if values.get("do_pad") or values["resample"] not in _BILINEAR_BICUBIC:
         raise EncoderError(
             f"The image processor pads pictures or resizes with filter {brief(values['resample'])}; only bilinear (2) "
             "and bicubic (3) without padding are known."
         )
     try:
-        preprocessing = _from_values(values)
+        size = _size(values["size"], ("shortest_edge",)) if values["do_resize"] else {}
+        crop = _size(values["crop_size"], ("height", "width")) if values["do_center_crop"] else {}
+        scale = float(values["rescale_factor"]) if values["do_rescale"] else 1.0
+        mean, std = _channels(values["image_mean"]), _channels(values["image_std"], divisor=True)
+        normalises, offset = values["do_normalize"], float(bool(values.get("rescale_offset") and values["do_rescale"]))
+        # The last two steps are those of EfficientNet's processor, which ALIGN has.
+        subtracted = [(one if normalises else 0.0) + offset for one in mean]
+        divided = [(one if normalises else 1.0) * (one if values.get("include_top") else 1.0) for one in std]
     except (TypeError, ValueError, KeyError, OverflowError) as error:
         raise EncoderError(f"The settings of the image processor make no sense: {brief(error, 200)}.") from error
-    if preprocessing.output_size is None and not isinstance(preprocessing, PatchPreprocessing):
+    if not crop and "height" not in size:
         raise EncoderError("The image processor makes pictures of varying size; a tower takes one size only.")
-    return preprocessing
-
-
-def _from_values(values: Mapping[str, Any]) -> Preprocessing:
-    of_patches = any(name in values for name in ("max_num_patches", "max_soft_tokens", "merge_size"))
-    size = {} if of_patches else _size(values["size"], ("shortest_edge",))
-    crop = _size(values["crop_size"], ("height", "width")) if values["do_center_crop"] else {}
-    resize = bool(values["do_resize"])
-    mean, std = _affine(values)
-    steps: dict[str, Any] = {
-        "shortest_edge": size.get("shortest_edge") if resize else None,
-        "resized": (size["height"], size["width"]) if resize and "height" in size else None,
-        "crop": (crop["height"], crop["width"]) if crop else None,
-        "resample": int(values["resample"]),
-        "scale": float(values["rescale_factor"]) if values["do_rescale"] else 1.0,
-        "mean": mean,
-        "std": std,
-    }
-    return _of_patches(values, steps) if of_patches else Preprocessing(**steps)
-
-
-def _of_patches(values: Mapping[str, Any], steps: dict[str, Any]) -> PatchPreprocessing:
-    """Settings of a processor that keeps the shape of pictures; `steps` are those that others have too."""
-    side = int(values["patch_size"])
-    block = int(values.get("pooling_kernel_size", values.get("merge_size", 1)))
-    if "max_num_patches" in values:
-        most = int(values["max_num_patches"])
-    else:
-        most = int(values.get("max_soft_tokens", _QWEN_MOST)) * block**2
-    if min(side, block, most) < 1 or most * side**2 > LONGEST_SIDE**2 or not values["do_resize"]:
-        raise ValueError(f"{most} patches of {side}, resized: {values['do_resize']}")
-    steps |= {"patch_side": side, "most_patches": most}
-    if "max_num_patches" in values:
-        return PatchPreprocessing(**steps)
-    kind = GemmaPreprocessing if "max_soft_tokens" in values else QwenPreprocessing
-    return kind(**steps, block=block)
-
-
-def _affine(values: Mapping[str, Any]) -> tuple[_Channels, _Channels]:
-    """What is subtracted of scaled values, one a channel, and what they are divided by then.
-
-    `rescale_offset` and `include_top` are steps of EfficientNet's processor, which ALIGN has.
-    """
-    mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
-    if values["do_normalize"]:
-        mean, std = _channels(values["image_mean"]), _channels(values["image_std"], divisor=True)
-    if values.get("rescale_offset") and values["do_rescale"]:
-        mean = (mean[0] + 1, mean[1] + 1, mean[2] + 1)
-    if values.get("include_top"):
-        top = _channels(values["image_std"], divisor=True)
-        std = (std[0] * top[0], std[1] * top[1], std[2] * top[2])
-    return mean, std
+    return Preprocessing(
+        shortest_edge=size.get("shortest_edge"),
+        resized=(size["height"], size["width"]) if "height" in size else None,
+        crop=(crop["height"], crop["width"]) if crop else None,
+        resample=int(values["resample"]),
+        scale=scale,
+        mean=(subtracted[0], subtracted[1], subtracted[2]),
+        std=(divided[0], divided[1], divided[2]),
+    )
 
 
 def _size(given: Any, meaning_of_a_number: tuple[str, ...]) -> dict[str, int]:
     """A size in any of its forms as a dictionary of positive whole numbers."""
     named = dict.fromkeys(meaning_of_a_number, given) if isinstance(given, int) else dict(given)
     size = {key: int(value) for key, value in named.items() if value is not None}
-    sizes = set(size) in ({"shortest_edge"}, {"height", "width"})
-    if not sizes or not 1 <= min(size.values()) <= max(size.values()) <= LONGEST_SIDE:
+    known = set(size) in ({"shortest_edge"}, {"height", "width"})
+    if not known or not 1 <= min(size.values()) <= max(size.values()) <= LONGEST_SIDE:
         raise ValueError(f"size {given}")
     return size
 
 
-def _channels(given: Any, *, divisor: bool = False) -> _Channels:
-    red, green, blue = (float(value) for value in given)
-    if not np.isfinite([red, green, blue]).all() or (divisor and 0.0 in (red, green, blue)):
+def _channels(given: Any, *, divisor: bool = False) -> list[float]:
+    channels = [float(value) for value in given]
+    if len(channels) != 3 or not np.isfinite(channels).all() or (divisor and 0.0 in channels):
         raise ValueError(f"channels {given}")
-    return red, green, blue
+    return channels

@@ -6,10 +6,15 @@ import logging
 from pathlib import Path
 
 from evenreel.config import DEFAULT_MODEL
-from evenreel.encoders.checkpoint import TOKENIZER_FILES, missing_parts
+from evenreel.encoders.checkpoint import (
+    OPEN_CLIP_CONFIG,
+    OPEN_CLIP_WEIGHTS,
+    TOKENIZER_FILES,
+    is_open_clip,
+    missing_parts,
+)
 from evenreel.encoders.known_models import known_models, model_id
-from evenreel.encoders.onnx.folder import ONNX_WANTED, PICTURES, TEXT, missing_onnx_parts
-from evenreel.encoders.open_clip_files import CONFIG, WEIGHTS, is_open_clip
+from evenreel.encoders.onnx_encoder import ONNX_WANTED, PICTURES, TEXT, missing_onnx_parts
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import installed
 from evenreel.hub import HUB_ID, UnavailableError, cached_folder, fetch, named_folder
@@ -28,7 +33,7 @@ cannot change under us.
 
 SETTINGS_WANTED = (
     "config.json",
-    CONFIG,
+    OPEN_CLIP_CONFIG,
     "preprocessor_config.json",
     "processor_config.json",
     "video_preprocessor_config.json",
@@ -63,7 +68,7 @@ def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
         with_torch = installed("torch")
         found = fetch(repository, wanted, FILES_WANTED if with_torch else SETTINGS_WANTED, _missing)
         if with_torch and is_open_clip(found):
-            found = fetch(repository, wanted, (*FILES_WANTED, WEIGHTS), _missing)
+            found = fetch(repository, wanted, (*FILES_WANTED, OPEN_CLIP_WEIGHTS), _missing)
         elif _missing(found):
             found = fetch(repository, wanted, (*SETTINGS_WANTED, *ONNX_WANTED), _missing)
     except HFValidationError as error:

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.encoders.resizing import normalise
 from evenreel.encoders.towers import Towers
 from evenreel.errors import UsageError
 
@@ -70,8 +69,10 @@ class TrainableTowers(nn.Module):
     def encode_frames(self, pixels: Tensor) -> Tensor:
         """Encode (N, 3, h, w) uint8, resized and cut for the tower, to (N, D) float32, rows of unit length."""
         with self._gradients():
-            inputs = normalise(pixels, self._towers.checkpoint.preprocessing)
-            return F.normalize(self._towers.prepared_features(inputs).float(), dim=-1)
+            how = self._towers.preprocessing
+            mean, std = (torch.tensor(values, device=pixels.device).view(3, 1, 1) for values in (how.mean, how.std))
+            inputs = {"pixel_values": (pixels * how.scale - mean) / std}
+            return F.normalize(self.towers.prepared_features(inputs).float(), dim=-1)
 
     def encode_text(self, tokens: TokenIds) -> tuple[Tensor, Tensor]:
         """Encode captions to words (Q, W, D) of any length, 0 for padding, and unit sentences (Q, D), float32."""

@@ -24,14 +24,14 @@ from evenreel.features.progress import TRANSIENT
 from evenreel.features.shards import Shard, text_track
 from evenreel.features.stills import QUALITY, SIDE_PX, Stills
 from evenreel.media.content import FileStamp, changed_while_reading, stamp
-from evenreel.media.parts import WHOLE, Part
+from evenreel.media.sampling import WHOLE, Part
 from evenreel.media.workers import Worker
-from evenreel.speech.sources import locate_speech_model
+from evenreel.speech.models import locate_speech_model
 from evenreel.speech.transcripts import NO_STREAM, Transcript
 from evenreel.types import Encoder, FloatArray, Pixels, VideoInfo, WindowRule
 from evenreel.wording import printable
 
-READER = "evenreel.onscreen.file_reader:FileReader"
+READER = "evenreel.onscreen.reader:FileReader"
 BATCH_FRAMES = 32
 BATCH_BYTES = 64 * 2**20
 
@@ -225,7 +225,7 @@ class SpeechHearing:
     """
 
     def __init__(self, model: str, language: str | None, limits: MediaLimits, tell: Callable[[str, str], None]) -> None:
-        from evenreel.speech.speech_worker import speech_worker  # which imports the models
+        from evenreel.speech.recogniser import speech_worker  # which imports the models
 
         self.speech_id, _ = locate_speech_model(model)
         self._worker = speech_worker(model, language=language, limits=limits)
@@ -250,7 +250,7 @@ class SpeechHearing:
         self._worker.close()
 
     def _hear(self, path: str) -> Transcript | None:
-        from evenreel.speech.speech_worker import recognise_with
+        from evenreel.speech.recogniser import recognise_with
 
         if self._fault is not None:  # the next one would not start either
             return None

@@ -11,7 +11,7 @@ from evenreel.errors import MediaError, Reason
 from evenreel.features.manifest import FeatureSet
 from evenreel.features.progress import SetAside
 from evenreel.features.settings import FLOAT32
-from evenreel.media.parts import Part
+from evenreel.media.sampling import Part
 from evenreel.types import Corpus
 
 NO_PATH: tuple[Reason, str] = ("unreadable", "the corpus names no video for it; give it a path")

@@ -18,7 +18,7 @@ from evenreel.features.pool import ClipRun
 from evenreel.features.progress import SetAside
 from evenreel.files import file_at, replacing
 from evenreel.media.content import FileStamp, stamp
-from evenreel.media.parts import WHOLE
+from evenreel.media.sampling import WHOLE
 from evenreel.media.workers import Worker
 from evenreel.progress import Progress
 from evenreel.types import Corpus
@@ -26,7 +26,7 @@ from evenreel.types import Corpus
 FACTS = "video_facts.parquet"
 """Usual name of the file in which `clip_facts` keeps headers: a row a video, not a clip."""
 
-READER = "evenreel.media.moments:HeaderReader"
+READER = "evenreel.media.video:HeaderReader"
 FACT_COLUMNS: dict[str, pl.DataType] = {
     "codec": pl.String(),
     "width": pl.Int64(),

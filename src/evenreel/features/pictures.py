@@ -13,7 +13,7 @@ from evenreel.files import file_at
 from evenreel.media.workers import Worker
 from evenreel.types import Corpus, Pixels
 
-READER = "evenreel.media.moments:MomentReader"
+READER = "evenreel.media.sound:MomentReader"
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,7 @@ _DTYPES = {
 _WRITTEN = re.compile(rf"[0-9a-f]{{32}}{re.escape(SUFFIX)}")
 _SAFE_ID = re.compile(r"[0-9A-Za-z_-]{3,128}")
 
-REPAIR = "run `evenreel repair`"
+REPAIR = "run `evenreel verify --repair`"
 
 
 class DamagedShardError(LibraryError):

@@ -1,5 +1,7 @@
 """Frame numbers and timecodes at the rates of film and television, in integers and rationals alone.
 
+`FileFacts` are what a file's own clock says: its frame rate, its timecode, and where its first frame lies.
+
 A timecode (SMPTE ST 12-1) names frames by hours, minutes, seconds and frames of a whole-numbered rate. At 30000/1001
 and 60000/1001 frames a second it may drop labels so that it keeps up with a clock: the first two (four) of each
 minute but every tenth. Some files do so at 30 and 60 too.
@@ -7,47 +9,45 @@ minute but every tenth. Some files do so at 30 and 60 too.
 
 from __future__ import annotations
 
+import itertools
 import math
+import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from evenreel.config import MediaLimits
 from evenreel.errors import UsageError
+from evenreel.media import open_video
+from evenreel.media.decode import Demuxer, time_base_of
+from evenreel.media.opening import open_container
+from evenreel.media.video import DOUBTFUL_S, Source
+from evenreel.wording import printable
 
 if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
+# Times are floats in seconds and frames begin at exact ones; one that is this little later or earlier is meant.
 SAME_TIME_S = Fraction(1, 1_000_000)
-"""Times are floats in seconds and frames begin at exact ones; one that is this little later or earlier is meant."""
-
-_OF_NTSC = Fraction(1000, 1001)
-STANDARD = (
-    *(whole * _OF_NTSC for whole in map(Fraction, (24, 30, 48, 60))),
-    *map(Fraction, (24, 25, 30, 48, 50, 60)),
-)
+STANDARD = (*(Fraction(1000 * whole, 1001) for whole in (24, 30, 48, 60)), *map(Fraction, (24, 25, 30, 48, 50, 60)))
 """Frames a second that editors know."""
-
-_NEAR = Fraction(1, 4000)
-"""Share by which a measured rate may differ from the one that is meant; 24 and 24000/1001 differ by four times it."""
-
+_NEAR = Fraction(1, 4000)  # share by which a measured rate may differ from what is meant; 24 and 24000/1001 differ by 4
+_STEADY = Fraction(1, 4)  # of a frame, by which a steady film's timestamps may be off their grid, as in milliseconds
 _TIMECODE = re.compile(r"(\d{1,2}):(\d{2}):(\d{2})([:;.,])(\d{2,3})", re.ASCII)
-_STEADY = Fraction(1, 4)
-"""Share of a frame by which a steady film's timestamps may be off their grid, as those in milliseconds are."""
+_LOOKED_AT = 400  # packets that show whether a film is steady
+_REORDERED = 16  # packets whose later ones may be shown before them
+_USUAL_FPS = Fraction(25)
 
 
 @dataclass(frozen=True)
 class FrameRate:
-    """Number of frames a second, and whether timecodes drop labels to keep up with a clock.
-
-    Attributes:
-        fps: frames a second.
-        drop: whether labels are dropped; only of 30000/1001 and 60000/1001, and of 30 and 60 where a file does so.
-    """
+    """Number of frames a second, and whether timecodes drop labels to keep up with a clock."""
 
     fps: Fraction
-    drop: bool = False
+    drop: bool = False  # only of 30000/1001 and 60000/1001, and of 30 and 60 where a file does so
 
     @property
     def base(self) -> int:
@@ -56,7 +56,6 @@ class FrameRate:
 
     @property
     def frame_s(self) -> Fraction:
-        """Length of a frame in seconds."""
         return 1 / self.fps
 
     def frame_at(self, time_s: Fraction, slack_s: Fraction = SAME_TIME_S) -> int:
@@ -119,11 +118,6 @@ class FrameRate:
         return f"{float(self.fps):.6g} frames a second" + (" (drop-frame)" if self.drop else "")
 
 
-def drops_by_habit(fps: Fraction) -> bool:
-    """Return whether timecodes at a rate usually drop labels."""
-    return fps.denominator == 1001 and fps.numerator % 30_000 == 0
-
-
 def meant_rate(measured: Fraction) -> Fraction:
     """Return the standard rate that is meant by a measured one, or that one itself where none is near.
 
@@ -155,12 +149,136 @@ def slack_of(stream: VideoStream) -> Fraction:
     return max(SAME_TIME_S, min((stream.time_base or Fraction(1, 1000)) / 2 + SAME_TIME_S, 1 / (4 * fps)))
 
 
-def is_steady(times: Sequence[int], time_base: Fraction, fps: Fraction) -> bool:
-    """Return whether the frames of a film follow at one rate."""
-    return all(abs((at - times[0]) * time_base * fps - number) <= _STEADY for number, at in enumerate(times))
-
-
 def most_common(rates: Iterable[FrameRate]) -> FrameRate:
     """Return the rate that most have; of several the first."""
     given = list(rates)
     return max(given, key=given.count)
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """What is needed to say in frames where a stretch of a file lies."""
+
+    fps: Fraction  # frames a second, those of an editor where the file's own are no rate that editors know
+    own_fps: Fraction  # the file's own; the mean where they vary
+    steady: bool  # whether all frames follow at the file's own rate
+    drop: bool  # whether its timecodes drop labels
+    timecode: str | None  # the file's own timecode of its first frame; None where it has none, which then is 0
+    offset_s: Fraction  # when the first frame comes on screen, in seconds of a player's timeline
+    slack_s: Fraction  # by how much a timestamp may be rounded, in seconds
+    duration_s: Fraction  # when the last frame leaves it
+    width: int  # size of the picture as it is shown, in pixels
+    height: int
+    sounds: int  # number of streams of sound
+    container: str  # FFmpeg's name of its format
+    counted: int | None = None  # number of frames that the file says it has; None where it does not
+    note: str = ""  # what is unusual, in a sentence; empty for nothing
+
+    @property
+    def rate(self) -> FrameRate:
+        return FrameRate(self.fps, self.drop)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the frames that are counted are the file's own."""
+        return self.steady and self.fps == self.own_fps
+
+    @property
+    def first_frame(self) -> int:
+        return 0 if self.timecode is None else self.rate.frame_of(self.timecode)
+
+    @property
+    def frame_count(self) -> int:
+        by_time = self.rate.frame_after(self.duration_s - self.offset_s, self.slack_s)
+        return max(1, min(by_time, self.counted) if self.is_exact and self.counted else by_time)
+
+    def timecode_at(self, time_s: Fraction) -> str | None:
+        """Return the file's own timecode of the frame on screen at a time; None where it has none."""
+        if self.timecode is None:
+            return None
+        return self.rate.timecode(self.first_frame + self.frames(time_s, time_s).start)
+
+    def frames(self, start_s: Fraction, end_s: Fraction) -> range:
+        """Return the numbers, from its first frame on, of the frames that are on screen in a stretch; at least one."""
+        first = max(0, min(self.rate.frame_at(start_s - self.offset_s, self.slack_s), self.frame_count - 1))
+        stop = min(self.rate.frame_after(end_s - self.offset_s, self.slack_s), self.frame_count)
+        return range(first, max(first + 1, stop))
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: str(value) if isinstance(value, Fraction) else value for name, value in asdict(self).items()}
+
+    @staticmethod
+    def from_json(record: dict[str, Any]) -> FileFacts:
+        exact = {name: Fraction(record[name]) for name in ("fps", "own_fps", "offset_s", "slack_s", "duration_s")}
+        return FileFacts(**{**record, **exact})
+
+
+def read_facts(path: str | os.PathLike[str], limits: MediaLimits) -> FileFacts:
+    """Read what a file says of its frames, by its header and its first packets."""
+    with open_video(path, limits) as video:
+        info = video.info
+    with closing(Source(path, limits, 1)) as source:
+        guessed, average, slack_s = source.stream.guessed_rate, source.stream.average_rate, slack_of(source.stream)
+        offset_s = Fraction(source.clock.offset_s).limit_denominator(1_000_000)
+        sounds = len(source.container.streams.audio)
+        streams = (source.container, *source.container.streams)
+        tags = (value for one in streams for name, value in one.metadata.items() if name.lower() == "timecode")
+        tag = next(tags, None)
+    fps, steady = _rate(path, limits, guessed, average)
+    shown = editing_rate(fps)
+    timecode, drop, refused = _timecode(tag, shown)
+    counted = ""
+    if not steady:
+        counted = f"is counted at {float(shown):.6g} frames a second, as its frame rate varies"
+    elif shown != fps:
+        counted = f"has {float(fps):.6g} frames a second, which editors do not know; they are counted at {shown}"
+    return FileFacts(
+        fps=shown,
+        own_fps=fps,
+        steady=steady,
+        drop=drop,
+        timecode=timecode,
+        offset_s=offset_s,
+        slack_s=slack_s,
+        duration_s=Fraction(DOUBTFUL_S if info.duration_s is None else info.duration_s).limit_denominator(1_000_000),
+        width=info.width,
+        height=info.height,
+        sounds=sounds,
+        container=info.container,
+        counted=info.frame_count,
+        note=", and ".join(filter(None, (counted, refused))),
+    )
+
+
+def _rate(
+    path: str | os.PathLike[str], limits: MediaLimits, guessed: Fraction | None, average: Fraction | None
+) -> tuple[Fraction, bool]:
+    """The rate that is meant, and whether the first frames follow at it."""
+    container, stream = open_container(path, limits)
+    with container:
+        packets = itertools.islice(Demuxer(container, stream), _LOOKED_AT)
+        at = [packet.dts if packet.pts is None else packet.pts for packet in packets if not packet.is_discard]
+        times, time_base = sorted(time for time in at if time is not None), time_base_of(stream)
+        times = times[:-_REORDERED] if len(at) == _LOOKED_AT else times
+    candidates = [meant_rate(rate) for rate in (guessed, average) if rate]
+    if len(times) > 1 and times[-1] > times[0]:  # timestamps tell where a header does not
+        counted = (len(times) - 1) / (Fraction(times[-1] - times[0]) * time_base)
+        candidates += [min(STANDARD, key=lambda rate: abs(rate - counted)), meant_rate(counted)]
+    for fps in candidates:
+        if all(abs((at - times[0]) * time_base * fps - number) <= _STEADY for number, at in enumerate(times)):
+            return fps, True
+    usual = [rate for rate in reversed(candidates) if 1 <= rate <= 1000]  # the mean of a varying rate comes nearest
+    return (usual[0] if usual else _USUAL_FPS), False
+
+
+def _timecode(tag: str | None, fps: Fraction) -> tuple[str | None, bool, str]:
+    """A file's timecode, whether it drops labels, and what is wrong with it."""
+    habit = fps.denominator == 1001 and fps.numerator % 30_000 == 0
+    if tag is None:
+        return None, habit, ""
+    drop = FrameRate(fps).base % 30 == 0 and any(mark in tag for mark in ";.,")
+    try:
+        FrameRate(fps, drop).frame_of(tag)
+    except UsageError:
+        return None, habit, f"has the timecode {printable(tag[:40])!r}, which is none of its frame rate and is left out"
+    return tag.strip(), drop, ""

@@ -2,67 +2,53 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from evenreel.errors import MediaError, UsageError
+from evenreel.errors import MediaError, OutputError, UsageError
+from evenreel.features import SetAside
 from evenreel.handover.settings import LEAST_S, MOST_STRETCHES
 from evenreel.library.store.identity import changed
 from evenreel.media.content import FileStamp
+from evenreel.wording import printable
 
 if TYPE_CHECKING:
-    from evenreel.handover.facts import FileFacts
+    from evenreel.handover.frames import FileFacts
 
-LATEST_S = 1e6
 _OF_HIT = ("score", "weaker")
-REASONS = ("query", "rank", *_OF_HIT)
-"""What a stretch keeps of the search that found it, beside the words."""
+REASONS = ("query", "rank", *_OF_HIT)  # what a stretch keeps of the search that found it, beside the words
 
 
 @dataclass(frozen=True)
 class Pick:
-    """A stretch of a clip of a library.
-
-    Attributes:
-        clip_id: id of the clip.
-        start_s: where it starts, in seconds of the timeline that a player shows.
-        end_s: where it ends.
-        reason: what the search said of it: its rank, score and words.
-        path: the one of its files that is meant, as the system names it; any where that is not there.
-    """
+    """A stretch of a clip of a library."""
 
     clip_id: str
-    start_s: float
+    start_s: float  # of the timeline that a player shows
     end_s: float
-    reason: dict[str, Any] = field(default_factory=dict)
-    path: str = ""
+    reason: dict[str, Any] = field(default_factory=dict)  # what the search said of it: its rank, score and words
+    path: str = ""  # the one of its files that is meant, as the system names it; any where that is not there
 
     def with_handles(self, handles_s: float) -> Pick:
-        """Return the stretch with some seconds more on both sides."""
         return replace(self, start_s=max(0.0, self.start_s - handles_s), end_s=self.end_s + handles_s)
 
 
 @dataclass(frozen=True)
 class Take:
-    """A pick and the file that it is taken of.
-
-    Attributes:
-        pick: the stretch.
-        path: the file, as the system names it.
-        shown_path: its path as it is written into lists.
-        name: name of the file, for people.
-        stamp: size and times that the file must keep while it is read; None where that does not matter.
-    """
+    """A pick and the file that it is taken of."""
 
     pick: Pick
-    path: str
-    shown_path: str
-    name: str
-    stamp: FileStamp | None = None
+    path: str  # as the system names it
+    shown_path: str  # as it is written into lists
+    name: str  # for people
+    stamp: FileStamp | None = None  # that the file must keep while it is read; None where that does not matter
 
     def check_unchanged(self) -> None:
         """Raise MediaError where the file is another one by now."""
@@ -78,21 +64,14 @@ class Take:
 
 @dataclass(frozen=True)
 class CheckedTake:
-    """A take whose stretch lies in its file.
-
-    Attributes:
-        take: the take.
-        facts: what the file says of its frames.
-        stretch: start and end in seconds of the player's timeline, within the file.
-    """
+    """A take whose stretch lies in its file."""
 
     take: Take
     facts: FileFacts
-    stretch: tuple[Fraction, Fraction]
+    stretch: tuple[Fraction, Fraction]  # in seconds of the player's timeline
 
     @property
     def frames(self) -> range:
-        """Numbers of its frames, from the file's first on."""
         return self.facts.frames(*self.stretch)
 
     @property
@@ -103,7 +82,6 @@ class CheckedTake:
 
 
 def checked(take: Take, facts: FileFacts) -> CheckedTake:
-    """Check that a stretch lies in its file; one that goes on after the file's end stops there."""
     pick = take.pick
     if not (math.isfinite(pick.start_s) and math.isfinite(pick.end_s)) or pick.end_s <= pick.start_s:
         raise MediaError(
@@ -162,18 +140,11 @@ def _of_hit(rank: int, hit: Mapping[str, Any], every_moment: bool) -> Iterator[P
     duration_s = hit["duration_s"]
     for moment in moments if every_moment else moments[:1]:
         start_s, end_s = widened(float(moment["start_s"]), float(moment["end_s"]), duration_s)
-        words = [text["text"] for text in (*hit["on_screen"], *hit["said"]) if _overlaps(text, start_s, end_s)]
-        reason = {
-            "rank": rank,
-            "time_s": float(moment["time_s"]),
-            **{name: hit[name] for name in _OF_HIT},
-            "words": words,
-        }
+        texts = (*hit["on_screen"], *hit["said"])
+        words = [text["text"] for text in texts if text["start_s"] < end_s and text["end_s"] > start_s]
+        found = {"rank": rank, "time_s": float(moment["time_s"])}
+        reason = {**found, **{name: hit[name] for name in _OF_HIT}, "words": words}
         yield Pick(str(hit["clip_id"]), start_s, end_s, reason, str(hit.get("path") or ""))
-
-
-def _overlaps(text: Mapping[str, Any], start_s: float, end_s: float) -> bool:
-    return bool(text["start_s"] < end_s and text["end_s"] > start_s)
 
 
 def widened(start_s: float, end_s: float, duration_s: float | None) -> tuple[float, float]:
@@ -187,3 +158,79 @@ def widened(start_s: float, end_s: float, duration_s: float | None) -> tuple[flo
     latest_s = math.inf if duration_s is None else max(0.0, duration_s - LEAST_S)
     start_s = min(max(0.0, (start_s + end_s - LEAST_S) / 2), latest_s)
     return start_s, start_s + LEAST_S if duration_s is None else min(duration_s, start_s + LEAST_S)
+
+
+LONGEST = 120  # bytes of a name without its suffix; systems take 255 with it
+_FORBIDDEN = re.compile(r'[\\/:*?"<>|\x00-\x1f]')
+_OF_WINDOWS = re.compile(r"(?i)con|prn|aux|nul|com\d|lpt\d")
+
+
+def file_stem(name: str, fallback: str = "clip") -> str:
+    r"""Make a name that every system takes of any text: no separators, no marks of Windows, not too long.
+
+    >>> file_stem("a/b: what?"), file_stem("..\x1b"), file_stem("CON"), file_stem("東京.")
+    ('a_b_ what_', '_x1b', '_CON', '東京')
+    """
+    stem = _FORBIDDEN.sub("_", printable(name)).strip(" .")
+    stem = stem.encode("utf-8", "replace")[:LONGEST].decode("utf-8", "ignore").rstrip(" .")
+    if _OF_WINDOWS.fullmatch(stem.partition(".")[0]):
+        stem = f"_{stem}"
+    return stem or fallback
+
+
+def stretch_stem(name: str, start_s: Fraction, end_s: Fraction) -> str:
+    """Make a name for a stretch of a file.
+
+    >>> stretch_stem("tram.mp4", Fraction(3723.5), Fraction(3725))
+    'tram 01.02.03.500-01.02.05.000'
+    """
+
+    def clock(time_s: Fraction) -> str:
+        minutes, rest = divmod(round(time_s * 1000), 60_000)
+        return f"{minutes // 60:02}.{minutes % 60:02}.{rest // 1000:02}.{rest % 1000:03}"
+
+    return f"{file_stem(PurePath(name).stem)} {clock(start_s)}-{clock(end_s)}"
+
+
+def free_path(folder: Path, stem: str, suffix: str) -> Path:
+    """Return a path in a folder where nothing is yet, numbered where the name is taken; case makes no difference."""
+    here = {path.name.casefold() for path in folder.iterdir()} if folder.is_dir() else set()
+    numbered = (f"{stem} ({number}){suffix}" for number in itertools.count(2))
+    return folder / next(name for name in itertools.chain([stem + suffix], numbered) if name.casefold() not in here)
+
+
+@dataclass
+class HandoverReport:
+    """Files that were written, and one sentence on whatever was not."""
+
+    files: list[Path] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)  # of a file or stretch, what is unusual about it
+    set_aside: list[SetAside] = field(default_factory=list)  # stretches that are not in all of the files
+
+    def note(self, name: str, sentence: str) -> None:
+        if (printable(name), sentence) not in self.notes:
+            self.notes.append((printable(name), sentence))
+
+    def leave_out(self, take: Take, error: Exception) -> None:
+        self.set_aside.append(_aside(take.pick.clip_id, take.name, error))
+
+    def leave_out_form(self, form: str, error: Exception) -> None:
+        self.set_aside.append(_aside("", form, error))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "files": [printable(str(path)) for path in self.files],
+            "notes": [{"name": name, "sentence": sentence} for name, sentence in self.notes],
+            "set_aside": [one.to_json() for one in self.set_aside],
+        }
+
+
+def _aside(clip_id: str, name: str, error: Exception) -> SetAside:
+    reason = error.reason if isinstance(error, MediaError) else "failed"
+    if isinstance(error, OutputError) and isinstance(error.__cause__, OSError):
+        error = error.__cause__
+    if isinstance(error, OSError):
+        sentence = f"it cannot be written ({(error.strerror or str(error)).lower()}); choose another place"
+    else:
+        sentence = str(error)
+    return SetAside(clip_id, printable(name), reason, sentence)

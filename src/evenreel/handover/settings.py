@@ -12,8 +12,7 @@ HandoverForm = Literal["clip", "csv", "json", "edl", "fcpxml", "otio", "srt", "v
 """Cuts, tables, lists for editors, subtitles of each stretch, or one picture with a still of each."""
 
 FORMS: tuple[HandoverForm, ...] = get_args(HandoverForm)
-A_FILE_EACH = frozenset({"clip", "srt", "vtt"})
-"""Forms that are a file for each stretch; the others are one for all."""
+A_FILE_EACH = frozenset({"clip", "srt", "vtt"})  # forms that are a file for each stretch; the others are one for all
 SUFFIXES = {"csv": ".csv", "json": ".json", "edl": ".edl", "fcpxml": ".fcpxml", "otio": ".otio", "sheet": ".jpg"}
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
@@ -25,10 +24,8 @@ MEDIA_TYPES = {
     "vtt": "text/vtt; charset=utf-8",
     "sheet": "image/jpeg",
 }
-READER = "evenreel.handover.reader:CutReader"
-"""Worker that reads the files of stretches."""
-LEAST_S = 2.0
-"""Least length of a stretch that a search has found, in seconds; a moment of one frame is widened to it."""
+READER = "evenreel.handover.cuts:CutReader"  # worker that reads the files of stretches
+LEAST_S = 2.0  # least length of a stretch that a search has found, in seconds; a moment of one frame is widened to it
 MOST_HANDLES_S = 3_600.0
 MOST_STRETCHES = 10_000
 

@@ -12,25 +12,16 @@ from evenreel.wording import printable
 
 COLUMNS = 4
 STILL_PX = (320, 180)
-MOST_STILLS = 400
-"""Most stills of one sheet; at four a row it is some 24,000 pixels high then, and JPEG ends at 65,535."""
+MOST_STILLS = 400  # most stills of one sheet; at four a row it is some 24,000 pixels high then, and JPEG ends at 65,535
 _GAP, _TEXT = 16, 44
 _PAPER, _INK, _PALE, _DARK = "#ffffff", "#1b1d1f", "#5a6066", "#202326"
 
 
 @dataclass(frozen=True)
 class SheetCell:
-    """One place of a sheet.
-
-    Attributes:
-        still: a JPEG; None where there is none.
-        name: first line below it.
-        times: second line.
-    """
-
-    still: bytes | None
-    name: str
-    times: str
+    still: bytes | None  # a JPEG; None where there is none
+    name: str  # first line below it
+    times: str  # second line
 
 
 def sheet_jpeg(cells: Sequence[SheetCell], title: str) -> bytes:

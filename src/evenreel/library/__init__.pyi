@@ -1,9 +1,8 @@
 from .asking.examples import Mark as Mark, Marked as Marked
 from .asking.steps import Then as Then
 from .asking.without import Without as Without
+from .check import LibraryProblem as LibraryProblem, repair as repair, verify as verify
 from .index.run import index_folders as index_folders
-from .index.integrity import LibraryProblem as LibraryProblem, verify as verify
-from .index.repairing import repair as repair
 from .index.removing import RemoveReport as RemoveReport, remove_from_library as remove_from_library
 from .index.reindex import reindex as reindex
 from .index.report import IndexReport as IndexReport

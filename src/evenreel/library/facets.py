@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import Literal
 
 from evenreel.errors import UsageError
-from evenreel.library.people.clips import named_clips
 from evenreel.library.search.columns import COLUMNS, PEOPLE, FilterColumn, columns_of
 from evenreel.library.search.filters import parse_filter
 from evenreel.library.store.catalog import load_metadata
@@ -188,10 +187,10 @@ def _folders(connection: sqlite3.Connection, columns: Mapping[str, FilterColumn]
 
 def _people(connection: sqlite3.Connection) -> Iterator[Facet]:
     rows = connection.execute(
-        "SELECT json_extract(named.value, '$[1]') AS name, count(DISTINCT clips.clip_id) AS clips"
-        " FROM json_each(?) AS named JOIN clips ON clips.clip_id = json_extract(named.value, '$[0]')"
+        "SELECT name, count(DISTINCT clip_id) AS clips"
+        " FROM people JOIN faces USING (person_id) JOIN clips USING (clip_id)"
         f" WHERE {_THERE} GROUP BY name ORDER BY clips DESC, name LIMIT ?",
-        (named_clips(connection), MAX_VALUES),
+        (MAX_VALUES,),
     )
     yield from _facet(PEOPLE, "people", Counter(dict(rows)))
 

@@ -25,7 +25,7 @@ from evenreel.library.asking.examples import Marked, picture_with_words
 from evenreel.library.asking.steps import Then
 from evenreel.library.asking.without import Without
 from evenreel.library.loading import load_pictures, load_sounds
-from evenreel.library.people.asked import clips_of_people
+from evenreel.library.people import clips_of_people
 from evenreel.library.reading import LibraryContents
 from evenreel.library.search.ahead import scanned_ahead
 from evenreel.library.search.filters import below
@@ -41,7 +41,7 @@ from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
-    from evenreel.library.personal.data import PersonalData
+    from evenreel.library.personal import PersonalData
     from evenreel.library.search.folding import TakeFolder
     from evenreel.library.search.gallery import Opened
     from evenreel.library.search.rerank import Reranker
@@ -119,7 +119,7 @@ class Library(LibraryContents):
 
         Args:
             text: what is to be seen, read or heard, in the language of `search.asked`, and `person:NAME` for clips that
-                somebody is in (`people.asked`); an `UnfinishedText` may be cut. With `then` between two of these, or a
+                somebody is in; an `UnfinishedText` may be cut. With `then` between two of these, or a
                 `Then`: clips in which a moment of one comes before one of the other (`asking.steps`). With `without`:
                 clips that show what follows stand lower (`asking.without`). A `Marked` has examples of what is right
                 and wrong (`asking.examples`).
@@ -307,7 +307,7 @@ class Library(LibraryContents):
     @property
     def personal(self) -> PersonalData:
         """Favourites, notes and saved searches of the library, to read and to write."""
-        from evenreel.library.personal.data import PersonalData
+        from evenreel.library.personal import PersonalData
 
         return PersonalData(self.path, self._personal, self.clip_named, self.search)
 

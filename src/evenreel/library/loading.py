@@ -5,11 +5,11 @@ from __future__ import annotations
 from evenreel.types import Encoder
 
 
-def load_pictures(name: str, device: str, *, text_first: bool = True) -> Encoder:
-    """Load a model of pictures, its text tower first."""
+def load_pictures(name: str, device: str) -> Encoder:
+    """Load a model of pictures."""
     from evenreel.encoders import load_encoder
 
-    return load_encoder(name, device=device, text_first=text_first)
+    return load_encoder(name, device=device)
 
 
 def load_sounds(name: str, device: str) -> Encoder:

@@ -14,19 +14,18 @@ from evenreel.errors import LibraryError
 from evenreel.library import contents
 from evenreel.library.browsing import BrowsedPage, BrowseOrder, browse
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, FileQuery
-from evenreel.library.people.store import people_state
-from evenreel.library.personal.file import personal_state
 from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.search.filters import Filter, read_filter
 from evenreel.library.sizes import sizes_on_disk
 from evenreel.library.snapshot.holding import marker_of
 from evenreel.library.stats import LibraryStats, read_stats
-from evenreel.library.store import catalog, seals
+from evenreel.library.store import catalog
 from evenreel.library.store.speech import clip_transcripts
+from evenreel.library.store.user_tables import own_state
 
 if TYPE_CHECKING:
     from evenreel.library.facets import Facet
-    from evenreel.library.personal.placed import PersonalView
+    from evenreel.library.personal import PersonalView
     from evenreel.library.population import Populations
     from evenreel.library.result_bias import Favours
     from evenreel.speech import Transcript
@@ -54,7 +53,7 @@ class LibraryContents:
     @cached_property
     def _personal(self) -> PersonalView:
         """A person's own records, by which filters choose too."""
-        from evenreel.library.personal.placed import PersonalView
+        from evenreel.library.personal import PersonalView
 
         return PersonalView(self.path, self._connection)
 
@@ -138,8 +137,8 @@ class LibraryContents:
 
         with self._reading():
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            state = hash((version, people_state(self.path)))
-            population = self._populations.passing(state, where, personal_state(self.path))
+            state = hash(version)
+            population = self._populations.passing(state, where, own_state(self.path))
             return favours(population.without(left_out) if left_out else population, clip_ids)
 
     @cached_property
@@ -151,5 +150,5 @@ class LibraryContents:
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
         """The catalog at one moment; what cannot be read of it becomes one sentence."""
-        with catalog.reading(self._connection, self.path), seals.snapshot(self._connection):
+        with catalog.reading(self._connection, self.path), catalog.snapshot(self._connection):
             yield

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
 from evenreel.library.store.filesystem import size_of
-from evenreel.library.store.kept import FILE
 from evenreel.library.store.model_folders import MODELS
+from evenreel.library.store.user_tables import COPY
 
 PARTS = {
-    "catalog": "the catalog with its full text, and the second copy of what only it knows",
+    "catalog": "the catalog with its full text, and the copy of a person's own",
     "vectors": "the vectors that are searched, and their codes",
     "shards": "features of each clip, from which all else can be made anew",
     "stills": "small pictures of moments",
@@ -35,7 +35,7 @@ def sizes_on_disk(library: Path) -> dict[str, int]:
 
 
 def _part_of(name: str) -> str:
-    if name.startswith((CATALOG, FILE)):
+    if name.startswith((CATALOG, COPY)):
         return "catalog"
     return "vectors" if name.startswith("vectors.") else "others"
 

@@ -37,7 +37,6 @@ class FileStamp:
 
     @classmethod
     def of(cls, result: os.stat_result) -> FileStamp:
-        """Make the stamp of a file from the result of `os.stat`."""
         return cls(result.st_size, _signed_64(result.st_mtime_ns), _signed_64(result.st_ctime_ns))
 
 
@@ -46,7 +45,6 @@ def _signed_64(number: int) -> int:
 
 
 def stamp(path: str) -> FileStamp:
-    """Return the stamp of a file as it is now."""
     try:
         return FileStamp.of(os.stat(path))
     except OSError as error:
@@ -54,21 +52,12 @@ def stamp(path: str) -> FileStamp:
 
 
 class _DigestProgress:
-    """How far a digest has come.
-
-    Attributes:
-        moved_at: when something other than zeros was last read, on the monotonic clock.
-        in_zeros: whether zeros are what is read now.
-        given_up: set by whoever does not wait any more.
-    """
-
     def __init__(self) -> None:
-        self.moved_at = time.monotonic()
-        self.in_zeros = False
-        self.given_up = False
+        self.moved_at = time.monotonic()  # when something other than zeros was last read, on the monotonic clock
+        self.in_zeros = False  # whether zeros are what is read now
+        self.given_up = False  # set by whoever does not wait any more
 
     def take(self, block: bytes) -> None:
-        """Note what was read."""
         if self.given_up:
             raise EvenreelError("The reader was closed.")
         self.in_zeros = block == (_ZEROS if len(block) == _BLOCK_BYTES else bytes(len(block)))
@@ -129,16 +118,13 @@ def _overdue(reading: _DigestProgress, timeout_s: float) -> MediaError:
 
 
 def changed_while_reading() -> MediaError:
-    """Make the error for a file that changed while it was read."""
     return MediaError("changed_while_reading", "it changed while it was read; it is tried again next time")
 
 
 def not_regular(mode: int) -> MediaError:
-    """Make the error for what is no regular file, by its mode."""
     name = _KINDS.get(stat.S_IFMT(mode), "special file")
     return MediaError("unreadable", f"it is a {name}, not a regular file; only regular files are read")
 
 
 def unreadable(error: OSError) -> MediaError:
-    """Make the error for a file that the operating system refuses to read."""
     return MediaError("unreadable", f"the system does not let it be read: {error.strerror or error}")

@@ -1,4 +1,10 @@
-"""Opening of a video file: from a path to a container and its one video stream, or an error with the reason."""
+"""Opening of a media file: from a path to a container and its one video stream, or an error with the reason.
+
+FFmpeg decides by content, not by name, what a file is. A text file named `clip.mp4` that begins with `ffconcat` or
+`#EXTM3U` is a playlist for it, and a playlist opens other files and addresses. And each of its 500 decoders is code
+that a hostile file can reach. So every opening of a file passes lists to FFmpeg: the only containers, decoders and
+protocols that it may use for files from users. All names are FFmpeg's.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +15,90 @@ import stat
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import av
 from av.stream import Disposition
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.allowlist import (
-    DECODERS,
-    DEMUXERS,
-    PICTURE_SUBTITLES,
-    TEXT_SUBTITLES,
-    codec_options,
-    open_options,
-    packet_options,
-)
 from evenreel.media.content import not_regular
 
 if TYPE_CHECKING:
     from av.container import InputContainer
+    from av.packet import Packet
+    from av.stream import Stream
     from av.subtitles.stream import SubtitleStream
     from av.video.stream import VideoStream
+
+# MP4, Matroska, AVI, MPEG (transport, program and elementary streams), GIF, APNG, FLV, Ogg, WMV, MXF, DV. None of them
+# refers to other files, or only with an option that is off.
+DEMUXERS = (
+    "mov", "matroska", "avi", "mpegts", "mpeg", "mpegvideo", "gif", "apng", "flv", "ogg", "asf", "mxf", "dv",
+)  # fmt: skip
+
+DECODERS = (
+    "h264", "hevc", "libdav1d", "av1", "vp8", "vp9", "mpeg4", "mpeg2video", "mpeg1video", "mjpeg", "prores",
+    "dnxhd", "dvvideo", "theora", "gif", "apng", "png", "wmv1", "wmv2", "wmv3", "vc1", "msmpeg4v1", "msmpeg4v2",
+    "msmpeg4", "h263", "flv", "ffv1", "huffyuv", "utvideo", "qtrle", "cinepak", "rawvideo",
+)  # fmt: skip
+"""Of pictures: what cameras, editors, browsers and archives write."""
+
+SOUND_DECODERS = (
+    "aac", "aac_latm", "mp3float", "mp3", "mp2float", "mp2", "ac3", "eac3", "dca", "truehd", "mlp", "flac", "alac",
+    "opus", "libopus", "vorbis", "wmav1", "wmav2", "wmapro", "amrnb", "amrwb", "libopencore_amrnb",
+    "libopencore_amrwb", "speex", "nellymoser", "wavpack", "adpcm_ms", "adpcm_ima_wav", "adpcm_ima_qt", "adpcm_swf",
+    "s302m", "dvaudio",
+    *(f"pcm_{kind}" for kind in ("u8", "s8", "mulaw", "alaw", "bluray", "dvd")),
+    *(f"pcm_{kind}{end}" for kind in ("s16", "s24", "s32", "f32", "f64") for end in ("le", "be")),
+)  # fmt: skip
+"""What cameras, phones, editors, discs and broadcasts write."""
+
+TEXT_SUBTITLES = frozenset({"subrip", "srt", "text", "mov_text", "webvtt", "ass", "ssa"})
+"""Kinds of subtitle streams whose packets are text."""
+
+PICTURE_SUBTITLES = ("pgssub", "dvdsub", "dvbsub")
+"""Decoders of subtitles in pictures: of Blu-ray discs, DVDs, broadcasts. No other reading of a file has them."""
+
+CONTAINER_NAMES = {"mov,mp4,m4a,3gp,3g2,mj2": "mp4", "matroska,webm": "matroska"}
+"""Short names of the demuxers that FFmpeg names by a list."""
+
+
+def open_options(limits: MediaLimits) -> dict[str, str]:
+    """Options with which every file is opened for its pictures."""
+    return _allowing(DECODERS) | codec_options(limits)
+
+
+def sound_options() -> dict[str, str]:
+    """Options with which a file is opened for its sound: no decoder of pictures is run."""
+    return _allowing(SOUND_DECODERS)
+
+
+def copy_options(limits: MediaLimits) -> dict[str, str]:
+    """Options with which a file is opened to copy its pictures and sound: all trusted decoders."""
+    return _allowing((*DECODERS, *SOUND_DECODERS)) | codec_options(limits)
+
+
+def packet_options() -> dict[str, str]:
+    """Options with which a file is opened for packets that are read without any decoder."""
+    return _allowing(("none",))
+
+
+def _allowing(decoders: Sequence[str]) -> dict[str, str]:
+    lists = {"format_whitelist": ",".join(DEMUXERS), "codec_whitelist": ",".join(decoders)}
+    return lists | {"protocol_whitelist": "file"}
+
+
+def codec_options(limits: MediaLimits) -> dict[str, str]:
+    """Option of a decoder that limits pixels a picture, padding of its buffers too, for sizes that no header gives."""
+    return {"max_pixels": str(limits.max_pixels * 11 // 10 + 2**16)}
+
+
+def picture_subtitle_options(max_pixels: int) -> dict[str, str]:
+    """Options of a decoder of subtitles in pictures, which refuses what is damaged."""
+    lists = {"codec_whitelist": ",".join(PICTURE_SUBTITLES), "max_pixels": str(max_pixels)}
+    return lists | {"err_detect": "explode"}
+
 
 FFMPEG_ERRORS = (av.FFmpegError, ValueError, ArithmeticError, MemoryError, LookupError)
 """What PyAV lets through from files that were made to break it (UnicodeError is a ValueError)."""
@@ -95,7 +163,6 @@ def _read_head(path: str | os.PathLike[str]) -> bytes:
 
 
 def _explain(path: str | os.PathLike[str], head: bytes, error: BaseException) -> NoReturn:
-    """Raise the MediaError for a file that FFmpeg did not open."""
     if isinstance(error, av.error.ArgumentError):  # FFmpeg's answer to a container off the whitelist
         known = ", ".join(DEMUXERS)
         raise MediaError(
@@ -144,6 +211,15 @@ def _has_box(path: str | os.PathLike[str], wanted: bytes) -> bool:
     return False
 
 
+def packets_of(container: InputContainer, *streams: Stream) -> Iterator[Packet[Any]]:
+    try:
+        for packet in container.demux(*streams):
+            if packet.size:  # the last ones are empty: signals to flush the decoder
+                yield packet
+    except FFMPEG_ERRORS:
+        return
+
+
 def choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStream:
     """Choose the video stream of an open container: the one marked default, else the first, that is no cover picture.
 
@@ -175,12 +251,10 @@ def _first_film(container: InputContainer, streams: Sequence[VideoStream]) -> Vi
 
 
 def subtitles_of_text(container: InputContainer) -> list[SubtitleStream]:
-    """List the subtitle streams of a container whose packets are text."""
     return _subtitles_in(container, TEXT_SUBTITLES)
 
 
 def subtitles_in_pictures(container: InputContainer) -> list[SubtitleStream]:
-    """List the subtitle streams of a container that are pictures of a kind that can be decoded."""
     return _subtitles_in(container, PICTURE_SUBTITLES)
 
 
@@ -238,7 +312,6 @@ def check_size(width: int, height: int, limits: MediaLimits) -> None:
 
 
 def too_large(width: int, height: int, limits: MediaLimits) -> MediaError:
-    """Make the error for pictures whose size exceeds the limits."""
     return MediaError(
         "too_large",
         f"its pictures are {width} x {height}; at most {limits.max_side_px} a side and "

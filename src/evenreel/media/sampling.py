@@ -3,19 +3,20 @@
 A rule by time asks for moments; the frame given for a moment `t` is the one on screen at `t`: the last frame
 whose timestamp is not after `t` (to a microsecond), or the first frame where `t` is before it. A rule by
 number counts frames in the order they are shown. A frame that answers several moments is given once, so a
-short or slow video yields fewer frames than the rule names.
+short or slow video yields fewer frames than the rule names. A rule may be limited to a part of a file.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
-from evenreel.errors import UsageError
+from evenreel.errors import MediaError, UsageError
 
 MOST_FRAMES = 100_000
 SHORTEST_PERIOD_S = 0.001
@@ -23,13 +24,9 @@ SHORTEST_PERIOD_S = 0.001
 
 @runtime_checkable
 class TimeRule(Protocol):
-    """Sampling rule that chooses frames by moments; it needs at most the video's length, never its number of frames.
+    """Sampling rule that chooses frames by moments; it needs at most the video's length, never its number of frames."""
 
-    Attributes:
-        needs_end: whether the moments depend on where the video ends.
-    """
-
-    needs_end: ClassVar[bool]
+    needs_end: ClassVar[bool]  # whether the moments depend on where the video ends
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
         """Return the moments to sample in seconds, rising; they may go on beyond `end_s`, where the video is over."""
@@ -57,10 +54,6 @@ class SeveralRules:
 
     Each samples the frames it would alone; a limit on frames is divided equally between them.
 
-    Attributes:
-        rules: the rules.
-        asked: filled while moments are taken: for each moment, the index in `rules` of the rule that it is of.
-
     >>> together = SeveralRules((EverySeconds(1.0), EverySeconds(0.5)), [])
     >>> list(itertools.islice(together.times(0.0, 2.0), 4)), together.asked
     ([0.0, 0.0, 0.5, 1.0], [0, 1, 1, 0])
@@ -68,17 +61,15 @@ class SeveralRules:
 
     needs_end: ClassVar[bool] = True
     rules: tuple[TimeRule, ...]
-    asked: list[int] = field(compare=False)
+    asked: list[int] = field(compare=False)  # the place of the rule of each moment that was taken
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """Return the moments of all rules in seconds, rising; when one is taken, its rule is noted in `asked`."""
         moments = (zip(rule.times(start_s, end_s), itertools.repeat(place)) for place, rule in enumerate(self.rules))
         for time_s, place in heapq.merge(*moments):
             self.asked.append(place)
             yield time_s
 
     def capped(self, duration_s: float, max_frames: int) -> SeveralRules:
-        """Return the same rules, each limited to an equal share of `max_frames`."""
         share = max_frames // len(self.rules)
         return replace(self, rules=tuple(rule.capped(duration_s, share) for rule in self.rules))
 
@@ -98,12 +89,10 @@ class Midpoints:
     count: int
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """Return the middles, in seconds, of `count` equal intervals between `start_s` and `end_s`."""
         step_s = (end_s - start_s) / self.count
         return (start_s + (k + 0.5) * step_s for k in range(self.count))
 
     def capped(self, duration_s: float, max_frames: int) -> Midpoints:
-        """Return the rule with at most `max_frames` intervals."""
         return replace(self, count=min(self.count, max_frames))
 
     def __str__(self) -> str:
@@ -114,6 +103,8 @@ class Midpoints:
 class EverySeconds:
     """Sampling rule `every period s`: the start of the video and then one moment each `period_s` seconds.
 
+    The moments have no end, since a file may be longer than its header says.
+
     >>> list(itertools.islice(EverySeconds(0.5).times(0.0, 2.0), 4))
     [0.0, 0.5, 1.0, 1.5]
     """
@@ -122,15 +113,27 @@ class EverySeconds:
     period_s: float
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """Iterate over moments in seconds without end, since a file may be longer than its header says."""
         return (start_s + k * self.period_s for k in itertools.count())
 
     def capped(self, duration_s: float, max_frames: int) -> EverySeconds:
-        """Return the rule with a period long enough that at most `max_frames` moments fall into `duration_s`."""
         return replace(self, period_s=max(self.period_s, duration_s / max_frames))
 
     def __str__(self) -> str:
         return f"every {self.period_s:g} s"
+
+
+@dataclass(frozen=True)
+class GivenTimes:
+    """Sampling rule for the frames at given moments, rising, in seconds of the file; no limit leaves any out."""
+
+    needs_end: ClassVar[bool] = False
+    at_s: Sequence[float]
+
+    def times(self, start_s: float, end_s: float) -> Iterator[float]:
+        return iter(self.at_s)
+
+    def capped(self, duration_s: float, max_frames: int) -> GivenTimes:
+        return self
 
 
 @dataclass(frozen=True)
@@ -148,14 +151,12 @@ class Clip4Clip:
     count: int = 12
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        """Return the numbers of the frames to sample: one a second, thinned to `count`."""
         seconds = list(range(0, frame_count, max(1, int(fps))))
         if len(seconds) <= self.count:
             return seconds
         return [seconds[k] for k in _linspace(len(seconds) - 1, self.count)]
 
     def capped(self, duration_s: float, max_frames: int) -> Clip4Clip:
-        """Return the rule with at most `max_frames` frames."""
         return replace(self, count=min(self.count, max_frames))
 
     def __str__(self) -> str:
@@ -178,12 +179,10 @@ class IntervalFrames:
     count: int
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        """Return the number of the middle frame of each of `count` equal runs of frames."""
         edges = _linspace(frame_count, min(self.count, frame_count) + 1)
         return [(a + b - 1) // 2 for a, b in itertools.pairwise(edges)]
 
     def capped(self, duration_s: float, max_frames: int) -> IntervalFrames:
-        """Return the rule with at most `max_frames` runs of frames."""
         return replace(self, count=min(self.count, max_frames))
 
     def __str__(self) -> str:
@@ -217,7 +216,9 @@ def parse_rule(text: str) -> SamplingRule:
     if found := _COUNTED.fullmatch(words):
         return Midpoints(_checked_count(found[1], text))
     if found := _PERIODIC.fullmatch(words):
-        return EverySeconds(_checked_period(float(found[1]), text))
+        if not SHORTEST_PERIOD_S <= (period_s := float(found[1])) <= 86_400:
+            raise UsageError(f"{text!r} has a period out of range; give {SHORTEST_PERIOD_S} to 86400 s.")
+        return EverySeconds(period_s)
     if found := _PEER.fullmatch(words):
         count = _checked_count(found[2] or str(_PEER_COUNTS[found[1]]), text)
         return Clip4Clip(count) if found[1] == "clip4clip" else IntervalFrames(found[1], count)
@@ -234,7 +235,98 @@ def _checked_count(digits: str, text: str) -> int:
     return count
 
 
-def _checked_period(period_s: float, text: str) -> float:
-    if not SHORTEST_PERIOD_S <= period_s <= 86_400:
-        raise UsageError(f"{text!r} has a period out of range; give {SHORTEST_PERIOD_S} to 86400 s.")
-    return period_s
+@dataclass(frozen=True)
+class Part:
+    """Stretch of a file that is one clip, in seconds; None stands for the file's beginning or end."""
+
+    start_s: float | None = None
+    end_s: float | None = None
+
+    def length_s(self, file_s: float | None) -> float | None:
+        """Return the length of the clip in seconds, given that of the file; None where it is unknown.
+
+        >>> Part(5.0, 30.0).length_s(12.0), Part(end_s=9.0).length_s(None), Part().length_s(None)
+        (7.0, 9.0, None)
+        """
+        ends = [end_s for end_s in (self.end_s, file_s) if end_s is not None]
+        return max(0.0, min(ends) - (self.start_s or 0.0)) if ends else None
+
+    def within(self, times_s: Sequence[float]) -> list[float]:
+        """Select the times of the file, in seconds, that lie inside the part (edges excluded), counted from its start.
+
+        >>> Part(2.0, 8.0).within([1.0, 2.0, 3.5, 8.0])
+        [1.5]
+        """
+        start_s = self.start_s or 0.0
+        return [at - start_s for at in times_s if start_s < at < (math.inf if self.end_s is None else self.end_s)]
+
+    def rule(self, rule: SamplingRule) -> SamplingRule:
+        """Return the rule that samples this part as `rule` samples a whole file; `rule` itself for the whole."""
+        if self == WHOLE:
+            return rule
+        return TimesInPart(rule, self) if isinstance(rule, TimeRule) else NumbersInPart(rule, self)
+
+    def __str__(self) -> str:
+        start = f"{self.start_s or 0.0:g}"
+        return f"{start} s on" if self.end_s is None else f"{start} to {self.end_s:g} s"
+
+
+WHOLE = Part()
+
+
+@dataclass(frozen=True)
+class TimesInPart:
+    """Sampling rule by time for a part of a file; a part that goes on after the file's end stops there.
+
+    >>> list(TimesInPart(Midpoints(2), Part(4.0, 8.0)).times(0.0, 60.0))
+    [5.0, 7.0]
+    """
+
+    needs_end: ClassVar[bool] = True
+    inner: TimeRule
+    part: Part
+
+    def times(self, start_s: float, end_s: float) -> Iterator[float]:
+        first_s = max(start_s, self.part.start_s or 0.0)
+        last_s = end_s if self.part.end_s is None else min(end_s, self.part.end_s)
+        if first_s >= last_s:
+            raise MediaError(
+                "no_frames", f"the clip is {self.part} of a video that ends at {end_s:.2f} s; is it another cut?"
+            )
+        return itertools.takewhile(lambda time_s: time_s < last_s, self.inner.times(first_s, last_s))
+
+    def capped(self, duration_s: float, max_frames: int) -> TimesInPart:
+        length_s = self.part.length_s(duration_s)
+        return replace(self, inner=self.inner.capped(duration_s if length_s is None else length_s, max_frames))
+
+    def __str__(self) -> str:
+        return f"{self.inner} of {self.part}"
+
+
+@dataclass(frozen=True)
+class NumbersInPart:
+    """Sampling rule by frame number for a part of a file; numbers follow from its seconds at the video's mean rate.
+
+    CLIP4Clip does the same: it seeks to frame `int(start * fps)`.
+
+    >>> NumbersInPart(Clip4Clip(3), Part(4.0, 7.0)).indices(100, 10.0)
+    [40, 50, 60]
+    """
+
+    inner: IndexRule
+    part: Part
+
+    def indices(self, frame_count: int, fps: float) -> list[int]:
+        first = int((self.part.start_s or 0.0) * fps)
+        stop = frame_count if self.part.end_s is None else min(frame_count, math.ceil(self.part.end_s * fps))
+        if first >= stop:
+            raise MediaError(
+                "no_frames", f"the clip is {self.part} of a video of {frame_count} frames; is it another cut?"
+            )
+        return [first + number for number in self.inner.indices(stop - first, fps)]
+
+    def capped(self, duration_s: float, max_frames: int) -> NumbersInPart:
+        return replace(self, inner=self.inner.capped(duration_s, max_frames))
+
+    def __str__(self) -> str:
+        return f"{self.inner} of {self.part}"

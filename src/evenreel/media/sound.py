@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import av
 import numpy as np
@@ -16,21 +16,19 @@ from av.stream import Disposition
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.allowlist import SOUND_DECODERS, sound_options
 from evenreel.media.languages import language_tag, same_language
-from evenreel.media.opening import FFMPEG_ERRORS, open_file
-from evenreel.media.source import Source, tagged_duration_s
+from evenreel.media.opening import FFMPEG_ERRORS, SOUND_DECODERS, open_file, packets_of, sound_options
+from evenreel.media.sampling import GivenTimes
+from evenreel.media.video import Source, open_video, tagged_duration_s
+from evenreel.media.workers import Message
 from evenreel.types import FloatArray
 
 if TYPE_CHECKING:
     from av.audio.frame import AudioFrame
     from av.audio.stream import AudioStream
     from av.container import InputContainer
-    from av.packet import Packet
 
-SAMPLE_RATE = 16_000
-"""Samples a second of every block, where no other rate is asked for."""
-
+SAMPLE_RATE = 16_000  # samples a second of every block, where no other rate is asked for
 _BLOCK_S = 10
 _TICKS_S = Fraction(1, 1_000_000)  # of a container's start
 _SAME_PLACE_S = 0.04  # a timestamp that is off by less is rounding of the container
@@ -57,25 +55,15 @@ class SoundBlock:
 
     @property
     def end_s(self) -> float:
-        """Return when the block ends, in seconds of the clip's own clock."""
         return self.start_s + len(self.samples) / self.sample_rate
 
 
 @dataclass(frozen=True)
 class SoundInfo:
-    """What the header says of the sound that is read.
-
-    Attributes:
-        codec: FFmpeg's name of the decoder.
-        sample_rate: samples a second in the file.
-        channels: channels in the file, which are mixed to one.
-        language: language as a BCP 47 tag; None where the file does not say.
-    """
-
-    codec: str
-    sample_rate: int
-    channels: int
-    language: str | None
+    codec: str  # FFmpeg's name of the decoder
+    sample_rate: int  # samples a second in the file
+    channels: int  # channels in the file, which are mixed to one
+    language: str | None  # language as a BCP 47 tag; None where the file does not say
 
 
 @contextmanager
@@ -110,12 +98,7 @@ def open_sound(
 
 
 class Sound:
-    """An open sound stream and its blocks; made by `open_sound`.
-
-    Attributes:
-        info: what the header says.
-        notes: sentences about what is unusual in the sound; more are added while blocks are read.
-    """
+    """An open sound stream and its blocks; made by `open_sound`."""
 
     def __init__(
         self,
@@ -131,7 +114,7 @@ class Sound:
         self._end_s = 0.0
         codec, streams = stream.codec_context, container.streams.audio
         self.info = SoundInfo(codec.name, codec.sample_rate, codec.channels, _language_of(stream))
-        self.notes: list[str] = []
+        self.notes: list[str] = []  # sentences about what is unusual in the sound; more are added while blocks are read
         if len(streams) > 1:
             said = f" ({self.info.language})" if self.info.language else ""
             self.notes.append(f"{len(streams)} sound streams; number {streams.index(stream) + 1} of them{said} is used")
@@ -161,7 +144,6 @@ class Sound:
                 self.notes.append(str(error))
 
     def _runs(self) -> Iterator[tuple[float, FloatArray]]:
-        """Stretches of mono samples with the time at which each begins."""
         mixer: _Mixer | None = None
         for frame in self._frames():
             starts_anew = self._clock.place(frame)
@@ -176,7 +158,7 @@ class Sound:
     def _frames(self) -> Iterator[AudioFrame]:
         codec = self._stream.codec_context
         codec.thread_count = 1
-        for packet in self._demuxed():
+        for packet in packets_of(self._container, self._stream):
             if not self._packets and packet.has_sidedata("encryption_info"):
                 raise MediaError("encrypted", "its sound is encrypted (DRM); only unprotected files can be read")
             self._packets += 1
@@ -186,14 +168,6 @@ class Sound:
                 self._refused += 1
         with contextlib.suppress(*FFMPEG_ERRORS):
             yield from codec.decode(None)
-
-    def _demuxed(self) -> Iterator[Packet[AudioStream]]:
-        try:
-            for packet in self._container.demux(self._stream):
-                if packet.size:
-                    yield packet
-        except FFMPEG_ERRORS:  # a read error ends the file, as its end does
-            return
 
     def _conclude(self) -> None:
         if not self._packets:
@@ -206,19 +180,14 @@ class Sound:
             self.notes.append(
                 f"the timestamps of the sound step back at {joined_s:.2f} s; they are continued from there"
             )
-        claimed_s = self._claimed_end_s()
+        stream, claimed_s = self._stream, tagged_duration_s(self._stream)
+        if stream.duration and stream.duration > 0 and stream.time_base:
+            ends_s = float(((stream.start_time or 0) + stream.duration) * stream.time_base)
+            claimed_s = ends_s - self._clock.zero_s
         if claimed_s is not None and self._end_s < claimed_s - _SHORT_BY_S:
             self.notes.append(f"short: {self._end_s:.2f} of {claimed_s:.2f} s of the sound can be read")
-        if self._refused:
-            self._check_damage()
-
-    def _claimed_end_s(self) -> float | None:
-        stream = self._stream
-        if stream.duration and stream.duration > 0 and stream.time_base:
-            return float(((stream.start_time or 0) + stream.duration) * stream.time_base) - self._clock.zero_s
-        return tagged_duration_s(stream)
-
-    def _check_damage(self) -> None:
+        if not self._refused:
+            return
         share, limit = self._refused / self._packets, self._limits.max_damaged_share
         said = f"damaged: {self._refused} of {self._packets} packets of sound cannot be decoded ({share:.0%})"
         self.notes.append(said)
@@ -227,22 +196,16 @@ class Sound:
 
 
 class _SoundClock:
-    """Times of decoded frames: as their timestamps say, counted on where they have none or step back.
-
-    Attributes:
-        zero_s: the clip's zero on the file's own clock, in seconds.
-        frame_s: when the last frame placed begins, on the clip's clock.
-        placed: whether a frame was placed.
-        stepped_back_s: where timestamps last stepped back; None where they never did.
-    """
+    """Times of decoded frames: as their timestamps say, counted on where they have none or step back."""
 
     def __init__(self, zero_s: float) -> None:
-        self.zero_s, self.frame_s, self.placed = zero_s, 0.0, False
-        self.stepped_back_s: float | None = None
+        self.zero_s = zero_s  # the clip's zero on the file's own clock
+        self.frame_s, self.placed = 0.0, False  # when the last frame placed begins, on the clip's clock, if any was
+        self.stepped_back_s: float | None = None  # where timestamps last stepped back; None where they never did
         self._shift_s = self._next_s = 0.0
 
     def place(self, frame: AudioFrame) -> bool:
-        """Set `frame_s` for the next frame; return whether it does not follow on the one before."""
+        """Set `frame_s` for the next frame; whether it does not follow on the one before."""
         own_s = None if frame.time is None else frame.time - self.zero_s + self._shift_s
         if not self.placed:
             self._next_s = own_s or 0.0
@@ -256,11 +219,7 @@ class _SoundClock:
 
 
 class _Mixer:
-    """Conversion of frames of one form that follow on each other to mono of one sample rate.
-
-    Attributes:
-        next_s: when the next sample that is given out begins, in seconds of the clip's own clock.
-    """
+    """Conversion of frames of one form that follow on each other to mono of one sample rate."""
 
     def __init__(self, frame: AudioFrame, start_s: float, sample_rate: int) -> None:
         channels = frame.layout.nb_channels
@@ -360,3 +319,32 @@ def _zero_s(path: str | os.PathLike[str], limits: MediaLimits, container: InputC
         return float((container.start_time or 0) * _TICKS_S)
     pictures.close()
     return -pictures.clock.seconds(0)
+
+
+class MomentReader:
+    """Worker that answers a task `{"path", "at_s"}` with the frames on screen at these seconds, pixels (H, W, 3).
+
+    Each frame is a message of its own. Where the task has `sound_s`, a start and an end in seconds, the blocks of sound
+    that are heard between follow, with `start_s` each, and a message with `no_sound` where that cannot be read.
+    """
+
+    def __init__(self, limits: dict[str, Any]) -> None:
+        self._limits = MediaLimits(**limits)
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        with open_video(task["path"], self._limits) as video:
+            for frame in video.frames(GivenTimes(task["at_s"])):
+                yield {"kind": "frame", "time_s": frame.time_s}, frame.pixels
+        if "sound_s" in task:
+            yield from self._sound(task["path"], *task["sound_s"])
+
+    def _sound(self, path: str, start_s: float, end_s: float) -> Iterator[Message]:
+        try:
+            with open_sound(path, self._limits) as sound:
+                for block in sound.readable_blocks():
+                    if block.start_s >= end_s:
+                        return
+                    heard = block.samples if block.end_s > start_s else None
+                    yield {"kind": "sound", "start_s": block.start_s}, heard
+        except MediaError as error:
+            yield {"kind": "no_sound", "reason": error.reason, "why": str(error)}, None

@@ -1,43 +1,181 @@
-"""A video file: what its header says, and its frames as a sampling rule chooses them."""
+"""A video file: what its header says, and its frames as a sampling rule chooses them.
+
+`Source` is one opening of a file with its decoder at the start; a `Video` opens it anew where it must.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.allowlist import CONTAINER_NAMES
-from evenreel.media.dates import recorded_at
+from evenreel.media.decode import (
+    JOINABLE,
+    Cursor,
+    Demuxer,
+    FrameReader,
+    UnsafeSkipError,
+    frames_on_screen,
+    mean_rate,
+    presentation_times,
+    time_base_of,
+    usual_duration,
+)
 from evenreel.media.opening import (
+    CONTAINER_NAMES,
     FFMPEG_ERRORS,
     check_size,
+    codec_options,
     is_dolby_vision_alone,
     open_container,
+    refused_size,
     subtitles_in_pictures,
     subtitles_of_text,
+    too_large,
 )
-from evenreel.media.packets import JOINABLE, Demuxer, UnsafeSkipError, mean_rate, presentation_times
 from evenreel.media.picture import PictureMaker, orientation_of, shown_size
 from evenreel.media.sampling import SamplingRule, TimeRule
-from evenreel.media.source import Source
+from evenreel.media.workers import Message
 from evenreel.types import Frame, Pixels, VideoInfo
 
 if TYPE_CHECKING:
+    from av.audio.stream import AudioStream
     from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
 
     from evenreel.media.shots import ShotFinder
 
+DOUBTFUL_S = 30 * 86_400.0  # a longer video is taken for one whose timestamps are wrong
+_SAME_TIME_S = 1e-6  # wanted times are floats, timestamps are exact; a frame this little later is meant
+_CONTAINER_TICKS_S = Fraction(1, 1_000_000)
+_ROUNDING_FRAMES = 1.5  # by so many a claimed end may be off and is believed
 _SHORT_BY_S = 0.5  # less is rounding, or a last frame that is held
-DOUBTFUL_S = 30 * 86_400.0
-"""A longer video is taken for one whose timestamps are wrong."""
 _TAIL_S = 2.0  # what is looked at to see whether a claimed end is real
+_DURATION_TAG = re.compile(r"(\d{1,9}):(\d{1,9}):(\d{1,9}(?:\.\d*)?)", re.ASCII)
+
+
+class Clock:
+    """Conversion between timestamps of a stream and seconds on the timeline that a player shows.
+
+    Zero is the container's start, as in browsers: its first frame, unless sound comes first, or pictures that cannot
+    be decoded without earlier ones. A start above zero, negative timestamps and edit lists vanish so.
+    """
+
+    def __init__(self, first: int, time_base: Fraction, offset_s: float) -> None:
+        self._first, self._time_base = first, time_base
+        self.offset_s = offset_s
+
+    @property
+    def starts_s(self) -> float:
+        """Time on the file's own clock at which a player's timeline begins; 0 where it is negative."""
+        return max(0.0, -self.seconds(0))
+
+    def seconds(self, timestamp: int) -> float:
+        return self.offset_s + float((timestamp - self._first) * self._time_base)
+
+    def timestamp(self, time_s: float) -> int:
+        since_first = Fraction(time_s - self.offset_s + _SAME_TIME_S)
+        return self._first + math.floor(since_first / self._time_base)
+
+
+class Source:
+    """One opening of a video file: decodes its first frame, then the frames at wanted timestamps."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], limits: MediaLimits, threads: int, cursor: Cursor | None = None
+    ) -> None:
+        self.container, self.stream = open_container(path, limits)
+        try:
+            codec = self.stream.codec_context
+            codec.options = codec_options(limits)  # also for a size that changes on the way
+            codec.thread_count, codec.thread_type = threads, "AUTO"
+            self.cursor = cursor or Cursor()
+            self.reader = FrameReader(self.container, self.stream, self.cursor, may_skip=cursor is None)
+            frames = iter(self.reader)
+            first = next(frames, None)
+            if first is None:
+                raise self._why_no_frame(path, limits)
+        except BaseException:
+            self.container.close()
+            raise
+        self.first_frame: VideoFrame = first[1]
+        self.clock = Clock(first[0], time_base_of(self.stream), self._offset_s(first[0]))
+        self._frames = itertools.chain([first], frames)
+
+    def close(self) -> None:
+        self.container.close()
+
+    def wanted(self, shots: ShotFinder | None = None) -> Iterator[tuple[int, VideoFrame]]:
+        """Yield (timestamp, frame) of the frames that the cursor wants; may be called once."""
+        frames = self._frames if shots is None else self._looked_at(shots)
+        return frames_on_screen(frames, self.reader, self.cursor)
+
+    def claimed_end_s(self) -> float | None:
+        """The end of the pictures that the header claims, on the player's timeline."""
+        stream, container = self.stream, self.container
+        if stream.duration and stream.duration > 0:
+            start = None if self.reader.by_order else stream.start_time
+            begins_s = self.clock.offset_s if start is None else self.clock.seconds(start)
+            return begins_s + float(stream.duration * time_base_of(stream))
+        claim = tagged_duration_s(stream)
+        if claim is None and container.duration and container.duration > 0:
+            claim = float(container.duration * _CONTAINER_TICKS_S)
+        if claim is None or CONTAINER_NAMES.get(container.format.name) != "matroska":
+            return claim
+        # Some writers of Matroska count from zero, others from the first timestamp.
+        start_s = float((container.start_time or 0) * _CONTAINER_TICKS_S)
+        return claim - start_s if 0 < start_s < claim else claim
+
+    def confirms_end(self, end: int, claimed_s: float) -> bool:
+        """Whether the last packet's end (a timestamp) agrees with a claimed end, but for rounding."""
+        return abs(self.clock.seconds(end) - claimed_s) <= _ROUNDING_FRAMES * self.usual_duration_s()
+
+    def usual_duration_s(self) -> float:
+        return float(usual_duration(self.stream) * time_base_of(self.stream))
+
+    def _looked_at(self, shots: ShotFinder) -> Iterator[tuple[int, VideoFrame]]:
+        skips = 0
+        for timestamp, frame in self._frames:
+            shots.add(self.clock.seconds(timestamp), frame, skipped=self.reader.skips > skips)
+            skips = self.reader.skips
+            yield timestamp, frame
+
+    def _offset_s(self, first: int) -> float:
+        container_start, start = self.container.start_time, self.stream.start_time
+        if container_start is None:
+            return 0.0
+        if start is None or not self.reader.by_order or self.reader.damage.refused:
+            start = first  # whatever the decoder has dropped before it
+        return max(0.0, float(start * time_base_of(self.stream) - container_start * _CONTAINER_TICKS_S))
+
+    def _why_no_frame(self, path: str | os.PathLike[str], limits: MediaLimits) -> MediaError:
+        packets = self.reader.damage.packets
+        if packets == 0:
+            return MediaError("no_frames", "its video stream holds no data; the file may be cut short")
+        if size := refused_size(path, limits):
+            return too_large(*size, limits)
+        return MediaError(
+            "no_frames", f"none of its {packets} video packets could be decoded; it is damaged throughout"
+        )
+
+
+def tagged_duration_s(stream: VideoStream | AudioStream) -> float | None:
+    """The duration in a stream's tag (Matroska: `00:01:02.500000000`); None where it is no length of time."""
+    found = _DURATION_TAG.fullmatch(stream.metadata.get("DURATION", ""))
+    if found is None:
+        return None
+    hours, minutes, seconds = found.groups()
+    return int(hours) * 3600 + int(minutes) * 60 + float(seconds) or None
 
 
 @contextmanager
@@ -71,16 +209,11 @@ def probe(path: str | os.PathLike[str], limits: MediaLimits | None = None) -> Vi
 
 @dataclass(frozen=True)
 class _Extent:
-    """How far the packets of a video go, on the clock's timeline.
-
-    Attributes:
-        last_s: when the last frame comes on screen.
-        end_s: when it leaves it.
-        frame_count: number of frames, where all had to be counted because the header does not tell or is wrong.
-    """
+    """When the last frame comes on screen and leaves it, on the clock's timeline, as the packets say."""
 
     last_s: float
     end_s: float
+    # number of frames, where all had to be counted because the header does not tell or is wrong
     frame_count: int | None = None
 
 
@@ -95,9 +228,11 @@ class Video:
         self._path, self._limits, self._threads = path, limits, threads
         self._source: Source = Source(path, limits, threads)
         self._fresh = True
-        self._size = (self._source.first_frame.width, self._source.first_frame.height)
+        frame, aspect = self._source.first_frame, self._source.stream.sample_aspect_ratio
+        self._size = frame.width, frame.height
+        self._shown_size = shown_size(*self._size, aspect, orientation_of(frame))
         try:
-            self._shown_size = self._check_shown_size()
+            check_size(*self._shown_size, limits)
         except BaseException:
             self.close()
             raise
@@ -105,7 +240,6 @@ class Video:
 
     @property
     def packets_decoded(self) -> int:
-        """Number of packets decoded by the last reading of frames, which is what it cost."""
         return self._source.reader.damage.packets
 
     @property
@@ -114,7 +248,6 @@ class Video:
         return self._source.cursor.answered
 
     def close(self) -> None:
-        """Close the video file; may be called twice."""
         self._source.close()
 
     @cached_property
@@ -123,8 +256,8 @@ class Video:
 
         The last packets are read, and all of them where the last contradict the header; nothing is decoded.
         """
-        stream, container, extent = self._source.stream, self._source.container, self._extent
-        name, end_s = container.format.name, self._believed_end_s(extent)
+        stream, container = self._source.stream, self._source.container
+        name, end_s = container.format.name, self._believed_end_s()
         width, height = self._shown_size
         return VideoInfo(
             container=CONTAINER_NAMES.get(name, name),
@@ -132,7 +265,7 @@ class Video:
             width=width,
             height=height,
             duration_s=end_s,
-            frame_count=extent.frame_count or stream.frames or None,
+            frame_count=self._extent.frame_count or stream.frames or None,
             fps=mean_rate(stream),
             rotation=orientation_of(self._source.first_frame).degrees,
             notes=tuple(self.notes),
@@ -156,7 +289,10 @@ class Video:
             MediaError: after the last good frame, when more than `limits.max_damaged_share` of what was
                 decoded is damaged (failed); or when pictures cannot be converted (failed).
         """
-        source = self._fresh_source()
+        if not self._fresh:
+            self._source.close()
+            self._source = Source(self._path, self._limits, self._threads)
+        source, self._fresh = self._source, False
         kept_rule = self._within_limits(rule, source)
         source.cursor.aim(self._targets(kept_rule, source))
         aspect, turned = source.stream.sample_aspect_ratio, orientation_of(source.first_frame)
@@ -168,19 +304,6 @@ class Video:
         if count >= self._limits.max_frames and kept_rule == rule and not self._source.reader.finished:
             self._note(f"at most {count} frames are kept of a video; it may go on after them")
         self._conclude(self._source)
-
-    def _check_shown_size(self) -> tuple[int, int]:
-        stream, frame = self._source.stream, self._source.first_frame
-        shown = shown_size(frame.width, frame.height, stream.sample_aspect_ratio, orientation_of(frame))
-        check_size(*shown, self._limits)
-        return shown
-
-    def _fresh_source(self) -> Source:
-        if not self._fresh:
-            self._source.close()
-            self._source = Source(self._path, self._limits, self._threads)
-        self._fresh = False
-        return self._source
 
     def _wanted(self, source: Source, shots: ShotFinder | None) -> Iterator[tuple[int, VideoFrame]]:
         try:
@@ -225,12 +348,13 @@ class Video:
         if claimed_s is not None and source.confirms_end(end, claimed_s):
             return _Extent(last_s, claimed_s)
         end_s = max(source.clock.offset_s, source.clock.seconds(end))
-        if claimed_s is not None and end_s < claimed_s - _SHORT_BY_S:
-            self._note_short(end_s, claimed_s)
+        if claimed_s is not None:
+            self._note_if_short(end_s, claimed_s)
         return _Extent(last_s, end_s, len(timestamps))
 
-    def _believed_end_s(self, extent: _Extent) -> float | None:
+    def _believed_end_s(self) -> float | None:
         """Where the video ends; None where that is not to be believed."""
+        extent = self._extent
         if extent.end_s <= DOUBTFUL_S:
             return extent.end_s
         shown_s = extent.last_s + self._source.usual_duration_s()  # as if its last frame did not stay
@@ -273,28 +397,22 @@ class Video:
             at_s = source.clock.seconds(joined)
             self._note(f"timestamps step back at {at_s:.2f} s; they are continued from there")
         if source.reader.finished:
-            self._check_length(source)
+            found_s = source.clock.seconds(max(source.reader.end, source.reader.cut_off))
+            self._note_if_short(found_s, self._extent.end_s)
         if damage.refused:
-            self._check_damage(source)
+            limit = self._limits.max_damaged_share
+            said = (
+                f"damaged: {damage.refused} of {damage.packets} packets cannot be decoded, which spoils "
+                f"{damage.share:.0%} of the pictures"
+            )
+            self._note(said)
+            if damage.share > limit:
+                accepted = f"at most {limit:.0%} is accepted (--retry --max-damage SHARE)"
+                raise MediaError("damaged", f"{said}; {accepted}")
 
-    def _check_length(self, source: Source) -> None:
-        end_s, found_s = self._extent.end_s, source.clock.seconds(max(source.reader.end, source.reader.cut_off))
-        if found_s < end_s - _SHORT_BY_S:
-            self._note_short(found_s, end_s)
-
-    def _note_short(self, found_s: float, claimed_s: float) -> None:
-        self._note(f"short: {found_s:.2f} of {claimed_s:.2f} s can be read")
-
-    def _check_damage(self, source: Source) -> None:
-        damage, limit = source.reader.damage, self._limits.max_damaged_share
-        said = (
-            f"damaged: {damage.refused} of {damage.packets} packets cannot be decoded, which spoils "
-            f"{damage.share:.0%} of the pictures"
-        )
-        self._note(said)
-        if damage.share > limit:
-            accepted = f"at most {limit:.0%} is accepted (--retry --max-damage SHARE)"
-            raise MediaError("damaged", f"{said}; {accepted}")
+    def _note_if_short(self, found_s: float, claimed_s: float) -> None:
+        if found_s < claimed_s - _SHORT_BY_S:
+            self._note(f"short: {found_s:.2f} of {claimed_s:.2f} s can be read")
 
 
 def _stream_notes(source: Source) -> Iterator[str]:
@@ -303,3 +421,57 @@ def _stream_notes(source: Source) -> Iterator[str]:
         yield f"{len(videos)} video streams; number {videos.index(source.stream) + 1} of them is used"
     if is_dolby_vision_alone(source.stream):
         yield "Dolby Vision that no other decoder can show (profile 5 or 10.0); its colours are near what is meant"
+
+
+_DATE_NAMES = ("com.apple.quicktime.creationdate", "date_recorded", "creation_time", "date", "year")
+"""Names of what says when a video was recorded, those that know the camera's own time first; case does not count."""
+
+_WHEN = re.compile(
+    r"(\d{4})(?:[-:/.]?(\d\d)[-:/.]?(\d\d)(?:[T ](\d\d):?(\d\d)(?::?(\d\d))?(?:\.\d+)?)?|[-:/.](\d\d))?"
+    r"(Z|[+-]\d\d:?\d\d)?",
+    re.ASCII,
+)
+_FIRST_YEAR = 1888  # of the oldest film that is left
+_NEVER_SET = ("1903-12-31", "1904-01-0", "1969-12-31", "1970-01-0")  # where clocks begin
+
+
+def recorded_at(metadata: Mapping[str, str]) -> str | None:
+    """Return when a video was recorded, by the metadata of its container or a stream; None where they do not say.
+
+    >>> recorded_at({"creation_time": "2024-05-31T12:03:00.000000Z"})
+    '2024-05-31T12:03:00Z'
+    >>> recorded_at({"com.apple.quicktime.creationdate": "2024-05-31T14:03:00+0200"})
+    '2024-05-31T14:03:00'
+    >>> recorded_at({"date": "20240531"}), recorded_at({"date": "1962"})
+    ('2024-05-31', '1962')
+    >>> recorded_at({"creation_time": "1904-01-01T00:00:00.000000Z"})
+    """
+    given = {name.casefold(): value for name, value in metadata.items()}
+    return next(filter(None, (_date_in(given[name]) for name in _DATE_NAMES if name in given)), None)
+
+
+def _date_in(text: str) -> str | None:
+    found = _WHEN.fullmatch(text.strip())
+    if found is None:
+        return None
+    year, month, day, hours, minutes, seconds, month_alone, zone = found.groups()
+    told = "-".join(filter(None, (year, month or month_alone, day)))
+    try:
+        clock = f"{hours or '00'}:{minutes or '00'}:{seconds or '00'}"
+        when = datetime.fromisoformat(f"{told}-01-01"[:10] + f"T{clock}")
+    except ValueError:
+        return None
+    if not _FIRST_YEAR <= when.year <= datetime.now(timezone.utc).year + 1 or told.startswith(_NEVER_SET):
+        return None
+    return when.isoformat() + ("Z" if zone == "Z" else "") if hours else told
+
+
+class HeaderReader:
+    """Worker that answers a task `{"path"}` with one message, the fields of `VideoInfo`."""
+
+    def __init__(self, limits: dict[str, Any]) -> None:
+        self._limits = MediaLimits(**limits)
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        with open_video(task["path"], self._limits) as video:
+            yield asdict(video.info), None

@@ -25,7 +25,6 @@ from evenreel.errors import EvenreelError, MediaError, Reason
 from evenreel.processes import command, last_words
 
 Message = tuple[dict[str, Any], "np.ndarray[Any, Any] | None"]
-
 _SIZES = struct.Struct("<IQ")  # bytes of the JSON header, bytes of the array
 _POLL_S = 0.1
 _STARTUP_TIMEOUT_S = 120.0
@@ -84,7 +83,6 @@ class Worker:
         self._lock = threading.Lock()
 
     def run(self, task: dict[str, Any], array: np.ndarray[Any, Any] | None = None) -> Iterator[Message]:
-        """Send a task to the child process and yield the messages that answer it."""
         process = self._process or self._start()
         finished = False
         try:

@@ -1,2 +1,2 @@
 from .reader import TextReader as TextReader, VideoText as VideoText
-from .settings import TextSettings as TextSettings
+from .scene import TextSettings as TextSettings

@@ -22,8 +22,6 @@ Corners = NDArray[np.float32]
 
 
 class Detector(Protocol):
-    """Protocol of a model that finds lines of text in a picture."""
-
     def heat(self, picture: Pixels) -> FloatArray:
         """Compute how likely each pixel belongs to text: (H, W, 3) RGB, sides multiples of 32 -> (H, W), 0 to 1."""
 
@@ -32,15 +30,11 @@ class Detector(Protocol):
 
 
 class Recognizer(Protocol):
-    """Protocol of a model that reads lines of text."""
-
     def read(self, crops: Sequence[Pixels]) -> list[tuple[str, float]]:
         """Read (H, W, 3) RGB crops of one line each; return text and confidence, 0 to 1, of each."""
 
 
 class RapidDetector:
-    """RapidOCR's text detector."""
-
     def __init__(self, threads: int) -> None:
         from rapidocr.ch_ppocr_det import TextDetector
 
@@ -50,12 +44,10 @@ class RapidDetector:
         self._detector = TextDetector(config)
 
     def heat(self, picture: Pixels) -> FloatArray:
-        """Compute how likely each pixel belongs to text: (H, W, 3) RGB, sides multiples of 32 -> (H, W), 0 to 1."""
         batch = self._detector.get_preprocess()(_bgr(picture))
         return np.asarray(self._detector.session(batch)[0, 0], dtype=np.float32)
 
     def lines(self, heat: FloatArray) -> Corners:
-        """Return the corners (N, 4, 2) of the N lines of text in a heat map, in its pixels, in reading order."""
         boxes, _ = self._detector.postprocess_op(heat[None, None], heat.shape)
         if len(boxes) == 0:
             return np.zeros((0, 4, 2), np.float32)
@@ -71,7 +63,6 @@ class RapidRecognizer:
         self._recognizer = TextRecognizer(_config("Rec", threads))
 
     def read(self, crops: Sequence[Pixels]) -> list[tuple[str, float]]:
-        """Read (H, W, 3) RGB crops of one line each; return text and confidence, 0 to 1, of each."""
         if not crops:
             return []
         from rapidocr.ch_ppocr_rec import TextRecInput
@@ -106,7 +97,6 @@ def _config(part: str, threads: int) -> Any:
 
 
 def _model(part: str) -> Path:
-    """The model file of one part in the wheel."""
     import rapidocr
 
     folder = Path(rapidocr.__file__).parent / "models"

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
 import numpy as np
 
+from evenreel.config import MediaLimits
 from evenreel.errors import UsageError
+from evenreel.media import Video, open_video, parse_rule
+from evenreel.media.picture import to_jpeg
+from evenreel.media.sampling import EverySeconds, Part, SeveralRules, TimeRule
+from evenreel.media.shots import ShotFinder
+from evenreel.media.workers import Message
 from evenreel.onscreen.engine import RapidDetector, RapidRecognizer, engine_id
-from evenreel.onscreen.scene import Models, SceneText
-from evenreel.onscreen.settings import TextSettings
+from evenreel.onscreen.scene import Models, SceneText, TextSettings
 from evenreel.onscreen.tracks import follow
 from evenreel.types import Frame, Pixels, TextTrack, Word
 
-MIN_PICTURE_PX = 16
-"""Pictures lower or narrower than this cannot hold a legible line and are not looked at."""
+MIN_PICTURE_PX = 16  # pictures lower or narrower than this cannot hold a legible line and are not looked at
 
 
 class TextReader:
@@ -36,7 +46,6 @@ class TextReader:
         return f"{engine_id()}/{self.settings.digest}"
 
     def new_video(self) -> VideoText:
-        """Start an empty reading, to which the frames of one video are added."""
         return VideoText(self._models, self.settings)
 
 
@@ -92,3 +101,66 @@ def _checked(picture: Pixels) -> Pixels:
             f"{picture.shape} of {picture.dtype}; convert the frame to RGB first."
         )
     return picture
+
+
+class FileReader:
+    """Worker that answers `{"path", "part", "frames", "text"}` with `info`, then a `frame` or `tick` each, then `end`.
+
+    With `"still": {"side_px", "quality"}` in it, a message `still` with a JPEG comes before each of them. With
+    `"periods"`, seconds between the frames of windows, frames of these come too: `for` of a `frame` lists whom it is
+    for, 0 the rule and from 1 on the periods, and `shot` counts the cuts before it.
+    """
+
+    def __init__(self, rule: str, limits: dict[str, Any], threads: int, *, text: bool, shots: bool = False) -> None:
+        self._rule = parse_rule(rule)
+        self._limits = MediaLimits(**limits)
+        self._text = TextReader(TextSettings(threads=threads)) if text else None
+        self._find_shots = shots
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        """Read one clip; `part` is its start and end in the file, `frames` and `text` say whether they are wanted."""
+        text = self._text if task["text"] else None
+        words = text.new_video() if text else None
+        still, part = task.get("still"), Part(*task["part"])
+        shots = ShotFinder() if self._find_shots else None
+        most = self._limits.max_frames * (1 + len(task.get("periods", [])))
+        with open_video(task["path"], replace(self._limits, max_frames=most)) as video:
+            yield {"kind": "info", "info": asdict(video.info)}, None
+            for frame, rules, shot in self._frames(video, task, shots):
+                sampled = 0 in rules
+                if still and sampled:
+                    jpeg = to_jpeg(frame.pixels, still["side_px"], still["side_px"], still["quality"])
+                    yield {"kind": "still", "time_s": frame.time_s}, np.frombuffer(jpeg, np.uint8)
+                if task["frames"] or rules != [0]:
+                    yield {"kind": "frame", "time_s": frame.time_s, "for": rules, "shot": shot}, frame.pixels
+                if words is not None and sampled:
+                    words.add(frame)
+                if sampled and (words is not None or not task["frames"]):
+                    yield {"kind": "tick", "time_s": frame.time_s}, None
+            notes = list(video.notes)
+        cuts_s = part.within(shots.cuts_s) if shots else None
+        end: dict[str, Any] = {"kind": "end", "notes": notes, "cuts_s": cuts_s}
+        if text and words is not None:
+            end |= {"tracks": [asdict(track) for track in words.tracks()], "reader_id": text.reader_id}
+        yield end, None
+
+    def _frames(
+        self, video: Video, task: dict[str, Any], shots: ShotFinder | None
+    ) -> Iterator[tuple[Frame, list[int], int]]:
+        """The frames of a part, timed from its start; what is on screen already when it starts has time 0.
+
+        With each, the rules that it is for, and its shot, which is known when the next frame is there.
+        """
+        part, periods = Part(*task["part"]), task.get("periods", [])
+        start_s, rule, asked = part.start_s or 0.0, self._rule, list[int]()
+        if periods and isinstance(rule, TimeRule):
+            rule = SeveralRules((rule, *map(EverySeconds, periods)), asked)
+        before: Frame | None = None
+        answered = 0
+        for frame in itertools.chain(video.frames(part.rule(rule), shots), [None]):
+            if before is not None:
+                rules = sorted(set(asked[answered : video.answered])) if asked else list(range(1 + len(periods)))
+                shot = bisect.bisect_right(shots.cuts_s, before.time_s) if shots else 0
+                yield Frame(max(0.0, before.time_s - start_s), before.pixels), rules, shot
+                answered = video.answered
+            before = frame

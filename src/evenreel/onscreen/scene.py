@@ -7,28 +7,224 @@ new or look different are read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import math
+from dataclasses import asdict, dataclass
 from operator import itemgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenreel.onscreen.engine import Detector, Recognizer
-from evenreel.onscreen.regions import CELL_PX, Box, Mask, Rect, cells_of, rectangles, under, whole_cells
-from evenreel.onscreen.settings import TextSettings
-from evenreel.onscreen.signs import (
-    SAME_LINE,
-    Quad,
-    TextLine,
-    bounding_box,
-    crop,
-    explains,
-    height_of,
-    legible,
-    look_of,
-    share_inside,
-    ways_to_read,
-)
-from evenreel.types import Pixels
+from evenreel.types import Pixels, Word
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """Settings that decide what reading costs and what counts as text.
+
+    Attributes:
+        threads: threads of each model; 1 where one reader process runs on each core.
+        close_side_px: the shorter side of the picture in a close look. Smaller pictures are enlarged to it,
+            as RapidOCR does by default; larger ones keep their size.
+        max_side_px: the longer side of the picture in a close look never exceeds this.
+        glance_share: side of the picture in a glance over the side in a close look.
+        glance_level: heat (0 to 1) in the glance above which a place is worth a close look.
+        large_line_px: lines at least this high in the glance are read from there, without a close look.
+        change_level: grey levels (0 to 255) by which a 3 x 3 patch of the glance must differ to be looked at.
+        same_look_level: grey levels by which a patch of two crops may differ and still show the same sign.
+        min_confidence: readings below this are not reported.
+    """
+
+    threads: int = 1
+    close_side_px: int = 736
+    max_side_px: int = 2000
+    glance_share: float = 0.38
+    glance_level: float = 0.1
+    large_line_px: int = 8
+    change_level: int = 12
+    same_look_level: int = 24
+    min_confidence: float = 0.5
+
+    @property
+    def digest(self) -> str:
+        """Return eight hex digits over all that changes a reading; the number of threads does not."""
+        values = {name: value for name, value in asdict(self).items() if name != "threads"}
+        return hashlib.sha256(repr(sorted(values.items())).encode()).hexdigest()[:8]
+
+
+CELL_PX = 32  # the detector halves its input five times: every side that it takes is a multiple of this
+
+# Above this share of the picture one pass over all of it is cheaper than many with their margins.
+_WHOLE_SHARE = 0.6
+Mask = NDArray[np.bool_]
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Rect:
+    """A rectangle of cells: rows top to bottom, columns left to right, the ends excluded."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+    @property
+    def cells(self) -> tuple[slice, slice]:
+        return slice(self.top, self.bottom), slice(self.left, self.right)
+
+    @property
+    def pixels(self) -> tuple[slice, slice]:
+        rows, columns = (self.top, self.bottom), (self.left, self.right)
+        return slice(*(row * CELL_PX for row in rows)), slice(*(column * CELL_PX for column in columns))
+
+
+def cells_of(mask: Mask, rows: int, columns: int) -> Mask:
+    """Reduce a mask of (H, W) pixels to (rows, columns) cells, True where any pixel of the cell is True."""
+    import cv2
+
+    shares = cv2.resize(mask.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)
+    return np.asarray(shares > 0)
+
+
+def under(box: Box, shape: tuple[int, int]) -> tuple[slice, slice]:
+    """Return the index of the part of an array of `shape` under a box (fractions of the picture), never empty."""
+    x0, y0, x1, y1 = box
+    spans = [(y0, y1, shape[0]), (x0, x1, shape[1])]
+    first = [min(int(start * length), length - 1) for start, _, length in spans]
+    last = [max(math.ceil(end * length), one + 1) for one, (_, end, length) in zip(first, spans, strict=True)]
+    return slice(first[0], last[0]), slice(first[1], last[1])
+
+
+def rectangles(mask: Mask, margin: tuple[int, int] = (1, 1)) -> list[Rect]:
+    """Cover every True cell by disjoint rectangles with `margin` (rows, columns) of cells around it."""
+    import cv2
+
+    kernel = np.ones((2 * margin[0] + 1, 2 * margin[1] + 1), np.uint8)
+    covered = cv2.dilate(mask.astype(np.uint8), kernel) > 0
+    while True:
+        _, _, parts, _ = cv2.connectedComponentsWithStats(covered.astype(np.uint8), connectivity=8)
+        rects = [Rect(y, x, y + h, x + w) for x, y, w, h, _ in parts[1:].tolist()]  # without the background
+        painted = np.zeros_like(covered)
+        for rect in rects:
+            painted[rect.cells] = True
+        if painted.mean() > _WHOLE_SHARE:
+            return [Rect(0, 0, *mask.shape)]
+        if np.array_equal(painted, covered):
+            return rects
+        covered = painted
+
+
+Quad = NDArray[np.float32]
+"""(4, 2): the corners of one line as x, y in pixels: top left, top right, bottom right, bottom left."""
+
+MIN_SIGN_PX = 4  # lines lower or narrower than this hold no legible text; RapidOCR drops them too
+READ_PX = 48  # height in pixels at which the recogniser reads a line
+SAME_LINE = 0.6  # share of its area by which a box that lies in another one is the same line, or a part of it
+
+# Height over width: between these a crop may be a word that runs downwards, or a slim one such as '11'.
+_MAY_RUN_DOWN, _RUNS_DOWN = 1.2, 2.5
+
+# Height and width at which looks are compared: a letter still covers several pixels.
+_LOOK_SIZE = (24, 128)
+
+
+@dataclass(frozen=True)
+class TextLine:
+    """A line of text that was read; `look` is its crop at that time, grey and small."""
+
+    quad: Quad
+    box: Box
+    text: str
+    confidence: float
+    look: Pixels
+
+    def word(self, time_s: float) -> Word:
+        return Word(self.text, self.confidence, self.box, time_s)
+
+    def unchanged(self, picture: Pixels, level: int) -> bool:
+        """Return whether `picture` still shows the line: no 3 x 3 patch of its crop differs by more than `level`."""
+        return difference(self.look, look_of(crop(picture, self.quad))) <= level
+
+
+def crop(picture: Pixels, quad: Quad) -> Pixels:
+    """Cut out a line as an upright rectangle with a shorter side of at least `READ_PX`.
+
+    Small lines are enlarged while they are straightened, with bicubic weights. Cropped first and enlarged by the
+    recognizer, bilinearly, they are misread more often (HYUNDRI for HYUNDAI at a height of 10 pixels).
+    """
+    import cv2
+
+    width, height = sides(quad)
+    scale = max(1.0, READ_PX / max(min(width, height), 1.0))
+    size = max(1, int(width * scale)), max(1, int(height * scale))
+    target = np.array([[0, 0], [size[0], 0], size, [0, size[1]]], np.float32)
+    straighten = cv2.getPerspectiveTransform(quad, target)
+    how = cv2.INTER_CUBIC
+    line = cv2.warpPerspective(picture, straighten, size, borderMode=cv2.BORDER_REPLICATE, flags=how)
+    return np.asarray(line, dtype=np.uint8)
+
+
+def ways_to_read(line: Pixels) -> list[Pixels]:
+    """Return a crop in each orientation to read it in: turned where it runs downwards, both ways where in doubt."""
+    slimness = line.shape[0] / line.shape[1]
+    turned = np.ascontiguousarray(np.rot90(line))
+    if slimness >= _RUNS_DOWN:
+        return [turned]
+    return [line] if slimness < _MAY_RUN_DOWN else [line, turned]
+
+
+def look_of(line: Pixels) -> Pixels:
+    import cv2
+
+    grey = cv2.cvtColor(np.ascontiguousarray(line), cv2.COLOR_RGB2GRAY)
+    return np.asarray(cv2.resize(grey, _LOOK_SIZE[::-1], interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+def difference(first: Pixels, second: Pixels) -> int:
+    """Return the largest mean difference of a 3 x 3 patch, in grey levels: sees a changed digit, not coding noise."""
+    import cv2
+
+    return int(cv2.blur(cv2.absdiff(first, second), (3, 3)).max())
+
+
+def bounding_box(quad: Quad, shape: tuple[int, int]) -> Box:
+    """Return x0, y0, x1, y1 as fractions of a picture of `shape` (height, width)."""
+    corners = np.clip(quad / np.array(shape[::-1], np.float32), 0, 1)
+    (x0, y0), (x1, y1) = corners.min(axis=0).tolist(), corners.max(axis=0).tolist()
+    return x0, y0, x1, y1
+
+
+def sides(quad: Quad) -> tuple[float, float]:
+    edges = np.linalg.norm(quad - np.roll(quad, -1, axis=0), axis=1).tolist()
+    return max(edges[0], edges[2]), max(edges[1], edges[3])
+
+
+def height_of(quad: Quad) -> float:
+    return min(sides(quad))
+
+
+def legible(quad: Quad) -> bool:
+    return height_of(quad) >= MIN_SIGN_PX
+
+
+def share_inside(inner: Box, outer: Box) -> float:
+    """Return the share of the area of `inner` that lies in `outer`."""
+    width = min(inner[2], outer[2]) - max(inner[0], outer[0])
+    height = min(inner[3], outer[3]) - max(inner[1], outer[1])
+    area = (inner[2] - inner[0]) * (inner[3] - inner[1])
+    return max(width, 0.0) * max(height, 0.0) / area if area > 0 else 0.0
+
+
+def explains(known: Box, line: Box, shape: tuple[int, int]) -> bool:
+    """Return whether a known sign is the found line: covers most of it and lacks no letter at either end."""
+    height, width = shape
+    sideways = max(known[0] - line[0], line[2] - known[2]) * width
+    upwards = max(known[1] - line[1], line[3] - known[3]) * height
+    letter = min((line[2] - line[0]) * width, (line[3] - line[1]) * height)
+    return share_inside(line, known) > SAME_LINE and max(sideways, upwards) <= letter
+
 
 # Parts of the glance's heat with fewer pixels come from texture: two letters have more.
 _SPECKLE = 6
@@ -36,23 +232,16 @@ _SPECKLE = 6
 
 @dataclass(frozen=True)
 class Models:
-    """The detector and the recogniser, as protocols so that a test can count their calls."""
-
     detector: Detector
     recognizer: Recognizer
 
 
 class SceneText:
-    """The text in the current picture of a video, for pictures of one size.
-
-    Attributes:
-        shape: height and width of the pictures.
-        signs: the lines shown in the last picture, also the doubtful ones, in reading order.
-    """
+    """The text in the current picture of a video, for pictures of one size."""
 
     def __init__(self, shape: tuple[int, int], models: Models, settings: TextSettings) -> None:
-        self.shape = shape
-        self.signs: list[TextLine] = []
+        self.shape = shape  # height and width of the pictures
+        self.signs: list[TextLine] = []  # the lines shown in the last picture, also the doubtful ones, in reading order
         self._models = models
         self._settings = settings
         self._close_shape = close_shape(shape, settings)
@@ -174,7 +363,8 @@ def close_shape(shape: tuple[int, int], settings: TextSettings) -> tuple[int, in
 
 def _shrunk(shape: tuple[int, int], scale: float) -> tuple[int, int]:
     # Truncated before it is rounded, as RapidOCR does: the close look then has the very pixels that it would see.
-    return whole_cells(int(shape[0] * scale)), whole_cells(int(shape[1] * scale))
+    height, width = (max(1, round(int(side * scale) / CELL_PX)) * CELL_PX for side in shape)
+    return height, width
 
 
 def _resized(picture: Pixels, shape: tuple[int, int]) -> Pixels:

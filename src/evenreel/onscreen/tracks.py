@@ -21,22 +21,15 @@ from evenreel.types import TextTrack, Word
 
 MISSED_FRAMES = 1
 MISSED_S = 2.0
-SAME_PLACE = 0.3
-"""Intersection over union from which two boxes are the same place."""
-
+SAME_PLACE = 0.3  # intersection over union from which two boxes are the same place
 ALIKE = 50.0
 NEARLY_SAME = 75.0
 """Similarities (0 to 100, share of characters in common order) from which readings are of one sign: in the same place,
 and elsewhere."""
 
-CERTAIN = 0.9
-"""Confidence from which two readings with different numbers in them are two signs, not one misread."""
-
-REACH = 0.3
-"""Longest way, in pictures, that a sign may move between two frames."""
-
-SAME_SIZE = 1.6
-"""Largest factor by which the height of a moving sign may change between two frames."""
+CERTAIN = 0.9  # confidence from which two readings with different numbers in them are two signs, not one misread
+REACH = 0.3  # longest way, in pictures, that a sign may move between two frames
+SAME_SIZE = 1.6  # largest factor by which the height of a moving sign may change between two frames
 
 
 @dataclass
@@ -64,11 +57,13 @@ def grouped(words: Sequence[Word], frame_times: Sequence[float] = ()) -> list[li
     numbers = {time: number for number, time in enumerate(sorted({*frame_times, *(w.time_s for w in words)}))}
     closed: list[_Trail] = []
     live: list[_Trail] = []
-    for time_s, in_frame in groupby(sorted(words, key=_canonical), key=lambda word: word.time_s):
-        frame = numbers[time_s]
-        gone = [trail for trail in live if not _may_go_on(trail, frame, time_s)]
-        closed += gone
-        live = [trail for trail in live if _may_go_on(trail, frame, time_s)]
+    ordered = sorted(words, key=lambda word: (word.time_s, word.box, word.text, word.confidence))
+    for time_s, in_frame in groupby(ordered, key=lambda word: word.time_s):
+        frame, before, live = numbers[time_s], live, []
+        for trail in before:
+            missed = frame - trail.last_frame - 1
+            goes_on = missed <= MISSED_FRAMES or time_s - trail.words[-1].time_s <= MISSED_S
+            (live if goes_on else closed).append(trail)
         _extend(live, list(in_frame), frame)
     return [trail.words for trail in closed + live]
 
@@ -87,18 +82,9 @@ def track_of(group: Sequence[Word]) -> TextTrack:
     )
 
 
-def _canonical(word: Word) -> tuple[float, tuple[float, float, float, float], str, float]:
-    return word.time_s, word.box, word.text, word.confidence
-
-
 def _authority(word: Word) -> tuple[float, int, str, tuple[float, float, float, float]]:
     """The most confident reading speaks for a sign; of equally confident ones the longer."""
     return word.confidence, len(word.text), word.text, word.box
-
-
-def _may_go_on(trail: _Trail, frame: int, time_s: float) -> bool:
-    missed = frame - trail.last_frame - 1
-    return missed <= MISSED_FRAMES or time_s - trail.words[-1].time_s <= MISSED_S
 
 
 def _extend(live: list[_Trail], words: list[Word], frame: int) -> None:

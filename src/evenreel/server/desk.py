@@ -278,7 +278,7 @@ class Desk:
 
     def _change_model(self, name: str | None, weights: str | None, sounds: str | None) -> None:
         self._held = self._held.changed("loading" if name else "none")
-        encoder = load_pictures(name, self._settings.device, text_first=False) if name else None
+        encoder = load_pictures(name, self._settings.device) if name else None
         if encoder is not None and encoder.weights_hash != weights:
             raise EncoderError(f"The model {name} is another now than the one that the library was made with.")
         self._take_up(sounds)

@@ -26,9 +26,7 @@ from pydantic import BaseModel, Field
 
 from evenreel.errors import EvenreelError, MediaError, NotFoundError, UsageError
 from evenreel.features.stills import read_still
-from evenreel.handover.names import file_stem
-from evenreel.handover.picks import Pick, Take
-from evenreel.handover.report import HandoverReport
+from evenreel.handover.picks import HandoverReport, Pick, Take, file_stem
 from evenreel.handover.settings import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
 from evenreel.media.workers import Worker
 from evenreel.server.desk import BusyError, Desk
@@ -252,7 +250,7 @@ class Exports:
         missing: HandoverReport,
         scratch: Path,
     ) -> MadeExport:
-        from evenreel.handover.export import Handover, KnownOfClips
+        from evenreel.handover.taking import Handover, KnownOfClips
 
         stills = self._desk.followed.stills_of
         known = KnownOfClips(

@@ -5,20 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from evenreel.files import FileState, file_state
-from evenreel.library.people.store import FILE as PEOPLE
-from evenreel.library.personal.file import FILE as PERSONAL
 from evenreel.library.store.catalog import CATALOG
 from evenreel.library.store.model_folders import MODELS
+from evenreel.library.store.user_tables import COPY
 
 Version = tuple[FileState, ...]
 """States of files."""
 
 
 def library_version(library: Path) -> Version:
-    """Return what changes with every change of a catalog, a person's own records or the people."""
+    """Return what changes with every change of a catalog or a person's own records."""
     places = (library, *sorted((library / MODELS).glob("*")))
     catalogs = (place / name for place in places for name in (CATALOG, f"{CATALOG}-wal"))
-    return tuple(_stamp(path) for path in (*catalogs, library / PERSONAL, library / PEOPLE))
+    return tuple(_stamp(path) for path in (*catalogs, library / COPY))
 
 
 def _stamp(path: Path) -> FileState:

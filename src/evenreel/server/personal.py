@@ -1,7 +1,7 @@
 """Routes of the API for what a person keeps: favourites, notes, saved searches; and for highlights.
 
 Beside those of trying again and of adding folders, whose runs write the catalog, these alone write;
-they write beside the library (`evenreel.library.personal`), so any number of processes may serve it.
+they write its tables of a person's own (`evenreel.library.personal`), and any number of processes may serve it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,15 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, Field
 
 from evenreel.library import Library, contents
-from evenreel.library.personal.placed import MarkState, PlacedMark
-from evenreel.library.personal.records import LATEST_S, LONGEST_NAME, LONGEST_NOTE, LONGEST_QUERY, SavedSearch
+from evenreel.library.personal import (
+    LATEST_S,
+    LONGEST_NAME,
+    LONGEST_NOTE,
+    LONGEST_QUERY,
+    MarkState,
+    PlacedMark,
+    SavedSearch,
+)
 from evenreel.library.search.unlike import UnlikeClips
 from evenreel.server.answers import clean, finite, still_address
 from evenreel.server.desk import Desk

@@ -13,10 +13,8 @@ import numpy as np
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media import open_video
-from evenreel.media.jpeg import to_jpeg
-from evenreel.media.parts import Part
-from evenreel.media.picture import BT709
-from evenreel.media.sampling import EverySeconds
+from evenreel.media.picture import BT709, to_jpeg
+from evenreel.media.sampling import EverySeconds, Part
 from evenreel.media.workers import Message
 from evenreel.types import Frame
 

@@ -20,6 +20,7 @@ from evenreel.server import answers
 from evenreel.server.answers import Searched
 from evenreel.server.desk import Desk
 from evenreel.server.peers import Peers
+from evenreel.server.people import add_people
 from evenreel.server.personal import PersonalApi
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures
 from evenreel.server.playback import Playback
@@ -121,6 +122,7 @@ class Api:
         about = _about("Try again what was set aside.", Retry)
         router.add_api_route("/retry", self.retry, methods=["POST"], status_code=202, **about)
         PersonalApi(self._desk, _about).add_to(router)
+        add_people(router, self._desk, _about("The surest face of a person.", "image/jpeg", 404))
         return router
 
     def _reading(self) -> list[tuple[str, Callable[..., Any], dict[str, Any]]]:

@@ -10,12 +10,10 @@ import ctypes
 import sys
 from typing import Any
 
-RETRIEVAL, RATE, UTF8 = 1, 1, 1
-"""Constants of espeak-ng's speak_lib.h."""
+RETRIEVAL, RATE, UTF8 = 1, 1, 1  # constants of espeak-ng's speak_lib.h
 
 
 def say(voice: str, words_per_minute: int, text: str) -> tuple[int, bytes]:
-    """Return the rate and the 16-bit samples of a sentence."""
     import espeakng_loader
 
     engine: Any = ctypes.CDLL(espeakng_loader.get_library_path())

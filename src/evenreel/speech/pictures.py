@@ -1,24 +1,29 @@
-"""Subtitle streams of pictures inside a video (PGS, VobSub, DVB), decoded, rendered and read by a recogniser of text.
+"""Subtitle streams of pictures in a video (PGS, VobSub, DVB): decoded, drawn as dark letters on white, and read.
 
-FFmpeg's decoders run, so this is for a worker that can be killed.
+FFmpeg's decoders run, so this is for a worker that can be killed. PyAV hands out the number of each pixel's colour, and
+not the palette. FFmpeg's encoder of DVB subtitles writes that down, of whatever kind the stream was.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import av
+import cv2
 import numpy as np
+from av.subtitles.subtitle import BitmapSubtitle
+from numpy.typing import NDArray
 
-from evenreel.media.allowlist import packet_options, picture_subtitle_options
-from evenreel.media.opening import FFMPEG_ERRORS, open_file
-from evenreel.speech.palettes import palette_of
-from evenreel.speech.rendering import Area, rendered
-from evenreel.speech.shown import ShownPicture, cues_of
-from evenreel.speech.streams import language_of, packets_of, pictures_to_read, starts_s
-from evenreel.speech.subtitles import MOST_CUES, Subtitles
+from evenreel.media.opening import FFMPEG_ERRORS, open_file, packet_options, picture_subtitle_options
+from evenreel.speech.streams import language_of, pictures_to_read, starts_s, subtitle_packets
+from evenreel.speech.subtitles import MOST_CUES, Subtitles, one_line
+from evenreel.speech.transcripts import Utterance
 from evenreel.types import Pixels
 from evenreel.wording import count
 
@@ -28,25 +33,39 @@ if TYPE_CHECKING:
     from av.subtitles.stream import SubtitleStream
     from av.subtitles.subtitle import SubtitleSet
 
-MOST_PICTURES = 10_000
-"""Number of different pictures of a stream that are read; a film of two hours has some 1,500."""
-
-LARGEST_PIXELS = 4096 * 2304
-"""Largest width times height of the screen that a subtitle is drawn on."""
-
+MOST_PICTURES = 10_000  # different ones of a stream; a film of two hours has some 1,500
+LARGEST_PIXELS = 4096 * 2304  # of the screen that a subtitle is drawn on
+LONGEST_S = 10.0  # after which a picture is gone where nothing says when it ends
+_SAME_S = 0.25  # between two cues of the same words that are one
 _SAME_LEVELS = 24  # by which a patch of two sheets may differ and still show the same letters
-_NO_TIME = -(2**62)
-_NO_END = (0, 2**32 - 1)
+_LEAST_SEEN = 32  # opacity, 0 to 255, of the most opaque pixel below which nobody sees a picture: it begins to fade in
+_ONE_COLOUR = 60  # levels of brightness within which a picture is of one colour, but for the softened edges of letters
+_GAP_PX = 12  # rows without any letter between two areas
 
 
 class SheetRecogniser(Protocol):
-    """Protocol of a recogniser of text in pictures."""
+    """A recogniser of sheets: dark letters on white paper, (H, W) grey -> words and confidence, 0 to 1."""
 
-    def can_read(self, language: str | None) -> bool:
-        """Return whether a language (BCP 47) is written in a script that the recogniser reads; True if not known."""
+    def can_read(self, language: str | None) -> bool: ...
+    def read(self, sheet: Pixels) -> tuple[str, float]: ...
 
-    def read(self, sheet: Pixels) -> tuple[str, float]:
-        """Read a sheet of dark letters on white paper, (H, W) grey; return its words and the confidence, 0 to 1."""
+
+class ShownPicture(NamedTuple):
+    """What is on screen from a time on, in seconds; without words the screen is cleared."""
+
+    start_s: float
+    end_s: float | None  # when it is gone at the latest; None where nothing says so
+    words: str = ""
+    confidence: float = 0.0
+
+
+class Area(NamedTuple):
+    """One rectangle of a subtitle at (x, y): the number of each pixel's colour, and (256, 2) brightness and opacity."""
+
+    x: int
+    y: int
+    indices: Pixels
+    colours: NDArray[np.uint8]
 
 
 def read_pictures(path: str | os.PathLike[str], reader: SheetRecogniser) -> Iterator[Subtitles | None]:
@@ -56,37 +75,27 @@ def read_pictures(path: str | os.PathLike[str], reader: SheetRecogniser) -> Iter
     """
     with open_file(path, packet_options()) as container:
         streams = {stream.index: _PictureStream(stream, reader) for stream in pictures_to_read(container)}
-        wanted = {index for index, stream in streams.items() if not stream.notes}
-        if wanted:
-            start_s = starts_s(path)
-            for packet in packets_of(container, wanted):
-                if packet is not None:
-                    stream = streams[packet.stream.index]
-                    stream.take(packet, start_s)
-                    if stream.is_full:
-                        wanted.discard(packet.stream.index)
-                yield None
-                if not wanted:
-                    break
+        wanted = [index for index, stream in streams.items() if not stream.notes]
+        start_s = starts_s(path) if wanted else 0.0
+        for packet in subtitle_packets(container, wanted) if wanted else ():
+            if packet is not None and not streams[packet.stream.index].is_full:
+                streams[packet.stream.index].take(packet, start_s)
+            yield None
     for stream in streams.values():
         yield stream.subtitles()
 
 
 class _PictureStream:
-    """One stream, packet by packet.
-
-    Attributes:
-        notes: why it is not read; empty where it is.
-    """
+    """One stream, packet by packet; it has notes from the beginning where it is not read."""
 
     def __init__(self, stream: SubtitleStream, reader: SheetRecogniser) -> None:
-        self.language = language_of(stream)
-        self.notes: list[str] = []
-        if not reader.can_read(self.language):
-            self.notes.append(f"subtitles in pictures left out: the recogniser does not read {self.language}")
-        self._reader, self._decoder = reader, stream.codec_context
+        self._reader, self._decoder, self._language = reader, stream.codec_context, language_of(stream)
         self._decoder.options = picture_subtitle_options(LARGEST_PIXELS)
-        self._palette = palette_of(self._decoder.name, self._decoder.extradata or b"")
+        self.notes: list[str] = []
+        if not reader.can_read(self._language):
+            self.notes.append(f"subtitles in pictures left out: the recogniser does not read {self._language}")
+        elif int(av.__version__.partition(".")[0]) < 18:  # whose encoders have no room for a picture
+            self.notes.append(f"subtitles in pictures left out: they need PyAV 18, and this is {av.__version__}")
         self._shown: list[ShownPicture] = []
         self._readings: dict[bytes, tuple[str, float]] = {}
         self._last: tuple[Pixels, tuple[str, float]] | None = None
@@ -94,23 +103,25 @@ class _PictureStream:
 
     @property
     def is_full(self) -> bool:
-        """True where as much was read as is read of any stream."""
         return self._taken >= MOST_CUES or self._pictures >= MOST_PICTURES
 
     def take(self, packet: Packet[Stream], start_s: float) -> None:
-        """Read what a packet shows; the stream's time 0 is at `start_s` of the file's clock."""
+        """Read what a packet shows; the player's timeline begins at `start_s` of the file's clock."""
         self._taken += 1
         try:
-            decoded = self._decoded(packet, start_s)
+            data = bytes(packet)
+            # A picture of VobSub that is shorter than it says: the decoder would take what follows for the rest of it.
+            needed = int.from_bytes(data[:2], "big") or int.from_bytes(data[2:6], "big")
+            if self._decoder.name == "dvdsub" and len(data) < max(4, needed):
+                raise ValueError("cut short")
+            if (found := self._decoder.decode2(packet)) is not None:  # else it changes nothing
+                times_s = _times_s(found, packet, start_s)
+                self._shown.append(ShownPicture(*times_s, *self._reading(drawn(_areas(found)))))
         except FFMPEG_ERRORS:
             self._broken += 1
-            return
-        if decoded is not None:
-            times, areas = decoded
-            self._shown.append(ShownPicture(*times, *self._reading(areas)))
 
     def subtitles(self) -> Subtitles:
-        """Return what the stream says, and notes on what was left out."""
+        """What the stream says, and notes on what was left out."""
         notes = list(self.notes)
         if self._broken:
             notes.append(f"{self._broken:,} of {count(self._taken, 'packet')} of subtitles could not be read")
@@ -120,78 +131,126 @@ class _PictureStream:
                 f"its subtitles in pictures were read up to {until_s:,.0f} s: of a stream at most {MOST_PICTURES:,} "
                 f"different pictures are read, and {MOST_CUES:,} packets"
             )
-        return Subtitles(tuple(cues_of(self._shown, self.language)), tuple(notes))
+        return Subtitles(tuple(cues_of(self._shown, self._language)), tuple(notes))
 
-    def _decoded(self, packet: Packet[Stream], start_s: float) -> tuple[tuple[float, float | None], list[Area]] | None:
-        """When and what a packet shows; None where it changes nothing."""
-        data = bytes(packet)
-        if self._decoder.name == "dvdsub" and _is_cut(data):
-            raise ValueError("cut short")
-        self._palette.take(data)
-        found = self._decoder.decode2(packet)
-        if found is None:
-            return None
-        areas = self._areas(found)
-        if not areas and self._palette.shows:
-            raise ValueError("refused by the decoder")
-        return _times(found, packet, start_s), areas
-
-    def _areas(self, found: SubtitleSet) -> list[Area]:
-        """The rectangles with pixels of what was decoded."""
-        from av.subtitles.subtitle import BitmapSubtitle
-
-        filled = [one for one in found if isinstance(one, BitmapSubtitle) and one.width * one.height and one.planes]
-        if sum(one.width * one.height for one in filled) > LARGEST_PIXELS:
-            raise ValueError("too large")
-        areas = []
-        for one in filled:
-            colours = self._palette.of(one)
-            if colours is None:
-                raise ValueError("without colours")
-            pixels = np.frombuffer(one.planes[0], np.uint8)  # type: ignore[call-overload]
-            areas.append(Area(one.x, one.y, pixels.reshape(one.height, one.width), colours))
-        return areas
-
-    def _reading(self, areas: list[Area]) -> tuple[str, float]:
-        """The words of a picture and their confidence; it is read once, however often it is shown."""
-        digest = hashlib.sha256()
-        for area in areas:
-            digest.update(repr(area.indices.shape).encode())
-            digest.update(area.indices.data)
-            digest.update(area.colours.data)
-        key = digest.digest()
-        if key not in self._readings:
-            self._readings[key] = self._sheet_reading(rendered(areas))
-        return self._readings[key]
-
-    def _sheet_reading(self, sheet: Pixels | None) -> tuple[str, float]:
+    def _reading(self, sheet: Pixels | None) -> tuple[str, float]:
+        """The words of a sheet and their confidence; it is read once, however often it is shown."""
         if sheet is None:
             return "", 0.0
-        if self._last is None or not _looks_alike(sheet, self._last[0]):  # as each picture of a fade looks
-            self._pictures += 1
-            self._last = sheet, self._reader.read(sheet)
-        return self._last[1]
+        key = sha256(repr(sheet.shape).encode() + sheet.tobytes()).digest()
+        if key not in self._readings:
+            if self._last is None or not _looks_alike(sheet, self._last[0]):  # as each picture of a fade does
+                self._pictures += 1
+                self._last = sheet, self._reader.read(sheet)
+            self._readings[key] = self._last[1]
+        return self._readings[key]
 
 
-def _is_cut(data: bytes) -> bool:
-    """Whether a picture of VobSub is shorter than it says; the decoder would take what follows for the rest of it."""
-    return len(data) < max(4, int.from_bytes(data[:2], "big") or int.from_bytes(data[2:6], "big"))
-
-
-def _times(found: SubtitleSet, packet: Packet[Stream], start_s: float) -> tuple[float, float | None]:
+def _times_s(found: SubtitleSet, packet: Packet[Stream], start_s: float) -> tuple[float, float | None]:
     """When it is shown first, and last where that is said."""
-    if found.pts < _NO_TIME:
+    if found.pts < -(2**62):
         raise ValueError("without a time")
     shown_s = found.pts / 1e6 - start_s
-    end_s = None if found.end_display_time in _NO_END else shown_s + found.end_display_time / 1000
+    end_s = None if found.end_display_time in (0, 2**32 - 1) else shown_s + found.end_display_time / 1000
     if end_s is None and packet.duration and packet.time_base:
         end_s = shown_s + float(packet.duration * packet.time_base)
     return shown_s + found.start_display_time / 1000, end_s
 
 
-def _looks_alike(one: Pixels, other: Pixels) -> bool:
-    import cv2
+def _areas(found: SubtitleSet) -> list[Area]:
+    shown = [one for one in found if isinstance(one, BitmapSubtitle)]
+    if sum(one.width * one.height for one in shown) > LARGEST_PIXELS:
+        raise ValueError("too large")
+    areas = []
+    for one, colours in zip(shown, _palettes(found), strict=True):
+        pixels = np.frombuffer(one.planes[0], np.uint8)  # type: ignore[call-overload]
+        areas.append(Area(one.x, one.y, pixels.reshape(one.height, one.width), colours))
+    return areas
 
-    if one.shape != other.shape:
-        return False
-    return int(cv2.blur(cv2.absdiff(one, other), (3, 3)).max()) <= _SAME_LEVELS
+
+def _palettes(found: SubtitleSet) -> Iterator[NDArray[np.uint8]]:
+    """Brightness and opacity of the colours of each rectangle, as the encoder's segments say (EN 300 743, 7.2.4)."""
+    if not len(found):
+        return
+    encoder = av.CodecContext.create("dvb_subtitle", "w")
+    encoder.time_base = Fraction(1, 1000)
+    written, place = bytes(encoder.encode_subtitle(found)), 0
+    while written[place : place + 1] == b"\x0f" and written[place + 1] != 0x13:  # the pixels, behind all palettes
+        kind, end = written[place + 1], place + 6 + int.from_bytes(written[place + 4 : place + 6], "big")
+        if kind == 0x12:  # of entries: number, flags, Y from 16 to 235, Cr, Cb, transparency
+            entries = np.frombuffer(written[place + 8 : end], np.uint8).reshape(-1, 6)
+            colours = np.zeros((256, 2), np.uint8)
+            colours[entries[:, 0], 0] = np.clip((entries[:, 2].astype(np.float32) - 16) * 255 / 219, 0, 255)
+            colours[entries[:, 0], 1] = 255 - entries[:, 5]
+            yield colours
+        place = end
+
+
+def drawn(areas: Sequence[Area]) -> Pixels | None:
+    """Draw the areas of a subtitle below one another, from the top of the screen to its bottom, as (H, W) grey.
+
+    Letters are black on white, whatever their colours are: what is next to the transparent pixels is their outline or a
+    box behind them, and is paper too. None where nothing can be seen.
+    """
+    sheets = [sheet for area in sorted(areas, key=lambda one: (one.y, one.x)) if (sheet := _sheet(area)) is not None]
+    if not sheets:
+        return None
+    width = max(sheet.shape[1] for sheet in sheets)
+    padded = (((_GAP_PX, 0), (0, width - sheet.shape[1])) for sheet in sheets)
+    return np.concatenate([np.pad(one, by, constant_values=255) for one, by in zip(sheets, padded, strict=True)])
+
+
+def _sheet(area: Area) -> Pixels | None:
+    opacity, levels = area.colours[:, 1], area.colours[:, 0].astype(np.float32)
+    used = np.bincount(area.indices.ravel(), minlength=256) > 0
+    most = int(opacity[used].max(initial=0))
+    if most < _LEAST_SEEN:
+        return None
+    seen = opacity[area.indices] > 0.4 * most
+    rows, columns = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(seen.any(axis=0))
+    indices = area.indices[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    share = (opacity.astype(np.float32) / most).clip(0, 1)
+    paper, ink = _paper_and_ink(levels[indices], share[indices] > 0.5)
+    mixed = paper + (levels - paper) * share
+    grey = 255 - ((mixed - paper) / (ink - paper)).clip(0, 1) * 255
+    return np.asarray(np.rint(grey).astype(np.uint8)[indices])
+
+
+def _paper_and_ink(bright: NDArray[np.float32], seen: NDArray[np.bool_]) -> tuple[float, float]:
+    """Brightness of what is to become white, and of what is to become black."""
+    inner = cv2.erode(seen.astype(np.uint8), np.ones((3, 3), np.uint8), borderValue=0) > 0
+    dark, light = (float(level) for level in np.percentile(bright[seen], (2, 98)))
+    if light - dark < _ONE_COLOUR:
+        return (0.0, max(light, 1.0)) if light + dark > 255 else (255.0, min(dark, 254.0))
+    edge = float(np.median(bright[seen & ~inner]))
+    return (dark, light) if edge - dark < light - edge else (light, dark)
+
+
+def _looks_alike(one: Pixels, other: Pixels) -> bool:
+    return one.shape == other.shape and int(cv2.blur(cv2.absdiff(one, other), (3, 3)).max()) <= _SAME_LEVELS
+
+
+def cues_of(shown: Sequence[ShownPicture], language: str | None) -> list[Utterance]:
+    """Make cues of what is shown, in any order; those of the same words that follow one another become one.
+
+    A cue ends with its own end or where the screen is cleared or shows something else, and where nothing says when,
+    after `LONGEST_S`.
+    """
+    ordered, found = sorted(shown, key=lambda one: one.start_s), list[Utterance]()
+    for one in ordered:
+        after = bisect_right(ordered, one.start_s, key=lambda other: other.start_s)
+        then = ordered[after] if after < len(ordered) else None
+        ends_s = [one.end_s] if one.end_s is not None and one.end_s > one.start_s else []
+        if not ends_s and (then is None or then.words):
+            ends_s = [one.start_s + LONGEST_S]
+        end_s = min([*ends_s, *([then.start_s] if then else [])])
+        text = one_line(one.words)
+        if end_s <= 0 or not any(map(str.isalnum, text)):
+            continue
+        cue = Utterance(text, max(0.0, one.start_s), end_s, "stream", language, one.confidence)
+        if found and found[-1].text == text and cue.start_s <= found[-1].end_s + _SAME_S:
+            before = found.pop()
+            surer = max(before, cue, key=lambda each: each.confidence or 0.0)
+            cue = replace(surer, start_s=before.start_s, end_s=max(before.end_s, cue.end_s))
+        found.append(cue)
+    return found

@@ -11,12 +11,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evenreel.errors import MediaError
-from evenreel.media import open_video
-from evenreel.media.allowlist import CONTAINER_NAMES, packet_options
 from evenreel.media.languages import language_tag, same_language
-from evenreel.media.opening import FFMPEG_ERRORS, open_file, subtitles_in_pictures, subtitles_of_text
-from evenreel.speech.encodings import decode
-from evenreel.speech.subtitles import LARGEST_BYTES, MOST_CUES, Cue, Format, Subtitles, too_many_cues, utterances_of
+from evenreel.media.opening import (
+    CONTAINER_NAMES,
+    open_file,
+    packet_options,
+    packets_of,
+    subtitles_in_pictures,
+    subtitles_of_text,
+)
+from evenreel.media.video import open_video
+from evenreel.speech.subtitles import (
+    LARGEST_BYTES,
+    MOST_CUES,
+    Cue,
+    Format,
+    Subtitles,
+    decode,
+    too_many_cues,
+    utterances_of,
+)
 from evenreel.wording import count
 
 if TYPE_CHECKING:
@@ -25,15 +39,8 @@ if TYPE_CHECKING:
     from av.stream import Stream
     from av.subtitles.stream import SubtitleStream
 
-FORMATS: dict[str, Format] = {
-    "subrip": "srt",
-    "srt": "srt",
-    "text": "srt",
-    "mov_text": "srt",
-    "webvtt": "vtt",
-    "ass": "ass",
-    "ssa": "ass",
-}
+FORMATS: dict[str, Format] = dict.fromkeys(("subrip", "srt", "text", "mov_text"), "srt")
+FORMATS |= {"webvtt": "vtt", "ass": "ass", "ssa": "ass"}
 """Format of a stream's cues, by FFmpeg's name of its codec; a stream of another codec has no text."""
 
 _ASS_FIELDS = 9  # ReadOrder, Layer, Style, Name, three margins, Effect, Text
@@ -62,7 +69,7 @@ def read_streams(path: str | os.PathLike[str]) -> Iterator[Subtitles | None]:
         others = len(container.streams.subtitles) - len(of_text) - len(subtitles_in_pictures(container))
         if wanted:
             start_s = starts_s(path)
-            for packet in packets_of(container, wanted):
+            for packet in subtitle_packets(container, wanted):
                 if packet is not None:
                     _take(wanted[packet.stream.index], packet, start_s)
                 yield None
@@ -110,8 +117,8 @@ def language_of(stream: SubtitleStream) -> str | None:
     return language_tag(stream.metadata.get("language"))
 
 
-def packets_of(container: InputContainer, wanted: Collection[int]) -> Iterator[Packet[Stream] | None]:
-    """Yield the packets of streams by their numbers, and None now and then in between; damage ends the file too."""
+def subtitle_packets(container: InputContainer, wanted: Collection[int]) -> Iterator[Packet[Stream] | None]:
+    """Yield the packets of streams by their numbers, and None now and then in between."""
     from av.stream import Discard
 
     paced = set(wanted)
@@ -120,12 +127,8 @@ def packets_of(container: InputContainer, wanted: Collection[int]) -> Iterator[P
     for stream in container.streams:
         if stream.index not in paced:
             stream.discard = Discard.all  # not even read from the disk where the index allows
-    try:
-        for packet in container.demux([container.streams[index] for index in sorted(paced)]):
-            if packet.size:
-                yield packet if packet.stream.index in wanted else None
-    except FFMPEG_ERRORS:
-        return
+    for packet in packets_of(container, *(container.streams[index] for index in sorted(paced))):
+        yield packet if packet.stream.index in wanted else None
 
 
 def _take(stream: _Stream, packet: Packet[Stream], start_s: float) -> None:

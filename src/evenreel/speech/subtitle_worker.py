@@ -19,9 +19,7 @@ from evenreel.speech.transcripts import utterance
 if TYPE_CHECKING:
     from evenreel.speech.pictures import SheetRecogniser
 
-TARGET = "evenreel.speech.subtitle_worker:SubtitleFiles"
-"""What a `Worker` runs to read subtitles of text."""
-
+TARGET = "evenreel.speech.subtitle_worker:SubtitleFiles"  # what a `Worker` runs to read subtitles of text
 _TICK_S = 1.0
 
 
@@ -36,27 +34,24 @@ class SubtitleFiles:
         self._reader = reader
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        """Read the subtitle file, or the streams of the video."""
         if "language" in task:
             yield _message(read_sidecar(task["path"], task["language"])), None
             return
+        if task.get("pictures") and self._reader is not None:  # whoever has the worker run does not need FFmpeg
+            from evenreel.speech.pictures import read_pictures
+
+            streams = read_pictures(task["path"], self._reader)
+        else:
+            from evenreel.speech.streams import read_streams
+
+            streams = read_streams(task["path"])
         told = time.monotonic()
-        for found in self._streams(task):
+        for found in streams:
             if found is not None:
                 yield _message(found), None
             elif time.monotonic() - told > _TICK_S:
                 told = time.monotonic()
                 yield {"kind": "tick"}, None
-
-    def _streams(self, task: dict[str, Any]) -> Iterator[Subtitles | None]:
-        # Whoever has the worker run does not need FFmpeg.
-        if task.get("pictures") and self._reader is not None:
-            from evenreel.speech.pictures import read_pictures
-
-            return read_pictures(task["path"], self._reader)
-        from evenreel.speech.streams import read_streams
-
-        return read_streams(task["path"])
 
 
 def read_sidecar(path: str, language: str | None = None) -> Subtitles:

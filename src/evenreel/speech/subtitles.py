@@ -11,32 +11,100 @@ or an arrow in it for the times of a cue, or lose the words before it.
 
 from __future__ import annotations
 
+import codecs
 import html
 import itertools
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import MediaError
-from evenreel.speech.encodings import decode
-from evenreel.speech.utterances import SpeechSource, Utterance
+from evenreel.files import name_key
+from evenreel.media.languages import language_tag
+from evenreel.speech.transcripts import SpeechSource, Utterance
 from evenreel.wording import count, is_printable, seconds_of
 
-SUFFIXES = (".srt", ".vtt", ".ass", ".ssa")
-"""What the names of subtitle files end in."""
+if TYPE_CHECKING:
+    pass
 
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_OLD = (
+    *("cp1252", "cp1251", "cp932", "gb18030", "cp949", "big5", "koi8_r"),
+    *("cp1250", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "euc_jp"),
+)  # what subtitles were written in before UTF-8, by Python's names
+
+_LOOKED_AT_BYTES = 2**16
+_ZEROS = 0.05  # share of zero bytes in one half from which a text is UTF-16: spaces, digits and line ends have them
+_SLIPS = 0.02  # share of damaged characters among those beyond ASCII up to which a text is still UTF-8
+_CHARACTER = re.compile(rb"[\x80-\xff]+")
+
+
+def decode(data: bytes) -> tuple[str, str | None]:
+    r"""Decode the bytes of a subtitle file: by its byte order mark, as UTF-8, as UTF-16, else by likeness."""
+    text, doubt = _decoded(data)
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", ""), doubt
+
+
+def _decoded(data: bytes) -> tuple[str, str | None]:
+    for mark, name in _MARKS:
+        if data.startswith(mark):
+            return _with_slips(data[len(mark) :], name)
+    try:
+        if b"\0" not in data:
+            return data.decode(), None
+    except UnicodeDecodeError:
+        pass
+    if order := _utf16(data):
+        return _with_slips(data, order)
+    beyond = sum(map(len, _CHARACTER.findall(data)))
+    if data.decode(errors="replace").count("\ufffd") <= _SLIPS * beyond:
+        return _with_slips(data, "utf-8")
+    return _guessed(data)
+
+
+def _with_slips(data: bytes, encoding: str) -> tuple[str, str | None]:
+    text = data.decode(encoding, errors="replace")
+    return text, "some of its letters are damaged" if "\ufffd" in text else None
+
+
+def _utf16(data: bytes) -> str | None:
+    """UTF-16 of either order, where zero bytes stand in one half of the pairs and hardly any in the other."""
+    head = data[:_LOOKED_AT_BYTES]
+    first, second = head[::2].count(0), head[1::2].count(0)
+    if max(first, second) < _ZEROS * len(head) / 2 or min(first, second) > max(first, second) / 4:
+        return None
+    return "utf-16-be" if first > second else "utf-16-le"
+
+
+def _guessed(data: bytes) -> tuple[str, str | None]:
+    from charset_normalizer import from_bytes
+
+    lines = [line for line in data.splitlines() if not line.isascii()]  # times and numbers say nothing of a language
+    best = from_bytes(b"\n".join(lines)[:_LOOKED_AT_BYTES], cp_isolation=list(_OLD)).best()
+    if best is None:
+        return data.decode("cp1252", errors="replace"), "its encoding could not be told"
+    return data.decode(best.encoding, errors="replace"), None
+
+
+SUFFIXES = (".srt", ".vtt", ".ass", ".ssa")  # what the names of subtitle files end in
 LARGEST_BYTES = 10 * 2**20
 """Size of the largest subtitle file that is read; two hours of film are some 100 kB, an hour of styled karaoke 5 MB."""
 
-MOST_CUES = 100_000
-"""Number of cues that one file or stream may have."""
-
+MOST_CUES = 100_000  # number of cues that one file or stream may have
 LONGEST_CUE = 5_000
 """Number of characters in a cue past which its end was lost, and what follows it is not read as its words."""
 
 Format = Literal["srt", "vtt", "ass", "ssa"]
-
 _ARROW = "-->"
 _CLOCK = r"((?:\d{1,3}:)?\d\d?:\d\d?[.,]\d{1,3})(?!\d)"
 _HEAD = re.compile(
@@ -75,19 +143,12 @@ class Subtitles:
 
 @dataclass(frozen=True)
 class Cue:
-    """A cue as it is written.
+    """A cue as it is written."""
 
-    Attributes:
-        start_s: when it is shown first, in seconds.
-        end_s: when it is shown last, in seconds.
-        text: its words, with tags where its format has them.
-        speaker: who speaks, where a field of its own says so.
-    """
-
-    start_s: float
-    end_s: float
-    text: str
-    speaker: str | None = None
+    start_s: float  # when it is shown first, in seconds
+    end_s: float  # when it is shown last, in seconds
+    text: str  # its words, with tags where its format has them
+    speaker: str | None = None  # who speaks, where a field of its own says so
 
 
 def parse_subtitles(data: bytes, suffix: str, language: str | None = None) -> Subtitles:
@@ -228,9 +289,68 @@ def _unescaped(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Return a text as one line, with single spaces, without control characters."""
-    return " ".join("".join(_kept(text)).split())
+    return " ".join("".join(letter for letter in text if letter.isspace() or is_printable(letter)).split())
 
 
-def _kept(text: str) -> Iterator[str]:
-    """Characters that are no control or direction marks; white space stays for what it parts."""
-    return (character for character in text if character.isspace() or is_printable(character))
+FOLDERS = frozenset({"sub", "subs", "subtitles"})
+"""Folders beside a video in which its subtitles are looked for, in small letters."""
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """A subtitle file beside a video."""
+
+    path: str  # its absolute path
+    language: str | None = None  # its language as a BCP 47 tag, as its name says; None where that says none
+
+
+def is_subtitle(name: str) -> bool:
+    """Return whether a file is one of subtitles, by what its name ends in."""
+    return os.path.splitext(name)[1].lower() in SUFFIXES
+
+
+def sidecars_of(videos: Iterable[str], subtitles: Iterable[str]) -> dict[str, list[Sidecar]]:
+    """Find the subtitle files of videos, all given by absolute path, as players have it.
+
+    A file belongs to a video where its name begins with the video's, whole or without suffix, and goes on with a dot:
+    in the same folder (mpv, VLC, Plex, Jellyfin), or in one of `FOLDERS` beside the video (VLC, Kodi, Plex). Of several
+    videos it is that with the longest name: `film.part2.srt` is of `film.part2.mkv`, not of `film.mkv`. Capital letters
+    do not count, nor how accents are encoded. Between name and suffix may stand, in any order, a language (`en`,
+    `pt-BR`, `ger`), `forced`, `sdh` and free words. The last language counts; `hi` is Hindi where it stands alone, and
+    `hearing impaired` beside a language.
+    """
+    named: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for video in videos:
+        folder, name = os.path.split(video)
+        for own in dict.fromkeys((name_key(name), name_key(os.path.splitext(name)[0]))):
+            named[folder, own].append(video)
+    found: defaultdict[str, list[Sidecar]] = defaultdict(list)
+    for path in sorted(subtitles, key=os.fsencode):
+        for video, sidecar in _belonging(path, named):
+            found[video].append(sidecar)
+    return dict(found)
+
+
+def _belonging(path: str, named: Mapping[tuple[str, str], list[str]]) -> list[tuple[str, Sidecar]]:
+    """The videos that a subtitle file belongs to; several share a name where only their suffixes differ."""
+    folder, name = os.path.split(path)
+    words = name_key(os.path.splitext(name)[0]).split(".")
+    folders = [folder]
+    if os.path.basename(folder).lower() in FOLDERS:
+        folders.append(os.path.dirname(folder))
+    for taken in range(len(words), 0, -1):
+        for place in folders:
+            if videos := named.get((place, ".".join(words[:taken]))):
+                return [(video, Sidecar(path, language_in(words[taken:]))) for video in videos]
+    return []
+
+
+def language_in(words: Iterable[str]) -> str | None:
+    """Return the language that words of a file's name say, as a BCP 47 tag; None where there is none.
+
+    >>> language_in(["director's cut", "pt-br", "forced"]), language_in(["en", "hi"]), language_in(["hi"])
+    ('pt-BR', 'en', 'hi')
+    """
+    tags = [tag for word in words if (tag := language_tag(word))]
+    spoken = [tag for tag in tags if tag != "hi"] or tags
+    return spoken[-1] if spoken else None

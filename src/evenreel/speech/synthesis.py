@@ -14,12 +14,9 @@ from evenreel.extras import installed
 from evenreel.processes import command, last_words
 from evenreel.types import FloatArray
 
-VOICES = ("en-us", "en-us+f3", "en-us+m3")
-"""Three voices of espeak-ng: a plain one, a woman's, a man's."""
-
+VOICES = ("en-us", "en-us+f3", "en-us+m3")  # three voices of espeak-ng: a plain one, a woman's, a man's
 WORDS_PER_MINUTE = 150
 NO_ESPEAK = "Speaking needs espeak-ng: pip install espeakng-loader, or install espeak-ng"
-
 _WAVE_HEADER = 44  # bytes
 
 

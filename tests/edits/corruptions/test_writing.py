@@ -19,7 +19,7 @@ from evenreel.edits.timed_clips import TimedClip, VideoHeader
 from evenreel.errors import CorpusError
 from evenreel.features.clips import CorpusClip
 from evenreel.media import open_video, parse_rule
-from evenreel.media.parts import Part
+from evenreel.media.sampling import Part
 from evenreel.planted import write_clip
 from evenreel.types import Corpus, Pixels
 

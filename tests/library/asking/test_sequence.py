@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import evenreel
 from evenreel.errors import UsageError
 from evenreel.library import Library, Then, UnfinishedText
 from evenreel.library.search.hits import SearchResult
-from tests.library.damage import change
 from tests.library.fakes import WordsEncoder, on_disk, paths
 from tests.library.fakes import finish as measured
 
@@ -126,12 +124,3 @@ def test_wrong_parts_are_refused_before_a_model_is_loaded(place: Path) -> None:
         ):
             with pytest.raises(UsageError, match=sentence):
                 library.search(text)
-
-
-def test_a_damaged_clip_is_left_out_with_a_notice(place: Path, tmp_path: Path) -> None:
-    library = Path(shutil.copytree(place, tmp_path / "library"))
-    change(library, "UPDATE clips SET duration_s = 99 WHERE clip_id = 'right'")
-    with evenreel.open_library(library, encoder=WordsEncoder()) as opened:
-        found = opened.search(Then(A, B))
-    assert "/v/right.mp4" not in paths(found)
-    assert "Left out: 1 clip whose rows in the catalog are damaged" in found.notices[-1]

@@ -18,8 +18,8 @@ from tests.library.index.test_subtitles import say
 from tests.library.machines import here
 from tests.library.state import state
 from tests.sound_files import Track, bursts, write_sound
+from tests.speech.loud import TARGET
 from tests.speech.speech_models import write_onnx
-from tests.speech.stub_worker import TARGET
 from tests.speech.subtitle_files import film_with_subtitles
 
 
@@ -32,7 +32,7 @@ def _stubs() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _detector(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is loud is speech."""
-    monkeypatch.setattr("evenreel.speech.speech_worker.TARGET", TARGET)
+    monkeypatch.setattr("evenreel.speech.recogniser.TARGET", TARGET)
 
 
 @pytest.fixture(scope="module")

@@ -590,8 +590,8 @@ def test_readers_see_a_consistent_library_while_it_is_written(tmp_path: Path, li
     ("version", "statements", "what"),
     [
         (catalogs.SCHEMA_VERSION + 1, (), "update evenreel"),
-        (6, (), "anew into another folder .*personal.jsonl"),
-        (1, ("DROP TABLE seals",), "anew into another folder"),  # it had no checksums
+        (7, (), "anew into another folder .*personal.jsonl"),
+        (1, ("DROP TABLE marks",), "anew into another folder"),
     ],
 )
 def test_a_library_of_another_version_is_refused_and_untouched(

@@ -11,8 +11,7 @@ import pytest
 
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders
-from evenreel.library.people.editing import name_person
-from evenreel.library.people.listing import list_people
+from evenreel.library.people import list_people, name_person
 from tests.faces.drawn_faces import write_models, write_people
 from tests.library.damage import QUICK, without_models
 

@@ -12,16 +12,18 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from evenreel.library.people import forgetting, store
-from evenreel.library.people.listing import list_people
-from evenreel.library.people.store import FILE, LEAVING, people_store
+from evenreel.errors import UsageError
+from evenreel.library import people
+from evenreel.library.people import FORGETTING, forget_everyone, forget_person, list_people
+from evenreel.library.store.catalog import CATALOG
 from tests.library.people.traces import found_in, traces
 
-SOURCES = {store.__file__, forgetting.__file__}
+SOURCES = {people.__file__}
 OPERATIONS = 25
 """Operations of SQLite's machine between two points at which it is killed."""
 
@@ -82,9 +84,9 @@ def check_ada(place: Path, gone: list[bytes]) -> bool:
     assert names in (["Bob"], ["Ada King", "Bob"]), names
     begun = names == ["Bob"]
     if not begun:
-        forgetting.forget_person(place, "Ada King")
+        forget_person(place, "Ada King")
     assert not found_in(place, gone)
-    with people_store(place) as connection:
+    with closing(sqlite3.connect(place / CATALOG)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert connection.execute("SELECT count(*) FROM faces").fetchone() == (7,)
     return begun
@@ -92,9 +94,11 @@ def check_ada(place: Path, gone: list[bytes]) -> bool:
 
 def check_everyone(place: Path, gone: list[bytes]) -> bool:
     """The next look finishes what was begun; returns whether anything was."""
-    begun = not (place / FILE).exists()
-    assert store.has_people(place) is not begun
-    assert not (place / LEAVING).exists()
+    try:
+        begun = not list_people(place)
+    except UsageError:  # no people are looked for any more
+        begun = True
+    assert not (place / FORGETTING).exists()
     assert not (begun and found_in(place, gone))
     return begun
 
@@ -106,14 +110,13 @@ def main(library: Path, where: str, place: Path) -> None:
     step, begun = 1, 0
     while True:
         shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
-        shutil.copy(library / FILE, place / FILE)
+        shutil.copytree(library, place)
 
         def work() -> None:
             if where == "everyone":
-                forgetting.forget_everyone(place)
+                forget_everyone(place)
             else:
-                forgetting.forget_person(place, "Ada King")
+                forget_person(place, "Ada King")
 
         if not killed_at(step, work, prepare):
             break

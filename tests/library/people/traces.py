@@ -8,23 +8,22 @@ from pathlib import Path
 
 import numpy as np
 
-from evenreel.library.people.store import FILE
+from evenreel.library.store.catalog import CATALOG
 
 PIECE = 48
 
 
 def traces(library: Path, who: str | None = None) -> list[bytes]:
-    """Pieces of all that is stored of a person, or of everyone: vectors as they are and as float32, pictures, name."""
-    with closing(sqlite3.connect(library / FILE)) as connection:
+    """Pieces of all that is stored of a person, or of everyone: vectors and their mean as they are and as
+    float32, pictures, name."""
+    with closing(sqlite3.connect(library / CATALOG)) as connection:
         rows = connection.execute(
-            "SELECT vector, crop FROM faces JOIN people USING (person_id) WHERE ?1 IS NULL OR name = ?1", (who,)
+            "SELECT vector, jpeg FROM faces JOIN people USING (person_id) WHERE ?1 IS NULL OR name = ?1", (who,)
         ).fetchall()
-        names = [
-            name for (name,) in connection.execute("SELECT name FROM people WHERE ?1 IS NULL OR name = ?1", (who,))
-        ]
+        known = connection.execute("SELECT name, mean FROM people WHERE ?1 IS NULL OR name = ?1", (who,)).fetchall()
     assert rows
-    pieces = [name.encode() for name in names]
-    for vector, crop in rows:
+    pieces = [name.encode() for name, _ in known]
+    for vector, crop in [*rows, *((mean, b"") for _, mean in known)]:
         half = np.frombuffer(vector, "<f2")
         single = half.astype("<f4")
         for whole in (vector, single.tobytes(), (single / np.linalg.norm(single)).tobytes()):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from zlib import crc32
-
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.library.search.compact_ids import ClipIds, PlaceOf, encoded_ids, joined_ids
-from evenreel.library.store.checksums import crc32_of_rows
 
 ids = st.lists(st.text(st.sampled_from("ab0\u00e9"), min_size=1, max_size=12), unique=True, max_size=30)
 
@@ -41,10 +37,3 @@ def test_ids_of_one_key_are_told_apart() -> None:
     found = [int(held.places([clip_id])[0]) for clip_id in "abc"]
     assert -1 in found
     assert all(place in {-1, "abc".index(clip_id)} for place, clip_id in zip(found, "abc", strict=True))
-
-
-@given(st.integers(0, 40).flatmap(lambda n: st.lists(st.binary(min_size=n, max_size=n))), st.binary())
-def test_checksums_of_many_rows_are_those_of_each(rows: list[bytes], before: bytes) -> None:
-    width = len(rows[0]) if rows else 3
-    table = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), width)
-    assert crc32_of_rows(table, crc32(before)).tolist() == [crc32(row, crc32(before)) for row in rows]

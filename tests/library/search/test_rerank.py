@@ -28,7 +28,6 @@ from evenreel.library.search.clip_states import StoredClip
 from evenreel.library.search.query import Query
 from evenreel.library.search.rerank import Reranker, check_encoder, ranks
 from evenreel.library.search.searcher import Searcher
-from evenreel.library.store import seals
 from evenreel.library.store.catalog import SCHEMA_VERSION
 from evenreel.matchers import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Limits
@@ -354,7 +353,6 @@ def test_a_library_keeps_the_clips_of_its_last_matcher(library: Library, tmp_pat
     meta = {"schema_version": str(SCHEMA_VERSION), "encoder_id": "words", "weights_hash": "words-1"}
     rows = [*meta.items(), ("dimension", str(DIMENSION))]
     library.connection.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", rows)
-    seals.renew(library.connection)
     with closing(sqlite3.connect(tmp_path / "catalog.sqlite")) as file:
         library.connection.backup(file)
     matcher = LastFrame()

@@ -22,7 +22,7 @@ from evenreel.encoders import loading
 from evenreel.errors import MediaError, NotFoundError, UsageError
 from evenreel.library import Library
 from evenreel.library.search.image import MAX_BYTES, as_pixels, read_image
-from evenreel.media.image_file import ImageReader
+from evenreel.media.picture import ImageReader
 from evenreel.types import FloatArray, Pixels
 from tests.library.fakes import WordsEncoder, encode, on_disk, paths
 

@@ -9,7 +9,6 @@ from evenreel.features.stills import Stills, write_stills
 from evenreel.library.store.catalog import set_meta
 from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
-from evenreel.library.store.seals import renew
 from tests.library.fakes import Library, on_disk
 
 WORDS = [
@@ -73,6 +72,5 @@ def finish(made: Library) -> None:
     update_null_scores(made.connection, made.vectors, made.encoder)
     (rows,) = made.connection.execute("SELECT coalesce(max(first_row + count), 0) FROM vector_rows").fetchone()
     set_meta(made.connection, {"vectors_end": str(rows), "vectors_generation": "0"})
-    renew(made.connection)
     made.connection.execute("COMMIT")
     made.connection.close()

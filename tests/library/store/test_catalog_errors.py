@@ -1,4 +1,4 @@
-"""What an error of SQLite says about a catalog, on every Python; a catalog that loses its seals while it is open."""
+"""What an error of SQLite says about a catalog, on every Python."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError
 from evenreel.library import index_folders, open_library
 from evenreel.library.index.run import make_empty
-from evenreel.library.store import catalog, seals
+from evenreel.library.store import catalog
 from evenreel.library.store.catalog import is_damage
 from tests.features.pixel_encoder import PixelEncoder
-from tests.library.damage import change, without_models
+from tests.library.damage import without_models
 from tests.library.videos import write_folder
 
 
@@ -55,57 +55,6 @@ def test_hazard_238_a_library_on_a_full_disk_is_read(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=4_096))
     with no_room(), pytest.raises(LibraryError, match=r"left cannot be opened: its disk is full; make room on it\.$"):
         catalog.open_for_reading(tmp_path / "left")
-
-
-@pytest.mark.parametrize("damage", ["DROP TABLE seals", "DELETE FROM seals"])
-def test_a_library_that_is_open_notices_that_its_seals_are_gone(library: Path, damage: str) -> None:
-    with open_library(library, encoder=PixelEncoder()) as opened:
-        (hit,) = opened.search("a red square").hits
-        change(library, damage)
-        for ask in (
-            lambda: opened.search("a red square"),
-            lambda: opened.search("harbour"),
-            lambda: opened.clip(hit.clip_id),
-            lambda: opened.locate(hit.clip_id),
-        ):
-            with pytest.raises(LibraryError, match=r"seals are gone.*evenreel repair"):
-                ask()
-
-
-@pytest.mark.parametrize(
-    "read",
-    [
-        catalog.get_meta,
-        seals.broken,
-        lambda connection: seals.broken_parts(connection, "meta", ["rule"]),
-        lambda connection: catalog.check_version(connection, Path("library")),
-    ],
-    ids=["get_meta", "broken", "broken_parts", "check_version"],
-)
-def test_a_change_between_two_statements_of_a_reader_is_no_damage(
-    library: Path, read: Callable[[sqlite3.Connection], object]
-) -> None:
-    changes = 0
-
-    def change_meanwhile(_: str) -> None:
-        nonlocal changes
-        changes += 1
-        with catalog.transaction(writer):
-            catalog.set_meta(writer, {"rule": f"rule {changes}"})
-
-    with (
-        closing(catalog.open_for_writing(library)) as writer,
-        closing(catalog.open_for_reading(library)) as reader,
-    ):
-        reader.set_trace_callback(change_meanwhile)
-        found = read(reader)
-        reader.set_trace_callback(None)
-        assert changes > 1
-        assert not reader.in_transaction
-        if isinstance(found, dict):
-            assert found["rule"].startswith("rule ")
-        else:
-            assert found in ([], set(), None)
 
 
 def locked(path: Path) -> None:

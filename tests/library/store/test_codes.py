@@ -160,7 +160,7 @@ def test_scales_that_make_a_vector_too_long_never_rank_in_silence(store: ExactVe
     content[HEADER_BYTES + D : HEADER_BYTES + D + 4] = np.float32(1 / 127).tobytes()
     file.write_bytes(content)
     ones = np.full((1, D), D**-0.5, np.float32)
-    with pytest.raises(LibraryError, match=r"vectors.0.i8 holds codes of no vectors.*run `evenreel repair`"):
+    with pytest.raises(LibraryError, match=r"vectors.0.i8 holds codes of no vectors.*run `evenreel verify --repair`"):
         ExactVectors(store._path, D).scan(ones, np.array([0]), np.array([2]))
 
 

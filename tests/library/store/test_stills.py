@@ -101,7 +101,7 @@ def test_damage_is_found_dropped_and_costs_only_time(
     path.write_bytes(damage(path.read_bytes()))
     assert read_still(folder_of(library), clip_id, 1.0) is None
     (problem,) = verify(library)
-    assert (problem.where, problem.remedy) == (f"stills of {clip_id}", "run: evenreel repair")
+    assert (problem.where, problem.remedy) == (f"stills of {clip_id}", "run: evenreel verify --repair")
     assert index(videos, library).did_nothing
     assert any("dropped 1 file of stills" in done for done in repair(library))
     assert verify(library) == []

@@ -119,9 +119,9 @@ def test_a_file_cut_short_says_so_and_names_the_remedy(store: ExactVectors, tmp_
     store.append(unit(4))
     path = tmp_path / "vectors.0.f16"
     path.write_bytes(path.read_bytes()[: HEADER_BYTES + 3 * D * 2])
-    with pytest.raises(LibraryError, match=r"holds 3 vectors but the catalog names 4; run `evenreel repair`"):
+    with pytest.raises(LibraryError, match=r"holds 3 vectors but the catalog names 4; run `evenreel verify --repair`"):
         store.best_per_clip(unit(1), np.array([0]), np.array([4]))
-    with pytest.raises(LibraryError, match="evenreel repair"):
+    with pytest.raises(LibraryError, match="evenreel verify --repair"):
         store.append(unit(1), at_row=4)
 
 
@@ -159,7 +159,7 @@ def test_a_damaged_row_never_ranks_in_silence(store: ExactVectors, tmp_path: Pat
     place = HEADER_BYTES + 2 * D * 2  # the first number of row 2
     content[place : place + 2] = damage
     path.write_bytes(content)
-    with pytest.raises(LibraryError, match=r"not of unit length; run `evenreel repair`"):
+    with pytest.raises(LibraryError, match=r"not of unit length; run `evenreel verify --repair`"):
         store.best_per_clip(unit(1), np.array([0, 2]), np.array([2, 2]))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from evenreel.corpus import make_corpus, select
 from evenreel.encoders import load_encoder
-from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import UsageError
 from evenreel.matchers import build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings

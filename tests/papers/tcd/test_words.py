@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import UsageError
 from evenreel.evaluation.rescoring import dense
 from evenreel.features.windows import EMPTY

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from evenreel.library import index_folders, open_library
+from tests.library.damage import forget_own
 from tests.library.videos import write_video
 from tests.server.browser.test_states import STAR, in_light_and_dark
 from tests.server.browser.visits import Visits, serving_here
@@ -34,8 +35,7 @@ def site(own: Path, served: Served) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def nothing_kept(own: Path) -> None:
     """What earlier tests kept is gone."""
-    for path in (own / "library").glob("personal.*"):
-        path.unlink()
+    forget_own(own / "library")
 
 
 def found(visits: Visits, path: str = STAR) -> Page:

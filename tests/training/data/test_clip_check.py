@@ -13,7 +13,7 @@ import pytest
 
 from evenreel.errors import MediaError
 from evenreel.features import SetAside
-from evenreel.media.parts import Part
+from evenreel.media.sampling import Part
 from evenreel.training.data import clip_check
 from evenreel.training.data.clip_check import ClipVideo, readable
 from evenreel.training.loop.run_folder import CLIPS_READ, claim

@@ -15,7 +15,7 @@ from evenreel.edits.corruptions.settings import NONE
 from evenreel.edits.corruptions.subject import subject_of
 from evenreel.errors import MediaError
 from evenreel.media.encode import clip_bytes
-from evenreel.media.moments import MomentReader
+from evenreel.media.sound import MomentReader
 from evenreel.media.workers import Message
 from evenreel.types import Pixels
 

@@ -14,7 +14,7 @@ from evenreel.library.asking.examples import Marked, moved
 from evenreel.library.asking.sequence import answer_in_order
 from evenreel.library.asking.steps import WITHIN_S, Then, read_steps
 from evenreel.library.asking.without import RANKED_LOWER, Without, moved_away, read_without
-from evenreel.library.people.asked import asked_people, known_names, with_people
+from evenreel.library.people import asked_people, known_names, with_people
 from evenreel.library.search.asked import PlainText, as_sentence
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import Query, UnfinishedText, readable, unit
@@ -54,7 +54,7 @@ def take_people(asked: Question) -> tuple[tuple[str, ...], Question]:
     """
     if isinstance(asked, str):
         found = None if isinstance(asked, PlainText) else asked_people(asked)
-        return ((), asked) if found is None else (found.names, type(asked)(found.rest))
+        return ((), asked) if found is None else (found[0], type(asked)(found[1]))
     if isinstance(asked, Without) and asked_people(asked.without) is not None:
         raise UsageError("Who is not to be there is said by a filter, such as: people != 'Ada'.")
     fields = ("first", "second") if isinstance(asked, Then) else ("text",)

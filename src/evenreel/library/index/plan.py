@@ -24,7 +24,7 @@ from evenreel.library.index.worker import FileWorker
 from evenreel.library.store.catalog import loaded_path
 from evenreel.library.store.writer import FoundFile, Store
 from evenreel.media.content import FileStamp, stamp
-from evenreel.media.parts import Part
+from evenreel.media.sampling import Part
 from evenreel.media.workers import Worker
 from evenreel.wording import printable
 
@@ -178,7 +178,7 @@ def mark_gone(store: Store, plan: IndexPlan) -> tuple[int, int]:
 
 # how much there is to read, how long it takes, and how far it is ----------------------------------------------------
 
-HEADER_READER = "evenreel.media.moments:HeaderReader"
+HEADER_READER = "evenreel.media.video:HeaderReader"
 PATIENCE_S = 5.0  # for which headers are read; the length of further files is estimated by their bytes
 STALL_S = 3.0  # that one header may take; the file is read all the same later on, with the limits of the run
 SMALL_BYTES = 16 * 2**20  # with less than this to read in all, nobody waits long: no header is read ahead

@@ -21,18 +21,17 @@ from evenreel.errors import LibraryError, UsageError
 from evenreel.features.clip_reader import merge
 from evenreel.features.progress import NoProgress, StagedProgress
 from evenreel.features.shards import Shard, read_shard, shard_path, tidy_shards, write_shard
+from evenreel.library.check import next_generation, rebuild_vectors
 from evenreel.library.contents import roots, single_files
 from evenreel.library.index.exchange import finish_exchange, waiting_shards
 from evenreel.library.index.plan import check_nothing_vanished, known_files, make_plan, mark_gone
-from evenreel.library.index.rebuild import next_generation, rebuild_vectors
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.run import RunParts, run_stages, writing
 from evenreel.library.index.scan import IgnoreRules, Scan, kept_patterns, scan
 from evenreel.library.index.worker import load
-from evenreel.library.store import catalog, seals
+from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.confidence import update_null_scores
-from evenreel.library.store.kept import copied
 from evenreel.library.store.model_folders import (
     MAKING,
     clear_unnamed,
@@ -143,7 +142,7 @@ def _make(own: Store, encoder: Encoder, found: Scan, settings: IndexSettings, pr
         accept_licence=True,  # it was asked for the model of the library
         accept_missing=True,  # it was looked for what is gone
     )
-    with closing(catalog.open_for_writing(place)) as connection, copied(place, connection):
+    with closing(catalog.open_for_writing(place)) as connection:
         parts = RunParts(progress, encoders={model: encoder})
         return run_stages(Store(place, connection, {}), found, settings, parts, alone=True)
 
@@ -185,7 +184,6 @@ def _exchange(store: Store, encoder: Encoder, asked: dict[str, str]) -> None:
             _set_model(connection, encoder, asked)
             rebuild_vectors(library, connection, generation, waiting)
             connection.execute("DELETE FROM null_scores")
-            seals.renew(connection, ("null_scores",))
             vectors = open_vectors(library, catalog.get_meta(connection))
             if digests and vectors is not None:
                 update_null_scores(connection, vectors, encoder)

@@ -20,12 +20,11 @@ from evenreel.files import file_at
 from evenreel.library.contents import roots
 from evenreel.library.index.run import writing
 from evenreel.library.index.scan import is_within, kept_patterns, noted_patterns
-from evenreel.library.people.damage import repair_people
+from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import loaded_path, stored_path
 from evenreel.library.store.confidence import bank_of, measure_nonsense
 from evenreel.library.store.fulltext import remove_about
-from evenreel.library.store.kept import copied
 from evenreel.library.store.model_folders import places
 from evenreel.library.store.writer import Store, open_vectors
 from evenreel.wording import printable
@@ -90,7 +89,7 @@ def remove_from_library(
         for store in stores:
             _forget(store, wanted)
             _measure(store)
-        list(repair_people(library, connection))  # the faces of clips that are gone
+        drop_gone_clips(library, connection)
         if report.ignored:
             patterns = dict.fromkeys((*kept_patterns(meta), *report.ignored))
             stores[-1].begin((), noted_patterns(tuple(patterns)))
@@ -135,7 +134,6 @@ def _beside(library: Path, meta: dict[str, str], opened: ExitStack) -> Iterator[
     for place in places(library, meta):
         if (place / catalog.CATALOG).exists():
             connection = opened.enter_context(closing(catalog.open_for_writing(place)))
-            opened.enter_context(copied(place, connection))
             yield Store(place, connection, {})
 
 

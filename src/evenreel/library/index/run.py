@@ -65,13 +65,13 @@ from evenreel.library.index.stages import (
 )
 from evenreel.library.index.worker import FileWorker, Orders, load
 from evenreel.library.machines.arrivals import clear_arrivals
-from evenreel.library.people.looking import check_people
+from evenreel.library.people import check_people
 from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
 from evenreel.library.store.filesystem import library_lock, refuse_published
-from evenreel.library.store.kept import copied, forget_copy
 from evenreel.library.store.model_folders import MODELS, clear_unnamed, other_model
+from evenreel.library.store.user_tables import copied, forget_copy
 from evenreel.library.store.writer import FoundFile, Store, closing_error
 from evenreel.media.content import FileStamp, stamp
 from evenreel.types import Encoder

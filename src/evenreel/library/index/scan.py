@@ -24,7 +24,7 @@ from evenreel.errors import LibraryError, UsageError
 from evenreel.files import caseless, may_be_video
 from evenreel.library.store.writer import FoundFile
 from evenreel.media.content import FileStamp, not_regular, unreadable
-from evenreel.speech.sidecars import FOLDERS, is_subtitle
+from evenreel.speech.subtitles import FOLDERS, is_subtitle
 from evenreel.wording import count, other_files, printable
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Scan:
     """Result of a scan for videos."""
 
     files: list[FoundFile] = field(default_factory=list)
-    subtitles: list[FoundFile] = field(default_factory=list)  # see `evenreel.speech.sidecars`
+    subtitles: list[FoundFile] = field(default_factory=list)  # see `evenreel.speech.subtitles`
     roots: list[str] = field(default_factory=list)  # folders that were scanned
     other_files: Counter[str] = field(default_factory=Counter)  # that are neither, by their suffixes in lower case
     links: int = 0  # are not followed
@@ -324,7 +324,9 @@ def kept_patterns(meta: Mapping[str, str]) -> tuple[str, ...]:
     try:
         return tuple(map(str, json.loads(meta.get(IGNORED, "[]"))))
     except (ValueError, TypeError) as error:
-        raise LibraryError("The library's ignore list is not what was written; evenreel repair restores it.") from error
+        raise LibraryError(
+            "The library's ignore list is not what was written; run evenreel verify --repair."
+        ) from error
 
 
 def changed_patterns(known: Sequence[str], more: Sequence[str], without: Sequence[str]) -> tuple[str, ...]:

@@ -51,10 +51,9 @@ from evenreel.library.index.plan import (
     still_wanted,
 )
 from evenreel.library.index.worker import FileWorker, Orders, Reading
-from evenreel.library.people.looking import FaceStage
+from evenreel.library.people import FaceStage
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SHARDS, loaded_path
-from evenreel.library.store.kept import copied
 from evenreel.library.store.model_folders import (
     SOUNDS,
     clear_unnamed,
@@ -71,10 +70,9 @@ from evenreel.media.languages import language_tag
 from evenreel.media.workers import Worker
 from evenreel.onscreen.engine import engine_id
 from evenreel.onscreen.sheet import SheetReader
-from evenreel.speech.sidecars import Sidecar, sidecars_of
-from evenreel.speech.sources import check_extra, locate_speech_model, speech_model_here
+from evenreel.speech.models import check_extra, locate_speech_model, speech_model_here
 from evenreel.speech.subtitle_worker import SubtitleFiles, read_with
-from evenreel.speech.subtitles import Subtitles
+from evenreel.speech.subtitles import Sidecar, Subtitles, sidecars_of
 from evenreel.speech.transcripts import NO_STREAM, UNREAD, UNREADABLE, Stamp, Transcript, streams_known
 from evenreel.wording import count, printable
 
@@ -598,7 +596,6 @@ class SoundStage:
             clear_unnamed(run.store.library, run.store.meta())
         place = place_of(run.store.library, folder)
         connection = run.opened.enter_context(closing(catalog.open_for_writing(place)))
-        run.opened.enter_context(copied(place, connection))
         self._store = Store(place, connection, {})
         there = {row.path: row for row in known_files(connection, tidy_shards(place / SHARDS))}
         self._plan = make_plan(

@@ -23,7 +23,7 @@ from evenreel.features.shards import Shard
 from evenreel.features.stills import Stills
 from evenreel.library.store.writer import FoundFile
 from evenreel.media.content import FileStamp, stamp, watched_digest
-from evenreel.media.parts import WHOLE, Part
+from evenreel.media.sampling import WHOLE, Part
 from evenreel.types import Encoder
 
 

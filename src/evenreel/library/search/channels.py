@@ -76,7 +76,8 @@ def other_paths(shown: ShownClip, path: str) -> tuple[str, ...]:
 
 def left_out(clip_ids: Sequence[str]) -> str:
     """Return the notice on damaged clips."""
-    return f"Left out: {count(len(clip_ids), 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
+    clips = count(len(clip_ids), "clip")
+    return f"Left out: {clips} whose rows in the catalog are damaged; run `evenreel verify --repair`."
 
 
 def united(notices: Sequence[Sequence[str]]) -> list[str]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from evenreel.files import name_key
-from evenreel.library.people.clips import knows_names, named_clips
 
 ColumnKind = Literal["number", "text", "date", "name"]
 
@@ -18,22 +16,19 @@ class FilterColumn(NamedTuple):
     """SQL of a column, and the kind of its values; a date is text such as `2024-05-31`, a name is in any spelling.
 
     A column of which a clip has several values or none has `of_clip` too: SQL with `{}` for a comparison of `sql`, true
-    where one of the clip's values passes it. Its one bound value, where it needs one, is read by `bound` when a filter
-    names the column.
+    where one of the clip's values passes it.
     """
 
     sql: str
     kind: ColumnKind
     of_clip: str = ""
-    bound: Callable[[], str] | None = None
 
-
-"""FilterColumn of the phrases of a scene dictionary that a clip shows."""
 
 PEOPLE = "people"
-"""FilterColumn of the names of people who are in a clip, which lie in a file of their own."""
-_PERSON = "json_extract(named.value, '$[1]')"
-_PERSON_OF_CLIP = "clips.clip_id IN (SELECT json_extract(named.value, '$[0]') FROM json_each(?) AS named WHERE {})"
+"""FilterColumn of the names of people who are in a clip."""
+_PEOPLE_OF_CLIP = (
+    "clips.clip_id IN (SELECT faces.clip_id FROM faces JOIN people ON people.person_id = faces.person_id WHERE {})"
+)
 
 _PATH = "CAST(files.path AS TEXT)"  # a path that is not UTF-8 is stored as bytes
 _ROOT = f"rtrim(CAST(roots.path AS TEXT), '{os.sep}') || '{os.sep}'"
@@ -83,7 +78,7 @@ _PERSONAL = {
         "text",
     ),
 }
-"""Columns of a person's own, where the connection has the functions of `evenreel.library.personal.placed`."""
+"""Columns of a person's own, where the connection has the functions of `evenreel.library.personal`."""
 FLAGS = frozenset(("favourite", "has_vision", "has_text", "has_words", "has_speech"))
 """Columns of yes and no, which are conditions by themselves."""
 _SPEECH = {
@@ -102,8 +97,8 @@ def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) 
         connection.create_function("name_key", 1, lambda name: name and name_key(name), deterministic=True)
     found = {**COLUMNS, **_DATES, **_SPEECH}
     found |= _PERSONAL if _has_function(connection, "personal_notes") else {}
-    if knows_names(connection):
-        found[PEOPLE] = FilterColumn(_PERSON, "text", _PERSON_OF_CLIP, partial(named_clips, connection))
+    if connection.execute("SELECT 1 FROM people LIMIT 1").fetchone():
+        found[PEOPLE] = FilterColumn("people.name", "text", _PEOPLE_OF_CLIP)
     return found | ({"path": FilterColumn(RELATIVE_PATH, "name")} if relative_paths else {})
 
 

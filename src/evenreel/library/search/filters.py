@@ -326,8 +326,7 @@ def _column_of_several(operands: Sequence[_Operand]) -> FilterColumn | None:
 
 def _of_clip(column: FilterColumn, comparison: Filter) -> Filter:
     """What is true of a clip where a comparison is of one of its values."""
-    bound = () if column.bound is None else (column.bound(),)
-    return Filter(f"({column.of_clip.format(comparison.sql)})", (*bound, *comparison.parameters))
+    return Filter(f"({column.of_clip.format(comparison.sql)})", comparison.parameters)
 
 
 def _no_order(operands: Sequence[_Operand]) -> UsageError:

@@ -154,7 +154,7 @@ def load_gallery(connection: sqlite3.Connection, before: ClipRows | None = None)
         counts=rows.counts,
         means=_filled(rows.means.astype(np.float32), 0.0),
         deviations=_filled(rows.deviations.astype(np.float32), DEVIATION_FLOOR),
-        null_best=load_null_best(connection) if rows.scores_sound else np.empty(0, np.float32),
+        null_best=load_null_best(connection),
     )
 
 

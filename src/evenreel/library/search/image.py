@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from evenreel.arguments import described
 from evenreel.config import IMAGE_LIMITS, MediaLimits
 from evenreel.errors import MediaError, UsageError
-from evenreel.media.image_file import upright
+from evenreel.media.picture import upright
 from evenreel.media.workers import Worker
 from evenreel.types import Pixels
 
@@ -31,7 +31,7 @@ Picture: TypeAlias = "str | PathLike[str] | bytes | PIL.Image.Image | ArrayLike"
 
 _HOW = "give the path of a file, its bytes, an image of PIL, or RGB pixels (H, W, 3) of uint8"
 
-READER = "evenreel.media.image_file:ImageReader"
+READER = "evenreel.media.picture:ImageReader"
 
 
 def image_worker(limits: MediaLimits = IMAGE_LIMITS) -> Worker:

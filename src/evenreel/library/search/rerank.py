@@ -173,7 +173,8 @@ def stored_clip(
     ).fetchall()
     if len(rows) != count:
         raise LibraryError(
-            f"The catalog has {len(rows)} moments of clip {clip_id} but {count} vectors; run `evenreel repair`."
+            f"The catalog has {len(rows)} moments of clip {clip_id} but {count} vectors; "
+            "run `evenreel verify --repair`."
         )
     moments = np.array(rows, np.float64)
     frames = vectors.read(int(gallery.first_rows[place]), count)

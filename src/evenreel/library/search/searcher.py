@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, TypeVar
 from evenreel.errors import LibraryError, NotFoundError, OtherModelError, UsageError
 from evenreel.files import FileState
 from evenreel.library.contents import no_clip
-from evenreel.library.people.store import people_state
-from evenreel.library.personal.file import personal_state
 from evenreel.library.search import filters
 from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths, shown_paths
 from evenreel.library.search.answering import Answering, AnsweringClips
@@ -36,10 +34,10 @@ from evenreel.library.search.ranking import RankedClip
 from evenreel.library.search.shown_clips import ShownClips
 from evenreel.library.search.sign_tracks import SignReader
 from evenreel.library.search.sounds import SeenAndHeard, SoundModel, ToHear, add_sounds, encoded_for_sounds, heard
-from evenreel.library.store import seals
-from evenreel.library.store.catalog import get_meta, reading
+from evenreel.library.store.catalog import get_meta, reading, snapshot
 from evenreel.library.store.confidence import FITS
 from evenreel.library.store.timed_texts import SAID
+from evenreel.library.store.user_tables import own_state
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import Encoder, FloatArray
 
@@ -132,7 +130,7 @@ class Searcher:
                 return self._in_snapshot(read)
 
     def _in_snapshot(self, read: Callable[[], Answer]) -> Answer:
-        with seals.snapshot(self._connection):
+        with snapshot(self._connection):
             self._refresh()
             return read()
 
@@ -168,13 +166,13 @@ class Searcher:
             )
 
     def _version(self) -> tuple[object, ...]:
-        """Changes whenever anyone has changed the catalog, or what lies beside it: the people."""
+        """Changes whenever anyone has changed the catalog."""
         (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
-        return changes, self._connection.total_changes, people_state(self._folder)
+        return changes, self._connection.total_changes
 
     def _refresh(self) -> None:
         """Read again what is kept, if anyone has changed the catalog."""
-        if (personal := personal_state(self._folder)) != self._personal:
+        if (personal := own_state(self._folder)) != self._personal:
             self._filters.clear()
             self._personal = personal
         now = self._version()

@@ -28,7 +28,7 @@ from evenreel.library.search.ranked_clips import SPARE, ChannelColumns, RankedCl
 from evenreel.library.search.ranking import RankedClip
 from evenreel.library.search.shown_clips import ShownClip
 from evenreel.library.snapshot.vectors import vectors_of
-from evenreel.library.store import catalog, seals
+from evenreel.library.store import catalog
 from evenreel.library.store.confidence import FITS, MAY_FIT, as_one_of
 from evenreel.library.store.model_folders import SOUNDS, models_of, other_sounds, place_of
 from evenreel.library.store.vectors import VectorIndex
@@ -101,7 +101,7 @@ class SoundModel:
     def hear(self, vector: FloatArray, allowed: AllowedClips, wanted: ExactlyScored) -> Sight | None:
         """Rank the allowed clips for a vector (D,); None where no clip has vectors."""
         folder, connection = self._connection()
-        with catalog.reading(connection, folder), seals.snapshot(connection):
+        with catalog.reading(connection, folder), catalog.snapshot(connection):
             (version,) = connection.execute("PRAGMA data_version").fetchone()
             if version != self._read_at:
                 self._vectors = vectors_of(folder, catalog.get_meta(connection))
@@ -235,8 +235,7 @@ def sound_stretches(sight: Sight, clip_id: str, notices: list[str]) -> list[Mome
     """Return the stretches of a clip that sound like the query; none, with one notice, where they are damaged."""
     connection, folder = sight.opened.connection, sight.opened.folder
     try:
-        with catalog.reading(connection, folder), seals.snapshot(connection):
-            seals.check_clip(connection, clip_id)
+        with catalog.reading(connection, folder), catalog.snapshot(connection):
             return sight.stretches(clip_id)
     except LibraryError as error:
         sentence = f"Moments by sound are left out: {error}"

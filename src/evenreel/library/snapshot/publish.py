@@ -36,11 +36,12 @@ from evenreel.library.snapshot.manifest import (
 from evenreel.library.snapshot.place import POINTER, SNAPSHOTS, SnapshotPlace, is_full, lance, snapshot_place
 from evenreel.library.snapshot.settings import PublishSettings
 from evenreel.library.snapshot.tables import MOMENTS, CatalogReader, Checksums
-from evenreel.library.store import catalog, seals
+from evenreel.library.store import catalog
 from evenreel.library.store.confidence import load_null_vectors
 from evenreel.library.store.filesystem import refuse_published
 from evenreel.library.store.model_folders import SOUNDS, models_of, place_of
 from evenreel.library.store.schema import FULL_TEXT, tables
+from evenreel.library.store.user_tables import AT_HOME, FACES
 from evenreel.library.store.writer import open_vectors
 from evenreel.progress import Progress, stretch_of
 from evenreel.version import __version__
@@ -318,11 +319,11 @@ def _part(
     with (
         contextlib.closing(catalog.open_for_reading(library)) as connection,
         catalog.reading(connection, library),
-        seals.snapshot(connection),
+        catalog.snapshot(connection),
     ):
-        if broken := [one for one in seals.broken(connection) if one[0] not in FULL_TEXT]:
+        if broken := catalog.faults(connection):
             raise LibraryError(
-                f"The library {library} is damaged ({broken[0][0]}); `evenreel repair` it, then publish again."
+                f"The library {library} is damaged ({broken[0]}); run evenreel verify --repair, then publish again."
             )
         vectors = open_vectors(library, catalog.get_meta(connection))
         reader = CatalogReader(connection, vectors)
@@ -338,7 +339,7 @@ def _part(
 
 def _tables(connection: sqlite3.Connection, reader: CatalogReader, room: Path, progress: Progress) -> dict[str, int]:
     """Write the tables of a catalog, and the checksums of the vectors; returns the number of rows of each table."""
-    names = [name for name in tables() if name not in FULL_TEXT]
+    names = [name for name in tables() if name not in (*FULL_TEXT, *AT_HOME, *FACES)]
     checksums, written = Checksums(), {}
     for number, name in enumerate(names):
         dataset = lance().write_dataset(reader.batches(name, checksums.add), str(room / f"{name}.lance"))

@@ -17,17 +17,17 @@ import numpy as np
 from evenreel.arrays import Indices
 from evenreel.errors import LibraryError
 from evenreel.files import sync_file
-from evenreel.library.store import catalog, seals
+from evenreel.library.store import catalog
 from evenreel.library.store.codes import HalfArray
 from evenreel.library.store.fulltext import fill_full_text
 from evenreel.library.store.model_folders import MAKING
-from evenreel.library.store.schema import FULL_TEXT, lay_down, tables
+from evenreel.library.store.schema import lay_down, tables
 from evenreel.library.store.vectors import VectorIndex
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOMENTS, TRACKS, VECTOR_ROWS, SEALS = "moments", "tracks", "vector_rows", "seals"
+MOMENTS, TRACKS, VECTOR_ROWS = "moments", "tracks", "vector_rows"
 VECTOR = "vector"
 BYTES = {("files", "path"), ("roots", "path"), ("transcripts", "origin")}
 """Columns of text that are bytes in a snapshot: paths need not be UTF-8."""
@@ -90,7 +90,7 @@ class CatalogReader:
                 [pa.array(one, field.type) for one, field in zip(columns, schema, strict=True)], schema
             )
             return
-        for rows in self._rows(f"SELECT {seals.selected(table)} FROM {table}"):
+        for rows in self._rows(f"SELECT {_selected(table)} FROM {table}"):
             yield _batch([row for row in rows if table != "meta" or row[0].decode() != MAKING], schema)
 
     def _rows(self, sql: str) -> Iterator[list[Any]]:
@@ -100,7 +100,7 @@ class CatalogReader:
 
     def _moments(self, schema: pa.Schema, on_vectors: Callable[[HalfArray], None]) -> Iterator[pa.RecordBatch]:
         """Moments of clips with vectors in the order of the matrix, then the others."""
-        select = f"SELECT {seals.selected(MOMENTS)} FROM {MOMENTS}"
+        select = f"SELECT {_selected(MOMENTS)} FROM {MOMENTS}"
         pending: list[tuple[str, int, int]] = []
         for clip in [*self.clips, None]:
             if pending and (clip is None or sum(count for *_, count in pending) + clip[2] > AT_ONCE):
@@ -127,17 +127,22 @@ class CatalogReader:
             if len(of_clip) != count:
                 raise LibraryError(
                     f"The catalog has {len(of_clip)} moments of clip {clip_id} but {count} vectors; run "
-                    "`evenreel repair`, then publish."
+                    "`evenreel verify --repair`, then publish."
                 )
             rows += of_clip
             found.append(self._vectors.read(self._stored_at[clip_id], count))
         vectors = np.ascontiguousarray(np.concatenate(found), "<f2")
         if not np.all(np.abs(np.linalg.norm(vectors.astype(np.float32), axis=1) - 1) < 0.01):  # NaN fails too
             raise LibraryError(
-                "The library has vectors that are not of unit length; run `evenreel repair`, then publish."
+                "The library has vectors that are not of unit length; run `evenreel verify --repair`, then publish."
             )
         on_vectors(vectors)
         return _batch(rows, schema, vectors)
+
+
+def _selected(table: str) -> str:
+    """Columns of a row, text as its bytes, which can always be read."""
+    return ", ".join(f"CAST({name} AS BLOB)" if kind == "TEXT" else name for name, kind in tables()[table])
 
 
 def schema_of(table: str, dimension: int) -> pa.Schema:
@@ -179,7 +184,9 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array([None if value is None else value.decode() for value in values], kind)
     except UnicodeDecodeError as error:
-        raise LibraryError("The catalog has text that is damaged; run `evenreel repair`, then publish.") from error
+        raise LibraryError(
+            "The catalog has text that is damaged; run `evenreel verify --repair`, then publish."
+        ) from error
 
 
 class Checksums:
@@ -242,4 +249,3 @@ def _settle(connection: sqlite3.Connection) -> None:
     """What the folder has in another way than the library: a matrix without gaps, of generation 0, and word indexes."""
     (rows,) = connection.execute("SELECT coalesce(max(first_row + count), 0) FROM vector_rows").fetchone()
     catalog.set_meta(connection, {"vectors_generation": "0", "vectors_end": str(rows)})
-    seals.renew(connection, {"meta", VECTOR_ROWS, *FULL_TEXT} & set(tables()))

@@ -19,20 +19,13 @@ from evenreel.documents import whole_number
 from evenreel.errors import EvenreelError, LibraryError
 from evenreel.features.shards import shard_files
 from evenreel.files import TEMPORARY_SUFFIX, replacing
-from evenreel.library.store import kept, seals
 from evenreel.library.store.filesystem import is_network_filesystem
-from evenreel.library.store.model_folders import library_of
-from evenreel.library.store.schema import MEASURED, kept_tables, lay_down
+from evenreel.library.store.model_folders import MAKING, SOUNDS, library_of
+from evenreel.library.store.schema import lay_down, tables
 from evenreel.types import Metadata
 
-SCHEMA_VERSION = 7
-"""Version of the catalog's tables.
-
-1: as `schema.sql` without `seals`, `name_words` and `name_trigrams`.
-
-2: rows are sealed, as a changed bit in a row was believed; words of names are found as people type them.
-3: `shots`. 4: `track_blocks`. 5: `transcripts`, `utterances`, and the word index over what is said. 6: `recorded`.
-"""
+SCHEMA_VERSION = 8
+"""Version of the catalog's tables; 8 has a person's own tables and no checksums of rows."""
 
 CATALOG = "catalog.sqlite"
 SQLITE_ERROR = 1  # Python 3.10 does not name SQLite's codes
@@ -60,6 +53,10 @@ JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 SHARED_MEMORY_BYTES = 32_768
 SHARDS = "shards"
 STILLS = "stills"
+NUMBERS = ("dimension", "vectors_end", "vectors_generation", "changes", "personal_changes", "schema_version")
+"""Entries of `meta` that are whole numbers."""
+LISTS = (SOUNDS, MAKING, "ignored")
+"""Entries that are JSON."""
 
 log = logging.getLogger("evenreel")
 
@@ -83,33 +80,25 @@ def loaded_path(stored: str | bytes) -> str:
 
 
 def create_schema(connection: sqlite3.Connection) -> None:
-    """Create the tables of an empty catalog, with checksums for what this connection writes."""
+    """Create the tables of an empty catalog."""
     with transaction(connection):
         lay_down(connection)
-        seals.guard(connection)
         set_meta(connection, {"schema_version": str(SCHEMA_VERSION)})
 
 
 def open_for_writing(library: Path) -> sqlite3.Connection:
-    """Open or create the catalog of a library folder, with checksums for what this connection writes."""
-    if _is_gone(library):
-        with contextlib.suppress(OSError):  # what is no file is put aside when the copy is written
-            kept.forget_copy(library)  # of a library that was here before
-    connection = open_for_repair(library, CATALOG)
-    try:
-        with readable(library):
-            get_meta(connection)
-            if broken := seals.broken(connection, set(kept_tables()) - {"meta"}):
-                raise sqlite3.DatabaseError(f"rows of {broken[0][0]} are not what was written")
-            seals.guard(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    """Open or create the catalog of a library folder."""
+    path = library / CATALOG
+    if not (path.exists() and path.stat().st_size) and next(shard_files(library / SHARDS), None):
+        raise LibraryError(  # a new one beside old shards would have all videos read again
+            f"The catalog of {library} is gone but its feature shards are there; evenreel verify --repair --library "
+            f"{library_of(library)} makes a new one from them."
+        )
+    return open_for_repair(library, CATALOG)
 
 
 def open_for_repair(library: Path, file: str) -> sqlite3.Connection:
-    """Open or create a catalog without checking its content, and without checksums for what is written."""
+    """Open or create a catalog under some name, also beside shards that it does not know."""
     try:
         library.mkdir(parents=True, exist_ok=True)
         if not (place := library / file).exists() or not place.stat().st_size:
@@ -130,19 +119,6 @@ def open_for_repair(library: Path, file: str) -> sqlite3.Connection:
     return connection
 
 
-def _is_gone(library: Path) -> bool:
-    """Whether there is no catalog; a new one beside old shards would have all videos read again."""
-    path = library / CATALOG
-    if path.exists() and path.stat().st_size:
-        return False
-    if next(shard_files(library / SHARDS), None):
-        raise LibraryError(
-            f"The catalog of {library} is gone but its feature shards are there; evenreel repair --library "
-            f"{library_of(library)} makes a new one from them."
-        )
-    return True
-
-
 def _prepare_for_writing(connection: sqlite3.Connection, library: Path) -> None:
     if is_network_filesystem(library):
         log.warning(
@@ -155,6 +131,7 @@ def _prepare_for_writing(connection: sqlite3.Connection, library: Path) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA secure_delete = ON")  # for `evenreel.library.people`
     check_version(connection, library)
 
 
@@ -210,13 +187,14 @@ def reading(connection: sqlite3.Connection, library: Path | None) -> Iterator[No
         yield
     except EvenreelError:
         raise
-    except Exception as error:
-        of_sqlite = isinstance(error, sqlite3.Error)
-        if is_damage(error) or (not of_sqlite and (isinstance(error, json.JSONDecodeError) or is_spoilt(connection))):
+    except sqlite3.Error as error:
+        if is_damage(error):
             raise damaged(library, error) from error
-        if of_sqlite:
-            raise LibraryError(f"The catalog cannot be read: {_why(error, library)}.") from error
-        raise
+        raise LibraryError(f"The catalog cannot be read: {_why(error, library)}.") from error
+    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        if isinstance(error, json.JSONDecodeError) or is_spoilt(connection):
+            raise damaged(library, error) from error
+        raise  # the error is ours
 
 
 def _why(error: Exception, library: Path | None) -> str:
@@ -230,10 +208,27 @@ def _why(error: Exception, library: Path | None) -> str:
     return "its disk is full; make room on it" if is_full else f"{error}; run the same command again"
 
 
+def faults(connection: sqlite3.Connection, most: int = 5) -> list[str]:
+    """List what SQLite finds wrong with a catalog, word indexes aside, and values of other kinds than were declared."""
+    found = [text for (text,) in connection.execute(f"PRAGMA integrity_check({most})") if text != "ok"]
+    found = [text for text in found if "FTS5 table" not in text]
+    for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(most):
+        found.append(f"row {row} of table {table} belongs to none of {parent}")
+    found += [f"table {table} holds a value of a wrong kind" for table in tables() if not kinds_hold(connection, table)]
+    return found[:most]
+
+
+def kinds_hold(connection: sqlite3.Connection, table: str) -> bool:
+    """Return whether every value of a table is of the kind that its column was declared with."""
+    kinds = {"TEXT": "'text', 'blob'", "INTEGER": "'integer'", "REAL": "'real', 'integer'", "BLOB": "'blob'"}
+    wrong = " OR ".join(f"typeof({name}) NOT IN ({kinds[kind]}, 'null')" for name, kind in tables()[table])
+    return connection.execute(f"SELECT 1 FROM {table} WHERE {wrong} LIMIT 1").fetchone() is None
+
+
 def is_spoilt(connection: sqlite3.Connection) -> bool:
-    """Return whether anything in a catalog is damaged; reads all of it."""
+    """Return whether anything in a catalog is seen to be damaged; reads all of it."""
     try:
-        return bool(seals.broken(connection)) or connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
+        return bool(faults(connection, 1))
     except sqlite3.Error as error:
         return is_damage(error)
 
@@ -252,7 +247,7 @@ def damaged(library: Path | None, error: Exception) -> LibraryError:
     """Make the error for a damaged catalog."""
     of, option = (f" of {library}", f" --library {library_of(library)}") if library else ("", "")
     return LibraryError(
-        f"The catalog{of} is damaged ({error}); evenreel repair{option} rebuilds it from the feature shards."
+        f"The catalog{of} is damaged ({error}); evenreel verify --repair{option} rebuilds it from the feature shards."
     )
 
 
@@ -261,13 +256,8 @@ def check_version(connection: sqlite3.Connection, library: Path) -> None:
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if "meta" not in tables:
         raise sqlite3.DatabaseError("it has no table 'meta'")
-    with seals.snapshot(connection):
-        (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or (None,)
-        number = None if version is None else whole_number(version)
-        # The entries of `meta` are sealed alike in every format but the first, which has no seals.
-        sealed = number != 1 or seals.has_seals(connection)
-        if sealed and ("meta", "schema_version") in seals.broken(connection, ("meta",)):
-            number = None
+    (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or (None,)
+    number = whole_number(version) if isinstance(version, str) else None
     if number is None:
         raise sqlite3.DatabaseError("its format is not what was written")
     if number > SCHEMA_VERSION:
@@ -279,19 +269,36 @@ def check_version(connection: sqlite3.Connection, library: Path) -> None:
         raise LibraryError(
             f"The library {library} has format {version}, this evenreel reads format {SCHEMA_VERSION}; index its "
             "folders anew into another folder (evenreel index FOLDER --library NEW), and copy personal.jsonl there to "
-            "keep favourites, notes and saved searches."
+            "keep favourites, notes and saved searches: the next index takes it in."
         )
 
 
 @contextlib.contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Commit all changes of the `with` or none; they are on disk when it has ended."""
+def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Make all reads within the `with` see the catalog at one moment."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:  # SQLite ends it by itself after some errors
+            connection.execute("ROLLBACK")
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection, counter: str = "changes") -> Iterator[None]:
+    """Commit all changes of the `with` or none; they are on disk when it has ended.
+
+    A change counts up an entry of `meta`, by which whoever keeps what it read of a catalog knows its states.
+    """
     connection.execute("BEGIN IMMEDIATE")
     before = connection.total_changes
     try:
         yield
         if connection.total_changes != before:
-            _count_change(connection)
+            set_meta(connection, {counter: str(number_of(connection, counter) + 1)})
     except BaseException:
         if connection.in_transaction:  # SQLite has ended it by itself where the disk was full
             connection.execute("ROLLBACK")
@@ -299,27 +306,29 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
-def _count_change(connection: sqlite3.Connection) -> None:
-    """Tell this state of the catalog from the one before, for whoever has notes on a state."""
-    row = connection.execute("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'changes'").fetchone()
-    set_meta(connection, {"changes": str((row[0] if row else 0) + 1)})
+def number_of(connection: sqlite3.Connection, entry: str) -> int:
+    """Read an entry of `meta` that is a whole number; 0 where there is none."""
+    row = connection.execute("SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?", (entry,)).fetchone()
+    return int(row[0]) if row else 0
 
 
 def get_meta(connection: sqlite3.Connection) -> dict[str, str]:
-    """Read the table `meta`, without damaged entries of `schema.MEASURED`, which are measured anew."""
-    with seals.snapshot(connection):
-        wrong = {part for _, part in seals.broken(connection, ("meta",))}
-        rows = connection.execute("SELECT CAST(key AS BLOB), CAST(value AS BLOB) FROM meta").fetchall()
-    found = {}
-    for key, value in rows:
-        name = key.decode("utf-8", "surrogateescape")
-        try:
-            found[name] = value.decode()
-        except UnicodeDecodeError:
-            wrong.add(name)
-    if lost := sorted(wrong - MEASURED):
-        raise sqlite3.DatabaseError(f"its entry {lost[0]!r} is not what was written")
-    return {name: value for name, value in found.items() if name not in wrong}
+    """Read the table `meta`."""
+    found: dict[str, str] = dict(connection.execute("SELECT key, value FROM meta"))
+    for name, value in found.items():
+        if not is_entry(name, value):
+            raise sqlite3.DatabaseError(f"its entry {name!r} is not what was written")
+    return found
+
+
+def is_entry(name: object, value: object) -> bool:
+    """Return whether a key and a value can be an entry of `meta`."""
+    if not (isinstance(name, str) and isinstance(value, str)) or (name in NUMBERS and whole_number(value) is None):
+        return False
+    try:
+        return name not in LISTS or isinstance(json.loads(value), (dict, list))
+    except ValueError:
+        return False
 
 
 def set_meta(connection: sqlite3.Connection, values: Mapping[str, str]) -> None:
@@ -329,7 +338,6 @@ def set_meta(connection: sqlite3.Connection, values: Mapping[str, str]) -> None:
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value IS NOT excluded.value",
         values.items(),
     )
-    seals.seal_entries(connection, values)
 
 
 def metadata_keys(connection: sqlite3.Connection) -> set[str]:

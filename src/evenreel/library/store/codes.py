@@ -191,7 +191,7 @@ class Codes:
         if not (best.min() > -1.1 and best.max() < 1.1):
             raise LibraryError(
                 f"{self.path} holds codes of no vectors of unit length; "
-                "run `evenreel repair` to rebuild it from the shards."
+                "run `evenreel verify --repair` to rebuild it from the shards."
             )
         return best
 

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
-from evenreel.library.store import seals
 from evenreel.library.store.catalog import get_meta, set_meta
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import Encoder, FloatArray
@@ -81,7 +80,6 @@ def measure_nonsense(connection: sqlite3.Connection, vectors: VectorIndex, queri
     best = _known_best(connection)
     if best is None:
         connection.execute("DELETE FROM null_scores")
-        seals.renew(connection, ("null_scores",))
         best = np.full(len(queries), -np.inf, np.float32)
     todo = connection.execute(
         "SELECT clip_id, first_row, count FROM vector_rows"
@@ -105,7 +103,7 @@ def null_scores_hold(connection: sqlite3.Connection) -> bool:
     meta = get_meta(connection)
     if clips != measured or meta.get("null_clips", "0") != str(clips):
         return False
-    return not clips or (meta.keys() >= NOTED and not seals.broken(connection, ("null_scores",)))
+    return not clips or meta.keys() >= NOTED
 
 
 def load_null_best(connection: sqlite3.Connection) -> FloatArray:
@@ -165,7 +163,7 @@ def _known_best(connection: sqlite3.Connection) -> FloatArray | None:
     if not measured or meta.get("null_clips") != str(measured) or "null_best" not in meta:
         return None
     best = np.array(json.loads(meta["null_best"]), np.float32)
-    return best if len(best) == len(null_queries()) and not seals.broken(connection, ("null_scores",)) else None
+    return best if len(best) == len(null_queries()) else None
 
 
 def _measure(

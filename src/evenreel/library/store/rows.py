@@ -99,7 +99,7 @@ class ClipTimes(NamedTuple):
         if len(self.spans_s) != vectors:
             raise LibraryError(
                 f"The catalog has {len(self.spans_s)} moments of clip {clip_id} but {vectors} vectors; "
-                "run `evenreel repair`."
+                "run `evenreel verify --repair`."
             )
 
 

@@ -1,12 +1,4 @@
-"""Tables of a catalog, laid down from `schema.sql`, and what each could be rebuilt from.
-
-Every table is one of these:
-
-- from shards: its rows are what the feature shards say;
-- full text: a word index over other tables (`evenreel.library.store.fulltext`);
-- derived: follows from other tables, vectors and the bank of nonsense;
-- kept: known to nobody else. A table that is named nowhere here is one of these, and so are its columns.
-"""
+"""Tables of a catalog, laid down from `schema.sql`."""
 
 from __future__ import annotations
 
@@ -17,25 +9,10 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-FROM_SHARDS = ("clips", "moments", "tracks", "shots", "transcripts", "utterances", "recorded")
 _ON_SIGNS = ("track_words", "track_blocks", "vocabulary", "vocabulary_trigrams")
 _SAID = ("said_words", "said_vocabulary", "said_trigrams", "said_blocks")
 FULL_TEXT = (*_ON_SIGNS, *_SAID, "about", "name_words", "name_trigrams")
-DERIVED = ("vector_rows", "null_scores", "seals")
-
-MEASURED = frozenset(("null_bank", "null_vectors", "null_best", "null_clips"))
-"""Entries of `meta` that an index run makes anew where they are gone: how nonsense scores."""
-
-BOOKKEEPING = frozenset(("schema_version", "vectors_generation", "vectors_end", "changes", "transcripts_unsettled"))
-"""Entries of `meta` about the catalog and its files themselves: its format, where vectors lie, how often it changed, a
-clip whose shard may be newer than its rows (`evenreel.library.store.speech`).
-
-Entries named in neither are what the library is made with: model, asked_model, encoder_id, weights_hash, dimension,
-rule.
-"""
-
-NOT_KEPT = BOOKKEEPING | MEASURED - {"null_bank", "null_vectors"}
-"""Entries that need no second copy; the bank of nonsense, once it is encoded, could be had from the model alone."""
+"""Word indexes over other tables (`evenreel.library.store.fulltext`)."""
 
 _CREATE = re.compile(r"^CREATE ((?:VIRTUAL )?TABLE|INDEX) ", re.MULTILINE)
 _TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\w+|[^\w\s]""", re.DOTALL)
@@ -63,12 +40,6 @@ def tables() -> dict[str, tuple[Column, ...]]:
             name: tuple(Column(*row) for row in empty.execute("SELECT name, type FROM pragma_table_info(?)", (name,)))
             for name in names
         }
-
-
-def kept_tables() -> tuple[str, ...]:
-    """Return the tables that could be rebuilt from nothing else."""
-    elsewhere = {*FROM_SHARDS, *FULL_TEXT, *DERIVED}
-    return tuple(name for name in tables() if name not in elsewhere)
 
 
 def differences(connection: sqlite3.Connection) -> list[str]:

@@ -1,15 +1,35 @@
--- The catalog of a library: the truth about its files. Everything marked 'derived' can be rebuilt from the
--- feature shards and the other tables (evenreel repair). `evenreel.library.store.schema` says of every table where it can be
--- rebuilt from; a table that it does not name is kept in a second copy (`evenreel.library.store.kept`).
+-- The catalog of a library. What is marked 'own' is a person's and has a copy (`evenreel.library.store.user_tables`). All
+-- else can be made again: from the feature shards (evenreel verify --repair), and `files` by indexing the folders.
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,   -- see evenreel.library.store.schema
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
-CREATE TABLE roots (
-    path TEXT PRIMARY KEY     -- folders that were indexed, absolute
-) WITHOUT ROWID;
+-- own: folders that were indexed, absolute
+CREATE TABLE roots (path TEXT PRIMARY KEY) WITHOUT ROWID;
+
+-- own: favourites and notes, of a clip or of a moment of it
+CREATE TABLE marks (
+    number    INTEGER PRIMARY KEY,      -- in the order in which they were made
+    clip_id   TEXT NOT NULL,            -- of no clip where its file is gone
+    time_s    REAL NOT NULL,            -- -1: the whole clip
+    favourite INTEGER NOT NULL,
+    note      TEXT NOT NULL,
+    path      TEXT NOT NULL,            -- as files.path, when it was marked
+    made      TEXT NOT NULL,            -- ISO 8601
+    UNIQUE (clip_id, time_s)
+);
+
+-- own: searches under a name
+CREATE TABLE searches (
+    number INTEGER PRIMARY KEY,
+    name   TEXT NOT NULL UNIQUE,
+    query  TEXT NOT NULL,
+    filter TEXT,
+    seen   TEXT NOT NULL,               -- JSON list of the clips that it has shown
+    looked TEXT NOT NULL                -- when it was last looked at, ISO 8601
+);
 
 -- One row a path. A path whose bytes are not UTF-8 is stored as a BLOB.
 CREATE TABLE files (
@@ -152,10 +172,25 @@ CREATE TABLE vector_rows (
 ) WITHOUT ROWID;
 -- derived: how nonsense queries score in this library (JSON), see evenreel.library.store.confidence
 CREATE TABLE null_scores (clip_id TEXT PRIMARY KEY, mean REAL NOT NULL, deviation REAL NOT NULL) WITHOUT ROWID;
--- derived: checksums of what was written, see evenreel.library.store.seals
-CREATE TABLE seals (
-    scope TEXT NOT NULL,            -- a table, with the tables that are sealed with it
-    part  TEXT NOT NULL,            -- a key of it, such as a clip; '' for all of its rows
-    total INTEGER NOT NULL,         -- sum of the checksums of its rows
-    PRIMARY KEY (scope, part)
-) WITHOUT ROWID;
+-- own: the names that a person gave, and by what each is known again: the mean vector of its faces, which outlives them;
+-- see evenreel.library.people
+CREATE TABLE people (
+    person_id INTEGER PRIMARY KEY,      -- as faces.person_id
+    name      TEXT NOT NULL,
+    mean      BLOB                      -- float16
+);
+-- derived: faces in clips, only where people were asked for
+CREATE TABLE faces (
+    face_id   INTEGER PRIMARY KEY,
+    clip_id   TEXT NOT NULL,
+    time_s    REAL NOT NULL,
+    box       TEXT NOT NULL,            -- JSON [x0, y0, x1, y1], fractions of the picture
+    score     REAL NOT NULL,
+    vector    BLOB NOT NULL,            -- float16
+    jpeg      BLOB NOT NULL,
+    person_id INTEGER                   -- NULL until it is grouped
+);
+CREATE INDEX faces_by_person ON faces (person_id, clip_id);
+CREATE INDEX faces_by_clip ON faces (clip_id);
+-- derived: clips in which faces were looked for, and a sentence where that failed
+CREATE TABLE face_clips (clip_id TEXT PRIMARY KEY, problem TEXT) WITHOUT ROWID;

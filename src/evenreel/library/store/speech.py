@@ -15,8 +15,7 @@ from evenreel.library.store.catalog import SHARDS, get_meta, loaded_path, set_me
 from evenreel.library.store.fulltext import index_texts, remove_texts
 from evenreel.library.store.rows import put_rows, speech_rows
 from evenreel.library.store.timed_texts import SAID
-from evenreel.speech.transcripts import Transcript
-from evenreel.speech.utterances import SpeechSource, SpokenWord, Utterance
+from evenreel.speech.transcripts import SpeechSource, SpokenWord, Transcript, Utterance
 
 UNSETTLED = "transcripts_unsettled"
 """Entry of `meta` with the clip whose shard is just getting other transcripts, which the catalog may not have yet."""

@@ -177,13 +177,13 @@ class ExactVectors:
         if found != self._header:
             raise LibraryError(
                 f"{self._path} does not hold vectors of dimension {self._dimension} "
-                f"(it begins {found[:32]!r}); run `evenreel repair` to rebuild it from the shards."
+                f"(it begins {found[:32]!r}); run `evenreel verify --repair` to rebuild it from the shards."
             )
 
     def _short(self, needed: int) -> LibraryError:
         return LibraryError(
             f"{self._path} holds {self.rows} vectors but the catalog names {needed}; "
-            "run `evenreel repair` to rebuild it from the shards."
+            "run `evenreel verify --repair` to rebuild it from the shards."
         )
 
     def _similarity(self, queries: FloatArray, block: HalfArray) -> FloatArray:
@@ -197,7 +197,7 @@ class ExactVectors:
     def _damaged(self) -> LibraryError:
         return LibraryError(
             f"{self._path} holds vectors that are not of unit length; "
-            "run `evenreel repair` to rebuild it from the shards."
+            "run `evenreel verify --repair` to rebuild it from the shards."
         )
 
 

@@ -7,7 +7,8 @@ import logging
 import re
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -253,6 +254,12 @@ class Store:
                     remove_about(self.connection, stored)
                     index_about(self.connection, stored, caption_of(metadata))
         return changed
+
+    @contextmanager
+    def changing(self) -> Iterator[sqlite3.Connection]:
+        """Give the catalog to change in one transaction, while no other thread does."""
+        with self._lock, transaction(self.connection):
+            yield self.connection
 
     def meta(self) -> dict[str, str]:
         """Return the settings that the library is made with."""

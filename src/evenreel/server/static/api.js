@@ -117,6 +117,9 @@ export const takeAway = async (wanted, signal) => {
 /** Address of the picture of a clip at a time. */
 export const stillAddress = (clipId, time, width) => `${clipAddress(clipId)}/still?${parameters({ t: time, width })}`;
 
+/** Address of the face of somebody who has a name. */
+export const faceAddress = (name) => `/api/v1/people/still?${parameters({ who: name })}`;
+
 /** What the library holds. */
 export const stats = (signal) => json("/api/v1/stats", { signal });
 

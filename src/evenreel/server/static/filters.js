@@ -1,5 +1,6 @@
 // The filter panel: what the library's metadata offers, and a field for the filter language.
 
+import { faceAddress } from "./api.js";
 import { isValue, isWithin, same } from "./conditions.js";
 import { byId, element, fill, icon } from "./dom.js";
 import { capital, number, shown, withinTold } from "./format.js";
@@ -112,6 +113,7 @@ export class FilterPanel {
       "label",
       {},
       box,
+      column === "people" ? element("img", { src: faceAddress(value), alt: "", loading: "lazy" }) : null,
       element("span", { dir: "auto" }, isGroup ? withinTold(kind, value) : shown(value)),
       element("span", { class: "amount" }, number(clips)),
     );

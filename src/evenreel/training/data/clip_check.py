@@ -15,14 +15,14 @@ from evenreel.config import MediaLimits, usable_cores
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.progress import SetAside
 from evenreel.media.content import stamp
-from evenreel.media.parts import Part
+from evenreel.media.sampling import Part
 from evenreel.media.workers import Worker
 from evenreel.progress import Progress
 from evenreel.training.data.verdicts import ClipVerdict, Verdicts, locked
 from evenreel.training.loop.run_folder import writing
 from evenreel.types import Corpus
 
-READER = "evenreel.onscreen.file_reader:FileReader"
+READER = "evenreel.onscreen.reader:FileReader"
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,11 @@ import torch
 from torch import Tensor
 
 from evenreel.arrays import Indices
-from evenreel.encoders import first_reading
+from evenreel.encoders import loading
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.preprocessing import Preprocessing
-from evenreel.encoders.resizing import resize_and_crop
 from evenreel.encoders.sources import locate
-from evenreel.encoders.tower_loading import load_towers
-from evenreel.encoders.towers import Towers
+from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, shortened, tokenise
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.pretrained import pretrained_means
@@ -34,7 +32,7 @@ from evenreel.training.data.splits import CorpusSplits, EncoderUsed, LoadedSplit
 from evenreel.training.data.window_tokens import WindowTokens, on_screen_tokens
 from evenreel.training.recipe.recipe import Recipe, RecipeError
 from evenreel.training.recipe.sections import Backbone
-from evenreel.types import Corpus, FloatArray
+from evenreel.types import Corpus, FloatArray, Pixels
 
 SMALLEST_AREA = 0.5
 ASPECTS = (3 / 4, 4 / 3)
@@ -97,12 +95,12 @@ class PixelExamples:
     def _clip(self, row: int, draw: Draw | None, alike: int) -> tuple[Tensor, list[float]]:
         pixels, times_s = read_frames(self.files[row], self.rule)
         if draw is None or self.augment == "none":
-            return torch.cat([resize_and_crop(one, self.preprocessing) for one in pixels]).byte(), times_s
+            return torch.from_numpy(np.concatenate([self.preprocessing.resize(one) for one in pixels])), times_s
         random = np.random.default_rng([draw.seed, draw.batch, alike])
         return augmented(pixels, self.preprocessing, random, flip=self.augment == "crop_and_flip"), times_s
 
 
-def read_frames(clip: ClipVideo, rule: str) -> tuple[list[Tensor], list[float]]:
+def read_frames(clip: ClipVideo, rule: str) -> tuple[list[Pixels], list[float]]:
     """Read the frames of a clip, (1, 3, H, W) uint8 each, and their times from its start, in seconds.
 
     Raises:
@@ -118,12 +116,12 @@ def read_frames(clip: ClipVideo, rule: str) -> tuple[list[Tensor], list[float]]:
             "It could before training began: put it back as it was, and resume the run.",
         ) from error
     start_s = clip.part.start_s or 0.0
-    pixels = [torch.from_numpy(np.ascontiguousarray(frame.pixels.transpose(2, 0, 1)))[None] for frame in frames]
+    pixels = [np.ascontiguousarray(frame.pixels.transpose(2, 0, 1))[None] for frame in frames]
     return pixels, [max(0.0, frame.time_s - start_s) for frame in frames]
 
 
 def augmented(
-    pixels: Sequence[Tensor], preprocessing: Preprocessing, random: np.random.Generator, *, flip: bool
+    pixels: Sequence[Pixels], preprocessing: Preprocessing, random: np.random.Generator, *, flip: bool
 ) -> Tensor:
     """Crop one random part of all frames and resize it for the tower (Inception's crop, arXiv 1409.4842, section 6).
 
@@ -141,9 +139,9 @@ def augmented(
     mirrored = flip and random.random() < 0.5
     parts = []
     for one in pixels:
-        part = resize_and_crop(one[..., top : top + height, left : left + width], whole).byte()
-        parts.append(part.flip(-1) if mirrored else part)
-    return torch.cat(parts)
+        part = whole.resize(one[..., top : top + height, left : left + width])
+        parts.append(part[..., ::-1] if mirrored else part)
+    return torch.from_numpy(np.concatenate(parts))
 
 
 def crop_box(height: int, width: int, random: np.random.Generator) -> tuple[int, int, int, int]:
@@ -174,7 +172,7 @@ def load_pixels(
         verdicts: a file that remembers which clips can be read, see `evenreel.training.data.clip_check.readable`.
     """
     encoder_id, folder = locate(backbone.model)
-    first_reading.read_first(folder, "cpu", "float32")
+    loading.read_first(folder, "cpu", "float32")
     checkpoint = open_checkpoint(folder)
     towers = load_towers(checkpoint, torch.device("cpu"), "float32")
     trainable = TrainableTowers(towers, train=backbone.train, frozen=backbone.frozen)
@@ -236,7 +234,7 @@ def pixel_examples(
         tokenise(towers, part.captions["text"].to_list(), backbone.max_words),
         own,
         backbone.rule,
-        towers.checkpoint.preprocessing,
+        towers.preprocessing,
         full_length=towers.family.padded,
         windows=on_screen_tokens(recipe, part, clip_ids, backbone.rule, towers, learned=learned),
     )

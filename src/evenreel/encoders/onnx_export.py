@@ -1,0 +1,232 @@
+"""Export of a checkpoint to a folder in ONNX form, kept only where both give the same vectors. Needs torch and onnx."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from evenreel.encoders import loading
+from evenreel.encoders.checkpoint import open_checkpoint, read_settings
+from evenreel.encoders.contexts import quiet
+from evenreel.encoders.families import FAMILIES
+from evenreel.encoders.onnx_encoder import (
+    PICTURES,
+    RECORD,
+    TEXT,
+    TOKENIZER,
+    TOKENIZER_SETTINGS,
+    ExportRecord,
+    OnnxEncoder,
+    has_onnx,
+    open_onnx_folder,
+)
+from evenreel.encoders.sources import locate
+from evenreel.encoders.towers import TowerEncoder, Towers, load_towers
+from evenreel.errors import EncoderError, UsageError
+from evenreel.extras import installed
+from evenreel.files import replacing_folder
+
+LOWEST_COSINE = 0.9999
+LEAST_SHARED_BYTES = 256
+"""Bytes below which a tensor stays in its graph."""
+_OPSET = 17
+_KINDS = [name for name, family in FAMILIES.items() if family.trainable and name != "tipsv2"]
+"""Kinds that can be exported; TIPSv2 interpolates positions in a way that ONNX has no operator for."""
+_SIDES = ((61, 90), (200, 37), (224, 224))
+_CAPTIONS = (
+    "a red ball",
+    "The DOG runs over the bridge!",
+    "two people, at a table: what's on it?",
+    "a ball " * 90,
+    "x",
+    "Ein Zug fährt über 3 Brücken.",
+)
+
+
+def export_onnx(name: str, out: Path, revision: str | None = None) -> ExportRecord:
+    """Export both towers of a checkpoint, and compare vectors of pictures and captions of both ways.
+
+    Where `out` is the checkpoint's own folder, the graphs take their weights from its safetensors file.
+    """
+    if not installed("onnx"):
+        raise EncoderError("An export needs onnx, which is not installed: pip install 'evenreel[torch]'.")
+    _, folder = locate(name, revision)
+    loading.read_first(folder, "cpu", "float32")
+    checkpoint = open_checkpoint(folder)
+    if checkpoint.kind not in _KINDS:
+        raise EncoderError(
+            f"The model in {folder} is of the kind {checkpoint.kind}; the kinds that can be exported are "
+            f"{', '.join(_KINDS)}."
+        )
+    towers = load_towers(checkpoint, torch.device("cpu"), "float32")
+    encoder = TowerEncoder(towers, name, checkpoint.digest())
+    if out.resolve() == folder.resolve():
+        return _export_beside(encoder, towers)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} is there already; name another folder for the export.")
+    with replacing_folder(out) as part:
+        (part / "onnx").mkdir()
+        _write_settings(towers, part)
+        _write_graphs(towers, part / "onnx")
+        return _compared(encoder, part)
+
+
+def _export_beside(encoder: TowerEncoder, towers: Towers) -> ExportRecord:
+    """Write graphs beside the weights that they share, or nothing."""
+    folder, weights = towers.checkpoint.folder, towers.checkpoint.weights
+    if has_onnx(folder):
+        raise UsageError(f"There are ONNX graphs in {folder} already; remove them, or export into another folder.")
+    if len(weights) != 1 or not (folder / TOKENIZER).is_file():
+        raise EncoderError(
+            f"The model in {folder} has its weights in several files, or no {TOKENIZER}; export it into another folder."
+        )
+    with TemporaryDirectory(prefix=".export-", dir=folder) as made:
+        part = Path(made)
+        for path in folder.iterdir():
+            if path.is_file() and path.name != RECORD:
+                try:
+                    (part / path.name).hardlink_to(path.resolve())
+                except OSError:  # a file system without links
+                    shutil.copy(path, part / path.name)
+        _write_graphs(towers, part, fold=False)
+        _share_weights([part / TEXT, part / PICTURES], weights[0])
+        record = _compared(encoder, part)
+        for name in (TEXT, PICTURES, RECORD):
+            (part / name).replace(folder / name)
+        return record
+
+
+def _share_weights(graphs: list[Path], weights: Path) -> None:
+    """Replace weights in ONNX files by references to equal ones in a safetensors file of the same folder.
+
+    Both formats keep a tensor as its plain numbers one after the other, so a place in the file is all it takes: there,
+    after 8 bytes of length and a header of JSON.
+    """
+    import onnx
+
+    content = weights.read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    spans = [entry.get("data_offsets", (0, 0)) for entry in json.loads(content[8:start]).values()]
+    places = {content[start + first : start + last]: start + first for first, last in spans}
+    for graph in graphs:
+        model = onnx.load(str(graph))
+        for tensor in model.graph.initializer:
+            data = tensor.raw_data
+            if len(data) >= LEAST_SHARED_BYTES and data in places:
+                onnx.external_data_helper.set_external_data(tensor, weights.name, places[data], len(data))
+                tensor.ClearField("raw_data")
+        onnx.save(model, str(graph))
+
+
+def _write_settings(towers: Towers, out: Path) -> None:
+    """Write tokenizer and settings, with what their defaults are in transformers written out."""
+    folder = towers.checkpoint.folder
+    config = read_settings(folder / "config.json")
+    longest = towers.longest_caption + towers.family.first_position
+    config["text_config"] = {**(config.get("text_config") or {}), "max_position_embeddings": longest}
+    if rules := getattr(towers.tokenizer, "backend_tokenizer", None):
+        rules.save(str(out / TOKENIZER))
+    elif (folder / TOKENIZER).is_file():
+        shutil.copy(folder / TOKENIZER, out / TOKENIZER)
+    else:
+        raise EncoderError(f"The model in {folder} has no {TOKENIZER}, which an export needs; add its maker's.")
+    padding = {"pad_token": towers.tokenizer.pad_token, "model_max_length": towers.longest_caption}
+    for name, settings in (
+        ("config.json", config),
+        ("preprocessor_config.json", towers.checkpoint.settings),
+        (TOKENIZER_SETTINGS, padding),
+    ):
+        (out / name).write_text(json.dumps(settings, indent=2))
+
+
+class _TextTower(nn.Module):
+    """Text tower as a module: token ids and, where the family masks padding, the mask, to sentences and words."""
+
+    def __init__(self, towers: Towers) -> None:
+        super().__init__()
+        self.model, self._towers = towers.model, towers
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        words, sentence = self._towers.text_features(input_ids, attention_mask)
+        return sentence, words
+
+
+class _PictureTower(nn.Module):
+    """Picture tower as a module: prepared pictures to vectors."""
+
+    def __init__(self, towers: Towers) -> None:
+        super().__init__()
+        self.model, self._towers = towers.model, towers
+
+    def forward(self, pixel_values: Tensor) -> Tensor:
+        return self._towers.prepared_features({"pixel_values": pixel_values})
+
+
+def _write_graphs(towers: Towers, folder: Path, *, fold: bool = True) -> None:
+    """Trace both towers; without `fold`, weights stay as the checkpoint has them."""
+    tokens = towers.tokens(["a red ball", "a red ball rolls on and on"])  # the first has padding, for the mask's sake
+    names = ["input_ids", *(["attention_mask"] if towers.masks_padding else [])]
+    both = {0: "captions"} if towers.family.padded else {0: "captions", 1: "words"}
+    axes = {**dict.fromkeys(names, both), "text_embeds": {0: "captions"}, "word_embeds": both}
+    _trace(_TextTower(towers), folder / TEXT, {name: tokens[name] for name in names}, axes, fold=fold)
+    pictures = {"pixel_values": torch.zeros(2, 3, *towers.preprocessing.output_size)}
+    axes = {"pixel_values": {0: "pictures"}, "image_embeds": {0: "pictures"}}
+    _trace(_PictureTower(towers), folder / PICTURES, pictures, axes, fold=fold)
+
+
+def _trace(
+    tower: nn.Module, path: Path, inputs: Mapping[str, Tensor], axes: Mapping[str, Mapping[int, str]], *, fold: bool
+) -> None:
+    """Write a tower as ONNX; `axes` names the axes of any length of all inputs and outputs.
+
+    The older exporter of torch needs a tenth of the time of the one on `torch.export`, and `onnx` alone.
+    """
+    try:
+        with warnings.catch_warnings(), quiet():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                tower.eval(),
+                tuple(inputs.values()),
+                str(path),
+                input_names=list(inputs),
+                output_names=[name for name in axes if name not in inputs],
+                dynamic_axes=axes,
+                opset_version=_OPSET,
+                do_constant_folding=fold,
+                dynamo=False,
+            )
+    except Exception as error:  # what a model breaks inside the exporter is not foreseeable
+        words = (str(error).splitlines() or [""])[0]
+        raise EncoderError(f"The model cannot be exported ({type(error).__name__}: {words[:200]}).") from error
+
+
+def _compared(encoder: TowerEncoder, folder: Path) -> ExportRecord:
+    """Compare vectors of pictures, captions and words of both ways, and write a record beside the graphs."""
+    model = open_onnx_folder(folder)
+    digest = model.digest()
+    other, random = OnnxEncoder(model, str(folder), digest), np.random.default_rng(0)
+    pictures = [random.integers(0, 256, (2, 1, 3, *side), dtype=np.uint8) for side in _SIDES]
+    pairs = [(encoder.encode_windows(some), other.encode_windows(some)) for some in pictures]
+    text, exported = encoder.encode_text(_CAPTIONS), other.encode_text(_CAPTIONS)
+    cosine = float("nan")  # of other tokens
+    if np.array_equal(text.word_mask, exported.word_mask):
+        pairs += [(text.sentence, exported.sentence), (text.words[text.word_mask], exported.words[text.word_mask])]
+        norm = np.linalg.norm
+        cosine = min(float(((a * b).sum(1) / (norm(a, axis=1) * norm(b, axis=1))).min()) for a, b in pairs)
+    if not cosine >= LOWEST_COSINE:
+        raise EncoderError(
+            f"Vectors of the export and of the checkpoint have a cosine of {cosine:.6f} at worst; it must be at least "
+            f"{LOWEST_COSINE}, so the export was not kept."
+        )
+    record = ExportRecord(encoder.weights_hash, digest, cosine)
+    (folder / RECORD).write_text(json.dumps(asdict(record), indent=2))
+    return record

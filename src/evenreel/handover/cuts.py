@@ -1,0 +1,560 @@
+"""Cutting a stretch out of a file, by copying its packets from a key frame on, or by encoding it anew to the frame.
+
+What is shown from a key frame on needs nothing from before it, so a copy begins at the last key frame whose picture is
+on screen at the start, or before it; pictures that are shown before that key frame but come after it in the file (the
+leading ones of an open group) are left out. It ends with the last packet whose picture begins before the end; a picture
+after the end is copied only where an earlier one may refer to it.
+
+Encoded anew, pictures become H.264 as a person sees them: upright, with square pixels, in BT.709; the first stream of
+sound becomes AAC. The frames are those on screen in the stretch, each for as long as in the file. `CutReader` does all
+that in a worker that can be killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+import av
+import numpy as np
+
+from evenreel.config import MediaLimits
+from evenreel.errors import MediaError
+from evenreel.handover.frames import SAME_TIME_S, FileFacts, FrameRate, read_facts, slack_of
+from evenreel.media import open_video
+from evenreel.media.decode import JOINABLE, WITHOUT_PTS, time_base_of
+from evenreel.media.encode import BT709, LIMITED_RANGE, even_sided
+from evenreel.media.opening import FFMPEG_ERRORS, choose_stream, copy_options, open_file, packets_of
+from evenreel.media.picture import to_jpeg
+from evenreel.media.sampling import GivenTimes
+from evenreel.media.video import Source
+from evenreel.media.workers import Message
+from evenreel.types import FloatArray, Frame, Pixels
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from av.audio.stream import AudioStream
+    from av.container import InputContainer, OutputContainer
+    from av.packet import Packet as AnyPacket
+    from av.stream import Stream
+    from av.video.stream import VideoStream
+
+    Packet: TypeAlias = AnyPacket[Stream]
+
+OWN_FORMAT = {"mp4": "mp4", "matroska": "matroska", "mpegts": "mpegts", "flv": "flv", "ogg": "ogg"}
+"""Format that a copy is written in, by that of its file; mp4 for others."""
+ANY = "matroska"  # which holds nearly every codec
+SUFFIXES = {"mp4": ".mp4", "mov": ".mov", "matroska": ".mkv", "mpegts": ".ts", "flv": ".flv", "ogg": ".ogv"}
+_REORDER_S = Fraction(1)  # containers seek by decoding time; a key frame is shown at most this much later
+_TICK = 500
+_DISK = {28, 30, 13, 27, 5, 122}  # errors of a disk: full, read-only, not permitted, too large, failing, over a quota
+
+
+def copy_stretch(
+    path: str,
+    out: str,
+    stretch: tuple[Fraction, Fraction],
+    formats: Sequence[str],
+    limits: MediaLimits,
+    timecode_at: Callable[[Fraction], str | None] = lambda time_s: None,
+) -> Iterator[Message]:
+    """Copy a stretch of a file into a file of the first format that can hold its codecs."""
+    with closing(Source(path, limits, 1)) as source:
+        clock, slack_s = source.clock, slack_of(source.stream)
+        start = clock.timestamp(float(stretch[0] + slack_s - SAME_TIME_S))  # on screen then
+        until = clock.timestamp(float(stretch[1] - slack_s - SAME_TIME_S)) + 1  # the first after the end
+        joinable = source.container.format.name in JOINABLE
+        if source.container.format.name in WITHOUT_PTS:
+            raise UncopyableError("its container does not say when pictures are shown")
+    key = yield from _key_frame(path, (start, until), limits, may_seek=not joinable)
+    tags = {"timecode": timecode} if (timecode := timecode_at(Fraction(clock.seconds(key)))) else {}
+    copy = _Copy(path, (key, until), tags, limits)
+    for place, name in enumerate(formats):
+        try:
+            yield from copy.into(out, name, may_seek=not joinable)
+        except _UnfitError as error:
+            if place + 1 < len(formats):
+                continue
+            raise UncopyableError(f"its streams fit into no container ({error})") from error
+        span_s = {"starts_s": clock.seconds(key), "ends_s": clock.seconds(copy.end)}
+        yield {"format": name, **span_s, "left_out": sorted(copy.left_out)}, None
+        return
+
+
+class UncopyableError(Exception):
+    """Raised for a stretch whose packets cannot be copied, with the reason."""
+
+
+class _UnfitError(Exception):
+    """A format cannot hold what is to be copied."""
+
+
+def _opened(path: str, limits: MediaLimits) -> tuple[InputContainer, VideoStream]:
+    container = open_file(path, copy_options(limits))
+    try:
+        return container, choose_stream(container, limits)
+    except BaseException:
+        container.close()
+        raise
+
+
+def _seek(container: InputContainer, stream: VideoStream, timestamp: int) -> bool:
+    try:
+        container.seek(timestamp - int(_REORDER_S / time_base_of(stream)), stream=stream)
+    except FFMPEG_ERRORS:
+        return False
+    return True
+
+
+def _key_frame(
+    path: str, bounds: tuple[int, int], limits: MediaLimits, *, may_seek: bool
+) -> Generator[Message, None, int]:
+    """Timestamp of the key frame that a cut begins with; yields signs of life."""
+    start, until = bounds
+    container, stream = _opened(path, limits)
+    with container:
+        sought = may_seek and _seek(container, stream, start)
+        found, first, last = None, None, None
+        for number, packet in enumerate(packets_of(container, stream)):
+            if packet.is_discard:
+                continue
+            at = _shown_at(packet)
+            if packet.is_keyframe and first is None:
+                first = at
+            if packet.is_keyframe and at <= start:
+                found = at
+            reached = at if packet.dts is None else packet.dts
+            if last is not None and (last - reached) * time_base_of(stream) > _REORDER_S:
+                raise UncopyableError("its timestamps step back on the way")  # recordings joined end to end
+            last = reached
+            if reached > start:
+                break
+            if number % _TICK == 0:
+                yield {}, None
+    if found is None and sought:
+        return (yield from _key_frame(path, bounds, limits, may_seek=False))
+    if found is None:
+        found = first  # the stretch begins before the first picture
+    if found is None or found >= until:
+        raise UncopyableError("it has no key frame to begin with")
+    return found
+
+
+def _shown_at(packet: Packet) -> int:
+    """When a packet's picture comes on screen, in units of its stream's time base."""
+    if packet.pts is None:
+        raise UncopyableError("its packets do not say when they are shown")
+    return packet.pts
+
+
+class _Copy:
+    """Copies packets from the timestamp of a key frame to another timestamp."""
+
+    def __init__(self, path: str, bounds: tuple[int, int], tags: Mapping[str, str], limits: MediaLimits) -> None:
+        self._path, self._tags, self._limits = path, tags, limits
+        self._key, self._until = bounds
+        self.end = self._key  # of the last picture that was copied
+        self.left_out: set[str] = set()  # kinds of streams that do not fit into the format
+
+    def into(self, out: str, form: str, *, may_seek: bool) -> Iterator[Message]:
+        container, stream = _opened(self._path, self._limits)
+        with container:
+            if may_seek:
+                _seek(container, stream, self._key)
+            try:
+                with av.open(out, "w", format=form) as target:
+                    targets = self._add_streams(target, container, stream)
+                    yield from self._copy(container, stream, targets, target)
+            except OSError as error:
+                raise cannot_write(error) from error
+            except FFMPEG_ERRORS as error:
+                raise UncopyableError(f"its packets do not fit into {form} ({error})") from error
+
+    def _add_streams(
+        self, target: OutputContainer, container: InputContainer, stream: VideoStream
+    ) -> dict[int, Stream]:
+        """Streams of the target by the index of the source's."""
+        self.left_out = set()
+        targets: dict[int, Stream] = {}
+        try:
+            for one in (stream, *container.streams.audio):
+                if one.codec_context is None or one.codec_context.name not in target.supported_codecs:
+                    if one is stream:
+                        raise _UnfitError(f"{target.format.name} holds no {stream.codec_context.name}")
+                    self.left_out.add("sound")
+                    continue
+                targets[one.index] = target.add_stream_from_template(one)
+            if self.left_out and target.format.name != ANY:
+                raise _UnfitError(f"{target.format.name} holds not all of its sound")
+            target.metadata.update(self._tags)
+            target.start_encoding()
+        except FFMPEG_ERRORS as error:
+            if getattr(error, "errno", None) in _DISK:
+                raise
+            raise _UnfitError(str(error)) from error
+        return targets
+
+    def _copy(
+        self,
+        container: InputContainer,
+        stream: VideoStream,
+        targets: Mapping[int, Stream],
+        target: OutputContainer,
+    ) -> Iterator[Message]:
+        zero_s = self._key * time_base_of(stream)
+        until_s = self._until * time_base_of(stream)
+        pictures = _Pictures(self._key, self._until)
+        open_ends = set(targets)
+        streams = [container.streams[index] for index in targets]
+        for number, packet in enumerate(packets_of(container, *streams)):
+            if packet.is_discard:
+                continue
+            index = packet.stream.index
+            if index == stream.index:
+                ready = pictures.take(packet)
+                if pictures.ended:
+                    open_ends.discard(index)
+            else:
+                begins_s, length_s = _begins_s(packet), (packet.duration or 0) * time_base_of(packet.stream)
+                ready = [packet] if begins_s + length_s > zero_s and begins_s < until_s else []
+                if begins_s >= until_s:
+                    open_ends.discard(index)
+            shift, at_s = round(zero_s / time_base_of(packet.stream)), _begins_s(packet)
+            for one in ready:
+                one.pts = None if one.pts is None else one.pts - shift
+                one.dts = None if one.dts is None else one.dts - shift
+                one.stream = targets[index]
+                target.mux_one(one)
+            if not open_ends or (pictures.ended and at_s >= until_s + _REORDER_S):  # sound has ended too
+                break
+            if number % _TICK == 0:
+                yield {}, None
+        self.end = pictures.end
+        if not pictures.began:
+            raise UncopyableError("its key frame is not found when the file is read again")
+
+
+class _Pictures:
+    """Chooses the packets of pictures: from the key frame on, none shown before it, none needless after the end."""
+
+    def __init__(self, key: int, until: int) -> None:
+        self._key, self._until = key, until
+        self._held: list[Packet] = []  # shown after the end; copied only where a wanted one follows
+        self.began = self.ended = False  # whether the key frame has come; whether no later packet can hold a picture
+        self.end = key  # end of the last picture that was chosen
+
+    def take(self, packet: Packet) -> list[Packet]:
+        """Return the packets that are to be copied now."""
+        at = _shown_at(packet)
+        if not self.began:
+            self.began = packet.is_keyframe and at == self._key
+        if not self.began or at < self._key or self.ended:
+            return []
+        if packet.dts is not None and packet.dts >= self._until:
+            self.ended = True
+            return []
+        if at >= self._until:
+            self._held.append(packet)
+            return []
+        ready, self._held = [*self._held, packet], []
+        self.end = max(self.end, *(one.pts + (one.duration or 0) for one in ready if one.pts is not None))
+        return ready
+
+
+def _begins_s(packet: Packet) -> Fraction:
+    at = packet.dts if packet.pts is None else packet.pts
+    return Fraction(0) if at is None else at * time_base_of(packet.stream)
+
+
+def cannot_write(error: OSError) -> MediaError:
+    why = (os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)).lower()
+    return MediaError("failed", f"its cut cannot be written ({why}); make room or choose another place")
+
+
+def formats_for(container: str, suffix: str) -> list[str]:
+    """List the formats to try for a cut of a file: its own, then one that holds nearly everything.
+
+    >>> formats_for("mp4", ".MOV"), formats_for("matroska", ".webm"), formats_for("mxf", ".mxf")
+    (['mov', 'matroska'], ['matroska'], ['mp4', 'matroska'])
+    """
+    own = "mov" if container == "mp4" and suffix.lower() == ".mov" else OWN_FORMAT.get(container, "mp4")
+    return list(dict.fromkeys((own, ANY)))
+
+
+CODEC: Final = "aac"
+LAYOUTS = ("mono", "stereo", "2.1", "4.0", "5.0", "5.1", "6.1")
+"""The usual layout of 1, 2, ... channels, which sound gets that does not say where its channels belong."""
+OTHER_LAYOUTS = frozenset(("3.0", "quad", "5.0(side)", "5.1(side)", "7.0"))  # what the encoder takes too
+_BLOCK = 1024  # samples in a block of AAC
+_BEFORE_S = Fraction(1)
+# Blocks whose times differ by no more from where the last one ended follow it: containers round times, to a
+# millisecond some of them, and what changes the rate holds some samples back.
+_ROUNDED_S = Fraction(1, 1000)
+
+
+def layout_for(name: str, channels: int) -> str:
+    """Choose the layout in which sound of a layout is encoded; more channels than the encoder takes are mixed down.
+
+    >>> layout_for("5.1(side)", 6), layout_for("2 channels", 2), layout_for("7.1", 8), layout_for("12 channels", 12)
+    ('5.1(side)', 'stereo', '5.1', 'stereo')
+    """
+    if name in LAYOUTS or name in OTHER_LAYOUTS:
+        return name
+    if channels <= len(LAYOUTS):
+        return LAYOUTS[max(channels, 1) - 1]
+    return "stereo" if name.endswith("channels") else "5.1"
+
+
+def rate_for(rate: int) -> int:
+    """Choose the rate at which sound of a rate is encoded.
+
+    >>> rate_for(48_000), rate_for(192_000), rate_for(11_000)
+    (48000, 96000, 11025)
+    """
+    rates = av.Codec(CODEC, "w").audio_rates or [rate]
+    return min(rates, key=lambda one: abs(one - rate))
+
+
+class EncodedSound:
+    """The first stream of sound of a file, encoded as AAC from a start to an end, to the sample."""
+
+    def __init__(self, container: InputContainer, zero_s: Fraction, target: OutputContainer) -> None:
+        self._container, self._zero_s, self._target = container, zero_s, target
+        self._source = container.streams.audio[0]
+        layout = self._source.layout
+        self._layout, self._rate = layout_for(layout.name, layout.nb_channels), rate_for(self._source.rate)
+        self._stream: AudioStream = target.add_stream(CODEC, rate=self._rate, layout=self._layout)
+        self._resampler = av.AudioResampler(format="fltp", layout=self._layout, rate=self._rate)
+        self._waiting: list[FloatArray] = []
+        self._given = self._held = 0
+        self.missing = False  # whether there is sound in the file and nothing of it could be decoded
+
+    @staticmethod
+    def of(path: str, limits: MediaLimits, target: OutputContainer) -> EncodedSound | None:
+        """The sound of a file; None where there is none, or none that may be decoded."""
+        with closing(Source(path, limits, 1)) as source:
+            zero_s = -Fraction(source.clock.seconds(0)).limit_denominator(1_000_000)
+        container = open_file(path, copy_options(limits))
+        try:
+            if container.streams.audio and container.streams.audio[0].codec_context is not None:
+                return EncodedSound(container, zero_s, target)
+        except FFMPEG_ERRORS:
+            pass
+        container.close()
+        return None
+
+    def close(self) -> None:
+        self._container.close()
+
+    def encode(self, start_s: Fraction, end_s: Fraction) -> Iterator[Message]:
+        """Encode what is heard between two times of the player's timeline; yields signs of life."""
+        count = math.floor((end_s - start_s) * self._rate)
+        rounded_s = max(_ROUNDED_S, 2 * time_base_of(self._source))
+        rounded = math.ceil(rounded_s * self._rate)
+        for at_s, samples in self._decoded(start_s):
+            first, position = round((at_s - start_s) * self._rate), self._given + self._held
+            if position and abs(first - position) <= rounded:
+                first = position
+            if first >= count:
+                break
+            if first > position:  # a gap
+                self._put(np.zeros((len(samples), first - position), np.float32))
+            skipped = max(0, self._given + self._held - first)
+            self._put(samples[:, skipped : count - first])
+            yield {}, None
+        self._mux(keep=False)
+        self._target.mux(self._stream.encode(None))
+
+    def _decoded(self, start_s: Fraction) -> Iterator[tuple[Fraction, FloatArray]]:
+        """Times on the player's timeline, and samples (channels, N)."""
+        time_base = time_base_of(self._source)
+        self.missing = True
+        with contextlib.suppress(*FFMPEG_ERRORS):  # it cannot be sought: AVI refuses what lies before its beginning
+            before = math.floor((start_s + self._zero_s - _BEFORE_S) / time_base)
+            self._container.seek(max(0, before), stream=self._source)
+        try:
+            for frame in self._container.decode(self._source):
+                if frame.pts is None:
+                    continue
+                at_s = frame.pts * time_base - self._zero_s
+                for made in self._resampler.resample(frame):
+                    self.missing = False
+                    yield at_s, np.asarray(made.to_ndarray(), np.float32)
+        except FFMPEG_ERRORS:  # damaged from here on
+            return
+
+    def _put(self, samples: FloatArray) -> None:
+        if not samples.shape[1]:
+            return
+        self._waiting.append(samples)
+        self._held += samples.shape[1]
+        if self._held >= 64 * _BLOCK:
+            self._mux(keep=True)
+
+    def _mux(self, *, keep: bool) -> None:
+        if not self._waiting:
+            return
+        whole = np.concatenate(self._waiting, axis=1)
+        stop = whole.shape[1] // _BLOCK * _BLOCK if keep else whole.shape[1]
+        for first in range(0, stop, _BLOCK):
+            part = whole[:, first : min(first + _BLOCK, stop)]
+            if part.shape[1] < _BLOCK:
+                part = np.pad(part, ((0, 0), (0, _BLOCK - part.shape[1])))
+            frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(part), "fltp", self._layout)
+            frame.sample_rate, frame.pts, frame.time_base = self._rate, self._given + first, Fraction(1, self._rate)
+            self._target.mux(self._stream.encode(frame))
+        self._waiting = [whole[:, stop:]]
+        self._given, self._held = self._given + stop, whole.shape[1] - stop
+
+
+FORM = "mp4"
+OPTIONS = {"preset": "medium", "crf": "18"}
+TICKS = 90_000  # in a second, of the clock of a film whose frame rate varies
+_FASTEST = 240  # frames a second that such a film is looked at
+
+
+def encode_stretch(
+    path: str, out: str, stretch: tuple[Fraction, Fraction], facts: FileFacts, limits: MediaLimits
+) -> Iterator[Message]:
+    """Encode a stretch of a file as an mp4 file."""
+    try:
+        with av.open(out, "w", format=FORM, options={"movflags": "+faststart"}) as target:
+            if timecode := facts.timecode_at(stretch[0]):
+                target.metadata["timecode"] = timecode
+            film = _Film(target, facts, stretch)
+            yield from film.encode(path, limits)
+    except OSError as error:
+        raise cannot_write(error) from error
+    starts_s, ends_s = film.span_s
+    yield {"format": FORM, "starts_s": float(starts_s), "ends_s": float(ends_s), "left_out": film.left_out}, None
+
+
+class _Film:
+    def __init__(self, target: OutputContainer, facts: FileFacts, stretch: tuple[Fraction, Fraction]) -> None:
+        self._target, self._facts, self._stretch = target, facts, stretch
+        self._rate = FrameRate(facts.own_fps)
+        first = max(0, self._rate.frame_at(stretch[0] - facts.offset_s, facts.slack_s))
+        self._frames = range(first, max(first + 1, self._rate.frame_after(stretch[1] - facts.offset_s, facts.slack_s)))
+        self._last_pts = -1
+        self.left_out: list[str] = []
+
+    @property
+    def span_s(self) -> tuple[Fraction, Fraction]:
+        """Start and end of what is encoded, on the player's timeline."""
+        if not self._facts.steady:
+            return self._stretch
+        offset_s, frame_s = self._facts.offset_s, self._rate.frame_s
+        return offset_s + self._frames.start * frame_s, offset_s + self._frames.stop * frame_s
+
+    def encode(self, path: str, limits: MediaLimits) -> Iterator[Message]:
+        """Encode pictures and sound; yields a sign of life a frame."""
+        times = self._times_s()
+        stream, sound = None, None
+        with open_video(path, replace(limits, max_frames=max(limits.max_frames, len(times) + 1)), threads=2) as video:
+            for frame in video.frames(GivenTimes(times)):
+                if stream is None:
+                    stream = self._picture_stream(frame.pixels)
+                    sound = EncodedSound.of(path, limits, self._target)
+                self._add(stream, frame)
+                yield {}, None
+        if stream is None:
+            raise MediaError("no_frames", "no picture of the stretch can be decoded")
+        self._finish(stream)
+        if sound is not None:
+            with closing(sound):
+                yield from sound.encode(*self.span_s)
+            self.left_out = ["sound"] if sound.missing else []
+
+    def _finish(self, stream: VideoStream) -> None:
+        """Write what is still held; the last picture stays to the end of the stretch."""
+        for packet in stream.encode(None):
+            if packet.pts == self._last_pts:
+                end = len(self._frames) if self._facts.steady else round((self._stretch[1] - self._stretch[0]) * TICKS)
+                packet.duration = max(1, end - self._last_pts)
+            self._target.mux_one(packet)
+
+    def _times_s(self) -> list[float]:
+        """Times at which the frames are on screen: of a steady film their middles."""
+        start_s, end_s = self._stretch
+        if self._facts.steady:
+            frame_s = self._rate.frame_s
+            return [float(self._facts.offset_s + (number + Fraction(1, 2)) * frame_s) for number in self._frames]
+        count = math.ceil((end_s - start_s) * _FASTEST)
+        return [float(start_s + Fraction(number, _FASTEST)) for number in range(count)]
+
+    def _add(self, stream: VideoStream, frame: Frame) -> None:
+        pixels = even_sided(frame.pixels)
+        if (stream.width, stream.height) != (pixels.shape[1], pixels.shape[0]):
+            raise MediaError("failed", "the size of its pictures changes in the stretch, which is not encoded")
+        picture = av.VideoFrame.from_ndarray(pixels, format="rgb24").reformat(
+            format="yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG"
+        )
+        self._last_pts = max(self._pts(frame.time_s), self._last_pts + 1)
+        picture.pts, picture.time_base = self._last_pts, stream.codec_context.time_base
+        self._target.mux(stream.encode(picture))
+
+    def _pts(self, time_s: float) -> int:
+        time = Fraction(time_s)
+        if self._facts.steady:
+            nearest = round((time - self._facts.offset_s) * self._rate.fps)
+            return max(0, nearest - self._frames.start)
+        return max(0, round((time - self._stretch[0]) * TICKS))
+
+    def _picture_stream(self, pixels: Pixels) -> VideoStream:
+        facts, shape = self._facts, even_sided(pixels).shape
+        stream = self._target.add_stream("libx264", rate=self._rate.fps, options=OPTIONS)
+        stream.height, stream.width, stream.pix_fmt = shape[0], shape[1], "yuv420p"
+        context = stream.codec_context
+        context.time_base = self._rate.frame_s if facts.steady else Fraction(1, TICKS)
+        context.colorspace = context.color_primaries = context.color_trc = BT709
+        context.color_range = LIMITED_RANGE
+        return stream
+
+
+class CutReader:
+    """Worker that answers a task by what it has, with messages of the function that it names.
+
+    - `{"facts": path}`: `read_facts`, a message.
+    - `{"copy": path, "out", "stretch", "formats", "facts"}`: `copy_stretch`, or `encode_stretch` where packets cannot
+      be copied; its last message then says `why`.
+    - `{"encode": path, "out", "stretch", "facts"}`: `encode_stretch`.
+    - `{"still": path, "time_s", "width"}`: the bytes of a JPEG.
+    """
+
+    def __init__(self, limits: dict[str, Any]) -> None:
+        self._limits = MediaLimits(**limits)
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        if "facts" in task and "stretch" not in task:
+            yield read_facts(task["facts"], self._limits).to_json(), None
+        elif "still" in task:
+            yield {}, np.frombuffer(self._still(task["still"], task["time_s"], task["width"]), np.uint8)
+        else:
+            yield from self._cut(task, FileFacts.from_json(task["facts"]))
+
+    def _cut(self, task: dict[str, Any], facts: FileFacts) -> Iterator[Message]:
+        start_s, end_s = map(Fraction, task["stretch"])
+        path, why = task.get("copy") or task["encode"], {}
+        if "copy" in task:
+            try:
+                copied = task["out"], (start_s, end_s), task["formats"], self._limits, facts.timecode_at
+                yield from copy_stretch(path, *copied)
+                return
+            except UncopyableError as error:
+                why = {"why": str(error)}
+        for header, _ in encode_stretch(path, task["out"], (start_s, end_s), facts, self._limits):
+            yield {**header, **why}, None
+
+    def _still(self, path: str, time_s: float, width: int) -> bytes:
+        with open_video(path, self._limits) as video:
+            frame = next(video.frames(GivenTimes((time_s,))), None)
+        if frame is None:
+            raise MediaError("no_frames", "there is no picture at this time")
+        return to_jpeg(frame.pixels, width, 4 * width)

@@ -1,0 +1,580 @@
+"""Check of a library (`verify`), and its repair: everything that is derived, made anew from the shards.
+
+A shard says by a hash of its own whether it is what was written. The catalog is checked by SQLite, and its rows, the
+vectors and the word indexes are compared with the shards that they were made of. What a person made is compared with
+its copy. Nothing checks the values of a file's row: an index run makes them again.
+
+A repair makes a new catalog beside the old one. Nothing of the library changes before that is whole; then it takes the
+old one's place in one transaction of SQLite, or where that is damaged, by its name, and the old one is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from evenreel.documents import whole_number
+from evenreel.errors import LibraryError
+from evenreel.features.sealed import glance
+from evenreel.features.shards import (
+    DamagedShardError,
+    NewerShardError,
+    Shard,
+    is_clip_id,
+    read_shard,
+    shard_files,
+    shard_path,
+)
+from evenreel.features.stills import are_whole
+from evenreel.library.index.exchange import finish_exchange, named_shard, unfinished_exchange
+from evenreel.library.people import drop_gone_clips
+from evenreel.library.store import catalog, schema, user_tables
+from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
+from evenreel.library.store.confidence import bank_of, measure_nonsense
+from evenreel.library.store.filesystem import BROKEN, free_name, library_lock, refuse_published
+from evenreel.library.store.fulltext import fill_full_text, rebuild_full_text
+from evenreel.library.store.model_folders import (
+    SOUNDS,
+    clear_unnamed,
+    library_of,
+    models_of,
+    places,
+    unnamed_folders,
+)
+from evenreel.library.store.rows import replace_rows, rows_of, stored_rows
+from evenreel.library.store.user_tables import COPY, FACES, OWN_TABLES, held_by, held_in
+from evenreel.library.store.vectors import ExactVectors
+from evenreel.library.store.writer import (
+    closing_error,
+    drop_vectors,
+    named_vectors,
+    open_vectors,
+    vectors_files,
+    vectors_path,
+)
+from evenreel.wording import count, printable
+
+SET_AGAIN = "run: evenreel index FOLDER (it reads the file again)"
+RUN_REPAIR = "run: evenreel verify --repair"
+AGAIN = "check the disk and the permissions, then run: evenreel verify"
+UPDATE = "update evenreel"
+
+NUMBERED_AT_WILL = ("vocabulary_trigrams", "said_trigrams", "name_trigrams")
+"""Word indexes whose row numbers say nothing; those of the others are the rows that they are made of."""
+
+REBUILT = f"{CATALOG}.rebuilt"
+"""Name of a new catalog until it is whole."""
+
+MADE_ANEW = ("schema_version", "vectors_generation", "vectors_end", "transcripts_unsettled", "null_best", "null_clips")
+"""Entries of `meta` that a new catalog has of its own."""
+
+log = logging.getLogger("evenreel")
+
+
+@dataclass(frozen=True)
+class LibraryProblem:
+    """One problem of a library: where it is, what it is, and how to fix it."""
+
+    where: str
+    what: str
+    remedy: str
+
+
+def verify(library: Path) -> list[LibraryProblem]:
+    """Check everything a library holds: the catalog, the hashes of shards, and whatever is derived from them.
+
+    Raises:
+        LibraryError: there is no library, it is of another version, it cannot be opened just now, or an indexer is
+            writing it.
+    """
+    refuse_published(library)
+    if not (library / CATALOG).is_file():
+        if next(shard_files(library / SHARDS), None) is None:
+            raise LibraryError(f"There is no library at {library}.")
+        return [_GONE, *_problems_of_models(library)]
+    # Shards and catalog are two things: beside a writer they could only be compared with excuses.
+    with library_lock(library) if os.access(library, os.W_OK) else nullcontext():
+        return [*_all_problems(library), *_problems_of_models(library)]
+
+
+_GONE = LibraryProblem(CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)
+
+
+def _problems_of_models(library: Path) -> Iterator[LibraryProblem]:
+    """What is wrong with the vectors beside the library's own."""
+    meta = _settings(library)
+    for place, name in places(library, meta).items():
+        where = f"model {name}"
+        if (place / CATALOG).is_file():
+            for problem in _all_problems(place):
+                yield replace(problem, where=f"{where}: {problem.where}")
+        elif next(shard_files(place / SHARDS), None) is not None:
+            yield replace(_GONE, where=f"{where}: {CATALOG}")
+        elif place.name in models_of(meta, SOUNDS):  # one in the making may not have begun
+            yield LibraryProblem(where, "its vectors are gone", SET_AGAIN)
+    if unfinished_exchange(library, meta) is None:  # else those that it has made its shards of are left over
+        for place in unnamed_folders(library, meta):
+            yield LibraryProblem(f"folder models/{place.name}", "the catalog does not name these vectors", RUN_REPAIR)
+
+
+def _settings(library: Path) -> dict[str, str]:
+    """Entries of `meta`: of the catalog where that can be read, else of its copy."""
+    for path in (library / CATALOG, library / COPY):
+        held = held_in(path, ("meta",))
+        if not held.damaged:
+            entries = {row["key"]: row["value"] for row in held.rows["meta"]}
+            return {key: value for key, value in entries.items() if catalog.is_entry(key, value)}
+    return {}
+
+
+def _all_problems(library: Path) -> list[LibraryProblem]:
+    """What is wrong with a library, or with the vectors of one of the models beside its own."""
+    found: list[LibraryProblem] = []
+    try:
+        with (
+            closing(catalog.open_for_reading(library)) as connection,
+            catalog.readable(library),
+            catalog.snapshot(connection),
+        ):
+            found += [LibraryProblem(CATALOG, what, RUN_REPAIR) for what in _faults(library, connection)]
+            found += _own_problems(library, connection)
+            found += _shard_problems(library, connection)
+            broken = _broken_metadata(connection)
+            for path in broken:
+                remedy = f"{RUN_REPAIR}, then {SET_AGAIN}"
+                shown = printable(catalog.loaded_path(path))
+                found.append(LibraryProblem(f"file {shown}", "its metadata is not what was written", remedy))
+            found += _text_problems(connection, broken)
+            found += [problem for _, problem in _still_problems(library, connection)]
+    except LibraryError as error:
+        if not found and not catalog.is_damage(error.__cause__):
+            raise
+        found.append(LibraryProblem(CATALOG, f"it cannot be read to its end ({error.__cause__})", RUN_REPAIR))
+    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        found.append(LibraryProblem(CATALOG, f"it holds what it never could ({error!r})", RUN_REPAIR))
+    return found
+
+
+def _faults(library: Path, connection: sqlite3.Connection) -> list[str]:
+    """What is wrong with the catalog as a file: its header, pages, schema and kinds of values."""
+    with (library / CATALOG).open("rb") as file:
+        header = file.read(20)
+    different = schema.differences(connection)
+    return [
+        *(["its header does not say how it is to be written"] if header[18] not in {1, 2} else []),
+        *(f"its table {name} is not what was laid down" for name in different),
+        *([] if different else catalog.faults(connection)),
+    ]
+
+
+def _own_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
+    """The copy of a person's own by itself, and beside the catalog."""
+    if not _is_own(library):
+        return
+    here, copy = held_by(connection), held_in(library / COPY)
+    if copy.damaged:
+        what = "it is not what was written" if (library / COPY).exists() else "it is gone"
+        if what != "it is gone" or any(here.rows.values()):
+            yield LibraryProblem(COPY, what, f"{RUN_REPAIR} (evenreel index writes it too)")
+    elif copy.is_newer(here):
+        yield LibraryProblem(CATALOG, "it is not as the last run left it", RUN_REPAIR)
+    elif here.differs(copy):
+        yield LibraryProblem(CATALOG, f"what is a person's own is not what it is in {COPY}", RUN_REPAIR)
+
+
+def _is_own(library: Path) -> bool:
+    """Whether this is a library, and not the vectors beside its own."""
+    return library_of(library) == library
+
+
+def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
+    meta = catalog.get_meta(connection)
+    vectors = open_vectors(library, meta) if vectors_path(library, meta).is_file() else None
+    known, waiting = set(), unfinished_exchange(library, meta)
+    if waiting is not None:
+        what = "its exchange was broken off before all of its shards were in their place"
+        remedy = f"{RUN_REPAIR} (evenreel index finishes it too)"
+        yield LibraryProblem(f"model {meta.get('encoder_id')}", what, remedy)
+    rows = connection.execute(
+        "SELECT clip_id, shard_hash, first_row, count FROM clips LEFT JOIN vector_rows USING (clip_id)"
+    )
+    for clip_id, digest, first, number in rows:
+        where = f"clip {printable(str(clip_id))[:80]}"
+        if not is_clip_id(clip_id):
+            yield LibraryProblem(where, "this is no clip's id", RUN_REPAIR)
+            continue
+        known.add(shard_path(library / SHARDS, clip_id))
+        try:
+            shard = read_shard(named_shard(library, waiting, clip_id), digest)
+        except LibraryError as error:
+            again = UPDATE if isinstance(error, NewerShardError) else AGAIN
+            remedy = f"{RUN_REPAIR}, then {SET_AGAIN}" if isinstance(error, DamagedShardError) else again
+            yield LibraryProblem(where, str(error), remedy)
+            continue
+        if _is_foreign(shard, meta):
+            what = "its shard is of another model or sampling rule than the library"
+            yield LibraryProblem(where, what, f"{RUN_REPAIR}, then {SET_AGAIN}")
+        if rows_of(shard, digest) != stored_rows(connection, clip_id):
+            yield LibraryProblem(where, "its rows in the catalog are not those of its shard", RUN_REPAIR)
+        if not _vectors_agree(vectors, first, number, shard):
+            yield LibraryProblem(where, "its rows of the vector matrix are not those of its shard", RUN_REPAIR)
+    for path in shard_files(library / SHARDS):
+        if path not in known:
+            yield LibraryProblem(path.name, "no clip of the catalog has this shard", RUN_REPAIR)
+
+
+def _is_foreign(shard: Shard, meta: Mapping[str, str]) -> bool:
+    """Whether a shard was made with another model or sampling rule than the library."""
+    other_model = shard.weights_hash is not None and shard.weights_hash != meta.get("weights_hash")
+    return other_model or shard.rule != meta.get("rule")
+
+
+def _vectors_agree(vectors: ExactVectors | None, first: int | None, number: int, shard: Shard) -> bool:
+    """Whether the matrix has the frames of a shard, and nothing of a clip without frames."""
+    if shard.frames is None or first is None or vectors is None:
+        return shard.frames is None and first is None
+    try:
+        return np.array_equal(vectors.read(first, number), shard.frames)
+    except (LibraryError, OSError):
+        return False
+
+
+def _broken_metadata(connection: sqlite3.Connection) -> list[str | bytes]:
+    """The files, as the catalog names them, whose metadata is no JSON object."""
+    found = []
+    for path, metadata in connection.execute("SELECT path, metadata FROM files"):
+        try:
+            is_object = isinstance(json.loads(metadata), dict)
+        except ValueError:
+            is_object = False
+        if not is_object:
+            found.append(path)
+    return found
+
+
+def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) -> Iterator[LibraryProblem]:
+    """Check the full text of a copy by itself, and compare it with one that is built anew; broken metadata is none."""
+    with closing(sqlite3.connect("", isolation_level=None)) as fresh:  # on disk, and gone in the end
+        connection.backup(fresh)
+        for name in set(schema.FULL_TEXT) - schema.tables().keys():
+            try:
+                fresh.execute(f"INSERT INTO {name} ({name}) VALUES ('integrity-check')")
+            except sqlite3.DatabaseError as error:
+                if not catalog.is_damage(error):
+                    raise
+                yield LibraryProblem(f"full text {name}", f"SQLite cannot read it ({error})", RUN_REPAIR)
+        fresh.executemany("UPDATE files SET metadata = '{}' WHERE path = ?", [(path,) for path in broken])
+        try:
+            rebuild_full_text(fresh)
+        except ValueError:
+            yield LibraryProblem("on-screen readings", "they are not what was written", RUN_REPAIR)
+            return
+        for name in schema.FULL_TEXT:
+            columns = "*" if name in schema.tables() or name in NUMBERED_AT_WILL else "rowid, *"
+            wanted = sorted(fresh.execute(f"SELECT {columns} FROM {name}"), key=repr)
+            try:
+                found = sorted(connection.execute(f"SELECT {columns} FROM {name}"), key=repr)
+            except sqlite3.DatabaseError as error:
+                yield LibraryProblem(f"full text {name}", f"SQLite cannot read it ({error})", RUN_REPAIR)
+                continue
+            if found != wanted:
+                yield LibraryProblem(f"full text {name}", "it is not that of the catalog's tables", RUN_REPAIR)
+
+
+def _still_problems(library: Path, connection: sqlite3.Connection) -> Iterator[tuple[Path, LibraryProblem]]:
+    """Files of stills (small pictures of moments) that show nothing, and why."""
+    known = {clip_id for (clip_id,) in connection.execute("SELECT clip_id FROM clips")}
+    for path in shard_files(library / STILLS):
+        where = f"stills of {path.stem}"
+        try:
+            if path.stem not in known:
+                yield path, LibraryProblem(where, "no clip of the catalog has these stills", RUN_REPAIR)
+            elif not are_whole(path):
+                yield path, LibraryProblem(where, "its stills are not what was written", RUN_REPAIR)
+        except OSError as error:
+            yield path, LibraryProblem(where, f"they cannot be read ({error.strerror or error})", AGAIN)
+
+
+# Repair ----------------------------------------------------------------------------------------------------------
+
+
+def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
+    """Rebuild everything derived from the shards, and a person's own from the catalog or its copy.
+
+    Nothing is decoded again. A clip whose shard is damaged, or was made with another model or sampling rule, is
+    dropped; the shard is kept as `*.broken`, and its files are read again by the next `evenreel index`. Its sounds
+    are repaired too.
+
+    Args:
+        library: folder of the library.
+        drop_missing: also forget files that were marked missing, and the clips that no other file has.
+
+    Returns:
+        What was done, a sentence each.
+
+    Raises:
+        LibraryError: there is nothing to repair from, another process holds the library, the disk is full, or a shard
+            cannot be read just now or is of a later version, or it is a published snapshot; then nothing has changed.
+    """
+    refuse_published(library)
+    if not library.is_dir():
+        raise LibraryError(f"There is no library at {library}.")
+    with library_lock(library):
+        try:
+            done = _rebuild(library, drop_missing)
+            with closing(catalog.open_for_writing(library)) as connection:
+                meta = catalog.get_meta(connection)
+                for place, name in places(library, meta).items():
+                    if (place / CATALOG).exists() or next(shard_files(place / SHARDS), None) is not None:
+                        done += [f"model {name}: {one}" for one in _rebuild(place, drop_missing)]
+                    elif place.name in models_of(meta, SOUNDS):  # one in the making may not have begun
+                        done.append(f"model {name}: its vectors are gone; {SET_AGAIN}")
+                clear_unnamed(library, meta)
+                drop_gone_clips(library, connection)
+                return done
+        except (sqlite3.Error, OSError) as error:
+            raise closing_error(library, error) from error
+
+
+@dataclass
+class _Work:
+    """What a repair has done to the new catalog, and what is left to do when that is in its place."""
+
+    done: list[str] = field(default_factory=list)
+    put_aside: set[Path] = field(default_factory=set)
+    forgotten: set[Path] = field(default_factory=set)
+
+
+def _rebuild(library: Path, drop_missing: bool) -> list[str]:
+    """Make the catalog and the vectors of a library anew, or those of vectors beside its own."""
+    damage = _damage(library)
+    finish_exchange(library, _settings(library))
+    _remove_catalog(library / REBUILT)
+    work, generation = _Work(), next_generation(library, _settings(library))
+    with ExitStack() as held:
+        try:
+            with closing(catalog.open_for_repair(library, REBUILT)) as connection:
+                with catalog.transaction(connection):
+                    _derive(library, connection, work, generation, drop_missing)
+                if _is_own(library):
+                    held.enter_context(user_tables.alone(library))
+                _enter_own(library, connection, work)
+                named = named_vectors(library, catalog.get_meta(connection))
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except BaseException:
+            drop_vectors(library, generation)
+            _remove_catalog(library / REBUILT)
+            raise
+        if damage:
+            kept = free_name(library / CATALOG)
+            _move_catalog(library / CATALOG, kept)  # also a log whose catalog is gone: it would be taken for the new's
+            _move_catalog(library / REBUILT, library / CATALOG)
+            as_what = f"kept it as {kept.name} and " if kept.exists() else ""
+            work.done.insert(0, f"the catalog was {damage}: {as_what}made a new one")
+        else:
+            with (
+                closing(sqlite3.connect(library / REBUILT)) as new,
+                closing(sqlite3.connect(library / CATALOG, timeout=30)) as old,
+            ):
+                new.backup(old)
+            _remove_catalog(library / REBUILT)
+        with closing(catalog.open_for_reading(library)) as connection:
+            if _is_own(library):
+                user_tables.write_copy(library, connection)
+            stills = list(_still_problems(library, connection))
+    for path in work.put_aside:
+        if path.exists():
+            path.replace(path.with_name(path.name + BROKEN))
+    useless = [path for path, problem in stills if problem.remedy == RUN_REPAIR]
+    for path in (*work.forgotten, *set(vectors_files(library)) - named, *useless):
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+    if useless:
+        files = count(len(useless), "file")
+        work.done.append(f"dropped {files} of stills; the pictures are made when they are asked for")
+    return work.done
+
+
+def _damage(library: Path) -> str | None:
+    """What is wrong with the catalog as a file; None where it can take another's content."""
+    if not (library / CATALOG).exists():
+        if next(shard_files(library / SHARDS), None) is None:
+            raise LibraryError(f"There is no library at {library}.")
+        return "gone"
+    try:
+        with closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
+            broken = _faults(library, connection)
+    except LibraryError as error:
+        if not catalog.is_damage(error.__cause__):
+            raise
+        return f"damaged ({error.__cause__})"
+    return f"damaged ({broken[0]})" if broken else None
+
+
+def _move_catalog(path: Path, target: Path) -> None:
+    """Rename a catalog; its log goes first, so that it never lies beside another catalog."""
+    for suffix in ("-wal", "-shm", ""):
+        if (part := path.with_name(path.name + suffix)).exists():
+            part.rename(target.with_name(target.name + suffix))
+
+
+def _remove_catalog(path: Path) -> None:
+    for suffix in ("-wal", "-shm", ""):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _derive(library: Path, connection: sqlite3.Connection, work: _Work, generation: str, drop_missing: bool) -> None:
+    """Fill a new catalog with what the old one says of files, and with what the shards say."""
+    connection.execute("PRAGMA defer_foreign_keys = ON")
+    _enter_settings(library, connection)
+    held = held_in(library / CATALOG, ("files", "replaced", *FACES))
+    if "files" in held.damaged:
+        work.done.append(f"what was known about files is lost; {SET_AGAIN}")
+    else:
+        user_tables.enter(connection, "files", held.rows["files"])
+    for table in ("replaced", *FACES):
+        if table not in held.damaged:
+            user_tables.enter(connection, table, held.rows[table])
+    if broken := _broken_metadata(connection):
+        connection.executemany("UPDATE files SET metadata = '{}' WHERE path = ?", [(path,) for path in broken])
+        work.done.append(f"emptied the metadata of {count(len(broken), 'file')}, which was damaged; {SET_AGAIN}")
+    if drop_missing:
+        _forget(library, connection, work)
+    _settle_model(library, connection)
+    _enter_clips(library, connection, work)
+    fill_full_text(connection)
+    work.done.append("rebuilt the full text")
+    if (rows := rebuild_vectors(library, connection, generation, library / SHARDS)) is not None:
+        work.done.append(f"rebuilt the vector matrix ({rows} rows)")
+        _measure_nonsense(library, connection, work)
+
+
+def _enter_settings(library: Path, connection: sqlite3.Connection) -> None:
+    known = {key: value for key, value in _settings(library).items() if key not in MADE_ANEW}
+    copy = held_in(library / COPY, ("meta",))  # neither it nor an index run may take the new catalog for an older one
+    least = max(int(known.get("changes", "0")), copy.changes or 0)
+    catalog.set_meta(connection, {**known, "changes": str(least)})
+
+
+def _enter_own(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
+    """Enter what is a person's own, at the last moment: what is changed meanwhile is changed in the old catalog."""
+    rows, lost = user_tables.best_of(held_in(library / CATALOG), held_in(library / COPY))
+    with catalog.transaction(connection, "personal_changes"):
+        for table in OWN_TABLES:
+            user_tables.enter(connection, table, rows[table])
+    if lost and _is_own(library):
+        work.done.append(f"something of {', '.join(lost)} may be lost: neither the catalog nor {COPY} is whole")
+
+
+def _forget(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
+    """Forget the files that were marked missing, and those of their clips that no other file has.
+
+    Not every clip without a file: in a catalog made anew no clip has one before the next index.
+    """
+    clips = {row[0] for row in connection.execute("SELECT clip_id FROM files WHERE state = 'missing'")}
+    files = connection.execute("DELETE FROM files WHERE state = 'missing'").rowcount
+    gone = clips - {None} - {row[0] for row in connection.execute("SELECT clip_id FROM files")}
+    work.forgotten |= {shard_path(library / SHARDS, clip_id) for clip_id in gone if is_clip_id(clip_id)}
+    work.done.append(f"forgot {files} missing files and {len(gone)} clips that no other file has")
+
+
+def _settle_model(library: Path, connection: sqlite3.Connection) -> None:
+    """Note the sampling rule and the model that most shards have: each says what it was made with."""
+    meta = catalog.get_meta(connection)
+    rules, models = Counter[str](), Counter[tuple[str, str]]()
+    for path in shard_files(library / SHARDS):
+        with suppress(Exception):  # a damaged one, which is told of when it is read
+            record = glance(path)
+            rules[record["rule"]] += 1
+            if record["encoder_id"] is not None:
+                models[record["encoder_id"], record["weights_hash"]] += 1
+    found = {}
+    if rules:
+        found["rule"] = max(rules, key=lambda rule: (rules[rule], rule == meta.get("rule")))
+        if not models and "encoder_id" not in meta:
+            found["model"] = ""  # words alone
+    if models:
+        known = meta.get("encoder_id"), meta.get("weights_hash")
+        found["encoder_id"], found["weights_hash"] = max(models, key=lambda model: (models[model], model == known))
+        if "model" not in meta or meta.get("encoder_id") != found["encoder_id"]:
+            found["model"] = found["encoder_id"]
+    catalog.set_meta(connection, found)
+
+
+def _enter_clips(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
+    """Enter every clip as its shard has it; of a clip without a usable one the files are read again."""
+    meta = catalog.get_meta(connection)
+    clips = connection.execute("SELECT DISTINCT clip_id FROM files WHERE clip_id IS NOT NULL").fetchall()
+    known = {shard_path(library / SHARDS, clip_id) for (clip_id,) in clips if is_clip_id(clip_id)}
+    damaged, others = set(), set()
+    for path in sorted(known.union(shard_files(library / SHARDS)) - work.forgotten):
+        try:
+            shard = read_shard(path)  # by its own checksum: it may be newer than what the catalog says
+        except DamagedShardError as error:
+            log.info("%s", error)
+            damaged.add(path)
+            continue
+        if _is_foreign(shard, meta) or path != shard_path(library / SHARDS, shard.clip_id):
+            others.add(path)
+            continue
+        replace_rows(connection, shard, hashlib.sha256(path.read_bytes()).hexdigest())
+        if shard.frames is not None:
+            catalog.set_meta(connection, {"dimension": str(shard.frames.shape[1])})
+    connection.execute("DELETE FROM files WHERE clip_id NOT IN (SELECT clip_id FROM clips)")
+    work.put_aside = damaged | others
+    for lost, why in ((damaged, "that are damaged"), (others, "of another model, sampling rule or place")):
+        if lost:
+            work.done.append(f"dropped {count(len(lost), 'shard')} {why}, kept as *{BROKEN}; {SET_AGAIN}")
+
+
+def _measure_nonsense(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
+    meta = catalog.get_meta(connection)
+    vectors, bank = open_vectors(library, meta), None
+    if vectors is not None:
+        bank = bank_of(connection, meta.get("weights_hash", ""), vectors.dimension)
+    if vectors is None or bank is None:
+        connection.execute("DELETE FROM meta WHERE key LIKE 'null%'")
+        work.done.append("how nonsense scores is not known any more; the next evenreel index measures it")
+        return
+    measure_nonsense(connection, vectors, bank)
+    work.done.append("measured anew how nonsense scores")
+
+
+# The vector matrix -----------------------------------------------------------------------------------------------
+
+
+def next_generation(library: Path, meta: Mapping[str, str]) -> str:
+    """Return a number that no matrix has had: a reader may still look for one of an older catalog."""
+    used = [path.name.split(".")[1] for path in vectors_files(library)]
+    used.append(meta.get("vectors_generation", "0"))
+    return str(1 + max(whole_number(number) or 0 for number in used))
+
+
+def rebuild_vectors(library: Path, connection: sqlite3.Connection, generation: str, shards: Path) -> int | None:
+    """Write the vector matrix anew into a file of its own, inside the caller's transaction."""
+    meta = catalog.get_meta(connection)
+    connection.execute("DELETE FROM vector_rows")
+    if not meta.get("dimension"):
+        return None
+    vectors = ExactVectors(vectors_path(library, {"vectors_generation": generation}), int(meta["dimension"]))
+    end = 0
+    for (clip_id,) in connection.execute("SELECT clip_id FROM clips WHERE has_vision ORDER BY clip_id").fetchall():
+        path = shard_path(shards, clip_id)
+        frames = read_shard(path).frames
+        if frames is None:
+            raise LibraryError(f"The shard {path} lost its frames while it was read; run the same command again.")
+        first = vectors.append(frames.astype(np.float32), at_row=end)
+        end = first + len(frames)
+        connection.execute("INSERT INTO vector_rows VALUES (?, ?, ?)", (clip_id, first, len(frames)))
+    catalog.set_meta(connection, {"vectors_generation": generation, "vectors_end": str(end)})
+    return end

@@ -1,0 +1,357 @@
+"""What a person keeps in a library: favourites and notes on clips or moments, and searches under a name.
+
+They are tables of the catalog (`evenreel.library.store.user_tables`). A mark belongs to a content, so it stays with a
+file that is moved or renamed. Where no file has that content any more, it goes to the clip that has taken its place:
+the one whose file is where the marked file was.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Literal
+
+from evenreel.errors import LibraryError, NotFoundError, UsageError
+from evenreel.library.search.hits import Hit, SearchResult
+from evenreel.library.store.catalog import loaded_path, reading, stored_path
+from evenreel.library.store.user_tables import changing, own_state
+from evenreel.wording import printable
+
+LONGEST_NOTE = 10_000
+LONGEST_NAME = 200
+LONGEST_QUERY = 2_000
+MOST_MARKS, MOST_SEARCHES = 20_000, 1_000
+"""Most of a library: the copy of all is written anew with each change."""
+MOST_NOTE_BYTES = 16 * 2**20
+"""Most of all notes together."""
+MOST_SEEN = 10_000
+"""Clips of a saved search that are known to have been seen, the latest ones."""
+LATEST_S = 1e6
+NEWEST = 100
+"""Clips of a saved search that are looked at for new ones, the best."""
+WHOLE_CLIP = -1.0
+"""Time that the catalog has for no moment."""
+
+MarkState = Literal["here", "replaced", "gone"]
+RunSearch = Callable[[str, int, str | None], SearchResult]
+"""Function from a query, a number of clips and a filter to a result."""
+
+
+@dataclass(frozen=True)
+class PersonalMark:
+    """What a person has said of a clip, or of a moment of it; `path` is the file when it was marked."""
+
+    clip_id: str
+    time_s: float | None = None
+    favourite: bool = False
+    note: str = ""
+    path: str = ""
+    made: str = ""
+
+    def __post_init__(self) -> None:
+        if self.time_s is not None and not (math.isfinite(self.time_s) and 0 <= self.time_s <= LATEST_S):
+            raise UsageError(f"{self.time_s} is no time in a clip; give seconds from its start.")
+        _check_text(self.note, LONGEST_NOTE, "note")
+
+    @property
+    def says_something(self) -> bool:
+        """Whether anything of it is left."""
+        return self.favourite or bool(self.note)
+
+
+@dataclass(frozen=True)
+class PlacedMark:
+    """A mark with the clip that it is on now, None where its file is gone, and a file of that.
+
+    In the state `replaced` the file has another content than when it was marked.
+    """
+
+    mark: PersonalMark
+    clip_id: str | None
+    path: str
+    state: MarkState
+    duration_s: float | None = None
+
+
+@dataclass(frozen=True)
+class SavedSearch:
+    """A search under a name, with the clips that answered when it was last looked at, or before."""
+
+    name: str
+    query: str
+    where: str | None = None
+    seen: tuple[str, ...] = field(default=(), repr=False)
+    looked: str = ""
+
+    def __post_init__(self) -> None:
+        _check_text(self.name, LONGEST_NAME, "name of a saved search", empty=False)
+        _check_text(self.query, LONGEST_QUERY, "query", empty=False)
+        _check_text(self.where or "", LONGEST_QUERY * 2, "filter")
+
+    def looked_at(self, clip_ids: tuple[str, ...]) -> SavedSearch:
+        """Return the search after somebody has seen these clips."""
+        seen = (*(one for one in self.seen if one not in set(clip_ids)), *clip_ids)
+        return replace(self, seen=seen[-MOST_SEEN:], looked=_now())
+
+
+@dataclass(frozen=True)
+class SavedResult:
+    """A saved search as it was last looked at, what it finds now, and which answering hits of that are new."""
+
+    saved: SavedSearch
+    result: SearchResult
+    new: tuple[Hit, ...]
+
+
+class PersonalView:
+    """A person's marks in an open library, read again where they or the catalog have changed."""
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
+        self._folder, self._connection = folder, connection
+        self._seen_at: tuple[object, ...] | None = None
+        self._placed: list[PlacedMark] = []
+        self._favourites, self._notes = "[]", "{}"
+        connection.create_function("personal_favourites", 0, lambda: self._favourites)
+        connection.create_function("personal_notes", 0, lambda: self._notes)
+
+    def refresh(self) -> None:
+        """Read what has changed."""
+        with reading(self._connection, self._folder):
+            (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
+            at = (own_state(self._folder), changes)
+            if at == self._seen_at:
+                return
+            self._placed = _placed(self._connection, [mark for _, mark in _marks(self._connection)])
+        notes: dict[str, str] = {}
+        for one in self._placed:
+            if one.clip_id and one.mark.note:
+                before = notes.get(one.clip_id)
+                notes[one.clip_id] = one.mark.note if before is None else f"{before}\n{one.mark.note}"
+        favourites = {one.clip_id for one in self._placed if one.clip_id and one.mark.favourite}
+        self._favourites, self._notes = json.dumps(sorted(favourites)), json.dumps(notes)
+        self._seen_at = at
+
+    def of_filter(self, sql: str) -> None:
+        """Read what has changed if a filter asks for it."""
+        if "personal_" in sql:
+            self.refresh()
+
+    @property
+    def placed(self) -> list[PlacedMark]:
+        """The marks with their clips, in the order in which they were made."""
+        self.refresh()
+        return self._placed
+
+    def searches(self) -> dict[str, SavedSearch]:
+        """Read the saved searches by name, in the order in which they were made."""
+        with reading(self._connection, self._folder):
+            return _searches(self._connection)
+
+    def clip(self, clip_id: str) -> tuple[str, float | None]:
+        """Return the first file of a clip, as the system names it, and its length in seconds where that is known."""
+        with reading(self._connection, self._folder):
+            row = self._connection.execute(
+                "SELECT path, duration_s FROM files JOIN clips USING (clip_id)"
+                " WHERE clip_id = ? AND state = 'indexed' ORDER BY path",
+                (clip_id,),
+            ).fetchone()
+        if row is None:
+            raise LibraryError(f"No file has the clip {clip_id} just now; run evenreel index on its folder.")
+        return os.path.abspath(loaded_path(row[0])), row[1]
+
+
+class PersonalData:
+    """Favourites, notes and saved searches of an open library; they can be changed while another process indexes."""
+
+    def __init__(self, folder: Path, view: PersonalView, find: Callable[[str], str], search: RunSearch) -> None:
+        self._folder, self._view, self._find, self._search = folder, view, find, search
+
+    def marks(self) -> tuple[PlacedMark, ...]:
+        """List the marks with the clips that they are on now, in the order in which they were made."""
+        return tuple(self._view.placed)
+
+    def mark(
+        self, clip: str, time_s: float | None = None, *, favourite: bool | None = None, note: str | None = None
+    ) -> PersonalMark:
+        """Make a clip, or a moment of it, a favourite, or write a note to it."""
+        clip_id, at = self._find(clip), moment_of(time_s)
+        path, length_s = self._view.clip(clip_id)
+        if at is not None and (favourite or note) and length_s is not None and at > length_s:
+            # What was marked before its length was known can still be deleted.
+            raise UsageError(f"{at:g} s is after the end of the clip, which is {length_s:.2f} s long.")
+        here = [one.mark.clip_id for one in self._view.placed if (one.clip_id, one.mark.time_s) == (clip_id, at)]
+        with changing(self._folder) as connection:
+            known = {mark.clip_id: (number, mark) for number, mark in _marks(connection) if mark.time_s == at}
+            # Under its own content, or under that which its file had before.
+            held = next((one for one in (clip_id, *here) if one in known), clip_id)
+            number, before = known.get(held, (None, PersonalMark(clip_id, at, made=_now())))
+            changed = replace(
+                before,
+                clip_id=clip_id,
+                path=path,
+                favourite=before.favourite if favourite is None else favourite,
+                note=before.note if note is None else note.strip(),
+            )
+            connection.execute("DELETE FROM marks WHERE number = ?", (number,))
+            if changed.says_something:
+                key = number, clip_id, WHOLE_CLIP if at is None else at
+                said = int(changed.favourite), changed.note, stored_path(path), changed.made
+                connection.execute("INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?)", (*key, *said))
+            _check_room(connection, grown=len(changed.note) > len(before.note))
+        return changed
+
+    def unmark(self, clip: str, time_s: float | None = None) -> None:
+        """Delete the mark of a clip, or of a moment of it; also of a clip whose files are gone."""
+        at = moment_of(time_s)
+        held = {one.mark.clip_id for one in self._view.placed if clip in {one.clip_id, one.path, one.mark.clip_id}}
+        with changing(self._folder) as connection:
+            gone = [number for number, mark in _marks(connection) if mark.clip_id in held and mark.time_s == at]
+            connection.executemany("DELETE FROM marks WHERE number = ?", [(number,) for number in gone])
+            if not gone:
+                raise NotFoundError(f"There is no favourite or note on {printable(clip[-80:])!r} at this place.")
+
+    def searches(self) -> tuple[SavedSearch, ...]:
+        """List the saved searches, in the order in which they were made."""
+        return tuple(self._view.searches().values())
+
+    def save_search(self, query: str, where: str | None = None, name: str | None = None) -> SavedSearch:
+        """Save a search; what it finds now counts as seen."""
+        saved = SavedSearch((name or query).strip(), query.strip(), where)
+        taken = f"There is a saved search {printable(saved.name)!r}; give another --name, or remove it first."
+        if saved.name in self._view.searches():
+            raise UsageError(taken)
+        saved = saved.looked_at(_ids(_answering(self._search(saved.query, NEWEST, where))))
+        with changing(self._folder) as connection:
+            if saved.name in _searches(connection):
+                raise UsageError(taken)
+            connection.execute(
+                "INSERT INTO searches (name, query, filter, seen, looked) VALUES (?, ?, ?, ?, ?)",
+                (saved.name, saved.query, saved.where, json.dumps(saved.seen), saved.looked),
+            )
+            _check_room(connection)
+        return saved
+
+    def run_search(self, name: str, *, keep: bool = False) -> SavedResult:
+        """Run a saved search, and note that its clips have been seen."""
+        saved = self._view.searches().get(name)
+        if saved is None:
+            raise _unknown(name)
+        result = self._search(saved.query, NEWEST, saved.where)
+        answering, seen = _answering(result), frozenset(saved.seen)
+        if not keep:
+            with changing(self._folder) as connection:
+                if latest := _searches(connection).get(name):
+                    latest = latest.looked_at(_ids(answering))
+                    connection.execute(
+                        "UPDATE searches SET seen = ?, looked = ? WHERE name = ?",
+                        (json.dumps(latest.seen), latest.looked, name),
+                    )
+        return SavedResult(saved, result, tuple(hit for hit in answering if hit.clip_id not in seen))
+
+    def remove_search(self, name: str) -> None:
+        """Delete a saved search."""
+        with changing(self._folder) as connection:
+            if not connection.execute("DELETE FROM searches WHERE name = ?", (name,)).rowcount:
+                raise _unknown(name)
+
+
+def moment_of(time_s: float | None) -> float | None:
+    """Return a time as marks have it: to the millisecond."""
+    if time_s is not None and not math.isfinite(time_s):
+        raise UsageError(f"{time_s} is no time in a clip; give seconds from its start.")
+    return None if time_s is None else round(float(time_s), 3) + 0.0
+
+
+def _marks(connection: sqlite3.Connection) -> list[tuple[int, PersonalMark]]:
+    """The marks with their numbers, in the order in which they were made."""
+    rows = connection.execute("SELECT number, clip_id, time_s, favourite, note, path, made FROM marks ORDER BY number")
+    found = []
+    for number, clip_id, time_s, favourite, note, path, made in rows:
+        at = None if time_s == WHOLE_CLIP else time_s
+        found.append((number, PersonalMark(clip_id, at, bool(favourite), note, loaded_path(path), made)))
+    return found
+
+
+def _searches(connection: sqlite3.Connection) -> dict[str, SavedSearch]:
+    rows = connection.execute("SELECT name, query, filter, seen, looked FROM searches ORDER BY number")
+    return {
+        name: SavedSearch(name, query, where, tuple(json.loads(seen)), looked)
+        for name, query, where, seen, looked in rows
+    }
+
+
+def _check_room(connection: sqlite3.Connection, *, grown: bool = False) -> None:
+    """Refuse one more than are kept; notes can be shortened whatever there are."""
+    marks, note_bytes = connection.execute(
+        "SELECT count(*), coalesce(sum(length(CAST(note AS BLOB))), 0) FROM marks"
+    ).fetchone()
+    (searches,) = connection.execute("SELECT count(*) FROM searches").fetchone()
+    if grown and note_bytes > MOST_NOTE_BYTES:
+        raise UsageError(
+            f"A library keeps at most {MOST_NOTE_BYTES // 2**20} MiB of notes in all; shorten or delete some first."
+        )
+    if marks > MOST_MARKS or searches > MOST_SEARCHES:
+        raise UsageError(
+            f"A library keeps at most {MOST_MARKS:,} favourites and notes, and {MOST_SEARCHES:,} saved searches; "
+            "remove some first."
+        )
+
+
+def _placed(connection: sqlite3.Connection, marks: list[PersonalMark]) -> list[PlacedMark]:
+    """Find the clip that each mark is on in the catalog as it is now."""
+    rows = connection.execute(
+        "SELECT clips.clip_id, min(files.path), duration_s FROM json_each(?) AS wanted"
+        " CROSS JOIN files ON files.clip_id = wanted.value CROSS JOIN clips ON clips.clip_id = files.clip_id"
+        " WHERE state = 'indexed' GROUP BY clips.clip_id",
+        (json.dumps(sorted({mark.clip_id for mark in marks})),),
+    )
+    here = {clip_id: (loaded_path(path), duration_s) for clip_id, path, duration_s in rows}
+    placed = []
+    for mark in marks:
+        if mark.clip_id in here:
+            placed.append(PlacedMark(mark, mark.clip_id, here[mark.clip_id][0], "here", here[mark.clip_id][1]))
+            continue
+        row = connection.execute(
+            "SELECT clip_id, duration_s FROM files JOIN clips USING (clip_id) WHERE path = ? AND state = 'indexed'",
+            (stored_path(mark.path),),
+        ).fetchone()
+        placed.append(
+            PlacedMark(mark, row[0], mark.path, "replaced", row[1])
+            if row
+            else PlacedMark(mark, None, mark.path, "gone")
+        )
+    return placed
+
+
+def _answering(result: SearchResult) -> tuple[Hit, ...]:
+    return tuple(hit for hit in result.hits if not hit.weaker)
+
+
+def _ids(hits: tuple[Hit, ...]) -> tuple[str, ...]:
+    return tuple(hit.clip_id for hit in hits)
+
+
+def _unknown(name: str) -> NotFoundError:
+    return NotFoundError(f"There is no saved search {printable(name[:80])!r}; evenreel saved list lists them.")
+
+
+def _now() -> str:
+    """The present time, ISO 8601 in UTC to the second."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _check_text(text: str, most: int, what: str, *, empty: bool = True) -> None:
+    if not text.strip() and not empty:
+        raise UsageError(f"The {what} is empty; write something.")
+    if len(text) > most:
+        raise UsageError(f"The {what} has {len(text):,} characters; at most {most:,} are kept.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"The {what} holds bytes that are not text; write it in UTF-8.") from error
