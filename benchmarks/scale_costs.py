@@ -25,7 +25,6 @@ ENCODE_MS, ENCODE_FROM = (
     "SigLIP 2 B/16: 5.81 ms a picture on eight cores of a Ryzen 7800X3D, by Immich's documents",
 )
 SCAN_NS, SCAN_FROM = 30.0, "python -m benchmarks.vectors --moments 1000000: 30.0 ms, one thread, 512 numbers a moment"
-PUBLISH_MS, PUBLISH_FROM = 0.23, "python -m benchmarks.publish: 28 s for 120,000 moments, to a folder"
 SECONDS_A_MOMENT = 1.0
 """Video that one moment stands for, where a frame a second is read, as `index` does by itself."""
 WEEK_CORE_HOURS = 16 * 24 * 7
@@ -61,7 +60,6 @@ class Cost:
     opening_s: float
     p95_s: float
     scan_core_s: float
-    publish_hours: float
     parts: int
     """Libraries to divide the videos among, a server of two cores each, so that queries stay within the wait."""
     machines_for_a_week: int
@@ -103,7 +101,6 @@ def cost(rows: Sequence[Mapping[str, float]], moments: float, prices: Prices, en
         opening_s=along(rows, "opening_ms", moments) / 1e3,
         p95_s=along(rows, "p95_ms", moments) / 1e3,
         scan_core_s=SCAN_NS * moments / 1e9,
-        publish_hours=PUBLISH_MS * moments / 3.6e6,
         parts=parts,
         machines_for_a_week=ceil((sight + text) / WEEK_CORE_HOURS),
         memory_gb_a_server=memory_gb,
@@ -136,7 +133,6 @@ COLUMNS: dict[str, Callable[[Cost], str]] = {
     "first query after opening, s": lambda one: f"{one.opening_s:,.1f}",
     "p95 of one library, s": lambda one: f"{one.p95_s:,.2f}{'' if one.measured else ' (drawn on)'}",
     "of it the scan, core s": lambda one: f"{one.scan_core_s:,.2f}",
-    "publish, h": lambda one: f"{one.publish_hours:,.1f}",
     "libraries, a server each, for a p95 of 1.2 s": lambda one: f"{one.parts:,}",
     "memory of each server, GB": lambda one: f"{one.memory_gb_a_server:,.1f}",
     "dollars a month for them": lambda one: f"{one.servers_dollars_a_month:,.0f}",
@@ -167,7 +163,6 @@ def main() -> None:
     print(table(costs))
     for name, source in (("decode", DECODE_FROM), ("words", TEXT_FROM), ("encode", ENCODE_FROM), ("scan", SCAN_FROM)):
         print(f"{name}: {source}")
-    print(f"publish: {PUBLISH_FROM}")
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ from benchmarks.served_library import (
 from evenreel.encoders import load_encoder
 from evenreel.library import open_library
 from evenreel.planted.plan import PlantedCorpus
-from evenreel.server.batched_encoder import BatchedEncoder
+from evenreel.server.desk import SharedEncoder
 
 __all__ = ["add_signs", "make_library"]
 
@@ -181,7 +181,7 @@ def different(plan: PlantedCorpus, count: int) -> list[str]:
 
 def in_process(library: Path, queries: Sequence[str], threads: int) -> Times:
     """`Library.search` from so many threads."""
-    encoder = BatchedEncoder(load_encoder("builtin"))
+    encoder = SharedEncoder(load_encoder("builtin"))
     own = threading.local()
 
     def ask(query: str) -> int:

@@ -259,7 +259,7 @@ def _kill_one(child: int, cluster: Cluster, chance: tuple[random.Random, float])
     try:
         if indexer.status() == psutil.STATUS_ZOMBIE:
             return None
-        drivers = [one for one in indexer.children() if "evenreel.library.machines.driver" in one.cmdline()]
+        drivers = [one for one in indexer.children() if "evenreel.library.index.spread" in one.cmdline()]
         found = {"indexer": [indexer], "driver": drivers, "worker": cluster.workers()}[whom]
         if not found:
             return None

@@ -42,7 +42,7 @@ LONGEST = (
     "library/test_check.py",
     "encoders/test_encoder.py",
     "cli/test_library_commands.py",
-    "server/adding/test_adding.py",
+    "server/test_adding.py",
     "library/test_watching.py",
     "cli/test_imports.py",
     "cli/test_without_extras.py",

@@ -37,7 +37,7 @@ def _answer(address: str, request: str) -> str:
             for name in sorted(made.namelist()):
                 told += [name, "" if name.endswith((".mp4", ".jpg")) else made.read(name).decode()]
     elif kind == "application/json":
-        told.append(json.dumps(json.loads(body), indent=1, ensure_ascii=False))
+        told.append(json.dumps(json.loads(body), indent=1, ensure_ascii=False, sort_keys=True))
     elif kind.startswith(("text/csv", "text/plain", "text/vtt", "application/x")):
         told.append(body.decode())
     return "\n".join(told)

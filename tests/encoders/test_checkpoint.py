@@ -64,6 +64,9 @@ def test_neither_pickles_nor_code_in_the_folder_are_touched(
     trapped, plain = load_encoder(str(clip_copy)), load_encoder(str(checkpoints["clip"]))
     captions = ["a red ball"]
     np.testing.assert_array_equal(trapped.encode_text(captions).sentence, plain.encode_text(captions).sentence)
+    naflex = PICTURE_FAMILIES["siglip2"](tmp_path / "naflex")  # its processor is one of transformers
+    lay_traps(naflex, canary)
+    load_encoder(str(naflex)).encode_windows(np.zeros((1, 1, 3, 9, 9), np.uint8))
     assert not canary.exists()
 
 

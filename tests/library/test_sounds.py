@@ -23,13 +23,11 @@ from evenreel.library.asking.order import NOTHING
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.run import RunParts, index_found
 from evenreel.library.index.scan import scan
+from evenreel.library.published import local_folder
 from evenreel.library.search.channels import AskedChannels
 from evenreel.library.search.gallery import Sight
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.sounds import NO_SOUNDS
-from evenreel.library.snapshot.holding import SnapshotCache
-from evenreel.library.snapshot.opening import local_folder
-from evenreel.library.snapshot.settings import PublishSettings
 from evenreel.library.store.model_folders import MODELS
 from evenreel.sound import read_sounds
 from tests.library.damage import QUICK, without_models
@@ -241,8 +239,8 @@ def test_sounds_are_verified_repaired_and_taken_up_again(library: Path, films: P
 
 
 def test_a_published_snapshot_finds_the_same_sounds(library: Path, tmp_path: Path) -> None:
-    publish_library(library, tmp_path / "published", PublishSettings(index_from=10**9))
-    read = local_folder(tmp_path / "published", SnapshotCache(tmp_path / "cache"))
+    publish_library(library, tmp_path / "published")
+    read = local_folder(tmp_path / "published", tmp_path / "cache")
     with open_library(library) as own, open_library(read) as published:
         for query in ("sounds: a high beep", "a low hum"):
             one, other = own.search(query), published.search(query)

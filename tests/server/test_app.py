@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import io
 import logging
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from evenreel.errors import (
@@ -25,7 +21,7 @@ from evenreel.errors import (
     NotFoundError,
     UsageError,
 )
-from evenreel.server import ServeSettings, connections, make_app
+from evenreel.server import ServeSettings, make_app
 from evenreel.server import app as server_app
 from evenreel.server.desk import BusyError, LoadingError
 
@@ -89,60 +85,11 @@ def test_what_is_for_visitors_is_told(
     assert not caplog.records
 
 
-def test_a_visitor_who_leaves_while_sending_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    app = make_app(tmp_path, ServeSettings(cache=tmp_path))
-
-    async def take(request: Request) -> int:
-        return len(await request.body())
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.disconnect"}
-
-    async def send(message: Any) -> None:
-        del message
-
-    app.add_api_route("/api/v1/take", take, methods=["POST"])
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/api/v1/take",
-        "query_string": b"",
-        "headers": [(b"host", b"127.0.0.1")],
-        "client": ("127.0.0.1", 1),
-    }
-    asyncio.run(app(scope, receive, send))
-    assert not caplog.records
-
-
 def test_nothing_can_be_put_before_the_guard(tmp_path: Path) -> None:
     app = make_app(tmp_path, ServeSettings(cache=tmp_path))
     assert isinstance(app, FastAPI)
     with pytest.raises(RuntimeError):
         app.add_middleware(lambda app: app)
-
-
-class FakeServer:
-    """Takes what uvicorn would run."""
-
-    configs: list[uvicorn.Config]
-
-    def __init__(self, config: uvicorn.Config, most: int, idle_s: float) -> None:
-        self.configs.append(config)
-        assert (most, idle_s) == (33, 7.5)
-
-    def run(self, sockets: list[socket.socket]) -> None:
-        assert sockets[0].getsockname()[1]
-
-
-def test_the_limits_of_the_settings_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    FakeServer.configs = []
-    monkeypatch.setattr(connections, "LimitedServer", FakeServer)
-    monkeypatch.setattr("evenreel.open_library", lambda *_, **__: io.BytesIO())  # something that can be closed
-    settings = ServeSettings(port=0, cache=tmp_path, idle_s=7.5, connections=33)
-    for _ in range(2):
-        server_app.serve(tmp_path, settings, on_ready=lambda _: None)
-    assert len(FakeServer.configs) == 2
-    assert logging.getLogger("uvicorn.error").filters.count(server_app._is_no_hurried_end) == 1
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import socket
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 import uvicorn
@@ -17,7 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from evenreel.server import connections
-from evenreel.server.connections import LimitedServer
+from evenreel.server.connections import Answering, Connection, Crowd, is_worth_saying
 
 IDLE_S = 0.3
 PATIENCE_S = 60.0  # a busy machine is no failure
@@ -42,17 +44,13 @@ async def body(request: Request) -> Response:
 
 
 @contextlib.asynccontextmanager
-async def running(most: int = 100, idle_s: float = IDLE_S) -> AsyncIterator[tuple[int, LimitedServer]]:
+async def running(most: int = 100, idle_s: float = IDLE_S) -> AsyncIterator[tuple[int, uvicorn.Server]]:
     routes = [("/", quick), ("/slow", slow), ("/body", body)]
     app = Starlette(routes=[Route(path, answer, methods=["GET", "POST"]) for path, answer in routes])
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        config = uvicorn.Config(
-            app,
-            lifespan="off",
-            ws="none",
-            log_level="critical",
-        )
-        server = LimitedServer(config, most, idle_s)
+        http = partial(Connection, Crowd(most, idle_s))
+        config = uvicorn.Config(Answering(app), http=http, lifespan="off", ws="none", log_level="critical")  # type: ignore[arg-type]
+        server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         yield listener.getsockname()[1], server
         server.should_exit = True
@@ -141,15 +139,27 @@ def test_hazard_236_no_file_is_left_for_a_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is taken when there is one, and a minute of it is one line of the log."""
-    really, refused = asyncio.SelectorEventLoop.sock_accept, [errno.EMFILE] * 5
+    really, refused = socket.socket.accept, [errno.EMFILE] * 2
 
-    async def accept(loop: asyncio.SelectorEventLoop, listener: socket.socket) -> object:
+    def accept(listener: socket.socket) -> object:
         if refused:
             raise OSError(refused.pop(), "Too many open files")
-        return await really(loop, listener)
+        return really(listener)
 
-    monkeypatch.setattr(asyncio.SelectorEventLoop, "sock_accept", accept)
-    monkeypatch.setattr(connections, "AGAIN_S", 0.01)
-    received, _ = asyncio.run(_hung_up(SLOW, b""))
+    monkeypatch.setattr(socket.socket, "accept", accept)
+    monkeypatch.setattr(connections, "_warned", {})
+    log = logging.getLogger("asyncio")
+    log.addFilter(is_worth_saying)
+
+    async def ask() -> bytes:
+        async with running() as (port, _):
+            received, _ = await until_hung_up(port, SLOW)
+            await asyncio.sleep(1.2)  # until asyncio listens again, as it does after a second
+            return received
+
+    try:
+        received = asyncio.run(ask())
+    finally:
+        log.removeFilter(is_worth_saying)
     assert received.endswith(b"answered")
     assert [record.getMessage() for record in caplog.records] == ["a connection cannot be taken (Too many open files)"]

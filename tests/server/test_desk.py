@@ -25,8 +25,7 @@ from evenreel.library.search.sounds import NO_SOUNDS
 from evenreel.library.store import catalog as catalogs
 from evenreel.library.store.model_folders import folder_of_model, noted, place_of
 from evenreel.server import ServeSettings, make_app
-from evenreel.server.desk import CACHED_BYTES, BusyError, Desk
-from evenreel.server.turns import RequestNeeds
+from evenreel.server.desk import BusyError, Desk
 from evenreel.types import Encoder
 from tests.library.fakes import WordsEncoder, on_disk
 from tests.library.stub_models import SETTINGS, load
@@ -92,20 +91,6 @@ def test_an_answer_is_kept_until_the_library_changes(
     assert len(asked) == 2
 
 
-def test_without_vision_nobody_waits_for_a_model(served: Served) -> None:
-    with TestClient(make_app(served.library, replace(served.settings, vision=False)), base_url=HOST) as one:
-        answer = one.get("/api/v1/search", params={"q": "harbour"})
-        assert (answer.status_code, answer.json()["notices"]) == (200, [])
-
-
-def test_kept_answers_are_bounded_by_their_size(place: Path) -> None:
-    with open_desk(place) as desk:
-        for number in range(5):
-            asyncio.run(desk.query_once(number, lambda library: bytes(CACHED_BYTES // 3)))
-        assert len(desk._answers) == 3
-        assert desk._answer_bytes == sum(map(len, desk._answers.values())) <= CACHED_BYTES
-
-
 def test_more_than_may_wait_are_told_to_come_back(place: Path) -> None:
     gate = threading.Event()
 
@@ -133,7 +118,7 @@ def test_re_ranked_searches_share_one_library(place: Path) -> None:
 
     async def crowd(desk: Desk) -> tuple[set[int], set[int]]:
         plain = await asyncio.gather(*(desk.query(at_once) for _ in range(2)))
-        reranked = await asyncio.gather(*(desk.query(id, RequestNeeds(rerank=True)) for _ in range(2)))
+        reranked = await asyncio.gather(*(desk.query(id, rerank=True) for _ in range(2)))
         return set(plain), set(reranked)
 
     with open_desk(place) as desk:
@@ -245,37 +230,6 @@ def test_a_model_of_sounds_is_taken_up_and_let_go_while_searches_go_on(
         wait_until(lambda: heard(desk) == (NO_SOUNDS,))
         wait_until(lambda: desk._sounds.name is None)
     assert threads == ["model"]
-
-
-def test_a_model_of_sounds_that_cannot_be_loaded_is_not_tried_at_every_change_of_the_library(
-    pictured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library, tried = pictured, list[str]()
-    with_sounds(tmp_path / "videos", library)
-
-    def refuse(name: str, device: str) -> Encoder:
-        tried.append(name)
-        raise EncoderError("It is gone.")
-
-    def change_and_search(desk: Desk, number: int) -> tuple[str, ...]:
-        with catalogs.open_for_writing(library) as connection:
-            catalogs.set_meta(connection, {"a note": str(number)})
-        connection.close()
-        before = desk._looked_at
-        notices = heard(desk)
-        wait_until(lambda: desk._looked_at != before and not desk._warming)
-        return notices
-
-    monkeypatch.setattr("evenreel.server.desk.load_sounds", refuse)
-    with open_desk(library, replace(WORDS_ONLY, vision=True)) as desk:
-        wait_until(lambda: desk.model == "ready" and not desk._warming)
-        for number in range(3):
-            notices = change_and_search(desk, number)
-            assert "The search went on without the model org/windows@1: It is gone." in notices
-        assert len(tried) == 1
-        monkeypatch.setattr("evenreel.server.desk.RETRY_S", 0.0)
-        monkeypatch.setattr("evenreel.server.desk.load_sounds", lambda name, device: load(name))
-        wait_until(lambda: not any("went on without" in notice for notice in heard(desk)))
 
 
 @pytest.mark.parametrize("error", [EncoderError("It is not there."), RuntimeError("odd")])

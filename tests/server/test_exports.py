@@ -1,4 +1,4 @@
-"""`POST /api/v1/export`: one file of what is wanted, within limits; what cannot be taken is told."""
+"""Taking stretches away, and files of clips in the file manager."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import asyncio
 import io
 import json
 import os
+import subprocess
 import sys
 import urllib.parse
 import zipfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -20,15 +22,14 @@ import av
 import httpx2
 import opentimelineio as otio
 import pytest
-from PIL import Image
 from starlette.testclient import TestClient
 from starlette.types import Message
 
-from evenreel.server import exports, make_app
-from evenreel.server.media_files import CHUNK_BYTES, OpenedFile, SentAs
-from evenreel.server.pictures import trim
-
-from .conftest import Served
+from evenreel.errors import UsageError
+from evenreel.server import ServeSettings, exports, make_app
+from evenreel.server.access import BODY_BYTES
+from evenreel.server.media import CHUNK_BYTES, OpenedFile, SentAs
+from tests.server.conftest import Served
 
 NOBODY = "0" * 32
 
@@ -95,29 +96,10 @@ def test_lists_name_files_from_the_indexed_folder_on(client: TestClient, ids: di
     assert [clip.source_range.duration.value / fps for clip in clips] == [1.0, 2.0]
 
 
-def test_a_sheet_shows_the_stills(client: TestClient, ids: dict[str, str]) -> None:
-    answer = ask(client, "sheet", *((clip_id, 1.0, 2.0) for clip_id in ids.values()))
-    picture = Image.open(io.BytesIO(answer.content))
-    assert picture.size == (1360, 296)
-    assert len(picture.resize((64, 64)).getcolors(4096) or ()) > 50, "more than paper and ink"
-
-
 def test_nothing_of_what_was_made_stays(client: TestClient, ids: dict[str, str], served: Served) -> None:
     for form in ("clip", "csv", "srt"):
         ask(client, form, (ids["star.mp4"], 1.0, 2.0))
     assert list(served.settings.cache.glob("export-*")) == []
-
-
-def test_what_is_being_made_is_no_part_of_the_cache_that_is_trimmed(tmp_path: Path) -> None:
-    for name in ("export-now", "export-old", "ab"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_bytes(b"x" * 100)
-    trim(tmp_path, 0)
-    assert sorted(path.parent.name for path in tmp_path.glob("*/file")) == ["export-now", "export-old"]
-    long_ago = (tmp_path / "export-now").stat().st_mtime - 2 * exports.ABANDONED_S
-    os.utime(tmp_path / "export-old", (long_ago, long_ago))
-    exports.remove_abandoned(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ab", "export-now"]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +138,7 @@ def test_more_than_the_limits_is_refused(
     monkeypatch.setattr(exports, "MOST_COPIED_S", 3_600.0)
     monkeypatch.setattr(exports, "MOST_BYTES", 10)
     assert "are cut at a time" in ask(client, "clip", *wanted).json()["detail"]
-    body = b'{"form": "csv", "stretches": [' + b" " * exports.LARGEST_BODY + b"]}"
+    body = b'{"form": "csv", "stretches": [' + b" " * BODY_BYTES + b"]}"
     large = client.post("/api/v1/export", content=body, headers={"content-type": "application/json"})
     assert (large.status_code, "at most 256 KiB" in large.json()["detail"]) == (413, True)
 
@@ -239,15 +221,6 @@ def test_another_site_and_a_visitor_without_the_token_take_nothing_away(client: 
         assert stranger.post("/api/v1/export", json=wanted).status_code == 401
 
 
-def test_without_the_extra_its_line_is_said(
-    client: TestClient, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "opentimelineio", None)
-    answer = ask(client, "otio", (ids["star.mp4"], 0.0, 1.0))
-    assert (answer.status_code, "pip install 'evenreel[editing]'" in answer.json()["detail"]) == (400, True)
-    assert ask(client, "fcpxml", (ids["star.mp4"], 0.0, 1.0)).status_code == 200
-
-
 def test_a_cache_that_cannot_be_written_is_one_sentence(served: Served, tmp_path: Path, ids: dict[str, str]) -> None:
     (tmp_path / "file").write_text("")
     app = make_app(served.library, replace(served.settings, cache=tmp_path / "file"))
@@ -255,3 +228,118 @@ def test_a_cache_that_cannot_be_written_is_one_sentence(served: Served, tmp_path
         answer = ask(visitor, "csv", (ids["star.mp4"], 0.0, 1.0))
     assert answer.status_code == 503
     assert "A file of the server cannot be read or written" in answer.json()["detail"]
+
+
+HERE, ELSEWHERE = ("127.0.0.1", 50_000), ("192.0.2.7", 50_000)
+
+
+def visitor(served: Served, address: tuple[str, int], *, open_folders: bool) -> TestClient:
+    """Somebody at an address."""
+    settings = replace(served.settings, open_folders=open_folders, vision=False)
+    return TestClient(make_app(served.library, settings), base_url="http://127.0.0.1:8765", client=address)
+
+
+@pytest.fixture(scope="module")
+def here(served: Served) -> Iterator[TestClient]:
+    """Whoever sits at the machine of a server that opens folders."""
+    with visitor(served, HERE, open_folders=True) as client:
+        yield client
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The programs that were started, none of which is."""
+    commands: list[list[str]] = []
+    monkeypatch.setattr(exports.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
+    return commands
+
+
+def folder_of(client: TestClient, name: str) -> str:
+    """Address of the folder of a clip."""
+    (file,) = client.get("/api/v1/files", params={"text": name}).json()["files"]
+    return f"/api/v1/clips/{file['clip_id']}/folder"
+
+
+@pytest.mark.parametrize(
+    ("platform", "command"),
+    [
+        ("linux", ["/usr/bin/xdg-open", "{folder}"]),
+        ("darwin", ["/usr/bin/open", "-R", "{path}"]),
+        ("win32", ["/usr/bin/explorer", "/select,{path}"]),
+    ],
+)
+def test_the_file_is_shown_by_the_program_of_the_system(
+    here: TestClient,
+    served: Served,
+    started: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    platform: str,
+    command: list[str],
+) -> None:
+    address, path = folder_of(here, "star"), str(served.videos / "star.mp4")
+    monkeypatch.setattr(exports.sys, "platform", platform)
+    assert here.get(address).json() == {"path": path}
+    assert started == []  # a path that is read opens nothing
+    assert here.post(address).json() == {"path": path}
+    assert started == [[part.format(folder=os.path.dirname(path), path=path) for part in command]]
+
+
+def test_nobody_else_is_told_or_opens_anything(here: TestClient, served: Served, started: list[list[str]]) -> None:
+    address = folder_of(here, "star")
+    proxied = {"x-forwarded-for": "192.0.2.7"}
+    with (
+        visitor(served, ELSEWHERE, open_folders=True) as stranger,
+        visitor(served, HERE, open_folders=False) as not_started,
+    ):
+        answers = [
+            *(client.request(method, address) for client in (stranger, not_started) for method in ("GET", "POST")),
+            here.get(address, headers=proxied),
+            here.post(address, headers=proxied),
+            here.post(address, headers={"origin": "http://evil.example"}),
+        ]
+        assert not_started.get("/api/v1/stats").json()["opens_folders"] is False
+    assert [answer.status_code for answer in answers] == [403] * 7
+    assert not any(str(served.videos) in answer.text for answer in answers)
+    assert started == []
+    assert here.get("/api/v1/stats").json()["opens_folders"] is True
+
+
+def test_a_file_that_has_gone_is_a_sentence(here: TestClient, served: Served, started: list[list[str]]) -> None:
+    address = folder_of(here, "heart")
+    gone = served.videos / "heart.mp4"
+    gone.rename(served.videos / "heart.gone")
+    try:
+        answer = here.post(address)
+    finally:
+        (served.videos / "heart.gone").rename(gone)
+    assert (answer.status_code, "is not there any more" in answer.json()["detail"]) == (404, True)
+    assert started == []
+
+
+@pytest.mark.parametrize("trouble", ["missing", "broken"])
+def test_a_machine_without_a_file_manager_says_so(
+    here: TestClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, trouble: str
+) -> None:
+    program = tmp_path / "xdg-open"
+    program.write_text("no program")  # cannot be run
+    monkeypatch.setattr(exports.sys, "platform", "linux")
+    monkeypatch.setattr(exports.shutil, "which", lambda _: None if trouble == "missing" else str(program))
+    answer = here.post(folder_of(here, "star"))
+    assert (answer.status_code, "copy the path instead" in answer.json()["detail"]) == (400, True)
+
+
+def test_no_name_becomes_an_option_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[Any] = []
+    monkeypatch.setattr(exports.shutil, "which", lambda name: name)
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
+    exports.show_in_folder(os.path.join(os.sep, "v", "--help", "-a;b.mp4"))
+    assert sys.platform != "linux" or commands == [["xdg-open", "/v/--help"]]
+
+
+def test_a_server_for_others_opens_no_folders() -> None:
+    with pytest.raises(UsageError, match="--open-folders"):
+        ServeSettings(host="0.0.0.0", token="correct horse battery", open_folders=True)
+    for far in ({"allowed_hosts": ("films.example",)}, {"trusted_proxies": ("127.0.0.1",)}):
+        with pytest.raises(UsageError, match="Through a proxy others reach the server.*--open-folders"):
+            ServeSettings(open_folders=True, **far)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from evenreel.library import index_folders, open_library
+from evenreel.library import index_folders
 from evenreel.server import make_app
 from tests.library.damage import forget_own
 from tests.library.videos import write_video
@@ -68,14 +68,6 @@ def test_a_mark_is_written_listed_filtered_by_and_deleted(visitor: TestClient, o
     assert ask(visitor, "/marks") == []
 
 
-def test_what_another_process_writes_is_seen(visitor: TestClient, own: Path) -> None:
-    assert ask(visitor, "/search", q="a star", where="favourite")["hits"] == []
-    with open_library(own / "library", vision=False) as opened:
-        opened.personal.mark(clip_of(visitor, "cross"), favourite=True)
-    assert names(ask(visitor, "/search", q="a star", where="favourite")["hits"]) == ["cross.mp4"]
-    assert names(ask(visitor, "/marks")) == ["cross.mp4"]
-
-
 @pytest.mark.parametrize(
     ("clip_id", "body", "status"),
     [
@@ -131,13 +123,3 @@ def test_takes_fold_under_the_best_of_them(visitor: TestClient) -> None:
     assert [hit["clip_id"] for hit in flat if hit["clip_id"] != under["clip_id"]] == [hit["clip_id"] for hit in folded]
     assert 0 <= under["distance"] < 0.05
     assert visitor.get(under["still"]).status_code == 200
-
-
-def test_highlights_show_takes_once(visitor: TestClient) -> None:
-    found = ask(visitor, "/highlights", k=4)
-    assert (found["compared"], found["total"], len(found["clips"])) == (5, 5, 4)
-    assert len({name.split()[0].removesuffix(".mp4") for name in names(found["clips"])}) == 4
-    assert visitor.get(found["clips"][0]["still"]).status_code == 200
-    only = ask(visitor, "/highlights", where="name like 'heart%'")
-    assert names(only["clips"]) == ["heart.mp4"]
-    assert visitor.get("/api/v1/highlights", params={"where": "colour = 'red'"}).status_code == 400

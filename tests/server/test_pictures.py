@@ -1,4 +1,4 @@
-"""Stills show the moment they are asked for, previews the part; both are made once and kept within their limit."""
+"""Stills and previews, those that were kept when a clip was indexed, and pictures that visitors search by."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,15 +20,20 @@ import av
 import numpy as np
 import pytest
 from PIL import Image
+from starlette.requests import Request
+from starlette.testclient import TestClient
 
-from evenreel.errors import MediaError
+from evenreel.config import MediaLimits
+from evenreel.errors import EvenreelError, MediaError
 from evenreel.library.contents import Located
 from evenreel.media.content import FileStamp
 from evenreel.planted import write_clip
+from evenreel.server import ServeSettings, make_app
+from evenreel.server import pictures as uploads
 from evenreel.server.desk import BusyError
 from evenreel.server.pictures import PAGE_GAP_S, PREVIEW_PART_S, Pictures, trim
-from evenreel.server.settings import ServeSettings
 from evenreel.types import Pixels
+from tests.server.conftest import PATIENCE_S, Served, wait_for_model, wait_until
 
 CLIP = "0" * 32
 FPS = 5
@@ -88,11 +94,6 @@ def test_a_still_shows_its_moment(pictures: Pictures, video: Path, time_s: float
     picture = still(pictures, video, time_s)
     assert (picture.format, picture.size) == ("JPEG", (96, 64))  # never larger than it is
     assert second_of(np.asarray(picture)) == min(int(time_s), 69)
-
-
-def test_a_still_is_scaled_down_to_one_of_a_few_widths(pictures: Pictures, tmp_path: Path) -> None:
-    write_clip(tmp_path / "wide.mp4", [np.zeros((180, 400, 3), np.uint8)] * 2, FPS)
-    assert still(pictures, tmp_path / "wide.mp4", 0.0, width=200, clip_id="1" * 32).size == (320, 144)
 
 
 def test_who_asks_at_the_same_time_waits_for_the_same_picture(
@@ -226,18 +227,6 @@ def test_a_part_past_the_end_is_one_sentence_and_leaves_nothing(pictures: Pictur
     assert not list(pictures.preview_path("5" * 32, 2).parent.iterdir())
 
 
-def test_a_cache_that_cannot_be_written_costs_only_speed(settings: ServeSettings, video: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    pictures = Pictures(tmp_path, replace(settings, cache=tmp_path / "file" / "cache"))
-    pictures.start()
-    try:
-        assert second_of(np.asarray(still(pictures, video, 5.0))) == 5
-        with pytest.raises(OSError):
-            asyncio.run(pictures.preview(CLIP, located(video), 0))
-    finally:
-        pictures.close()
-
-
 def test_the_oldest_pictures_go_first(tmp_path: Path) -> None:
     for age, name in enumerate(("new", "old", "oldest")):
         (tmp_path / name).write_bytes(bytes(100))
@@ -245,3 +234,140 @@ def test_the_oldest_pictures_go_first(tmp_path: Path) -> None:
     trim(tmp_path, 250)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "old"]
     trim(tmp_path / "not there", 0)
+
+
+@pytest.fixture
+def visitor(served: Served, tmp_path: Path) -> Iterator[TestClient]:
+    """A visitor of a copy of the served library, of which no picture was ever asked for."""
+    shutil.copytree(served.library, tmp_path / "library")
+    settings = replace(served.settings, cache=tmp_path / "cache", vision=False)
+    with TestClient(make_app(tmp_path / "library", settings), base_url="http://127.0.0.1:8765") as visitor:
+        wait_for_model(visitor)
+        yield visitor
+
+
+def size(content: bytes) -> tuple[int, int]:
+    with Image.open(io.BytesIO(content)) as image:
+        assert image.format == "JPEG"
+        return image.size
+
+
+def test_the_pictures_of_a_page_are_there_already(visitor: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pictures, "still", lambda *_: pytest.fail("a still was decoded"))
+    hits = visitor.get("/api/v1/search", params={"q": "harbour"}).json()["hits"]
+    files = visitor.get("/api/v1/files", params={"state": "indexed"}).json()["files"]
+    assert len(hits) == len(files) == 4
+    addresses = [moment["still"] for hit in hits for moment in hit["moments"]]
+    for address in (*addresses, *(hit["still"] for hit in hits), *(file["still"] for file in files)):
+        answer = visitor.get(address)
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "image/jpeg")
+        assert max(size(answer.content)) <= 320
+        assert "immutable" in answer.headers["cache-control"]
+
+
+def test_it_is_the_picture_that_would_be_decoded(visitor: TestClient, served: Served, tmp_path: Path) -> None:
+    (hit,) = visitor.get("/api/v1/search", params={"q": "heart"}).json()["hits"]
+    kept = visitor.get(f"/api/v1/clips/{hit['clip_id']}/still", params={"t": 2.0})
+    shutil.rmtree(tmp_path / "library" / "stills")
+    decoded = visitor.get(f"/api/v1/clips/{hit['clip_id']}/still", params={"t": 2.0})
+    assert size(kept.content) == size(decoded.content)
+    assert kept.content != decoded.content  # of another quality
+    one, other = (Image.open(io.BytesIO(answer.content)).convert("L").resize((32, 18)) for answer in (kept, decoded))
+    assert max(abs(a - b) for a, b in zip(one.tobytes(), other.tobytes(), strict=True)) < 24
+
+
+def test_a_clip_whose_file_is_gone_is_still_shown(visitor: TestClient, served: Served) -> None:
+    (hit,) = visitor.get("/api/v1/search", params={"q": "cross"}).json()["hits"]
+    gone = served.videos / "cross.mp4"
+    gone.rename(served.videos / "cross.away")
+    try:
+        assert visitor.get(hit["still"]).status_code == 200
+        assert visitor.get(hit["still"] + "&width=640").status_code == 404
+    finally:
+        (served.videos / "cross.away").rename(gone)
+
+
+ADDRESS = "/api/v1/search/image"
+HANGING = "tests.media.stub_targets:HangingImages"
+
+
+def star() -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (80, 60), "red").save(file, "PNG")
+    return file.getvalue()
+
+
+def send(visitor: TestClient, picture: bytes) -> tuple[int, str]:
+    answer = visitor.post(ADDRESS, content=picture, headers={"content-type": "image/png"})
+    return answer.status_code, answer.json().get("detail", "")
+
+
+@contextmanager
+def visiting(served: Served, monkeypatch: pytest.MonkeyPatch, stall_timeout_s: float) -> Iterator[TestClient]:
+    """A visitor of a server whose decoder hangs on some pictures."""
+    monkeypatch.setattr("evenreel.library.search.image.READER", HANGING)
+    settings = replace(served.settings, image_limits=MediaLimits(stall_timeout_s=stall_timeout_s))
+    with TestClient(make_app(served.library, settings), base_url="http://127.0.0.1:8765") as visitor:
+        wait_for_model(visitor)
+        yield visitor
+
+
+@contextmanager
+def hanging(visitor: TestClient, place: Path, count: int) -> Iterator[list[tuple[int, str]]]:
+    """So many pictures that never end are sent, and as many decode as may; their answers when the block has ended."""
+    place.mkdir()
+    answers: list[tuple[int, str]] = []
+    pictures = [b"hang" + bytes(place / str(number)) for number in range(count)]
+    threads = [threading.Thread(target=lambda one=one: answers.append(send(visitor, one))) for one in pictures]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: len(list(place.iterdir())) >= min(count, uploads.DECODING))
+    yield answers
+    for thread in threads:
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+
+
+def test_good_pictures_are_answered_beside_some_that_never_end(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with visiting(served, monkeypatch, 0.5) as visitor:
+        with hanging(visitor, tmp_path / "first", 1):
+            assert send(visitor, star())[0] == 200
+        with hanging(visitor, tmp_path / "second", uploads.DECODING + 1) as answers:
+            assert send(visitor, star())[0] == 200
+            assert visitor.get("/api/v1/search", params={"q": "a star"}).status_code == 200
+    assert [status for status, _ in answers] == [400] * (uploads.DECODING + 1)
+    assert all("no progress for 0.5 s" in sentence for _, sentence in answers)
+
+
+def test_the_server_ends_while_a_picture_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that decodes cannot be ended, so Ctrl-C would wait for it."""
+    monkeypatch.setattr("evenreel.library.search.image.READER", HANGING)
+    picture = b"hang" + bytes(tmp_path / "began")
+
+    async def body() -> dict[str, object]:
+        return {"type": "http.request", "body": picture, "more_body": False}
+
+    async def search(desk: uploads.Uploads) -> None:
+        sent = {"type": "http", "method": "POST", "headers": [(b"content-type", b"image/png")]}
+        async with desk.picture(Request(sent, body)):
+            pytest.fail("it was decoded")
+
+    async def serve() -> None:
+        desk = uploads.Uploads(ServeSettings(image_limits=MediaLimits(stall_timeout_s=1e6)))
+        desk.start()
+        visitor = asyncio.create_task(search(desk))
+        while not (tmp_path / "began").exists():
+            await asyncio.sleep(0.01)
+        desk.close()
+        with pytest.raises(EvenreelError):
+            await visitor
+
+    asyncio.run(serve())
+
+
+@pytest.mark.parametrize("length", ["9" * 5_000, "21000000"])
+def test_a_length_that_is_too_large_is_refused_before_anything_is_read(client: TestClient, length: str) -> None:
+    refused = client.post(ADDRESS, content=b"x", headers={"content-type": "image/png", "content-length": length})
+    assert refused.status_code == 413

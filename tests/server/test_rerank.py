@@ -73,21 +73,6 @@ def test_one_thread_re_ranks_so_that_no_clip_is_encoded_twice(
     assert threads[True] == {"rerank_0"} and not threads[True] & threads[False]
 
 
-def test_it_can_be_left_out(reranking: TestClient, client: TestClient) -> None:
-    plain, asked = ask(reranking, "/api/v1/search", q=QUERY, rerank=False), ask(client, "/api/v1/search", q=QUERY)
-    assert [hit["scores"] for hit in plain["hits"]] == [hit["scores"] for hit in asked["hits"]]
-    assert all(hit["parts"] == {} and "reranked" not in hit["scores"] for hit in plain["hits"])
-    again = ask(reranking, "/api/v1/search", q=QUERY)
-    # As many as are shown, though 3 were asked for.
-    assert sum("reranked" in hit["scores"] for hit in again["hits"]) == 4
-
-
-def test_clips_like_a_clip_are_not_re_ranked(reranking: TestClient) -> None:
-    first = ask(reranking, "/api/v1/search", q=QUERY, k=1)["hits"][0]["clip_id"]
-    hits = reranking.get(f"/api/v1/clips/{first}/similar").json()["hits"]
-    assert hits and all(hit["parts"] == {} for hit in hits)
-
-
 def test_a_matcher_of_another_model_leaves_the_library_s_order(
     served: Served, client: TestClient, tmp_path: Path
 ) -> None:

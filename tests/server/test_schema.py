@@ -1,10 +1,15 @@
-"""The API against its own OpenAPI document: what schemathesis generates and fuzzes finds no server error."""
+"""The API against its own OpenAPI document: what schemathesis generates, and the file that is checked in."""
 
 from __future__ import annotations
 
+import json
+import re
 import sqlite3
+import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -16,9 +21,11 @@ from schemathesis import APIOperation, GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.testclient import TestClient
 
+from evenreel.cli.serve import _say
 from evenreel.library.store.schema import lay_down
+from evenreel.server.adding import Adder
 from evenreel.server.records import Retry
-from evenreel.server.retry import Retrier
+from scripts.openapi_file import FILE, document
 
 Operation = APIOperation[Any, Any, Any, Any]
 EXAMPLES = min(25, settings().max_examples // 2)
@@ -54,7 +61,7 @@ def api(client: TestClient) -> Iterator[schemathesis.BaseSchema]:
     """The document of a server whose disk nobody looks through again, and that keeps nothing of what it is told."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("evenreel.library.personal.changing", nowhere)
-        patch.setattr(Retrier, "start", lambda *_: Retry(state="running", sentence="Not in a test."))
+        patch.setattr(Adder, "retry", lambda *_: Retry(state="running", sentence="Not in a test."))
         yield schemathesis.openapi.from_dict(client.get("/api/v1/openapi.json").json())
 
 
@@ -111,3 +118,25 @@ def test_any_filter_is_applied_or_refused_in_a_sentence(client: TestClient, part
     assert answer.status_code in {200, 400, 422}
     if answer.status_code != 200:
         assert answer.json()["detail"].strip()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="constraints.txt pins what writes it from Python 3.11 on")
+def test_the_file_is_what_the_server_says_of_itself() -> None:
+    assert FILE.read_text("utf-8") == document(), "run make openapi"
+
+
+def test_every_address_is_told_and_has_a_name_of_its_own_for_generated_clients() -> None:
+    methods = [method for path in json.loads(FILE.read_text("utf-8"))["paths"].values() for method in path.values()]
+    assert all(method["summary"] for method in methods)
+    names = Counter(method["operationId"] for method in methods)
+    assert set(names.values()) == {1}
+    assert {"search", "clip", "browse", "transcripts"} <= set(names)
+
+
+def test_the_command_names_the_address_of_the_description(
+    client: TestClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _say(Path("library"), "http://127.0.0.1:8765/", guarded=False)
+    found = re.search(r"API: (\S+)\)", "".join(capsys.readouterr().out.splitlines()))
+    assert found
+    assert client.get(found[1]).json() == client.get("/api/v1/openapi.json").json()

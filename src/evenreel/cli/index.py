@@ -192,14 +192,14 @@ def _show_removed(report: RemoveReport, as_json: bool) -> None:
 
 
 def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_json: JsonOption = False) -> None:
-    """Say what a library holds, and list what was set aside and why; of a published snapshot also its indexes."""
+    """Say what a library holds, and list what was set aside and why."""
     from evenreel.library import open_library
     from evenreel.library.people import has_people
-    from evenreel.library.snapshot.opening import cached_manifest
+    from evenreel.library.published import copy_of
 
     place = fetched(library or default_library(), snapshot_cache)
     with open_library(place, vision=False) as opened:
-        show_stats(opened.stats(), opened.sizes(), as_json, cached_manifest(place))
+        show_stats(opened.stats(), opened.sizes(), as_json, copy_of(place))
     if not as_json and has_people(place):
         console().print("people: looked for (evenreel people lists them; --forget ALL deletes them and looks no more)")
 

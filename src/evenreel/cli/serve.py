@@ -98,7 +98,7 @@ def mcp(
     ),
 ) -> None:
     """Let an assistant search a library, open moments of it and read what is said (Model Context Protocol)."""
-    from evenreel.server.assistants.serving import serve_http, serve_pipe
+    from evenreel.server.assistants import serve_http, serve_pipe
 
     if not http and (settings.host, settings.port) != ("127.0.0.1", DEFAULT_PORT):
         raise UsageError(ONLY_WITH_HTTP)

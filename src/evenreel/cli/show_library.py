@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from evenreel.features import SetAside
     from evenreel.library import IndexReport, LibraryProblem, LibraryStats
+    from evenreel.library.published import Snapshot
     from evenreel.library.search.hits import Hit, MomentHit, SearchResult, TextHit
     from evenreel.library.search.unlike import UnlikeClips
-    from evenreel.library.snapshot.manifest import MeasuredIndex, SnapshotManifest
 
 MANY_NOTES = 10
 AGAIN = " (tried again when changed, or with --retry)"
@@ -243,11 +243,15 @@ def show_stats(
     stats: LibraryStats,
     sizes: Mapping[str, int],
     as_json: bool,
-    snapshot: SnapshotManifest | None = None,
+    snapshot: Snapshot | None = None,
 ) -> None:
-    """Print what a library holds, what its parts take on the disk, and of a published snapshot its indexes."""
+    """Print what a library holds, what its parts take on the disk and which snapshot it is a copy of."""
     if as_json:
-        published = {} if snapshot is None else {"snapshot": snapshot.summary()}
+        published = (
+            {}
+            if snapshot is None
+            else {"snapshot": {"id": snapshot.id, "made_by": snapshot.made_by, "bytes": snapshot.size_bytes}}
+        )
         print_json(stats.to_json() | {"bytes": sizes} | published)
         return
     out, hours = console(), stats.hours
@@ -262,7 +266,7 @@ def show_stats(
     if stats.making:
         out.print(f"  in the making: {safe(stats.making)} (evenreel reindex --model {safe(stats.making)} goes on)")
     if snapshot is not None:
-        show_snapshot(snapshot)
+        out.print(f"  published snapshot {snapshot.id}: {megabytes(snapshot.size_bytes)}")
     parts = ", ".join(f"{name} {megabytes(size)}" for name, size in sizes.items() if size)
     out.print(f"  on the disk: {megabytes(sum(sizes.values()))} ({parts})")
     if stats.ignored:
@@ -272,24 +276,6 @@ def show_stats(
     if stats.missing:
         out.print(f"  {count(stats.missing, 'file')} missing (evenreel verify --repair --drop-missing forgets them)")
     list_aside(stats.set_aside, more=AGAIN)
-
-
-def show_snapshot(snapshot: SnapshotManifest) -> None:
-    """Print what a published snapshot is: its size, and its indexes with the recall that was measured."""
-    out = console()
-    stills = "none" if snapshot.stills is None else f"of {count(snapshot.stills, 'clip')}"
-    out.print(f"  published snapshot {snapshot.id}: {megabytes(snapshot.size_bytes)}, stills {stills}")
-    for name, part in snapshot.parts.items():
-        for one in part.indexes:
-            show_index(one, name)
-
-
-def show_index(index: MeasuredIndex, part: str = "") -> None:
-    """Print an index of a published table, and the recall that it had when it was built."""
-    kept = "" if index.kept else ": refused, it finds too little"
-    table = f"{part}/{index.table}" if part else index.table
-    cells = f" in {count(index.how['cells'], 'cell')}" if "cells" in index.how else ""
-    console().print(f"  index {index.kind} of {safe(table)}.{index.column}{cells}: recall {index.recall:.4f}{kept}")
 
 
 def megabytes(size: int) -> str:

@@ -34,12 +34,8 @@ class BatchedEncoder:
     window = WindowRule()
 
     def __init__(self, folder: Path, encoder_id: str, weights_hash: str, batch_size: int) -> None:
-        self._folder, self.encoder_id, self.weights_hash, self.batch_size = (
-            folder,
-            encoder_id,
-            weights_hash,
-            batch_size,
-        )
+        self._folder, self.encoder_id, self.weights_hash = folder, encoder_id, weights_hash
+        self.batch_size = batch_size
 
     @property
     def dimension(self) -> int:
@@ -59,7 +55,7 @@ class BatchedEncoder:
         raise NotImplementedError
 
     def _cut(self, captions: Sequence[str]) -> list[bool]:
-        """Whether each caption is longer than the text tower takes."""
+        """What `truncated` returns, of captions that can be tokenised."""
         raise NotImplementedError
 
     def encode_windows(self, pixels: Pixels) -> FloatArray:

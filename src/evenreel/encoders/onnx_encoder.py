@@ -172,11 +172,9 @@ class OnnxEncoder(BatchedEncoder):
 
     @property
     def dimension(self) -> int:
-        """D, the length of a feature."""
         return self._text.dimension
 
     def seen_box(self, height: int, width: int) -> tuple[float, float, float, float]:
-        """Return left, top, right and bottom of the part of a picture that the tower sees, in pixels."""
         return self._model.preprocessing.seen_box(height, width)
 
     def encode_patches(self, pixels: Pixels, *, whole: bool = False) -> FloatArray:

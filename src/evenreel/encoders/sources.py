@@ -98,12 +98,6 @@ def lacks_torch(name: str) -> bool:
     return found is not None and bool(_missing(found)) and not missing_parts(found)
 
 
-def stored_ids(name: str) -> set[str]:
-    """Return the ids that a library may know a model by, without commits: its own, and its export's without torch."""
-    own = model_id(name)
-    return {own, _loadable(own, quiet=True)}
-
-
 def _cached(name: str) -> Path | None:
     """The folder of a hub id in the cache, whole or not; None where it has none."""
     from huggingface_hub.errors import HFValidationError

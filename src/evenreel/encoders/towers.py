@@ -97,7 +97,9 @@ class Towers:
     def window_features(self, pixels: Pixels) -> Tensor:
         """Encode (N, T, 3, H, W) uint8 to (N, D), of any length; a single frame is taken for a still video."""
         if not self.family.frames:
-            features = self.prepared_features(self.prepared(pixels[:, 0]))
+            with of_model(self.checkpoint.folder, "has a processor that fails on a picture"):
+                prepared = self.prepared(pixels[:, 0])
+            features = self.prepared_features(prepared)
         else:
             inputs = torch.from_numpy(self.preprocessing.prepare(pixels.reshape(-1, *pixels.shape[2:])))
             videos = inputs.view(*pixels.shape[:2], *inputs.shape[1:]).expand(-1, self.window.frames, -1, -1, -1)

@@ -53,7 +53,6 @@ class TrainableTowers(nn.Module):
 
     @property
     def dimension(self) -> int:
-        """D, the length of a feature."""
         return self._towers.dimension
 
     def train(self, mode: bool = True) -> TrainableTowers:

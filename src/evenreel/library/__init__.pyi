@@ -8,9 +8,12 @@ from .index.reindex import reindex as reindex
 from .index.report import IndexReport as IndexReport
 from .library import Library as Library
 from .opened import open_library as open_library
+from .published import (
+    PublishReport as PublishReport,
+    PublishSettings as PublishSettings,
+    publish_library as publish_library,
+)
 from .search.asked import PlainText as PlainText
 from .search.query import UnfinishedText as UnfinishedText
-from .snapshot.publish import PublishReport as PublishReport, publish_library as publish_library
-from .snapshot.settings import PublishSettings as PublishSettings
 from .watching import WatchState as WatchState, Watcher as Watcher
 from .stats import LibraryStats as LibraryStats

@@ -34,7 +34,6 @@ from evenreel.library.search.image import Picture, as_pixels
 from evenreel.library.search.query import MOST_CLIPS, Query, picture_vector, unit
 from evenreel.library.search.searcher import Answer, Searcher
 from evenreel.library.search.sounds import SoundModel
-from evenreel.library.snapshot.holding import FolderHold
 from evenreel.library.store import catalog
 from evenreel.library.store.model_folders import other_model
 from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
@@ -80,7 +79,6 @@ class Library(LibraryContents):
         self.path = path
         self._given, self._device, self._relative_paths = encoder, device, relative_paths
         with contextlib.ExitStack() as undo, catalog.readable(path):
-            self._held = undo.enter_context(contextlib.closing(FolderHold(path)))
             self._connection = undo.enter_context(contextlib.closing(catalog.open_for_reading(path)))
             self._meta = catalog.get_meta(self._connection)
             self._vision = vision and bool(self._meta.get("dimension"))
@@ -99,7 +97,6 @@ class Library(LibraryContents):
         self._connection.close()
         if self._sounds is not None:
             self._sounds.close()
-        self._held.close()
 
     @property
     def is_frozen(self) -> bool:

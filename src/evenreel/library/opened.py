@@ -7,8 +7,6 @@ from pathlib import Path
 
 from evenreel.arguments import as_path
 from evenreel.library.library import Library
-from evenreel.library.snapshot.holding import SnapshotCache
-from evenreel.library.snapshot.opening import local_folder
 from evenreel.library.store.filesystem import is_published
 from evenreel.types import Encoder
 
@@ -36,5 +34,7 @@ def open_library(
     """
     given = path if isinstance(path, str) else as_path(path, "path")
     if is_published(given):
-        given = local_folder(given, SnapshotCache(as_path(cache, "cache")) if cache is not None else None)
+        from evenreel.library.published import local_folder
+
+        given = local_folder(given, None if cache is None else as_path(cache, "cache"))
     return Library(Path(given), encoder=encoder, device=device, vision=vision)

@@ -17,7 +17,6 @@ from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage,
 from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.search.filters import Filter, read_filter
 from evenreel.library.sizes import sizes_on_disk
-from evenreel.library.snapshot.holding import marker_of
 from evenreel.library.stats import LibraryStats, read_stats
 from evenreel.library.store import catalog
 from evenreel.library.store.speech import clip_transcripts
@@ -71,8 +70,10 @@ class LibraryContents:
         """Count what the library holds and list what was set aside."""
         with self._reading():
             found = read_stats(self._connection, self.path, catalog.get_meta(self._connection))
-        marker = marker_of(self.path)
-        return found if marker is None else replace(found, library=marker.place, snapshot=marker.id)
+        from evenreel.library.published import copy_of
+
+        copied = copy_of(self.path)
+        return found if copied is None else replace(found, library=copied.place, snapshot=copied.id)
 
     def sizes(self) -> dict[str, int]:
         """Measure what each part of the library takes on the disk, in bytes; see `evenreel.library.sizes.PARTS`."""

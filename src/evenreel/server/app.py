@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import logging
+import math
+import multiprocessing
 import os
+import pickle
+import signal
 import socket
+import threading
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -20,22 +27,16 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 import evenreel
+from evenreel.config import usable_cores
 from evenreel.errors import EncoderError, EvenreelError, MediaError, NotFoundError, UsageError
-from evenreel.server.adding.routes import AddingApi
+from evenreel.server.access import Guard
+from evenreel.server.adding import AddingApi
 from evenreel.server.desk import BusyError, Desk, LoadingError
-from evenreel.server.exports import Exports
-from evenreel.server.file_manager import FileManagerApi
-from evenreel.server.guard import Guard
-from evenreel.server.peers import Peers
-from evenreel.server.pictures import Pictures
-from evenreel.server.playback import Playback
-from evenreel.server.retry import Retrier
+from evenreel.server.exports import Exports, FileManagerApi
+from evenreel.server.media import Playback
+from evenreel.server.pictures import Pictures, Uploads
 from evenreel.server.routes import Api
 from evenreel.server.settings import ServeSettings
-from evenreel.server.uploads import Uploads
-
-if TYPE_CHECKING:
-    import uvicorn
 
 log = logging.getLogger("evenreel")
 
@@ -44,8 +45,10 @@ FILES_A_CONNECTION, OTHER_FILES = 3, 1_024
 PAGES = ("/", "/library")
 NO_PAGE = "There is nothing at this address; /api/v1/openapi.json lists those of the API."
 VARIES = {"vary": "accept"}
-QUEUE = 1_024
-"""Connections that the system keeps until they are taken."""
+QUEUE = 256
+"""Connections that the system keeps until they are taken, and that are taken at a time."""
+SERVED = "EVENREEL_SERVED"
+"""Variable of the environment that tells a worker what it serves."""
 GRACE_S = 3
 """Seconds that answers under way may take when the server is asked to stop."""
 STATUS: dict[type[EvenreelError], int] = {
@@ -64,9 +67,7 @@ SECRET = {
 }
 
 
-def make_app(
-    library: Path, settings: ServeSettings | None = None, peers: Peers | None = None, *, adds: bool = True
-) -> FastAPI:
+def make_app(library: Path, settings: ServeSettings | None = None, *, adds: bool = True) -> FastAPI:
     """Make the application over one library, for a host of its own: its addresses begin at the root.
 
     Nothing is opened before it starts. What answers is checked by `Guard` first, so it cannot be a part of another
@@ -75,7 +76,6 @@ def make_app(
     Args:
         library: folder of the library, or place of published snapshots, of which the newest is served.
         settings: who may come in, and limits; None for the defaults of `ServeSettings`.
-        peers: the other processes that serve the library; None for none.
         adds: whether it goes on with the folders that were being added, and lets more be added.
 
     Raises (when it starts):
@@ -84,7 +84,7 @@ def make_app(
     settings = settings or ServeSettings()
     desk, uploads = Desk(library, settings), Uploads(settings)
     pictures, playback = Pictures(library, settings, desk.followed.stills_of), Playback(desk, settings)
-    retrier, adding = Retrier(library, peers), AddingApi(desk, library, settings)
+    adding = AddingApi(desk, library, settings)
     exports = Exports(desk, playback, settings)
 
     @contextlib.asynccontextmanager
@@ -99,8 +99,7 @@ def make_app(
         try:
             yield
         finally:
-            adding.close()
-            retrier.close()
+            adding.adder.close()
             exports.close()
             playback.close()
             uploads.close()
@@ -118,7 +117,7 @@ def make_app(
         redoc_url=None,
     )
     app.state.desk, app.state.adder = desk, adding.adder
-    app.include_router(Api(desk, pictures, uploads, playback, retrier, peers).router())
+    app.include_router(Api(desk, pictures, uploads, playback, adding.adder).router())
     if adds:
         app.include_router(adding.router())
     app.include_router(exports.router())
@@ -143,45 +142,77 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
         UsageError: the address cannot be had, or several workers cannot share one on this system.
         CheckpointError: there is no such matcher as is to re-rank, or it is damaged.
     """
-    from evenreel.server.supervisor import Supervisor, check_system
-
-    if settings.workers > 1:
-        check_system()
+    if settings.workers > 1 and os.name != "posix":
+        raise UsageError("Several workers share a port on Linux and macOS only; leave out --workers here.")
     check_servable(library, settings)
     if settings.workers == 1:
         run_app(make_app(library, settings), settings, on_ready)
         return
+    import uvicorn
+
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // settings.workers)))
+    os.environ[SERVED] = base64.b64encode(pickle.dumps((library, settings))).decode()
     with _listening(settings) as listener:
         on_ready(_address(settings, listener))
-        Supervisor(library, settings, listener).run()
+        uvicorn.run(
+            f"{__name__}:worker_app",
+            factory=True,
+            workers=settings.workers,
+            fd=listener.fileno(),
+            **_options(settings.of_one_worker()),
+        )
+
+
+def worker_app() -> ASGIApp:
+    """Make the application of one of several workers, which ends with the process that started it."""
+    from evenreel.server.connections import Answering
+
+    library, settings = pickle.loads(base64.b64decode(os.environ[SERVED]))  # noqa: S301 -- our parent's
+
+    def end_with_parent() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end_with_parent, name="parent", daemon=True).start()
+    _quieten()
+    return Answering(make_app(library, settings.of_one_worker()))
 
 
 def run_app(app: ASGIApp, settings: ServeSettings, on_ready: Callable[[str], None]) -> None:
-    """Run an application in this process until it is asked to stop."""
-    from evenreel.server.connections import LimitedServer
-
-    with _listening(settings) as listener:
-        server = LimitedServer(server_config(app), settings.connections, settings.idle_s)
-        on_ready(_address(settings, listener))
-        server.run(sockets=[listener])
-
-
-def server_config(app: ASGIApp) -> uvicorn.Config:
-    """Configure uvicorn for one process that serves the application."""
     import uvicorn
 
+    from evenreel.server.connections import Answering
+
+    _quieten()
+    with _listening(settings) as listener:
+        on_ready(_address(settings, listener))
+        uvicorn.Server(uvicorn.Config(Answering(app), **_options(settings))).run(sockets=[listener])
+
+
+def _options(settings: ServeSettings) -> dict[str, Any]:
+    from evenreel.server.connections import Connection, Crowd
+
+    return {
+        "http": partial(Connection, Crowd(settings.connections, settings.idle_s)),
+        "ws": "none",
+        "lifespan": "on",
+        "log_level": "error",  # its warnings are of what visitors do
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,
+        "backlog": QUEUE,
+        "timeout_keep_alive": math.ceil(settings.idle_s),
+        "timeout_graceful_shutdown": GRACE_S,
+    }
+
+
+def _quieten() -> None:
+    from evenreel.server.connections import is_worth_saying
+
     logging.getLogger("uvicorn.error").addFilter(_is_no_hurried_end)
-    return uvicorn.Config(
-        app,
-        log_level="error",  # its warnings are of what visitors do
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        ws="none",
-        http="h11",
-        lifespan="on",
-        timeout_graceful_shutdown=GRACE_S,
-    )
+    logging.getLogger("asyncio").addFilter(is_worth_saying)
 
 
 def check_servable(library: Path, settings: ServeSettings) -> None:
@@ -201,7 +232,7 @@ def _is_no_hurried_end(record: logging.LogRecord) -> bool:
 
 def _listening(settings: ServeSettings) -> socket.socket:
     """A socket that visitors can already connect to, and room for the files of all of them."""
-    _allow_files(settings.connections)
+    _allow_files(settings.of_one_worker().connections)
     try:
         found = socket.getaddrinfo(settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM)
         family, kind, protocol, _, address = found[0]
@@ -209,6 +240,7 @@ def _listening(settings: ServeSettings) -> socket.socket:
             listener = undo.enter_context(socket.socket(family, kind, protocol))
             if os.name == "posix":  # elsewhere it lets two servers have one port
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # its connections have it too
             listener.bind(address)
             listener.listen(QUEUE)
             undo.pop_all()

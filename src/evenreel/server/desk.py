@@ -3,40 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, OtherModelError
+from evenreel.files import FileState, file_state
 from evenreel.library import Library
 from evenreel.library.contents import ClipMedia
 from evenreel.library.loading import load_pictures, load_sounds
-from evenreel.library.snapshot.following import FollowedLibrary
-from evenreel.server.batched_encoder import BatchedEncoder
-from evenreel.server.library_version import Version, library_version
+from evenreel.library.published import FollowedLibrary
+from evenreel.library.store.catalog import CATALOG
+from evenreel.library.store.model_folders import MODELS
+from evenreel.library.store.user_tables import COPY
 from evenreel.server.settings import ServeSettings
-from evenreel.server.turns import Request, RequestNeeds, Turns, look_ahead
-from evenreel.types import Encoder
+from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
 
 log = logging.getLogger("evenreel")
 T = TypeVar("T")
+Version = tuple[FileState, ...]
 LOADING = "The model is still being loaded; try again in a moment."
 CACHED_BYTES = 8 * 2**20
 """Most bytes of answers that are kept to be given again."""
 RETRY_S = 300.0
 """Seconds after which a model of sounds that could not be loaded is tried again."""
-KEPT_PLACES = 1_000
-"""Most clips whose files' places are kept in memory."""
+KEPT_PLACES, KEPT_TEXTS = 1_000, 1_000
+"""Most clips whose files' places are kept in memory, and most encoded captions."""
 
 
 class BusyError(EvenreelError):
@@ -45,6 +46,43 @@ class BusyError(EvenreelError):
 
 class LoadingError(EvenreelError):
     """Raised while the model is being loaded; retry in a moment."""
+
+
+def library_version(library: Path) -> Version:
+    """Return what changes with every change of a catalog, or of a person's own records."""
+    places = (library, *sorted((library / MODELS).glob("*")))
+    catalogs = (place / name for place in places for name in (CATALOG, f"{CATALOG}-wal"))
+    return tuple(file_state(path) or (0, 0, 0) for path in (*catalogs, library / COPY))
+
+
+class SharedEncoder:
+    """Encoder that several threads share: one call at a time, and single captions are kept for who asks again."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder, self._turn = encoder, threading.Lock()
+        self._kept: OrderedDict[str, TextEmbedding] = OrderedDict()
+        self.encoder_id, self.weights_hash = encoder.encoder_id, encoder.weights_hash
+        self.dimension, self.window = encoder.dimension, encoder.window
+
+    def encode_windows(self, pixels: Pixels) -> FloatArray:
+        with self._turn:
+            return self._encoder.encode_windows(pixels)
+
+    def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
+        with self._turn:
+            if isinstance(captions, str) or len(captions) != 1:
+                return self._encoder.encode_text(captions)
+            (caption,) = captions
+            if caption not in self._kept:
+                self._kept[caption] = self._encoder.encode_text(captions)
+                if len(self._kept) > KEPT_TEXTS:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(caption)
+            return self._kept[caption]
+
+    def truncated(self, captions: Sequence[str]) -> list[bool]:
+        with self._turn:
+            return self._encoder.truncated(captions)
 
 
 class OwnModel(NamedTuple):
@@ -58,11 +96,11 @@ class OwnModel(NamedTuple):
     """
 
     number: int = 0
-    encoder: BatchedEncoder | None = None
+    encoder: SharedEncoder | None = None
     state: str = "loading"
     trouble: str = ""
 
-    def changed(self, state: str, encoder: BatchedEncoder | None = None, trouble: str = "") -> OwnModel:
+    def changed(self, state: str, encoder: SharedEncoder | None = None, trouble: str = "") -> OwnModel:
         """Return what it is from now on, with a number of its own where that is anything else."""
         same = (encoder, state, trouble) == self[1:]
         return self if same else OwnModel(self.number + 1, encoder, state, trouble)
@@ -79,7 +117,7 @@ class SoundsModel(NamedTuple):
     """
 
     name: str | None = None
-    encoder: BatchedEncoder | None = None
+    encoder: SharedEncoder | None = None
     trouble: str = ""
     tried_s: float = 0.0
 
@@ -105,10 +143,9 @@ class Desk:
     """
 
     def __init__(self, library: Path, settings: ServeSettings) -> None:
-        self.followed = FollowedLibrary(library, settings.kept_snapshots)
+        self.followed = FollowedLibrary(library, settings.snapshot_cache)
         self._settings, self.opens_folders = settings, settings.open_folders
         self._waiting = self._looking_up = 0
-        self._turns = Turns(settings.searchers)
         self._own = threading.local()
         self._open: list[Library] = []
         self._answers: OrderedDict[Hashable, bytes] = OrderedDict()
@@ -126,7 +163,6 @@ class Desk:
 
     @property
     def library(self) -> Path:
-        """Folder that the library is read from now."""
         return self.followed.folder
 
     @property
@@ -151,33 +187,32 @@ class Desk:
         self._look()
 
     def close(self) -> None:
-        """End the threads when their present request is done, and close the library."""
-        self._turns.cancel()
         for pool in (self._pool, self._reranking, self._looking):
             pool.shutdown(wait=True, cancel_futures=True)
         for library in self._open:
             library.close()
         self.followed.close()
 
-    async def query(self, function: Callable[[Library], T], needs: RequestNeeds | None = None) -> T:
-        """Run a function on the library in one of the threads."""
+    async def query(self, function: Callable[[Library], T], *, model: bool = False, rerank: bool = False) -> T:
+        """Run a function on the library in one of the threads.
+
+        Args:
+            function: the function.
+            model: whether it is not to be run while the model is being loaded, or exchanged for another one.
+            rerank: whether it re-ranks, which one thread does for all.
+        """
         if self._waiting >= self._settings.waiting + self._settings.searchers:
             raise BusyError("Too many searches are waiting; try again in a moment.")
         self._look()
-        needs = needs or RequestNeeds()
-        if needs.model:
-            function = partial(self._with_model, function)
         self._waiting += 1
         try:
-            turn = (
-                self._in(self._reranking, function) if needs.rerank else self._in_turn(Request(function, needs.wanted))
-            )
-            return await turn
+            called = partial(self._with_model, function) if model else function
+            return await self._in(self._reranking if rerank else self._pool, called)
         finally:
             self._waiting -= 1
 
     async def query_once(
-        self, key: Hashable, function: Callable[[Library], bytes], needs: RequestNeeds | None = None
+        self, key: Hashable, function: Callable[[Library], bytes], *, model: bool = False, rerank: bool = False
     ) -> bytes:
         """Run a function as `query` does, or return its cached answer for this key while the library is unchanged."""
         key = (library_version(self.library), self._held.number, self._sounds, key)
@@ -185,8 +220,13 @@ class Desk:
             if key in self._answers:
                 self._answers.move_to_end(key)
                 return self._answers[key]
-        answer = await self.query(function, needs)
-        self._keep(key, answer)
+        answer = await self.query(function, model=model, rerank=rerank)
+        with self._lock:
+            self._answer_bytes += len(answer) - len(self._answers.pop(key, b""))
+            self._answers[key] = answer
+            while self._answer_bytes > CACHED_BYTES:
+                _, gone = self._answers.popitem(last=False)
+                self._answer_bytes -= len(gone)
         return answer
 
     async def look_up(self, function: Callable[[Library], T]) -> T:
@@ -224,21 +264,12 @@ class Desk:
             raise EncoderError(self.trouble or "The library is searched by words alone, so pictures cannot be.")
 
     def notices(self) -> tuple[str, ...]:
-        """Return notices that every answer has beside its own."""
         found = ["The model could not be loaded, so only words were searched."] if self.trouble else []
         if self.matcher_trouble:
             found.append(
                 "The matcher that is to re-rank cannot be used here, so the clips stand in the library's order."
             )
         return tuple(found)
-
-    def _keep(self, key: Hashable, answer: bytes) -> None:
-        with self._lock:
-            self._answer_bytes += len(answer) - len(self._answers.pop(key, b""))
-            self._answers[key] = answer
-            while self._answer_bytes > CACHED_BYTES:
-                _, gone = self._answers.popitem(last=False)
-                self._answer_bytes -= len(gone)
 
     def _look(self) -> None:
         """Warm up, if the library has changed since that was done; a change may bring a model, or another one."""
@@ -287,7 +318,7 @@ class Desk:
             library.favours([hit.clip_id for hit in found.hits])  # imports what later searches need
             self._change_matcher(library, encoder)
         if encoder is not None:
-            self._held = self._held.changed("ready", BatchedEncoder(encoder))
+            self._held = self._held.changed("ready", SharedEncoder(encoder))
 
     def _change_matcher(self, library: Library, encoder: Encoder | None) -> None:
         """Load what re-ranks, if it goes with the library as it is now; without it the library's own order stands."""
@@ -312,35 +343,20 @@ class Desk:
         if name is None:
             return
         try:
-            self._sounds = SoundsModel(name, BatchedEncoder(load_sounds(name, self._settings.device)))
+            self._sounds = SoundsModel(name, SharedEncoder(load_sounds(name, self._settings.device)))
         except Exception as error:  # whatever it is, all else can still be searched
             trouble = str(error) if isinstance(error, EvenreelError) else f"it failed to load ({error})."
             log.warning("the model of sounds %s cannot be loaded: %s", name, trouble)
             self._sounds = SoundsModel(name, None, trouble, monotonic())
 
     def _sound_encoder(self, name: str) -> Encoder:
-        """The model of sounds that is loaded."""
         held = self._sounds
         if held.name != name or held.encoder is None:
             raise EncoderError(held.trouble or "It is still being loaded; a later search asks it too.")
         return held.encoder
 
-    async def _in_turn(self, request: Request) -> Any:
-        if self._turns.put(request):
-            self._pool.submit(self._take_turns)
-        return await asyncio.wrap_future(request.answer)
-
-    def _take_turns(self) -> None:
-        """Answer until nothing waits; searches for texts together, as far as they have something in common."""
-        while taken := self._turns.take():
-            if len(taken) > 1:
-                with contextlib.suppress(Exception):  # whatever is wrong, each search says so itself
-                    look_ahead(self._library(), [request.wanted for request in taken if request.wanted is not None])
-            for request in taken:
-                request.run(self._library)
-
     async def _in(self, pool: Executor, function: Callable[[Library], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(pool, self._call, function)
+        return await asyncio.get_running_loop().run_in_executor(pool, lambda: function(self._library()))
 
     def _with_model(self, function: Callable[[Library], T], library: Library) -> T:
         """Run a function on this thread's library, unless its model is being loaded or exchanged."""
@@ -352,38 +368,27 @@ class Desk:
         except OtherModelError as error:
             raise LoadingError("The library has another model now; try again in a moment.") from error
 
-    def _call(self, function: Callable[[Library], T]) -> T:
-        return function(self._library())
-
     def _library(self) -> Library:
         """This thread's own, opened anew where the model is another or the catalog was replaced by another."""
-        held = self._held
-        state = held, self._catalog_state()
-        if getattr(self._own, "state", None) != state:
-            self._own.state = None  # should opening fail
-            self._let_go()
-            self._own.library = Library(
-                self.library,
-                encoder=held.encoder,
-                vision=held.encoder is not None or (held.state == "none" and self._settings.vision),
-                relative_paths=True,
-                load=self._sound_encoder,
-            )
-            self._own.state = state
+        held, version = self._held, library_version(self.library)
+        open_now: Library | None = getattr(self._own, "library", None)
+        # What an open catalog does not see by itself: another file, or any change where it is frozen.
+        state = held, version if open_now is not None and open_now.is_frozen else version[0][0]
+        if open_now is not None and self._own.state == state:
+            return open_now
+        self._own.library = self._own.state = None  # should opening fail
+        if open_now is not None:
             with self._lock:
-                self._open.append(self._own.library)
-        library: Library = self._own.library
-        return library
-
-    def _let_go(self) -> None:
-        library: Library | None = getattr(self._own, "library", None)
-        if library is not None:
-            self._own.library = None
-            with self._lock:
-                self._open.remove(library)
-            library.close()
-
-    def _catalog_state(self) -> Hashable:
-        """What this thread's open catalog does not see by itself: another file, or any change where it is frozen."""
-        version, own = library_version(self.library), getattr(self._own, "library", None)
-        return version if own is not None and own.is_frozen else version[0][0]
+                self._open.remove(open_now)
+            open_now.close()
+        opened = Library(
+            self.library,
+            encoder=held.encoder,
+            vision=held.encoder is not None or (held.state == "none" and self._settings.vision),
+            relative_paths=True,
+            load=self._sound_encoder,
+        )
+        self._own.library, self._own.state = opened, (held, version if opened.is_frozen else version[0][0])
+        with self._lock:
+            self._open.append(opened)
+        return opened

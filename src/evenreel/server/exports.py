@@ -1,4 +1,6 @@
-"""Taking stretches away through the API: made in a process that can be killed, sent as one file, and forgotten."""
+"""Taking stretches away through the API, made in a process that can be killed, sent as one file, and forgotten; and
+files of clips in the file manager of this machine, for whoever sits at it and asked for that.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,13 @@ import logging
 import os
 import secrets
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 import urllib.parse
 import zipfile
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -21,7 +25,6 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Request, Response
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
 
 from evenreel.errors import EvenreelError, MediaError, NotFoundError, UsageError
@@ -29,12 +32,11 @@ from evenreel.features.stills import read_still
 from evenreel.handover.picks import HandoverReport, Pick, Take, file_stem
 from evenreel.handover.settings import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
 from evenreel.media.workers import Worker
+from evenreel.server.access import is_near
 from evenreel.server.desk import BusyError, Desk
-from evenreel.server.media_files import TYPES, SentAs
+from evenreel.server.media import TYPES, Playback, SentAs
 from evenreel.server.pictures import EXPORT
-from evenreel.server.playback import Playback
-from evenreel.server.records import Problem
-from evenreel.server.routes import EVERYWHERE, LATEST_S
+from evenreel.server.records import EVERYWHERE, LATEST_S, ClipId, Problem, about
 from evenreel.server.settings import MOST_RESULTS, ServeSettings
 from evenreel.wording import printable
 
@@ -57,7 +59,6 @@ LOOKED_AFTER_S = 0.5
 """Seconds between two looks whether a visitor who waits is still there."""
 NOBODY_THERE = 499
 """Status of an answer that nobody waits for, as servers note it."""
-LARGEST_BODY = 2**18
 ABANDONED_S = 86_400.0
 """Seconds after which a folder that is still there is nobody's."""
 LONGEST_NOTES = 4_000
@@ -66,6 +67,10 @@ NOTES = "evenreel-notes"
 ZIP = "application/zip"
 NOTES_FILE = "notes.txt"
 CUT_TYPES = {".mp4": "video/mp4", ".mov": "video/quicktime", ".mkv": TYPES["matroska"], ".ts": TYPES["mpegts"]}
+
+ELSEWHERE = (
+    "Places of files are told only at the machine that the library is served from, by evenreel serve --open-folders."
+)
 
 
 class ExportStretch(BaseModel):
@@ -90,34 +95,14 @@ class ExportRequest(BaseModel):
     title: Annotated[str, Field(max_length=200)] = "stretches"
 
 
-class SmallBodyRoute(APIRoute):
-    """A route that reads no more of a request than `LARGEST_BODY` bytes."""
+class ClipPlace(BaseModel):
+    """Where a clip's file is on the machine of the server."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler of the route, over a request whose body ends in a refusal where it is too large."""
-        handle = super().get_route_handler()
-
-        async def limited(request: Request) -> Response:
-            return await handle(_SmallRequest(request.scope, request.receive))
-
-        return limited
-
-
-class _SmallRequest(Request):
-    async def stream(self) -> AsyncGenerator[bytes, None]:
-        """The body, up to the limit."""
-        size = 0
-        async for chunk in super().stream():
-            size += len(chunk)
-            if size > LARGEST_BODY:
-                raise HTTPException(413, f"The request is too large; at most {LARGEST_BODY >> 10} KiB are read.")
-            yield chunk
+    path: str
 
 
 @dataclass(frozen=True)
 class MadeExport:
-    """A file to send, in a folder that is deleted when that is done."""
-
     path: Path
     kind: str
     report: HandoverReport
@@ -131,7 +116,6 @@ class Exports:
         self._waiting = self._sending = 0
 
     def start(self) -> None:
-        """Prepare the thread and its worker process, which starts when it is needed."""
         remove_abandoned(self._settings.cache)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="export")
         self._worker = self._new_worker()
@@ -146,8 +130,7 @@ class Exports:
         return Worker(READER, {"limits": asdict(limits)}, limits)
 
     def router(self) -> APIRouter:
-        """Make the router with the one route."""
-        router = APIRouter(prefix="/api/v1", route_class=SmallBodyRoute)
+        router = APIRouter(prefix="/api/v1")
         kinds = (ZIP, *MEDIA_TYPES.values(), *CUT_TYPES.values())
         content = {kind.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
         summary = "Stretches as cuts, lists for editors, tables or subtitles."
@@ -321,3 +304,67 @@ def _zipped(report: HandoverReport, path: Path) -> Path:
         if sentences := _sentences(report):
             archive.writestr(NOTES_FILE, "\n".join(sentences) + "\n")
     return path
+
+
+class FileManagerApi:
+    def __init__(self, desk: Desk, settings: ServeSettings) -> None:
+        self._desk, self._settings = desk, settings
+
+    def router(self) -> APIRouter:
+        router = APIRouter(prefix="/api/v1")
+        path = "/clips/{clip_id}/folder"
+        router.add_api_route(path, self.place, methods=["GET"], **about("Where a clip's file is.", ClipPlace, 404))
+        router.add_api_route(path, self.place, methods=["HEAD"], include_in_schema=False)
+        router.add_api_route(path, self.show, methods=["POST"], **about("Show it in the file manager.", ClipPlace, 404))
+        return router
+
+    async def place(self, clip_id: ClipId, request: Request) -> ClipPlace:
+        """Return the path of a clip's first file that is there."""
+        self._check_local(request)
+        return ClipPlace(path=printable(await self._found(clip_id)))
+
+    async def show(self, clip_id: ClipId, request: Request) -> ClipPlace:
+        """Show the file in its folder, in the file manager."""
+        self._check_local(request)
+        path = await self._found(clip_id)
+        await asyncio.to_thread(show_in_folder, path)
+        return ClipPlace(path=printable(path))
+
+    async def _found(self, clip_id: str) -> str:
+        located = await self._desk.locate(clip_id)
+        paths = [file.path for file in located.files]
+        found = await asyncio.to_thread(lambda: next(filter(os.path.isfile, paths), None))
+        if found is None:
+            raise NotFoundError("The file is not there any more; is its disk connected?")
+        return found
+
+    def _check_local(self, request: Request) -> None:
+        if not self._settings.open_folders or not is_near(request, self._settings):
+            raise HTTPException(403, ELSEWHERE)
+
+
+def show_in_folder(path: str) -> None:
+    """Open the folder of a file in the system's file manager, with the file marked where the system can."""
+    command = _command(path)
+    program = shutil.which(command[0])
+    if program is None:
+        raise UsageError(f"This machine has no {command[0]} to open a folder with; copy the path instead.")
+    try:
+        subprocess.Popen(
+            [program, *command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        log.warning("%s cannot be started: %s", program, error)
+        raise UsageError(f"{command[0]} cannot be started; copy the path instead.") from error
+
+
+def _command(path: str) -> list[str]:
+    if sys.platform == "darwin":
+        return ["open", "-R", path]
+    if sys.platform == "win32":
+        return ["explorer", f"/select,{path}"]
+    return ["xdg-open", os.path.dirname(path)]

@@ -6,36 +6,38 @@ they write its tables of a person's own (`evenreel.library.personal`), and any n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
 from evenreel.library import Library, contents
-from evenreel.library.personal import (
-    LATEST_S,
-    LONGEST_NAME,
-    LONGEST_NOTE,
-    LONGEST_QUERY,
-    MarkState,
-    PlacedMark,
-    SavedSearch,
-)
-from evenreel.library.search.unlike import UnlikeClips
-from evenreel.server.answers import clean, finite, still_address
+from evenreel.library.personal import LONGEST_NAME, LONGEST_NOTE, MarkState, PlacedMark, SavedSearch
+from evenreel.library.search.unlike import UnlikeClip, UnlikeClips
 from evenreel.server.desk import Desk
-from evenreel.server.turns import RequestNeeds
+from evenreel.server.records import (
+    LATEST_S,
+    LONGEST_QUERY,
+    ClipId,
+    HiddenText,
+    Named,
+    Seconds,
+    Where,
+    about,
+    as_json,
+    finite,
+    still_address,
+)
+from evenreel.wording import printable
 
 MOST_HIGHLIGHTS = 100
 
-MarkedClip = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Digest of the clip's content.")]
 At = Annotated[
     float | None, Query(ge=0, le=LATEST_S, allow_inf_nan=False, description="The moment; the whole clip without it.")
 ]
 SavedName = Annotated[str, Query(min_length=1, max_length=LONGEST_NAME, description="Name of the saved search.")]
-Documented = Callable[..., dict[str, Any]]
 
 
 class NewMark(BaseModel):
@@ -89,35 +91,40 @@ class SavedNews(BaseModel):
     new: list[str]
 
 
-class HighlightedClip(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class HighlightedClip(Named, UnlikeClip):
     """A clip that is unlike those before it; `apart` is its cosine distance to the nearest of them."""
 
-    clip_id: str
-    name: str
+    path: HiddenText
     folder: str
-    duration_s: float | None
-    time_s: float
-    apart: float
+    duration_s: Seconds
     still: str
 
 
-class Highlights(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Highlights(UnlikeClips):
     """Clips that are unlike the rest, in the order of choice; `compared` of `total` clips were looked at."""
 
-    clips: list[HighlightedClip]
-    compared: int
-    total: int
+    clips: tuple[HighlightedClip, ...]
+
+    @staticmethod
+    def of(found: UnlikeClips, roots: tuple[str, ...]) -> Highlights:
+        clips = tuple(
+            HighlightedClip(
+                **vars(clip),
+                folder=contents.folder_of(clip.path, roots),
+                still=still_address(clip.clip_id, clip.time_s),
+            )
+            for clip in found.clips
+        )
+        return Highlights(**vars(found) | {"clips": clips})
 
 
 class PersonalApi:
-    """Routes over what a person keeps in the library."""
-
-    def __init__(self, desk: Desk, about: Documented) -> None:
-        self._desk, self._about = desk, about
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
 
     def add_to(self, router: APIRouter) -> None:
-        """Add the routes to a router."""
-        about = self._about
         for method, path, endpoint, described in (
             ("GET", "/marks", self.marks, about("Favourites and notes.", list[MarkRecord])),
             ("POST", "/clips/{clip_id}/mark", self.mark, about("Make a favourite, write a note.", MarkRecord, 404)),
@@ -137,7 +144,7 @@ class PersonalApi:
         """List favourites and notes."""
         return await self._desk.look_up(lambda library: _records(library, library.personal.marks()))
 
-    async def mark(self, clip_id: MarkedClip, said: NewMark) -> MarkRecord:
+    async def mark(self, clip_id: ClipId, said: NewMark) -> MarkRecord:
         """Make a clip or a moment a favourite, or write a note to it."""
 
         def written(library: Library) -> MarkRecord:
@@ -147,7 +154,7 @@ class PersonalApi:
 
         return await self._desk.query(written)
 
-    async def unmark(self, clip_id: MarkedClip, t: At = None) -> Response:
+    async def unmark(self, clip_id: ClipId, t: At = None) -> Response:
         """Delete what was said of a clip, or of a moment of it."""
         await self._desk.query(lambda library: library.personal.unmark(clip_id, t))
         return Response(status_code=204)
@@ -159,12 +166,11 @@ class PersonalApi:
     async def save(self, search: NewSearch) -> SavedRecord:
         """Save a search."""
         self._desk.need_model()
-        needs = RequestNeeds(model=True)
-        return _saved(
-            await self._desk.query(
-                lambda library: library.personal.save_search(search.query, search.where, search.name or None), needs
-            )
+        name = search.name or None
+        saved = await self._desk.query(
+            lambda library: library.personal.save_search(search.query, search.where, name), model=True
         )
+        return _saved(saved)
 
     async def remove(self, name: SavedName) -> Response:
         """Delete a saved search."""
@@ -181,24 +187,21 @@ class PersonalApi:
 
     async def highlights(
         self,
-        where: Annotated[str | None, Query(max_length=4_000, description="Filter, as the search takes it.")] = None,
+        where: Where = None,
         k: Annotated[int, Query(ge=1, le=MOST_HIGHLIGHTS, description="How many clips at most.")] = 12,
     ) -> Response:
         """Choose clips that are unlike the rest."""
 
         def answer(library: Library) -> bytes:
-            found = library.highlights(k=k, where=where)
-            return _highlights(found, library.roots()).model_dump_json().encode()
+            return as_json(Highlights.of(library.highlights(k=k, where=where), library.roots()))
 
         content = await self._desk.query_once(("highlights", where, k), answer)
         return Response(content, media_type="application/json")
 
     async def _run(self, name: str, *, keep: bool) -> SavedNews:
         self._desk.need_model()
-        found = await self._desk.query(
-            lambda library: library.personal.run_search(name, keep=keep), RequestNeeds(model=True)
-        )
-        return SavedNews(name=clean(name), new=[hit.clip_id for hit in found.new])
+        found = await self._desk.query(lambda library: library.personal.run_search(name, keep=keep), model=True)
+        return SavedNews(name=printable(name), new=[hit.clip_id for hit in found.new])
 
 
 def _records(library: Library, marks: tuple[PlacedMark, ...] | list[PlacedMark]) -> list[MarkRecord]:
@@ -211,7 +214,7 @@ def _records(library: Library, marks: tuple[PlacedMark, ...] | list[PlacedMark])
             note=one.mark.note,
             made=one.mark.made,
             state=one.state,
-            name=clean(PurePath(one.path).name),
+            name=printable(PurePath(one.path).name),
             folder=contents.folder_of(one.path, roots),
             duration_s=finite(one.duration_s),
             still=still_address(one.clip_id, one.mark.time_s or (one.duration_s or 0.0) / 2) if one.clip_id else None,
@@ -222,22 +225,3 @@ def _records(library: Library, marks: tuple[PlacedMark, ...] | list[PlacedMark])
 
 def _saved(search: SavedSearch) -> SavedRecord:
     return SavedRecord(name=search.name, query=search.query, where=search.where, looked=search.looked)
-
-
-def _highlights(found: UnlikeClips, roots: tuple[str, ...]) -> Highlights:
-    return Highlights(
-        clips=[
-            HighlightedClip(
-                clip_id=clip.clip_id,
-                name=clean(PurePath(clip.path).name),
-                folder=contents.folder_of(clip.path, roots),
-                duration_s=finite(clip.duration_s),
-                time_s=clip.time_s,
-                apart=clip.apart,
-                still=still_address(clip.clip_id, clip.time_s),
-            )
-            for clip in found.clips
-        ],
-        compared=found.compared,
-        total=found.total,
-    )

@@ -33,8 +33,6 @@ TICKS = 90_000
 
 @dataclass(frozen=True)
 class OneMoment:
-    """Sampling rule of a still: the frame on screen at one time."""
-
     needs_end: ClassVar[bool] = True
     time_s: float
 
@@ -43,7 +41,6 @@ class OneMoment:
         return iter([max(start_s, min(self.time_s, end_s - LAST_S))])
 
     def capped(self, duration_s: float, max_frames: int) -> OneMoment:
-        """Return the rule itself."""
         return self
 
 
@@ -57,7 +54,6 @@ class PictureReader:
         self._limits = MediaLimits(**limits)
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        """Make one still or preview."""
         if "still" in task:
             yield {}, np.frombuffer(self._still(task["still"], task["time_s"], task["width"]), np.uint8)
         else:

@@ -1,4 +1,7 @@
-"""Stills and previews: made once by processes that can be killed, kept on disk by the content they show."""
+"""Pictures: stills and previews, made once and kept by the content they show; and those that visitors search by.
+
+All are decoded by processes that can be killed.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,26 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
+
+from fastapi import HTTPException, Request
 
 from evenreel.errors import MediaError
 from evenreel.features.progress import TRANSIENT
 from evenreel.features.stills import SIDE_PX, read_still
 from evenreel.files import replacing
 from evenreel.library.contents import Located
+from evenreel.library.search.image import decode_image, image_worker
 from evenreel.library.store.catalog import STILLS
 from evenreel.media.workers import Worker
+from evenreel.server.access import received
 from evenreel.server.desk import BusyError
 from evenreel.server.settings import ServeSettings
+from evenreel.types import Pixels
 
 log = logging.getLogger("evenreel")
 
@@ -41,12 +49,13 @@ EXPORT = "export-"
 """Beginning of the names of folders in the cache in which `evenreel.server.exports` makes files."""
 TRIM_SHARE = 1 / 16
 """Share of the cache's limit that may be written between two looks at its size."""
+RECEIVING, DECODING, QUEUED = 8, 2, 16
+"""Most pictures to search by that are received, decoded and waiting at a time in all workers; a decoded one may take
+some hundred megabytes."""
 
 
 @dataclass(eq=False)
 class _PictureJob:
-    """A picture that is waited for."""
-
     kept: Path
     paint: Callable[[Worker], bytes]
     done: asyncio.Future[bytes]
@@ -77,7 +86,6 @@ class Pictures:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Prepare the worker processes, which start when they are needed."""
         limits = self._settings.limits
         self._pool = ThreadPoolExecutor(self._settings.painters, thread_name_prefix="paint")
         self._workers = [Worker(READER, {"limits": asdict(limits)}, limits) for _ in range(self._settings.painters)]
@@ -85,7 +93,6 @@ class Pictures:
             self._idle.put(worker)
 
     def close(self) -> None:
-        """End the worker processes at once."""
         for worker in self._workers:
             worker.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -116,7 +123,6 @@ class Pictures:
         return kept
 
     def preview_path(self, clip_id: str, part: int) -> Path:
-        """Return the path of a preview, made or not."""
         return self._place(clip_id, f"{part}-preview.mp4")
 
     def _still_path(self, clip_id: str, time_s: float, width: int) -> Path:
@@ -269,3 +275,77 @@ def _check_unchanged(file: Located) -> None:
         unchanged = False
     if not unchanged:
         raise MediaError("changed_while_reading", "the file has changed since it was indexed")
+
+
+class Uploads:
+    """Receives and decodes pictures; a few at a time, and a few more that wait for their turn."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self._settings = settings
+        self._workers: list[Worker] = []
+        self._idle: SimpleQueue[Worker] = SimpleQueue()
+        self._receiving, self._waiting = _Places(settings.share(RECEIVING)), _Places(settings.share(QUEUED))
+        self._decoding = settings.share(DECODING)
+        self._turns = asyncio.Semaphore(self._decoding)
+
+    def start(self) -> None:
+        self._pool = ThreadPoolExecutor(self._decoding, thread_name_prefix="decode")
+        self._workers = [image_worker(self._settings.image_limits) for _ in range(self._decoding)]
+        for worker in self._workers:
+            self._idle.put(worker)
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    @contextlib.asynccontextmanager
+    async def picture(self, request: Request) -> AsyncIterator[Pixels]:
+        """Receive and decode the picture of a request, (H, W, 3); the next one is decoded when the block has ended."""
+        with self._receiving.one():
+            content = await self._receive(request)
+        with self._waiting.one():
+            async with self._turns:
+                yield await asyncio.get_running_loop().run_in_executor(self._pool, self._decode, content)
+
+    def _decode(self, content: bytes) -> Pixels:
+        worker = self._idle.get()
+        try:
+            return decode_image(content, worker)
+        finally:
+            self._idle.put(worker)
+
+    async def _receive(self, request: Request) -> bytes:
+        """The body of a request, within the limits of size and time."""
+        kind = request.headers.get("content-type", "")
+        if not kind.startswith(("image/", "application/octet-stream")):
+            raise HTTPException(415, "Send the picture itself as the body, with its type, for example image/jpeg.")
+        most = self._settings.max_upload_bytes
+        refusal = HTTPException(413, f"The picture is too large; at most {most >> 20} MiB are read.")
+        declared = request.headers.get("content-length", "0")
+        if not declared.isdecimal() or len(declared) > len(str(most)) or int(declared) > most:
+            raise refusal
+        try:
+            body = await received(request.receive, most, self._settings.upload_timeout_s)
+        except asyncio.TimeoutError as error:
+            raise HTTPException(408, "The picture came too slowly; send it again.") from error
+        if len(body) > most:
+            raise refusal
+        return body
+
+
+class _Places:
+    """A few places; who finds them taken does not wait."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[None]:
+        if not self._free:
+            raise BusyError("Other pictures are being searched for; try again in a moment.")
+        self._free -= 1
+        try:
+            yield
+        finally:
+            self._free += 1

@@ -1,43 +1,51 @@
-"""The REST API: its routes and their limits."""
+"""The REST API: its routes, what they take, and their limits."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from pydantic import TypeAdapter
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import StringConstraints, TypeAdapter
 
-from evenreel.library import Library
+from evenreel.errors import UsageError
+from evenreel.library import Library, Marked, Then, UnfinishedText, Without
+from evenreel.library.asking.asked import ONE_QUERY, Question, read_question
+from evenreel.library.asking.examples import MOST_MARKS, Mark, read_mark
+from evenreel.library.asking.steps import MOST_WITHIN_S, WITHIN_S
 from evenreel.library.browsing import BrowseOrder
-from evenreel.library.search.hits import SearchResult
+from evenreel.library.search.result import SearchResult
 from evenreel.library.tried_examples import TriedExample
-from evenreel.server import answers
-from evenreel.server.answers import Searched
+from evenreel.server.adding import Adder
 from evenreel.server.desk import Desk
-from evenreel.server.peers import Peers
+from evenreel.server.media import Playback
 from evenreel.server.people import add_people
 from evenreel.server.personal import PersonalApi
-from evenreel.server.pictures import PREVIEW_PART_S, Pictures
-from evenreel.server.playback import Playback
-from evenreel.server.questions import LONGEST_QUERY, Beside, Words, beside
-from evenreel.server.records import Clip, Files, Health, ListedClips, Problem, Retry, SearchAnswer, Spoken, Stats
-from evenreel.server.retry import Retrier
+from evenreel.server.pictures import PREVIEW_PART_S, Pictures, Uploads
+from evenreel.server.records import (
+    LATEST_S,
+    LONGEST_QUERY,
+    Clip,
+    ClipId,
+    Files,
+    Health,
+    ListedClips,
+    Retry,
+    SearchAnswer,
+    Spoken,
+    Stats,
+    Where,
+    about,
+    as_json,
+)
 from evenreel.server.settings import MOST_RESULTS
-from evenreel.server.turns import RequestNeeds, Wanted
-from evenreel.server.uploads import Uploads
 
-log = logging.getLogger("evenreel")
-
-LATEST_S = 1e6
 FILES_AT_ONCE = 200
 FURTHEST_FILE = 10**9
-EVERYWHERE = (400, 401, 403, 422, 503)
-"""Refusals of every address: host, token, origin, a parameter that is none, too many waiting."""
 FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 """Header of what never changes: a clip's id is a digest of its content, and so is what is made from it."""
 PICTURE = {
@@ -46,7 +54,6 @@ PICTURE = {
 }
 """What `POST /api/v1/search/image` takes, in the words of OpenAPI."""
 
-ClipId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Digest of the clip's content.")]
 Sentence = Annotated[
     str,
     Query(
@@ -55,14 +62,66 @@ Sentence = Annotated[
         "pictures; said:, on-screen:, seen: or sounds: before it chooses one of the four.",
     ),
 ]
-BesideIt = Annotated[Beside, Depends(beside)]
-Where = Annotated[str | None, Query(max_length=4_000, description="Filter, as `evenreel search --where` takes it.")]
+Marks = list[Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}(@[0-9]{1,7}(\.[0-9]{1,6})?)?$")]]
+Words = Annotated[
+    str, Query(max_length=LONGEST_QUERY, description="What is to be seen beside what the picture shows: 'at night'.")
+]
 Count = Annotated[int, Query(ge=1, le=MOST_RESULTS, description="How many clips at most.")]
 Rerank = Annotated[bool, Query(description="Let the server's matcher order the first clips anew, where it has one.")]
 Fold = Annotated[bool, Query(description="Put clips that are nearly the same under the best of them.")]
 Seconds = Annotated[float, Query(ge=0, le=LATEST_S, allow_inf_nan=False, description="From the clip's start.")]
 PartNumber = Annotated[int, Query(ge=0, le=int(LATEST_S / PREVIEW_PART_S), description="Parts follow one another.")]
 Width = Annotated[int, Query(ge=16, le=1280, description="In pixels; the next larger of a few is sent.")]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a search asks for beside its sentence.
+
+    Attributes:
+        then: what is to come after the sentence, which is then not looked through for a `then`.
+        within_s: most seconds from a moment of the sentence to one of what comes after it.
+        marks: clips that were marked right or wrong.
+        typing: whether the sentence, or what comes after it, is still typed.
+    """
+
+    then: str
+    within_s: float
+    marks: tuple[Mark, ...]
+    typing: bool
+
+    def asked(self, sentence: str) -> Question:
+        """Return what is asked of the library with a sentence."""
+        made = UnfinishedText if self.typing else str
+        if self.then.strip():
+            asked: str | Then | Without = Then(sentence, made(self.then), self.within_s)
+        else:
+            asked = read_question(made(sentence), self.within_s)
+        if not self.marks:
+            return asked
+        if not isinstance(asked, str):
+            raise UsageError(ONE_QUERY)
+        return Marked(asked, self.marks)
+
+
+def beside(
+    then: Annotated[str, Query(max_length=LONGEST_QUERY, description="What is to come after `q` in a clip.")] = "",
+    within: Annotated[
+        float,
+        Query(gt=0, le=MOST_WITHIN_S, allow_inf_nan=False, description="Most seconds from one moment to the other."),
+    ] = WITHIN_S,
+    right: Annotated[Marks, Query(max_length=MOST_MARKS, description="Clips that are it: ID or ID@SECONDS.")] = [],  # noqa: B006
+    wrong: Annotated[Marks, Query(max_length=MOST_MARKS, description="Clips that are not it.")] = [],  # noqa: B006
+    typing: Annotated[
+        bool, Query(description="The sentence is still typed: its last word may be the beginning of one.")
+    ] = False,
+) -> Beside:
+    """Read from an address what a search asks for beside its sentence."""
+    marks = (*(read_mark(one, right=True) for one in right), *(read_mark(one, right=False) for one in wrong))
+    return Beside(then, within, marks, typing)
+
+
+BesideIt = Annotated[Beside, Depends(beside)]
 
 
 @dataclass(frozen=True)
@@ -86,6 +145,17 @@ class PictureWays:
         return self.q.strip() or None
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """A search that is to be run: for `k` clips that pass `where`, but for the one that it cannot find (`left_out`)."""
+
+    search: Callable[[Library, int], SearchResult]
+    k: int
+    where: str | None
+    fold: bool
+    left_out: str | None = None
+
+
 class Api:
     """Routes of the API over one library.
 
@@ -94,8 +164,7 @@ class Api:
         pictures: makes stills and previews.
         uploads: receives and decodes pictures to search by.
         playback: sends the files of clips.
-        retrier: indexes again what was set aside.
-        peers: the other processes that serve the library; None for none.
+        adder: indexes again what was set aside.
     """
 
     def __init__(
@@ -104,44 +173,43 @@ class Api:
         pictures: Pictures,
         uploads: Uploads,
         playback: Playback,
-        retrier: Retrier,
-        peers: Peers | None = None,
+        adder: Adder,
     ) -> None:
         self._desk, self._pictures, self._uploads = desk, pictures, uploads
-        self._playback, self._retrier, self._peers = playback, retrier, peers or Peers(all_ready=True)
+        self._playback, self._adder = playback, adder
 
     def router(self) -> APIRouter:
         """Make the router with all routes below `/api/v1`."""
         router = APIRouter(prefix="/api/v1")
-        for path, endpoint, about in self._reading():
-            router.add_api_route(path, endpoint, methods=["GET"], **about)
+        for path, endpoint, described in self._reading():
+            router.add_api_route(path, endpoint, methods=["GET"], **described)
             router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
-        about = _about("Clips with a frame that looks like a picture.", SearchAnswer, 408, 413, 415)
-        about["openapi_extra"] = {"requestBody": PICTURE}
-        router.add_api_route("/search/image", self.search_image, methods=["POST"], **about)
-        about = _about("Try again what was set aside.", Retry)
-        router.add_api_route("/retry", self.retry, methods=["POST"], status_code=202, **about)
-        PersonalApi(self._desk, _about).add_to(router)
-        add_people(router, self._desk, _about("The surest face of a person.", "image/jpeg", 404))
+        described = about("Clips with a frame that looks like a picture.", SearchAnswer, 408, 413, 415)
+        described["openapi_extra"] = {"requestBody": PICTURE}
+        router.add_api_route("/search/image", self.search_image, methods=["POST"], **described)
+        described = about("Try again what was set aside.", Retry)
+        router.add_api_route("/retry", self.retry, methods=["POST"], status_code=202, **described)
+        PersonalApi(self._desk).add_to(router)
+        add_people(router, self._desk, about("The surest face of a person.", "image/jpeg", 404))
         return router
 
     def _reading(self) -> list[tuple[str, Callable[..., Any], dict[str, Any]]]:
-        media = _about("The clip's file, or ranges of it.", "video/*", 404, 416)
+        media = about("The clip's file, or ranges of it.", "video/*", 404, 416)
         media["responses"][206] = {**media["responses"][200], "description": "Ranges of the file."}
         return [
-            ("/search", self.search, _about("Clips that answer a sentence, best first.", SearchAnswer, 404)),
-            ("/clips/{clip_id}/similar", self.similar, _about("Clips that look like a clip.", SearchAnswer, 404)),
-            ("/clips/{clip_id}", self.clip, _about("All that is known of a clip.", Clip, 404)),
-            ("/clips/{clip_id}/transcripts", self.transcripts, _about("What is said in a clip.", list[Spoken], 404)),
+            ("/search", self.search, about("Clips that answer a sentence, best first.", SearchAnswer, 404)),
+            ("/clips/{clip_id}/similar", self.similar, about("Clips that look like a clip.", SearchAnswer, 404)),
+            ("/clips/{clip_id}", self.clip, about("All that is known of a clip.", Clip, 404)),
+            ("/clips/{clip_id}/transcripts", self.transcripts, about("What is said in a clip.", list[Spoken], 404)),
             ("/clips/{clip_id}/media", self.media, media),
-            ("/clips/{clip_id}/still", self.still, _about("What is on screen at a time.", "image/jpeg", 404)),
-            ("/clips/{clip_id}/preview", self.preview, _about("A part of it, small and silent.", "video/mp4", 404)),
-            ("/stats", self.stats, _about("What the library holds and can be filtered by.", Stats)),
-            ("/examples", self.examples, _about("Searches that some clip answers.", list[TriedExample])),
-            ("/browse", self.browse, _about("Clips without a query, by day or by path.", ListedClips)),
-            ("/files", self.files, _about("Files of the library, also those that were set aside.", Files)),
-            ("/retry", self.retry_state, _about("How trying again goes.", Retry)),
-            ("/health", self.health, _about("Whether the server answers and its model is loaded.", Health)),
+            ("/clips/{clip_id}/still", self.still, about("What is on screen at a time.", "image/jpeg", 404)),
+            ("/clips/{clip_id}/preview", self.preview, about("A part of it, small and silent.", "video/mp4", 404)),
+            ("/stats", self.stats, about("What the library holds and can be filtered by.", Stats)),
+            ("/examples", self.examples, about("Searches that some clip answers.", list[TriedExample])),
+            ("/browse", self.browse, about("Clips without a query, by day or by path.", ListedClips)),
+            ("/files", self.files, about("Files of the library, also those that were set aside.", Files)),
+            ("/retry", self.retry_state, about("How trying again goes.", Retry)),
+            ("/health", self.health, about("Whether the server answers and its model is loaded.", Health)),
         ]
 
     async def search(
@@ -155,19 +223,14 @@ class Api:
         """Search clips by what is seen, written and said, see `Library.search`."""
         self._desk.need_model()
         asked = more.asked(q)
-        plain = isinstance(asked, str)
-        matcher = self._desk.matcher if how.rerank and plain else None
+        matcher = self._desk.matcher if how.rerank and isinstance(asked, str) else None
         depth = self._desk.rerank_depth
 
-        def found(library: Library) -> Searched:
-            def search(most: int) -> SearchResult:
-                return library.search(asked, most, where, rerank=matcher, rerank_depth=depth)
-
-            return Searched(_folded(library, search, k, how.fold), where)
+        def found(library: Library, most: int) -> SearchResult:
+            return library.search(asked, most, where, rerank=matcher, rerank_depth=depth)
 
         key = ("text", asked, more.typing, where, k, how, matcher is not None)
-        wanted = Wanted(q, everywhere=where is None) if plain else None
-        return await self._found(found, key, RequestNeeds(model=True, rerank=matcher is not None, wanted=wanted))
+        return await self._found(Wanted(found, k, where, how.fold), key, rerank=matcher is not None)
 
     async def search_image(
         self, request: Request, asked: Annotated[PictureWays, Depends()], where: Where = None, k: Count = 20
@@ -176,13 +239,10 @@ class Api:
         self._desk.need_vision()
         async with self._uploads.picture(request) as pixels:
 
-            def found(library: Library) -> Searched:
-                def search(most: int) -> SearchResult:
-                    return library.search_pixels(pixels, most, where, words=asked.words)
+            def found(library: Library, most: int) -> SearchResult:
+                return library.search_pixels(pixels, most, where, words=asked.words)
 
-                return Searched(_folded(library, search, k, asked.fold), where)
-
-            return await self._found(found, needs=RequestNeeds(model=True))
+            return await self._found(Wanted(found, k, where, asked.fold))
 
     async def similar(
         self,
@@ -194,25 +254,19 @@ class Api:
     ) -> Response:
         """Search clips like the one at hand, by the stored frame nearest to `t` or all of them, and words beside it."""
 
-        def found(library: Library) -> Searched:
-            def search(most: int) -> SearchResult:
-                return library.similar(clip_id, t, most, where, words=asked.words)
+        def found(library: Library, most: int) -> SearchResult:
+            return library.similar(clip_id, t, most, where, words=asked.words)
 
-            return Searched(_folded(library, search, k, asked.fold), where, left_out=clip_id)
+        key, needs_model = ("similar", clip_id, t, where, k, asked), asked.words is not None
+        return await self._found(Wanted(found, k, where, asked.fold, clip_id), key, model=needs_model)
 
-        return await self._found(
-            found,
-            key=("similar", clip_id, t, where, k, asked),
-            needs=None if asked.words is None else RequestNeeds(model=True),
-        )
-
-    async def clip(self, clip_id: ClipId) -> Clip:
+    async def clip(self, clip_id: ClipId) -> Response:
         """Return a clip with its files, its signs and its notes."""
-        return answers.clip_answer(await self._desk.look_up(lambda library: library.clip(clip_id)))
+        return _json(as_json(Clip.of(await self._desk.look_up(lambda library: library.clip(clip_id)))))
 
     async def transcripts(self, clip_id: ClipId) -> list[Spoken]:
         """Return what is said in a clip, by each source that says something."""
-        return answers.spoken_answer(await self._desk.look_up(lambda library: library.transcripts(clip_id)))
+        return Spoken.of(await self._desk.look_up(lambda library: library.transcripts(clip_id)))
 
     async def media(self, clip_id: ClipId) -> Response:
         """Send the file as it is, for a player."""
@@ -240,8 +294,7 @@ class Api:
         vision = self._desk.model in {"loading", "ready"}
 
         def answer(library: Library) -> bytes:
-            told = answers.stats_answer(library, vision=vision, opens_folders=self._desk.opens_folders)
-            return told.model_dump_json().encode()
+            return as_json(Stats.of(library, vision=vision, opens_folders=self._desk.opens_folders))
 
         return _json(await self._desk.query_once("stats", answer))
 
@@ -253,7 +306,7 @@ class Api:
         def answer(library: Library) -> bytes:
             return found.dump_json(library.tried_examples())
 
-        return _json(await self._desk.query_once("examples", answer, RequestNeeds(model=True)))
+        return _json(await self._desk.query_once("examples", answer, model=True))
 
     async def files(
         self,
@@ -261,11 +314,10 @@ class Api:
         text: Annotated[str, Query(max_length=400, description="Part of a name or folder.")] = "",
         limit: Annotated[int, Query(ge=1, le=FILES_AT_ONCE)] = 50,
         offset: Annotated[int, Query(ge=0, le=FURTHEST_FILE)] = 0,
-    ) -> Files:
+    ) -> Response:
         """List files by path; past the last there are none."""
-        return answers.files_answer(
-            await self._desk.query(lambda library: library.files(state, text, limit=limit, offset=offset))
-        )
+        page = await self._desk.query(lambda library: library.files(state, text, limit=limit, offset=offset))
+        return _json(as_json(Files.of(page)))
 
     async def browse(
         self,
@@ -277,56 +329,39 @@ class Api:
         """List clips without a query; past the last there are none."""
 
         def answer(library: Library) -> bytes:
-            found = library.browse(where, order, limit, offset)
-            return answers.browse_answer(found, library.roots()).model_dump_json().encode()
+            return as_json(ListedClips.of(library.browse(where, order, limit, offset), library.roots()))
 
         return _json(await self._desk.query_once(("browse", where, order, limit, offset), answer))
 
     async def retry(self) -> Retry:
         """Index the folders again, with what was set aside; one run at a time."""
-        return await self._desk.query(self._retrier.start)
+        return await self._desk.query(self._adder.retry)
 
     async def retry_state(self) -> Retry:
         """Return the state of the run that `retry` started."""
-        return self._retrier.state()
+        return self._adder.retry_state()
 
     async def health(self) -> Health:
-        """Return the state of the server and of its model, which is loading until each worker has it."""
-        return Health(status="ok", model=self._desk.model if self._peers.all_ready else "loading")
+        """Return the state of the server and of its model; of several workers, those of the one that answers."""
+        return Health(status="ok", model=self._desk.model)
 
     async def _found(
-        self,
-        search: Callable[[Library], Searched],
-        key: Hashable = None,
-        needs: RequestNeeds | None = None,
+        self, wanted: Wanted, key: Hashable = None, *, model: bool = True, rerank: bool = False
     ) -> Response:
         """The answer to a search; where it has a key, one that was given before is given again."""
         notices = self._desk.notices()
 
         def answer(library: Library) -> bytes:
             began = time.perf_counter()
-            searched = search(library)
+            search = partial(wanted.search, library)
+            result = library.folded(search, wanted.k) if wanted.fold else search(wanted.k)
             took_ms = 1000 * (time.perf_counter() - began)
-            return answers.search_answer(library, searched, notices, took_ms).model_dump_json().encode()
+            favours = library.favours([hit.clip_id for hit in result.hits], wanted.where, wanted.left_out)
+            return as_json(SearchAnswer.of(result, library, favours, notices, took_ms))
 
         if key is None:
-            return _json(await self._desk.query(answer, needs))
-        return _json(await self._desk.query_once(key, answer, needs))
-
-
-def _folded(library: Library, search: Callable[[int], SearchResult], k: int, fold: bool) -> SearchResult:
-    return library.folded(search, k) if fold else search(k)
-
-
-def _about(summary: str, answer: Any, *problems: int) -> dict[str, Any]:
-    """What the OpenAPI document says of an address: what it answers with, a record or a media type, and refusals."""
-    refusals: dict[int | str, dict[str, Any]] = {code: {"model": Problem} for code in (*EVERYWHERE, *problems)}
-    if answer is None:
-        return {"summary": summary, "status_code": 204, "response_class": Response, "responses": refusals}
-    if isinstance(answer, str):
-        sent = {"description": summary, "content": {answer: {"schema": {"type": "string", "format": "binary"}}}}
-        return {"summary": summary, "response_class": Response, "responses": {200: sent, **refusals}}
-    return {"summary": summary, "response_model": answer, "responses": refusals}
+            return _json(await self._desk.query(answer, model=model, rerank=rerank))
+        return _json(await self._desk.query_once(key, answer, model=model, rerank=rerank))
 
 
 def _json(content: bytes) -> Response:

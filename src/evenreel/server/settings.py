@@ -7,15 +7,10 @@ import re
 import socket
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evenreel.config import DEFAULT_PORT, IMAGE_LIMITS, RERANK_DEPTH, MediaLimits, usable_cores
 from evenreel.documents import brief
 from evenreel.errors import UsageError
-from evenreel.server.senders import Senders
-
-if TYPE_CHECKING:
-    from evenreel.library.snapshot.holding import SnapshotCache
 
 MOST_RESULTS = 200
 SHORTEST_TOKEN = 8
@@ -25,7 +20,6 @@ HOST_NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
 def default_cache() -> Path:
-    """Return the default folder of stills and previews: the platform's cache folder."""
     from platformdirs import user_cache_path
 
     return user_cache_path("evenreel") / "pictures"
@@ -92,13 +86,6 @@ class ServeSettings:
     limits: MediaLimits = field(default_factory=lambda: MediaLimits(stall_timeout_s=30.0))
     image_limits: MediaLimits = IMAGE_LIMITS
 
-    @property
-    def kept_snapshots(self) -> SnapshotCache:
-        """Cache of published snapshots on this machine."""
-        from evenreel.library.snapshot.holding import SnapshotCache
-
-        return SnapshotCache() if self.snapshot_cache is None else SnapshotCache(self.snapshot_cache)
-
     def __post_init__(self) -> None:
         if not 0 <= self.port <= LAST_PORT:
             raise UsageError(f"There is no port {self.port}; the last one is {LAST_PORT}.")
@@ -122,7 +109,8 @@ class ServeSettings:
             raise UsageError(f"The number of clips to re-rank is {self.rerank_depth}; it must be 1 or more.")
         if not 1 <= self.workers <= MOST_WORKERS:
             raise UsageError(f"The number of workers is {brief(self.workers)}; it must be 1 to {MOST_WORKERS}.")
-        Senders(self.trusted_proxies)
+        for proxy in self.trusted_proxies:
+            proxy_network(proxy)
         for name in self.allowed_hosts:
             if not HOST_NAME.fullmatch(name) and not _is_number(name):
                 raise UsageError(
@@ -175,6 +163,15 @@ def is_known_host(name: str, settings: ServeSettings) -> bool:
     if is_loopback(settings.host):
         return False
     return name in {settings.host.lower(), socket.gethostname().lower()} or _is_number(name)
+
+
+def proxy_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        return ipaddress.ip_network(text.strip(), strict=False)
+    except ValueError as error:
+        raise UsageError(
+            f"'{text}' is neither the address nor the network of a proxy; give it as 10.0.0.2 or 10.0.0.0/24."
+        ) from error
 
 
 def _plain(name: str) -> str:

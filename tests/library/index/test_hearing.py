@@ -10,6 +10,7 @@ import pytest
 
 from evenreel import open_library
 from evenreel.config import Machines
+from evenreel.errors import LibraryError
 from evenreel.library import IndexReport, index_folders, verify
 from evenreel.library.index import spread
 from evenreel.speech import Transcript
@@ -141,12 +142,22 @@ def test_workers_of_other_machines_hear_as_this_one_does(
     say(videos / "b.srt", "It is written down.")
     settings = replace(QUICK, speech=models[0])
     alone = index_folders([videos], tmp_path / "alone", settings)
-    monkeypatch.setattr(spread, "RaySession", here.HereSession)
+    monkeypatch.setattr(spread, "driven", here.driven)
     monkeypatch.setattr("evenreel.library.index.stages.SpeechStage.begin", lambda *_: False)
     together = index_folders([videos], tmp_path / "together", settings, machines=Machines(ray="local"))
     assert (together.heard, together.notes) == (alone.heard, alone.notes)
     assert len(alone.notes) == 1
     assert state(tmp_path / "alone") == state(tmp_path / "together")
+
+
+def test_a_worker_that_lacks_the_model_says_so(
+    videos: Path, models: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread, "driven", here.driven)
+    monkeypatch.setattr(here, "told", {"orders": {"speech": str(videos)}})
+    settings = replace(QUICK, speech=models[0])
+    with pytest.raises(LibraryError, match="cannot hear what is said: .* is no model of speech"):
+        index_folders([videos], videos.parent / "library", settings, machines=Machines(ray="local"))
 
 
 def test_a_later_run_adds_speech_without_decoding_pictures(videos: Path, models: list[str]) -> None:

@@ -13,7 +13,7 @@ from evenreel.library import index_folders
 from evenreel.library.index import spread
 from evenreel.library.index.report import IndexReport
 from tests.library.machines import here
-from tests.library.snapshot.conftest import s3_server
+from tests.library.s3 import s3_server
 
 __all__ = ["s3_server"]
 
@@ -29,11 +29,10 @@ def stubs(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
     """Machines that are this process."""
-    monkeypatch.setattr(spread, "RaySession", here.HereSession)
-    monkeypatch.setattr(here.HereSession, "rounds", [])
-    monkeypatch.setattr(here.HereSession, "lost", set())
-    monkeypatch.setattr(here.HereSession, "told", {})
+    monkeypatch.setattr(spread, "driven", here.driven)
     yield Machines(ray="local")
+    for one in (here.rounds, here.lost, here.told):
+        one.clear()
 
 
 @pytest.fixture

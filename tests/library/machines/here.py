@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
 
 from evenreel.config import IndexSettings
-from evenreel.library.machines.claims import Claims
-from evenreel.library.machines.clip_worker import ClipWorker
-from evenreel.library.machines.orders import FileStatus, FileTask, WorkOrder
+from evenreel.library.index.spread import RayWorker, Status
+from evenreel.types import FloatArray, Pixels
 from tests.features.pixel_encoder import PixelEncoder
 
 READER = "tests.library.stub_reader:QuickReader"
 LOADER = "tests.library.machines.here:load"
 SETTINGS = IndexSettings(model="pixels", read_text=False, workers=1)
+
+rounds: list[int] = []
+"""Files of each time that workers were asked."""
+lost: set[str] = set()
+"""Ends of the paths whose workers die."""
+told: dict[str, Any] = {}
+"""What workers are told in another way than the run has it."""
 
 
 def load(name: str, *_: object, **__: object) -> PixelEncoder:
@@ -29,37 +39,40 @@ def load_another(name: str, *_: object) -> PixelEncoder:
     return PixelEncoder("c" * 64)
 
 
-class HereSession:
-    """Does what `RaySession` does with one worker in this process."""
+class DeadlyEncoder(PixelEncoder):
+    """Takes its process with it where a frame has the background of the video of seed 2."""
 
-    rounds: ClassVar[list[tuple[int, bool]]] = []
-    lost: ClassVar[set[str]] = set()
-    """Ends of the paths whose workers die."""
+    def encode_windows(self, pixels: Pixels) -> FloatArray:
+        background = np.random.default_rng(2).integers(0, 255, 3)
+        if (np.abs(pixels[:, 0, :, 0, 0].astype(int) - background) < 8).all():
+            os._exit(1)
+        return super().encode_windows(pixels)
 
-    told: ClassVar[dict[str, object]] = {}
-    """What the worker is told in another way than the run has it."""
 
-    def __init__(self, address: str, order: WorkOrder, workers: int, cores: int) -> None:
-        self.order = json.loads(json.dumps(order.to_json())) | self.told
-        self.settled: list[int] = []
+def load_deadly(name: str, *_: object) -> PixelEncoder:
+    return DeadlyEncoder()
 
-    def __enter__(self) -> HereSession:
-        self.claims = Claims(self.order)
-        self.worker = ClipWorker(self.order, lambda method, *values: getattr(self.claims, method)(*values))
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        while not self.worker._seats.empty():
-            self.worker._seats.get().reader.close()
+@contextmanager
+def driven(address: str, setup: dict[str, Any]) -> Iterator[Iterator[Status]]:
+    """Do what `spread.driven` does with one worker in this process."""
+    order = json.loads(json.dumps(setup["order"]))
+    changes = dict(told)
+    order["orders"] |= changes.pop("orders", {})
+    worker = RayWorker(order | changes, 1)
+    rounds.append(len(setup["tasks"]))
 
-    def run(self, tasks: Sequence[FileTask], *, alone: bool) -> Iterator[FileStatus]:
-        self.rounds.append((len(tasks), alone))
-        self.claims.begin()
-        for task in tasks:
-            if not task.path.endswith(tuple(self.lost)):
-                batch: dict[str, Any] = {"task": [json.dumps(task.to_json())]}
-                for status in self.worker(batch)["status"]:
-                    yield FileStatus.from_json(json.loads(status))
+    def found() -> Iterator[Status]:
+        for task in setup["tasks"]:
+            path, _ = json.loads(task)
+            if path.endswith(tuple(lost)):
+                yield Status(path, kind="killed", reason="killed", sentence="it died")
+                continue
+            for status in worker({"task": [task]})["status"]:
+                yield Status(*json.loads(status))
 
-    def settle(self, number: int) -> None:
-        self.claims.settle(number)
+    try:
+        yield found()
+    finally:
+        while not worker._free.empty():
+            worker._free.get().close()

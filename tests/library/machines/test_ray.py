@@ -22,8 +22,8 @@ import pytest
 from evenreel.config import Machines
 from evenreel.errors import LibraryError
 from evenreel.library import index_folders, verify
+from evenreel.library.index import spread
 from evenreel.library.index.report import IndexReport
-from evenreel.library.machines import session
 from scripts.ray_cluster import Cluster, started
 from tests.library.machines.here import SETTINGS
 from tests.library.state import state
@@ -80,7 +80,7 @@ def drivers() -> list[psutil.Process]:
     found = []
     for one in psutil.Process().children():
         with contextlib.suppress(psutil.Error):  # it has just ended
-            if "evenreel.library.machines.driver" in one.cmdline():
+            if "evenreel.library.index.spread" in one.cmdline():
                 found.append(one)
     return found
 
@@ -88,7 +88,7 @@ def drivers() -> list[psutil.Process]:
 def test_a_run_whose_workers_are_killed_ends_as_one_without_ray(
     cluster: Cluster, videos: Path, library: Path, plain: tuple[Path, IndexReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "MOST_BLOCKS", 2)  # of three files each, with which Ray begins again
+    monkeypatch.setattr(spread, "MOST_BLOCKS", 2)  # of three files each, with which Ray begins again
     after_some = soon(
         lambda: cluster.workers() if len(list(library.glob("shards/*/*.safetensors"))) >= 2 else [],
         lambda one: one.kill(),
@@ -101,10 +101,20 @@ def test_a_run_whose_workers_are_killed_ends_as_one_without_ray(
     assert report.to_json() | {"seconds": 0} == plain[1].to_json() | {"seconds": 0}
 
 
+def test_a_file_that_takes_worker_after_worker_with_it_is_set_aside_alone(
+    cluster: Cluster, videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread, "MOST_BLOCKS", 2)
+    monkeypatch.setattr(spread, "LOADER", "tests.library.machines.here:load_deadly")
+    report = index_folders([videos], library, SETTINGS, machines=Machines(ray=cluster.address))
+    assert [(Path(one.path).name, one.reason) for one in report.set_aside] == [("clip_02.mp4", "killed")]
+    assert report.indexed == 5 and not verify(library)
+
+
 def test_a_run_whose_driver_is_killed_says_so_and_another_one_goes_on(
     cluster: Cluster, videos: Path, library: Path, plain: tuple[Path, IndexReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "MOST_BLOCKS", 2)
+    monkeypatch.setattr(spread, "MOST_BLOCKS", 2)
     # Not as it connects, which ends in another sentence; workers may be left over from before.
     killer = soon(lambda: drivers() if list(library.glob("shards/*/*.safetensors")) else [], lambda one: one.kill())
     with pytest.raises(LibraryError, match=r"Ray ended unexpectedly \(SIGKILL\); what was indexed so far is safe"):

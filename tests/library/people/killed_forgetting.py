@@ -24,7 +24,7 @@ from evenreel.library.store.catalog import CATALOG
 from tests.library.people.traces import found_in, traces
 
 SOURCES = {people.__file__}
-OPERATIONS = 25
+OPERATIONS = 100
 """Operations of SQLite's machine between two points at which it is killed."""
 
 

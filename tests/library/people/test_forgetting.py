@@ -16,7 +16,6 @@ from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.library import index_folders, publish_library, repair, verify
 from evenreel.library.people import forget_everyone, forget_person, has_people, list_people, merge_people, name_person
-from evenreel.library.snapshot.settings import PublishSettings
 from evenreel.library.store.catalog import CATALOG
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.user_tables import COPY
@@ -76,7 +75,7 @@ def test_forgetting_everyone_switches_the_choice_off(library: Path, folder: Path
 
 
 def test_no_snapshot_holds_people(library: Path, tmp_path: Path) -> None:
-    publish_library(library, tmp_path / "published", PublishSettings())
+    publish_library(library, tmp_path / "published")
     assert found_in(tmp_path / "published", traces(library)) == []
 
 

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from evenreel.server.adding.records import FolderListing, Indexing
+from evenreel.server.adding import FolderListing, Indexing
 from tests.server.browser.visits import Visits
 
 pytestmark = pytest.mark.slow
-
-BUSY = "Videos are being added already; wait until that is done, or stop it first."
 
 
 @dataclass
@@ -62,37 +60,6 @@ def test_the_switch_breaks_off_no_run(visits: Visits, state: Any) -> None:
     dialog.get_by_role("button", name=re.compile("^Add “Films”")).click()
     expect(dialog).to_be_hidden()
     assert script.orders == [{"action": "watch", "folder": "Films", "model": None}]
-
-
-def test_the_switch_holds_for_folders_that_are_looked_through_again(visits: Visits) -> None:
-    page, script = opened(visits, Indexing(state="idle"))
-    dialog = chooser(page)
-    dialog.get_by_role("switch").check()
-    dialog.get_by_role("button", name="Look for new videos").click()
-    expect(dialog).to_be_hidden()
-    assert [order["action"] for order in script.orders] == ["watch"]
-
-
-def test_the_switch_ends_watching_but_not_its_first_run(visits: Visits) -> None:
-    watching = Indexing(state="watching", folders=["Videos"], watches=True)
-    page, script = opened(visits, watching)
-    switch = chooser(page).get_by_role("switch")
-    with page.expect_request(lambda request: request.method == "POST"):
-        switch.uncheck()
-    assert [order["action"] for order in script.orders] == ["stop"]
-
-    page, script = opened(visits, watching.model_copy(update={"state": "running"}))
-    dialog = chooser(page)
-    dialog.get_by_role("switch").click()
-    expect(dialog).to_contain_text(BUSY[:22])
-    expect(dialog.get_by_role("switch")).to_be_checked()
-    assert script.orders == []
-
-    page, script = opened(visits, watching.model_copy(update={"state": "paused"}))
-    dialog = chooser(page)
-    dialog.get_by_role("switch").click()
-    expect(dialog).to_contain_text("What was begun is to be watched")
-    assert script.orders == []
 
 
 def test_a_server_that_is_busy_for_a_moment_is_asked_again(visits: Visits) -> None:

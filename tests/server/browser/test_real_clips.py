@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
 import shutil
@@ -130,18 +129,6 @@ def test_marks_of_the_timeline_go_to_their_moments(visits: Visits, real_library:
 
 
 @pytest.mark.slow
-def test_where_a_moment_may_start_and_end_is_drawn_around_it(visits: Visits) -> None:
-    page = visits.open()
-    open_first(page, "in the city")
-    first_frame(page)
-    marks, ranges = page.locator("#moment-marks button").all(), page.locator("#moment-marks .range").all()
-    assert "likely starts at 0:0" in (marks[0].get_attribute("title") or "")
-    for paler, mark in zip((one.bounding_box() for one in ranges), (one.bounding_box() for one in marks), strict=True):
-        assert paler and mark and paler["x"] <= mark["x"] + 1
-        assert paler["x"] + paler["width"] >= mark["x"] + mark["width"] - 1
-
-
-@pytest.mark.slow
 def test_what_the_browser_cannot_play_is_shown_as_a_preview(visits: Visits, real_library: Path) -> None:
     page = visits.open()
     search(page, "a woman is putting on eye makeup")
@@ -151,19 +138,6 @@ def test_what_the_browser_cannot_play_is_shown_as_a_preview(visits: Visits, real
     expect(page.locator("#player-note")).to_have_text(
         "A small silent preview, because this browser cannot show the original."
     )
-
-
-@pytest.mark.slow
-def test_where_no_preview_can_be_made_the_still_is_shown(visits: Visits) -> None:
-    visits.expected.append("status of 404")
-    page = visits.open()
-    page.route("**/preview?*", lambda route: route.fulfill(status=404, json={"detail": "No preview."}))
-    search(page, "a woman is putting on eye makeup")
-    page.locator(".card h3 a").first.press("Enter")
-    expect(page.locator("#player-note")).to_contain_text("No preview.")
-    page.wait_for_function("() => document.querySelector('#frame').naturalWidth > 0")
-    expect(page.locator("#video")).to_be_hidden()
-    expect(page.locator("#play")).to_be_disabled()
 
 
 @pytest.mark.slow
@@ -192,19 +166,6 @@ def test_the_address_alone_brings_everything_back(visits: Visits) -> None:
     expect(other.locator("#chips button")).to_have_text("source: camera")
 
 
-@pytest.mark.slow
-def test_back_closes_the_player_and_forward_opens_it(visits: Visits) -> None:
-    page = visits.open()
-    open_first(page, "japan netherlands")
-    expect(page.locator("#player")).to_be_visible()
-    page.go_back()
-    expect(page.locator("#player")).to_be_hidden()
-    assert names(page)[0] == MATCH
-    assert page.locator("#video").get_attribute("src") is None
-    page.go_forward()
-    expect(page.locator("#player-title")).to_have_text(MATCH)
-
-
 def frame_of(video: Path, time_s: float) -> bytes:
     """A frame as a JPEG."""
     with open_video(video) as opened:
@@ -225,29 +186,6 @@ def test_a_chosen_picture_is_searched_for(visits: Visits, real_library: Path, tm
     settled(page)
     assert names(page)[0] == "kitten_on_grass.mp4"
     assert page.locator("#query-picture img").evaluate("image => image.naturalWidth") > 0
-
-
-@pytest.mark.slow
-def test_a_dropped_picture_is_searched_for(visits: Visits, real_library: Path) -> None:
-    picture = frame_of(real_library.parent / "clips" / "cogvideox_1.mp4", 2.0)
-    page = visits.open()
-    dropped = page.evaluate_handle(
-        """(base64) => {
-            const held = new DataTransfer();
-            const bytes = Uint8Array.from(atob(base64), (one) => one.charCodeAt(0));
-            held.items.add(new File([bytes], 'ship.jpg', {type: 'image/jpeg'}));
-            return held;
-        }""",
-        base64.b64encode(picture).decode(),
-    )
-    page.dispatch_event("#main", "dragenter", {"dataTransfer": dropped})
-    expect(page.locator("#drop")).to_be_visible()
-    page.dispatch_event("#drop", "drop", {"dataTransfer": dropped})
-    expect(page.locator("#drop")).to_be_hidden()
-    settled(page)
-    assert names(page)[0] == "cogvideox_1.mp4"
-    page.keyboard.press("Escape")
-    expect(page.locator("#query-picture")).to_be_hidden()
 
 
 @pytest.mark.slow

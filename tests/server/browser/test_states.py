@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from axe_core_python.base import AXE_SCRIPT  # type: ignore[import-untyped]
@@ -12,7 +10,6 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.cli.test_serve import TOKEN
 from tests.server.browser.visits import Look, Visits, first_frame, names, search, settled, show_advanced, unfold
-from tests.server.conftest import Served
 
 WIDTHS = (320, 390, 1024, 1680)
 STAR = "/?q=a+red+star+on+a+beach"
@@ -169,16 +166,6 @@ def test_a_state_can_be_read_by_everyone(visits: Visits, state: Callable[[Visits
     assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
 
 
-def test_dark_is_dark(visits: Visits) -> None:
-    def light_of(look: Look) -> float:
-        page = visits.open("/", look)
-        colour = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
-        return sum(map(float, re.findall(r"[\d.]+", colour)[:3])) / 765
-
-    assert light_of(Look()) > 0.8
-    assert light_of(Look(dark=True)) < 0.2
-
-
 def test_the_page_begins_with_the_search_box_and_examples(visits: Visits) -> None:
     page = visits.open()
     expect(page.locator(".totals")).to_contain_text("4 clips")
@@ -187,21 +174,6 @@ def test_the_page_begins_with_the_search_box_and_examples(visits: Visits) -> Non
     settled(page)
     assert page.locator("mark").all_inner_texts() == ["HARBOUR"] * 4
     assert "circle <b>.mp4" in names(page) and page.locator(".card h3 b").count() == 0
-
-
-@pytest.mark.slow
-def test_words_that_were_typed_before_the_script_ran_stay(visits: Visits) -> None:
-    page = visits.blank()
-    held: list[Route] = []
-    page.route("**/static/app.js", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright takes no built-in
-    page.goto(visits.address, wait_until="commit")
-    expect(page.locator("#query")).to_be_focused()
-    page.keyboard.type("harbour")
-    held[0].continue_()
-    expect(page.locator("#home-examples li").first).to_be_visible()
-    page.keyboard.press("Enter")
-    settled(page)
-    assert len(names(page)) == 4
 
 
 @pytest.mark.slow
@@ -270,44 +242,6 @@ def test_a_wrong_filter_is_explained_by_its_field(visits: Visits, path: str) -> 
 
 
 @pytest.mark.slow
-def test_matches_are_told_from_weaker_ones(visits: Visits) -> None:
-    page = visits.found(STAR)
-    expect(page.locator("#summary")).to_have_text("1 clip matches “a red star on a beach”")
-    expect(page.locator(".favours")).to_have_count(0)  # of four clips nothing is beyond chance
-    assert [card.is_visible() for card in page.locator(".card h3").all()] == [True, False, False, False]
-    first = page.locator(".card").first
-    expect(page.locator(".others > summary")).to_have_text("3 weaker matches")
-    page.locator(".others > summary").press("Enter")
-    expect(page.locator(".others .card")).to_have_count(3)
-    assert "%" not in " ".join(page.locator(".card").all_inner_texts())
-    first.locator(".scores summary").click()
-    expect(first.locator(".scores")).to_contain_text("What is seen")
-    expect(first.locator(".scores")).not_to_contain_text("nonsense")
-
-
-@pytest.mark.slow
-def test_a_file_that_has_gone_is_one_sentence(visits: Visits, served: Served) -> None:
-    visits.expected.append("status of 404")
-    page = visits.found("/?q=a+green+cross+in+a+city")
-    gone = served.videos / "cross.mp4"
-    gone.rename(served.videos / "cross.gone")
-    try:
-        page.locator(".card", has_text="cross.mp4").locator("h3 a").press("Enter")
-        expect(page.locator("#player-note")).to_contain_text("The file is not there any more")
-    finally:
-        (served.videos / "cross.gone").rename(gone)
-
-
-@pytest.mark.slow
-def test_an_address_of_no_clip_is_one_sentence(visits: Visits) -> None:
-    visits.expected.extend(["status of 404", "status of 422"])
-    page = visits.open(f"/?clip={'0' * 32}")
-    expect(page.locator("#player-note")).not_to_be_empty()
-    page.goto(f"{visits.address}/?clip=../../etc/passwd&t=x&k=-3&f=%5B&where=&page=0")
-    expect(page.locator("#player-note")).not_to_be_empty()
-
-
-@pytest.mark.slow
 def test_what_was_set_aside_is_tried_again(visits: Visits) -> None:
     page = visits.open()
     page.get_by_role("link", name="Library").click()
@@ -343,23 +277,3 @@ def test_a_visitor_without_the_token_is_asked_for_it(token_visits: Visits) -> No
     settled(page)
     assert page.url == f"{token_visits.address}/?q=harbour"
     assert names(page)
-
-
-@pytest.mark.slow
-def test_words_are_found_while_they_are_typed_and_no_longer_on_enter(visits: Visits) -> None:
-    page = visits.open("/")
-    expect(page.locator("#home-examples li").first).to_be_visible()
-    page.locator("#query").press_sequentially("har")
-    expect(page.locator(".card mark").first).to_have_text("HAR")
-    page.locator("#query").press("Enter")
-    expect(page.locator("#summary")).to_contain_text("Nothing fits")
-
-
-def test_a_clip_that_others_are_folded_under_is_shown_though_nothing_is_said_of_it(visits: Visits) -> None:
-    def fold(found: dict[str, Any]) -> None:
-        first, second = found["hits"][:2]
-        first.update(source=None, other_files=[], folded=[{**second, "time_s": 0.5}])
-
-    page = visits.changed(STAR, fold)
-    page.get_by_role("button", name="and 1 like it").click()
-    expect(page.locator("#results .card.under")).to_have_count(1)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -88,12 +85,3 @@ def test_hazard_13_the_player_shows_the_moment_that_is_asked_for(visits: Visits,
     expect(page.locator("#player-note")).to_have_text(
         PREVIEW if name.endswith("mp4") and not name.startswith("from0") else ""
     )
-
-
-@pytest.mark.parametrize(("name", "starts_s"), [("from0.mkv", 0.0), ("from5.webm", 5.0), ("from7200.mkv", 7200.0)])
-def test_the_server_tells_where_the_clock_of_a_file_begins(
-    site: str, library: Path, name: str, starts_s: float
-) -> None:
-    with urllib.request.urlopen(f"{site}/api/v1/clips/{clip_id(library, name)}") as answer:
-        clip: dict[str, Any] = json.load(answer)
-    assert (clip["starts_s"], clip["duration_s"]) == (starts_s, 20.0)

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Route, expect
 
 from evenreel.media import open_video, parse_rule
-from evenreel.server import ServeSettings, connections, serve
-from evenreel.server.connections import LimitedServer
+from evenreel.server import ServeSettings, serve
 from tests.cli.test_serve import wait_for
 from tests.server.conftest import PATIENCE_S
 
@@ -136,13 +135,13 @@ def serving_here(library: Path, settings: ServeSettings) -> Iterator[int]:
     servers: list[uvicorn.Server] = []
     addresses: Queue[str] = Queue()
 
-    class Kept(LimitedServer):
-        def __init__(self, config: uvicorn.Config, most: int, idle_s: float) -> None:
-            super().__init__(config, most, idle_s)
+    class Kept(uvicorn.Server):
+        def __init__(self, config: uvicorn.Config) -> None:
+            super().__init__(config)
             servers.append(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connections, "LimitedServer", Kept)
+        patch.setattr(uvicorn, "Server", Kept)
         patch.setenv("XDG_CACHE_HOME", str(library.parent / "cache"))
         thread = threading.Thread(target=serve, args=(library, replace(settings, port=0), addresses.put))
         thread.start()

@@ -51,7 +51,7 @@ from evenreel.library.index.scan import (
     scan,
     tables_beside,
 )
-from evenreel.library.index.spread import SpreadRun, check_machines
+from evenreel.library.index.spread import SpreadRun, check_machines, clear_arrivals
 from evenreel.library.index.stages import (
     BOTH,
     PICTURES,
@@ -64,7 +64,6 @@ from evenreel.library.index.stages import (
     check_speech,
 )
 from evenreel.library.index.worker import FileWorker, Orders, load, made_with
-from evenreel.library.machines.arrivals import clear_arrivals
 from evenreel.library.people import check_people
 from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.store import catalog

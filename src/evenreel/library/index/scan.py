@@ -325,7 +325,7 @@ def kept_patterns(meta: Mapping[str, str]) -> tuple[str, ...]:
         return tuple(map(str, json.loads(meta.get(IGNORED, "[]"))))
     except (ValueError, TypeError) as error:
         raise LibraryError(
-            "The library's ignore list is not what was written; run evenreel verify --repair."
+            "The library's ignore list is not what was written; evenreel verify --repair restores it."
         ) from error
 
 

@@ -1,29 +1,70 @@
-"""The part of an index run that other machines read: they leave shards, and this process alone stores them."""
+"""Indexing on many machines: Ray Data hands paths to workers, which leave files at a place and answer with a status.
+
+The index run alone writes to the library. Ray's driver runs in a process of its own (`drive`), so that what Ray prints,
+hangs on or dies of stays there: it is told its order in a line of JSON, answers with a line for each file, and ends
+when its input does.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import logging
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, NamedTuple
 
-from evenreel.config import Machines, usable_cores
-from evenreel.errors import LibraryError, MediaError, Reason, UsageError
-from evenreel.features.shards import Shard, parse_shard
-from evenreel.library.index.plan import IndexRun
+from evenreel.config import IndexSettings, Machines, MediaLimits, usable_cores
+from evenreel.errors import EvenreelError, LibraryError, MediaError, UsageError
+from evenreel.extras import installed, needed_extra
+from evenreel.features.clip_reader import SharedModel, SpeechHearing, WantedStages
+from evenreel.features.shards import SUFFIX, parse_shard, shard_bytes, tidy_shards
+from evenreel.features.stills import Stills, stills_bytes
+from evenreel.library.index.plan import IndexRun, known_files, still_wanted
 from evenreel.library.index.stages import ReadingStage
-from evenreel.library.index.worker import Reading
-from evenreel.library.machines.arrivals import Arrivals, begin_arrivals, clear_arrivals
-from evenreel.library.machines.orders import FileStatus, FileTask, WorkOrder, shard_name, stills_name
-from evenreel.library.machines.session import RaySession, check_address
+from evenreel.library.index.worker import FileWorker, Orders, Reading, read_file
+from evenreel.library.places import Place, is_full, reason_of, telling
+from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.writer import FoundFile
-from evenreel.types import Encoder
+from evenreel.media.worker_process import claim_pipes
+from evenreel.processes import command, last_words
+from evenreel.version import __version__
 from evenreel.wording import printable
 
-LOADER = "evenreel.library.index.worker:load"
+LOCAL, LOADER = "local", "evenreel.library.index.worker:load"
+ARRIVING = "arriving"  # folder of a library where workers leave what they made, or that says where else they do
+CONNECT_S, START_S, LOOK_S, FAREWELL_S = 30.0, 180.0, 60.0, 10.0
+MOST_BLOCKS = 2_000  # parts that files come to Ray in; where a worker dies, Ray begins again with a part
+MOST_DEATHS = 2  # a part that takes its worker with it is begun three times, then its files are read alone
+SAFE = "what was indexed so far is safe: run the same command again"
 
-_MOST_ROUNDS_LOST = 2
-"""Rounds in which a file may be lost with its workers; in the last, each worker has one file at a time."""
+log = logging.getLogger("evenreel")
+
+
+class Status(NamedTuple):
+    """What became of a file: `made`, `known`, `aside`, `unseen` there, `killed`, or `full`, `disk`, `fault`."""
+
+    path: str
+    node: str = ""
+    kind: str = "fault"
+    clip_id: str | None = None
+    frames: int = 0
+    notes: Sequence[str] = ()
+    reason: Any = ""
+    sentence: str = ""
 
 
 def check_machines(machines: Machines | None) -> None:
@@ -34,162 +75,463 @@ def check_machines(machines: Machines | None) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Waiting:
-    """A file that is still to be read, with what is known of it."""
+def check_address(address: str) -> None:
+    """Check that Ray is installed and that an address may be one."""
+    for package in ("ray", "fsspec"):
+        if not installed(package):
+            raise LibraryError(needed_extra(ModuleNotFoundError(name=package), "Indexing with --ray") or "")
+    host, _, port = address.rpartition(":")
+    if address != LOCAL and not (host and port.isdigit() and "/" not in address):
+        raise LibraryError(
+            f"--ray {address} is no address of a Ray cluster; give HOST:PORT as `ray start --head` prints it, on a "
+            f"machine of the cluster, or {LOCAL}."
+        )
 
-    file: FoundFile
-    clip_id: str | None = None
-    lost: int = 0
 
-
-@dataclass
 class SpreadRun:
-    """Reading of files by the workers of a Ray cluster, round after round until none is left; they are put here."""
+    """Reading of files by the workers of a Ray cluster; what they made is put here."""
 
-    of: IndexRun
-    stage: ReadingStage
-    machines: Machines
-    _arrivals: Arrivals = field(init=False)
+    def __init__(self, of: IndexRun, stage: ReadingStage, machines: Machines) -> None:
+        self._of, self._stage, self._machines = of, stage, machines
 
     def run(self, work: Sequence[FoundFile]) -> None:
         """Read files."""
-        address = self.machines.ray or ""
+        library, stage, address = self._of.store.library, self._stage, self._machines.ray or ""
         check_address(address)
-        workers, library = self.of.settings.workers, self.of.store.library
+        known = known_files(self._of.store.connection, tidy_shards(library / SHARDS))
+        done = {row.clip_id: row.done for row in known if row.clip_id and row.done}
+        left = {file.path: file for file in work}
         try:
-            self._arrivals = begin_arrivals(library, self.machines.staging)
-            with RaySession(address, self._order(work), workers, workers or usable_cores()) as session:
-                waiting = [_Waiting(file) for file in work]
-                while waiting:
-                    waiting = self._round(session, waiting)
+            self._place, token = begin_arrivals(library, self._machines.staging)
+            while left:
+                order = {"orders": asdict(stage.orders), "loader": LOADER, "version": __version__, "token": token}
+                order |= {"staging": self._place.root, "roots": sorted({file.root for file in left.values()})}
+                order["done"] = {one: (stages.vision, stages.text) for one, stages in done.items()}
+                tasks = [json.dumps([path, stage.speech.hears(file)]) for path, file in left.items()]
+                again = {}
+                with driven(address, {"order": order, "tasks": tasks, "workers": self._of.settings.workers}) as found:
+                    for status in found:
+                        file = left.pop(status.path, None)  # else Ray has told it before
+                        if file is not None and not self._is_taken(file, status):
+                            again[file.path] = file
+                            done.pop(str(status.clip_id), None)
+                left = again
         finally:
             clear_arrivals(library)
 
-    def _order(self, work: Sequence[FoundFile]) -> WorkOrder:
-        orders = self.stage.orders
-        return WorkOrder(
-            library=str(self.of.store.library.absolute()),
-            model=orders.model,
-            wanted=orders.wanted,
-            rule=orders.rule,
-            read_text=orders.wanted.text,
-            keep_stills=orders.keep_stills,
-            limits=orders.limits,
-            device=orders.device,
-            precision=orders.precision,
-            roots=tuple(sorted({file.root for file in work})),
-            staging=self._arrivals.place,
-            token=self._arrivals.token,
-            reader=orders.reader,
-            loader=LOADER,
-            speech=orders.speech,
-            language=orders.language,
-        )
-
-    def _round(self, session: RaySession, waiting: Sequence[_Waiting]) -> list[_Waiting]:
-        """Have files read, of those with one content the first; return those that are still to be read."""
-        again, tasks, under_way, contents = list[_Waiting](), list[FileTask](), dict[int, _Waiting](), set[str]()
-        for number, one in enumerate(waiting):
-            wanted = None if one.clip_id is None else self.stage.lacking(one.clip_id)
-            if one.clip_id is not None and wanted is None:  # its content is known
-                self._put(Reading(replace(one.file, clip_id=one.clip_id)))
-                continue
-            if one.clip_id in contents:
-                again.append(one)
-                continue
-            contents |= {one.clip_id} if one.clip_id else set()
-            under_way[number] = one
-            speech = self.stage.speech.hears(one.file)
-            tasks.append(FileTask(number, one.file.path, wanted, speech))
-        if tasks:
-            for status in session.run(tasks, alone=any(one.lost for one in waiting)):
-                if (known := under_way.pop(status.number, None)) is not None:  # else Ray has told it before
-                    again += self._take(known, status)
-                    session.settle(status.number)
-        again += [left for one in under_way.values() for left in self._lost(one)]
-        return again
-
-    def _take(self, one: _Waiting, status: FileStatus) -> list[_Waiting]:
-        """Store what became of a file; return it where it is to be read again."""
-        self.stage.count_frames(one.file.path, status.frames)
+    def _is_taken(self, file: FoundFile, status: Status) -> bool:
+        """Put what became of a file; False where its content was thought to be there and is not."""
+        stage, clip_id, node = self._stage, str(status.clip_id), f"The Ray worker on {status.node}"
+        stage.count_frames(file.path, status.frames)
         if status.frames:
-            self.stage.start_model()
+            stage.start_model()
+        if status.kind == "known" and stage.lacking(clip_id) is not None:
+            return False
         if status.kind in {"made", "known"}:
-            clip_id = str(status.clip_id)
-            if self.stage.lacking(clip_id) is None:  # done by another file, if it was made
-                self._put(Reading(replace(one.file, clip_id=clip_id)))
-            elif status.kind == "known":
-                return [replace(one, clip_id=clip_id)]
-            else:
-                self._store(one.file, status)
-        elif status.kind == "died":
-            return self._lost(one)
-        elif status.kind == "aside":
-            self._set_aside(one.file, status)
+            self._put(replace(file, clip_id=clip_id), status)
+        elif status.kind == "unseen" and os.path.lexists(file.path):
+            raise LibraryError(
+                f"{node} does not see {printable(file.path)}; have its folder under the same path on every machine."
+            )
+        elif status.kind in {"aside", "unseen", "killed"}:
+            error = MediaError(status.reason, status.sentence)
+            stage.set_aside(self._of.store, replace(file, clip_id=status.clip_id), error)
+        elif status.kind == "full":
+            raise LibraryError(f"The disk of {self._place.root} is full, says the Ray worker on {status.node}; {SAFE}.")
         elif status.kind == "disk":
-            raise LibraryError(self._disk_sentence(status))
+            raise LibraryError(f"{node} cannot write to {self._place.root} ({status.sentence}); {SAFE}.")
         else:
             raise LibraryError(status.sentence)
-        return []
+        return True
 
-    def _store(self, file: FoundFile, status: FileStatus) -> None:
-        clip_id = str(status.clip_id)
-        name = shard_name(clip_id)
-        shard = parse_shard(self._arrivals.take(name), Path(self._arrivals.place) / name, "run again")
-        self._check_model(shard, status.node)
-        stills = self._arrivals.take(stills_name(clip_id)) if self.stage.orders.keep_stills else None
-        self._put(Reading(replace(file, clip_id=clip_id), shard, stills))
-        for note in status.notes:
-            self.stage.speech.tell(printable(file.path), note)
-        for arrived in (name, stills_name(clip_id)):
-            self._arrivals.drop(arrived)
-
-    def _check_model(self, shard: Shard, node: str) -> None:
-        """Refuse vectors of other weights than this machine has under the same name."""
-        if self.stage.model is None or shard.weights_hash is None:
-            return
-        encoder: Encoder = self.stage.model.encoder()
-        if shard.weights_hash != encoder.weights_hash:
-            raise LibraryError(
-                f"The Ray worker on {node} has other weights of {encoder.encoder_id} than this machine; nothing of it "
-                "was stored: have the same model on every machine."
-            )
-
-    def _set_aside(self, file: FoundFile, status: FileStatus) -> None:
-        if status.gone and os.path.lexists(file.path):
-            raise LibraryError(
-                f"The Ray worker on {status.node} does not see {printable(file.path)}; have its folder under the same "
-                "path on every machine."
-            )
-        error = MediaError(_reason(status.reason), status.sentence)
-        self.stage.set_aside(self.of.store, replace(file, clip_id=status.clip_id), error)
-
-    def _lost(self, one: _Waiting) -> list[_Waiting]:
-        """Set a file aside that worker after worker died of, once it was alone with them; else return it."""
-        if one.lost + 1 < _MOST_ROUNDS_LOST:
-            return [replace(one, lost=one.lost + 1)]
-        error = MediaError("killed", "Ray worker after Ray worker died while it was read, for want of memory?")
-        self.stage.set_aside(self.of.store, one.file, error)
-        return []
-
-    def _put(self, reading: Reading) -> None:
+    def _put(self, file: FoundFile, status: Status) -> None:
+        stage, reading = self._stage, Reading(file)
+        if status.kind == "made" and stage.lacking(str(file.clip_id)) is not None:  # else a copy of it was put
+            arrived = Path(self._place.root, f"{file.clip_id}{SUFFIX}")
+            shard = parse_shard(self._taken("shards", file), arrived, "run again")
+            if stage.model is not None and shard.weights_hash not in {None, stage.model.encoder().weights_hash}:
+                raise LibraryError(
+                    f"The Ray worker on {status.node} has other weights of {stage.model.encoder().encoder_id} than "
+                    "this machine; nothing of it was stored: have the same model on every machine."
+                )
+            stills = self._taken("stills", file) if stage.orders.keep_stills else None
+            reading = Reading(file, shard, stills)
+            for note in status.notes:
+                stage.speech.tell(printable(file.path), note)
         try:
-            self.stage.put(self.of.store, reading)
+            stage.put(self._of.store, reading)
         except MediaError as error:
-            self.stage.set_aside(self.of.store, reading.file, error)
+            stage.set_aside(self._of.store, file, error)
+        for kind in ("shards", "stills"):
+            with contextlib.suppress(Exception):  # `clear_arrivals` does it
+                self._place.remove(f"{kind}/{file.clip_id}")
 
-    def _disk_sentence(self, status: FileStatus) -> str:
-        if status.full:
-            return (
-                f"The disk of {self._arrivals.place} is full, says the Ray worker on {status.node}; what was indexed "
-                "so far is safe and searchable: free some space and run the same command again."
+    def _taken(self, kind: str, file: FoundFile) -> bytes:
+        with telling(f"What a Ray worker left at {self._place.root} cannot be read ({SAFE})"):
+            payload, _ = self._place.read(f"{kind}/{file.clip_id}")
+            if payload is None:
+                raise FileNotFoundError(2, "it is not there")
+            return payload
+
+
+def begin_arrivals(library: Path, staging: str | None) -> tuple[Place, str]:
+    """Make a place that is one index run's alone, below `staging` or in the library, which notes where it is."""
+    token, noted = secrets.token_hex(8), library.absolute() / ARRIVING
+    place = Place(f"{(staging or str(noted)).rstrip('/')}/{ARRIVING}-{token}")
+    noted.mkdir(parents=True, exist_ok=True)
+    (noted / "place").write_text(place.root, encoding="utf-8", errors="surrogateescape")
+    with telling(f"Nothing can be left at {place.root}; name another place with --staging"):
+        place.put("run", token.encode())
+    return place, token
+
+
+def clear_arrivals(library: Path) -> None:
+    """Delete what the workers of a run have left, of one that was killed too, wherever that is."""
+    noted = library / ARRIVING
+    with contextlib.suppress(FileNotFoundError, LibraryError):  # none was noted, or the package for it is gone
+        place = Place((noted / "place").read_text(encoding="utf-8", errors="surrogateescape"))
+        try:
+            place.files.invalidate_cache()  # others have written here
+            place.files.rm(place.root, recursive=True)
+        except FileNotFoundError:
+            pass
+        except Exception as error:  # each kind of storage has errors of its own
+            log.warning("what Ray workers left at %s could not be deleted: %s", place.root, reason_of(error))
+    shutil.rmtree(noted, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def driven(address: str, setup: dict[str, Any]) -> Iterator[Iterator[Status]]:
+    """Start Ray's driver, and yield what became of each file as it is known; the driver ends with the block."""
+    temp = tempfile.mkdtemp(prefix="evenreel-ray-")  # short: sockets are in it
+    process = None
+    try:
+        if address != LOCAL:  # Ray would find out late that nothing listens there
+            host, _, port = address.rpartition(":")
+            try:
+                socket.create_connection((host, int(port)), CONNECT_S).close()
+            except (OSError, OverflowError) as error:  # a port beyond 65535
+                raise _no_answer(address) from error
+        with open(Path(temp, "driver.log"), "wb") as said:  # what Ray prints is for nobody, but may help who looks
+            process = subprocess.Popen(
+                command(__name__),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                env={**os.environ, "PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "ignore", "TMPDIR": temp},
+                start_new_session=True,  # a terminal's Ctrl-C is for the parent, which ends it
             )
-        return (
-            f"The Ray worker on {status.node} cannot write to {self._arrivals.place} ({status.sentence}); what was "
-            "indexed so far is safe: run the same command again."
+        yield _heard(process, address, {**setup, "address": address, "temp": temp})
+    finally:
+        if process is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()  # type: ignore[union-attr] # a pipe
+            try:
+                process.wait(FAREWELL_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()  # type: ignore[union-attr]
+        shutil.rmtree(temp, ignore_errors=True)
+
+
+def _no_answer(address: str) -> LibraryError:
+    return LibraryError(
+        f"No Ray cluster answers at {address} (waited {CONNECT_S:g} s at most), or this machine is not part of it; run "
+        "`ray start --head` there and `ray start --address` here, or leave --ray out."
+    )
+
+
+def _heard(process: subprocess.Popen[bytes], address: str, setup: dict[str, Any]) -> Iterator[Status]:
+    assert process.stdin and process.stdout
+    timer, is_connected = threading.Timer(START_S if address == LOCAL else CONNECT_S, process.kill), False
+    timer.start()
+    try:
+        with contextlib.suppress(OSError):  # it has ended, as is told below
+            process.stdin.write(json.dumps(setup).encode() + b"\n")
+            process.stdin.flush()
+        for line in process.stdout:
+            kind, told = json.loads(line)
+            timer.cancel()
+            is_connected = True
+            if kind == "status":
+                yield Status(*told)
+            elif kind == "failed":
+                raise LibraryError(told) if told else _no_answer(address)
+            elif kind == "end":
+                return
+        if not is_connected and address != LOCAL:
+            raise _no_answer(address)
+    finally:
+        timer.cancel()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(FAREWELL_S)
+    code = process.returncode or 0
+    how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+    with contextlib.suppress(FileNotFoundError):  # it takes its folder with it where it can
+        how = (code > 0 and last_words(Path(setup["temp"], "driver.log").read_bytes())) or how
+    raise LibraryError(f"Ray ended unexpectedly ({how}); {SAFE}.")
+
+
+# in the process of Ray's driver ---------------------------------------------------------------------------------------
+
+
+def drive() -> None:
+    """Serve one index run."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may have had it ignored
+    lines, answers = claim_pipes()
+    setup = json.loads(lines.readline())
+    os.environ.update(RAY_DATA_DISABLE_PROGRESS_BARS="1", PYTHONPATH=os.pathsep.join(sys.path))
+    if setup["address"] == LOCAL:  # Ray would keep a token of its own making in the home folder
+        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+    os.chdir(setup["temp"])  # Ray has its workers look for modules in the current folder first
+    import ray
+
+    def tell(kind: str, what: Any = None) -> None:
+        answers.write(json.dumps([kind, what]).encode() + b"\n")
+        answers.flush()
+
+    def end_with_input() -> None:
+        lines.read()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    try:
+        _connect(setup["address"], setup["temp"])
+        tell("connected")
+        threading.Thread(target=end_with_input, daemon=True).start()
+        _check_nodes(setup["order"])
+        for status in _statuses(setup["order"], setup["tasks"], setup["workers"]):
+            tell("status", status)
+        tell("end")
+    except LibraryError as error:
+        tell("failed", str(error))
+    except KeyboardInterrupt:
+        pass  # the index run has ended
+    except Exception as error:
+        tell("failed", f"Ray failed ({type(error).__name__}: {_in_short(error)}).")
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        ray.shutdown()
+        shutil.rmtree(setup["temp"], ignore_errors=True)
+
+
+def _connect(address: str, temp: str) -> None:
+    import ray
+
+    usual: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if address == LOCAL:
+        usual |= {"include_dashboard": False, "_temp_dir": temp, "object_store_memory": 80 * 2**20}
+        for attempts_left in (2, 1, 0):
+            try:
+                ray.init(address=LOCAL, num_cpus=usable_cores(), **usual)
+                return
+            except Exception as error:  # on a busy machine Ray gives itself up after 30 s
+                ray.shutdown()
+                if not attempts_left:
+                    why = f"Ray could not be started on this machine ({_in_short(error)})"
+                    raise LibraryError(f"{why}; wait until it is less busy, or leave --ray out.") from error
+    try:
+        ray.init(address=address, **usual)
+    except Exception as error:
+        known = {
+            "Authentication": f"The Ray cluster at {address} wants a token; set RAY_AUTH_MODE=token and put the token "
+            "into RAY_AUTH_TOKEN, or into a file that RAY_AUTH_TOKEN_PATH names.",
+            "Version mismatch": f"This machine has another version of Ray or Python than the Ray cluster at {address}; "
+            "install the same on every machine.",
+        }
+        why = str(error) + repr(error.__cause__)
+        raise LibraryError(next((told for words, told in known.items() if words in why), "")) from error
+
+
+def _in_short(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1].rstrip(".")
+
+
+def _check_nodes(order: dict[str, Any]) -> None:
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    look = ray.remote(fault_here)
+    for node in (one for one in ray.nodes() if one["Alive"]):
+        here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        try:
+            fault = ray.get(look.options(num_cpus=0, scheduling_strategy=here).remote(order), timeout=LOOK_S)
+        except Exception as error:
+            raise LibraryError(
+                f"evenreel does not run on {node.get('NodeManagerHostname')} ({_in_short(error)}); install evenreel "
+                f"{order['version']} with the extra 'scale' on every machine of the Ray cluster."
+            ) from error
+        if fault is not None:
+            raise LibraryError(fault)
+
+
+class Team(NamedTuple):
+    """Workers of a run: how many, and the cores and GPUs, and files at a time, of each."""
+
+    size: int
+    cores: int
+    gpus: int
+    readers: int
+
+
+def team(nodes: Sequence[dict[str, Any]], orders: dict[str, Any], workers: int) -> Team:
+    """Return the workers of a run: one for each GPU with its share of the cores, else one for at most four cores."""
+    has = [node["Resources"] for node in nodes if node["Alive"]]
+    cores = [int(one["CPU"]) for one in has if one.get("CPU", 0) >= 1] or [1]
+    wants_gpu = orders["device"] in {"auto", "cuda"} and orders["model"]
+    gpus = sum(int(one.get("GPU", 0)) for one in has) if wants_gpu else 0
+    share = max(1, sum(cores) // gpus) if gpus else min(4, max(1, min(cores) // 2))
+    size, readers = gpus or sum(one // share for one in cores), min(share, workers or share)
+    return Team(min(size, -(-workers // readers)) if workers else size, share, min(1, gpus), readers)
+
+
+def _statuses(order: dict[str, Any], tasks: list[str], workers: int) -> Iterator[Status]:
+    """Have workers read files; those that were lost with a worker come again, each alone with one."""
+    import ray.data
+    from ray.data import ActorPoolStrategy, DataContext
+
+    context = DataContext.get_current()
+    context.enable_progress_bars = False
+    context.target_max_block_size = 1  # each status is handed on at once
+    context.execution_no_progress_timeout_s = -1  # a film may take longer than any limit; its reader has one
+    context.max_consecutive_actor_init_deaths = 20
+    context.max_errored_blocks = -1
+    made = team(ray.nodes(), order["orders"], workers)
+    left = {json.loads(task)[0]: task for task in tasks}
+    for is_alone in (False, True):
+        readers = 1 if is_alone else made.readers
+        size = max(1, min(made.size, -(-len(left) // readers)))
+        found = ray.data.from_items(
+            [{"task": task} for task in left.values()],
+            override_num_blocks=len(left) if is_alone else min(len(left), MOST_BLOCKS),
+        ).map_batches(
+            RayWorker,
+            fn_constructor_args=(order, readers),
+            batch_size=1,
+            batch_format="numpy",
+            compute=ActorPoolStrategy(
+                min_size=1,
+                max_size=size,
+                initial_size=size,
+                max_tasks_in_flight_per_actor=1 if is_alone else 2 * readers,
+                max_concurrent_calls_per_actor=readers,
+                enable_true_multi_threading=True,
+            ),
+            num_cpus=made.cores,
+            num_gpus=made.gpus or None,
+            max_restarts=-1,
+            max_task_retries=MOST_DEATHS,
         )
+        for row in found.iter_rows():
+            status = Status(*json.loads(row["status"]))
+            if left.pop(status.path, None) is not None:  # else Ray has begun with its part again
+                yield status
+        if not left:
+            return
+    for path in left:
+        yield Status(path, "", "killed", reason="killed", sentence="Ray worker after Ray worker died of it; of memory?")
 
 
-def _reason(code: str) -> Reason:
-    return code  # type: ignore[return-value] # the worker had it from a MediaError
+# on the machines of the cluster ---------------------------------------------------------------------------------------
+
+
+def fault_here(order: dict[str, Any]) -> str | None:
+    """Return why this machine cannot take part in a run, as a sentence; None where it can."""
+    who = f"The Ray worker on {os.uname().nodename}"
+    if order["version"] != __version__:
+        what = f"{who} has evenreel {__version__}, and this is {order['version']}"
+        return f"{what}; install the same version on every machine."
+    for root in order["roots"]:
+        if not os.path.isdir(root):
+            return f"{who} does not see {root}; have it under the same path on every machine."
+    try:
+        if _is_open(Place(order["staging"]), order["token"]):
+            return None
+    except LibraryError as error:
+        return f"{who} cannot go on: {error}"
+    return f"{who} does not see {order['staging']}, where it is to leave what it makes; name a place with --staging."
+
+
+def _is_open(place: Place, token: str) -> bool:
+    """Whether the run goes on and its place can be reached from this machine."""
+    with contextlib.suppress(Exception):  # each kind of storage has errors of its own
+        return place.read("run")[0] == token.encode()
+    return False
+
+
+class RayWorker:
+    """Reads files, several at a time in as many threads; nothing that a file does raises."""
+
+    def __init__(self, order: dict[str, Any], readers: int) -> None:
+        fields = dict(order["orders"])
+        fields |= {"wanted": WantedStages(**fields["wanted"]), "limits": MediaLimits(**fields["limits"])}
+        self._orders = Orders(**fields | {"readers": max(readers, usable_cores())})  # others have the other cores
+        self._done = {one: WantedStages(*stages) for one, stages in order["done"].items()}
+        self._notes: defaultdict[str, list[str]] = defaultdict(list)
+        self._free: SimpleQueue[FileWorker] = SimpleQueue()
+        self._token, self._fault, hearing = order["token"], fault_here(order), None
+        if self._fault is not None:
+            return
+        self._place, orders = Place(order["staging"]), self._orders
+        module, _, function = order["loader"].partition(":")
+        settings = IndexSettings(device=orders.device, precision=orders.precision)
+        model = SharedModel(lambda: getattr(import_module(module), function)(orders.model, settings))
+        try:
+            if orders.speech is not None:
+                hearing = SpeechHearing(
+                    orders.speech, orders.language, orders.limits, lambda path, note: self._notes[path].append(note)
+                )
+        except EvenreelError as error:
+            self._fault = f"The Ray worker on {os.uname().nodename} cannot hear what is said: {error}"
+        for _ in range(readers):
+            self._free.put(FileWorker(orders, model if orders.model else None, hearing))
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
+        """Read files; tasks and statuses are JSON."""
+        return {"status": [json.dumps(self.work(*json.loads(task))) for task in batch["task"]]}
+
+    def work(self, path: str, hears: bool) -> Status:
+        """Read one file, leave what was made of it and return what became of it."""
+        status = Status(path, os.uname().nodename, sentence=self._fault or "")
+        if self._fault is not None:
+            return status
+        worker = self._free.get()
+        try:
+            reading = read_file(path, self._orders, worker, lambda clip_id: self._wanted(clip_id, hears))
+            status = status._replace(clip_id=reading.file.clip_id, frames=reading.frames)
+            if reading.error is not None:
+                kind = "aside" if os.path.lexists(path) else "unseen"
+                return status._replace(kind=kind, reason=reading.error.reason, sentence=str(reading.error))
+            if reading.shard is None:
+                return status._replace(kind="known")
+            return self._left(status._replace(notes=self._notes.pop(printable(path), [])), reading)
+        except EvenreelError as error:
+            return status._replace(sentence=f"The Ray worker on {status.node} cannot go on: {error}")
+        except Exception as error:  # a program error ends the run, and with its name
+            what = f"{type(error).__name__}: {error}"
+            return status._replace(sentence=f"The Ray worker on {status.node} failed at {path} ({what}).")
+        finally:
+            self._free.put(worker)
+
+    def _wanted(self, clip_id: str, hears: bool) -> WantedStages | None:
+        wanted = still_wanted(self._orders.wanted, self._done.get(clip_id))
+        return (wanted if hears else replace(wanted, speech=False)) if wanted else None
+
+    def _left(self, status: Status, reading: Reading) -> Status:
+        assert reading.shard is not None
+        clip_id, payload = str(status.clip_id), shard_bytes(reading.shard)
+        try:
+            if not _is_open(self._place, self._token):
+                raise OSError(None, "the run is over, or the place cannot be reached any more")
+            if isinstance(reading.stills, Stills):
+                self._place.put(f"stills/{clip_id}", stills_bytes(clip_id, reading.stills))
+            self._place.put(f"shards/{clip_id}", payload)
+        except Exception as error:  # each kind of storage has errors of its own
+            return status._replace(kind="full" if is_full(error) else "disk", sentence=reason_of(error))
+        return status._replace(kind="made")
+
+
+if __name__ == "__main__":
+    from evenreel.library.index.spread import drive as run_driver  # Ray's workers find its classes by this name
+
+    run_driver()

@@ -18,9 +18,9 @@ from evenreel.errors import EvenreelError
 from evenreel.library.search.asked import read_query
 from evenreel.library.search.gallery import Opened
 from evenreel.library.search.query import captions_of, readable, unit
-from evenreel.library.snapshot.vectors import vectors_of
 from evenreel.library.store.codes import HalfArray
 from evenreel.library.store.vectors import VectorIndex
+from evenreel.library.store.writer import open_vectors
 from evenreel.types import Encoder, FloatArray
 
 PAYS_FROM = 2
@@ -117,7 +117,7 @@ def scanned_ahead(library: Path, connection: sqlite3.Connection) -> Callable[[Ma
         return connection.execute("PRAGMA data_version").fetchone()
 
     def opened(meta: Mapping[str, str]) -> ScannedAhead | None:
-        vectors = vectors_of(library, meta)
+        vectors = open_vectors(library, meta)
         return None if vectors is None else ScannedAhead(vectors, version)
 
     return opened

@@ -27,11 +27,11 @@ from evenreel.library.search.query import Query, unit
 from evenreel.library.search.ranked_clips import SPARE, ChannelColumns, RankedClips
 from evenreel.library.search.ranking import RankedClip
 from evenreel.library.search.shown_clips import ShownClip
-from evenreel.library.snapshot.vectors import vectors_of
 from evenreel.library.store import catalog
 from evenreel.library.store.confidence import FITS, MAY_FIT, as_one_of
 from evenreel.library.store.model_folders import SOUNDS, models_of, other_sounds, place_of
 from evenreel.library.store.vectors import VectorIndex
+from evenreel.library.store.writer import open_vectors
 from evenreel.types import Encoder, FloatArray
 
 NO_SOUNDS = (
@@ -104,7 +104,7 @@ class SoundModel:
         with catalog.reading(connection, folder), catalog.snapshot(connection):
             (version,) = connection.execute("PRAGMA data_version").fetchone()
             if version != self._read_at:
-                self._vectors = vectors_of(folder, catalog.get_meta(connection))
+                self._vectors = open_vectors(folder, catalog.get_meta(connection))
                 self._gallery, self._read_at = load_gallery(connection, self._rows), version
             if self._vectors is None or not self._gallery.clip_ids:
                 return None

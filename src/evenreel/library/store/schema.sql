@@ -85,7 +85,7 @@ CREATE TABLE shots (
     PRIMARY KEY (clip_id, number)
 ) WITHOUT ROWID;
 
--- When a clip was recorded, where its file says it; see evenreel.media.dates.
+-- When a clip was recorded, where its file says it; see evenreel.media.video.
 CREATE TABLE recorded (
     clip_id TEXT PRIMARY KEY REFERENCES clips (clip_id) ON DELETE CASCADE,
     created TEXT NOT NULL       -- ISO 8601

@@ -4,12 +4,9 @@ import { breakable, element, marked, still } from "./dom.js";
 import { clock, length, shown } from "./format.js";
 
 /**
- * @param {import("./api.js").Clip} clip
  * @param {import("./api.js").Moment[]} moments in the order of time
  * @param {import("./api.js").Sign[]} signs in the order of time
  * @param {HTMLElement | null} said the list of what is said
- * @param {(time: number) => void} seek
- * @returns {HTMLElement[]}
  */
 export function about(clip, moments, signs, said, seek) {
   return [momentList(moments, seek), said, signList(signs, seek), facts(clip), notes(clip.notes)].filter(Boolean);

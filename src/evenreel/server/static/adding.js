@@ -33,11 +33,7 @@ export class Adding {
     this.#meet();
   }
 
-  /**
-   * What the library holds.
-   *
-   * @param {{clips: number, files: number}} stats
-   */
+  /** What the library holds. */
   know({ clips, files }) {
     this.isEmpty = clips === 0 && files === 0;
     this.#show();

@@ -49,30 +49,15 @@ export const START = Object.freeze({
   page: 1,
 });
 
-/**
- * The question of a place in one sentence, as a saved search and the last searches keep it.
- *
- * @param {Place} place
- * @returns {string}
- */
+/** The question of a place in one sentence, as a saved search and the last searches keep it. */
 export const wholeQuestion = ({ q, then }) => (then.trim() ? `${q.trim()}, then ${then.trim()}` : q.trim());
 
-/**
- * The place that the address bar names.
- *
- * @returns {Place}
- */
+/** The place that the address bar names. */
 export function here() {
   return read(new URL(location.href), history.state?.picture ?? null);
 }
 
-/**
- * The place that an address names; what cannot be understood in it is left out.
- *
- * @param {URL} url
- * @param {number | null} picture
- * @returns {Place}
- */
+/** The place that an address names; what cannot be understood in it is left out. */
 export function read(url, picture = null) {
   const given = url.searchParams;
   const [clip, like] = [given.get("clip"), given.get("like")];
@@ -96,12 +81,7 @@ export function read(url, picture = null) {
   };
 }
 
-/**
- * The address of a place. `t` is the time in the clip that is open, else in the clip that results are like.
- *
- * @param {Place} place
- * @returns {string}
- */
+/** The address of a place. `t` is the time in the clip that is open, else in the clip that results are like. */
 export function write(place) {
   const given = new URLSearchParams();
   const give = (name, value, unless) => value !== unless && value !== null && given.append(name, String(value));
@@ -140,7 +120,6 @@ export const searchKey = ({ q, then, marks, like, likeTime, picture, conditions,
 /**
  * Put a place into the address bar.
  *
- * @param {Place} place
  * @param {{replace?: boolean, opened?: boolean}} how `opened`: going back closes the player
  */
 export function put(place, { replace = false, opened = false } = {}) {

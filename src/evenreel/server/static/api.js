@@ -1,36 +1,5 @@
-// The REST API: one function a request. A refusal becomes an ApiError that holds the server's own sentence.
-
-/**
- * The records are described by the server's OpenAPI document (`evenreel.server.records`).
- *
- * @typedef {{time_s: number, start_s: number, end_s: number, score: number, starts_s: [number, number] | null,
- *   ends_s: [number, number] | null, still: string}} Moment
- * @typedef {{text: string, start_s: number, end_s: number, marks: [number, number][]}} Sign
- * @typedef {{clip_id: string, name: string, folder: string, duration_s: number | null, source: string | null,
- *   score: number, weaker: boolean | null, above_nonsense: number | null, written: number,
- *   scores: Record<string, number>, moments: Moment[], on_screen: Sign[], said: Sign[], sounds: number | null,
- *   parts: Record<string, number>, none_read: boolean, metadata: Record<string, any>,
- *   other_files: string[], folded: FoldedClip[], still: string}} FoundClip
- * @typedef {{query: string, matches: number, answering: number, notices: string[], hits: FoundClip[],
- *   favours: object, took_ms: number}} SearchAnswer
- * @typedef {{clip_id: string, name: string, files: {name: string, folder: string, state: string}[],
- *   duration_s: number | null, container: string, codec: string, width: number, height: number, fps: number | null,
- *   moments: number, signs: Sign[], shots: [number, number][], notes: string[],
- *   metadata: Record<string, any>, media: string, media_type: string, starts_s: number, preview_part_s: number}} Clip
- * @typedef {{text: string, start_s: number, end_s: number, speaker: string | null}} Utterance
- * @typedef {{source: "sidecar" | "stream" | "recognised", language: string | null, utterances: Utterance[]}} Spoken
- * @typedef {{column: string, label: string, values: {value: any, clips: number}[], low: number | null,
- *   high: number | null, kind: "values" | "range" | "days" | "folders"}} Facet
- * @typedef {{clip_id: string, name: string, folder: string, day: string | null, duration_s: number | null,
- *   metadata: Record<string, any>, still: string}} ListedClip
- * @typedef {{clip_id: string, time_s: number | null, favourite: boolean, note: string, made: string,
- *   state: "here" | "replaced" | "gone", name: string, folder: string, duration_s: number | null,
- *   still: string | null}} Mark
- * @typedef {{name: string, query: string, where: string | null, looked: string}} SavedSearch
- * @typedef {{clip_id: string, name: string, folder: string, duration_s: number | null, time_s: number,
- *   distance: number, still: string}} FoldedClip
- * @typedef {{kind: "read" | "said" | "about" | "seen", query: string}} Example
- */
+// The REST API: one function a request. A refusal becomes an ApiError that holds the server's own sentence. Records are
+// as its OpenAPI document says (`evenreel.server.records`).
 
 const LONGEST_WAIT_S = 30;
 
@@ -38,7 +7,6 @@ const LONGEST_WAIT_S = 30;
 export class ApiError extends Error {
   /**
    * @param {number} status HTTP status, 0 where the server was not reached
-   * @param {string} sentence
    * @param {number | null} retryAfter seconds after which the server asks to be tried again
    */
   constructor(status, sentence, retryAfter = null) {
@@ -57,7 +25,6 @@ export class ApiError extends Error {
 /**
  * Search by a sentence.
  *
- * @param {string} q
  * @param {Options & {typing: boolean, beside: {then: string, right: string[], wrong: string[]}}} options whether it is
  *   still typed, so that its last word may be a beginning; what is to come after it; clips that are right and wrong
  */
@@ -95,11 +62,6 @@ export const preview = async (clipId, part, signal) => {
 
 /**
  * Stretches in one form: the file, its name, and sentences on what is unusual or left out; waits while others are made.
- *
- * @param {{form: string, stretches: {clip_id: string, start_s: number, end_s: number | null}[], exact: boolean,
- *   title: string}} wanted
- * @param {AbortSignal} signal
- * @returns {Promise<{file: Blob, name: string, sentences: string[]}>}
  */
 export const takeAway = async (wanted, signal) => {
   const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(wanted) };
@@ -153,7 +115,6 @@ export const removeSearch = (name) => answered(`/api/v1/saved?${parameters({ nam
 /**
  * What a saved search finds that is new.
  *
- * @param {string} name
  * @param {"news" | "seen"} how `seen`: none of it is new from now on
  */
 export const newOf = (name, how) =>
@@ -185,13 +146,7 @@ export const orderIndexing = (order) =>
 /** How far that is. */
 export const retryState = (signal) => json("/api/v1/retry", { signal });
 
-/**
- * The server's reason for not sending a file, or null where it would send it.
- *
- * @param {string} address
- * @param {AbortSignal} signal
- * @returns {Promise<ApiError | null>}
- */
+/** The server's reason for not sending a file, or null where it would send it. */
 export async function refusal(address, signal) {
   try {
     await (await answered(address, { signal, headers: { Range: "bytes=0-0" } })).body?.cancel();
@@ -206,10 +161,7 @@ export async function refusal(address, signal) {
  * Ask until the server answers: a 503 that says when to come back is waited for.
  *
  * @template T
- * @param {() => Promise<T>} ask
  * @param {(error: ApiError) => void} onWait told the reason before each wait
- * @param {AbortSignal} [signal]
- * @returns {Promise<T>}
  */
 export async function patiently(ask, onWait = () => {}, signal = undefined) {
   for (;;) {
@@ -223,13 +175,7 @@ export async function patiently(ask, onWait = () => {}, signal = undefined) {
   }
 }
 
-/**
- * Wait, unless aborted.
- *
- * @param {number} seconds
- * @param {AbortSignal} signal
- * @returns {Promise<void>}
- */
+/** Wait, unless aborted. */
 export function pause(seconds, signal) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, seconds * 1000);

@@ -1,7 +1,7 @@
 // The page: it shows the place that the address names, and goes to another when something is asked for.
 
 import { Adding } from "./adding.js";
-import { asks, browses, here, put, wholeQuestion, write, START } from "./address.js";
+import { asks, browses, here, put, START, wholeQuestion, write } from "./address.js";
 import { ApiError, patiently, stats, stillAddress } from "./api.js";
 import { Browsing } from "./browsing.js";
 import { same } from "./conditions.js";
@@ -10,16 +10,14 @@ import { FilterPanel } from "./filters.js";
 import { Home } from "./home.js";
 import { listenToCards } from "./keys.js";
 import { LibraryView } from "./library.js";
-import { listenToMarks, showMarks } from "./marks.js";
+import { listenToMarks, listenToThen, showMarks, showThen } from "./marks.js";
 import { listenForPictures, pictureOf } from "./pictures.js";
 import { Player } from "./player.js";
-import { keepSearch } from "./recent_searches.js";
-import { remember, remembered } from "./remembered.js";
+import { keepSearch, remember, remembered } from "./remembered.js";
 import { Results } from "./results.js";
 import { Saved } from "./saved.js";
 import { listenToSelection } from "./selection.js";
 import { listenToTakeAway } from "./take_away.js";
-import { listenToThen, showThen } from "./then.js";
 
 const TYPING_MS = 300;
 const FEWEST_LETTERS = 2;

@@ -1,7 +1,7 @@
 // Clips without a query: by the day on which they were recorded, or by their place; and what passes a filter.
 
 import { ApiError, browse, patiently } from "./api.js";
-import { card } from "./cards.js";
+import { asHit, card } from "./cards.js";
 import { compose } from "./conditions.js";
 import { announce, byId, element, fill } from "./dom.js";
 import { count, dayTold } from "./format.js";
@@ -9,25 +9,6 @@ import { failure, message } from "./results.js";
 
 const PAGE_CLIPS = 48;
 const ORDERS = { latest: "Latest first", earliest: "Earliest first", path: "By folder and name" };
-
-/**
- * A clip of the list in the form of a hit, which nothing was searched for.
- *
- * @param {import("./api.js").ListedClip} clip
- * @returns {import("./segments.js").Segment}
- */
-export const asHit = (clip) => ({
-  ...clip,
-  source: clip.metadata.source ?? null,
-  state: null,
-  moments: [],
-  on_screen: [],
-  said: [],
-  scores: {},
-  parts: {},
-  other_files: [],
-  segment: { number: 1, of: 1 },
-});
 
 export class Browsing {
   /** @param {import("./results.js").Wishes} wishes */
@@ -38,11 +19,7 @@ export class Browsing {
     this.list = element("ul", { class: "cards" });
   }
 
-  /**
-   * List the clips that a place asks for; nothing happens where they are listed already.
-   *
-   * @param {import("./address.js").Place} place
-   */
+  /** List the clips that a place asks for; nothing happens where they are listed already. */
   show(place) {
     const where = compose(place.conditions, place.where);
     const order = place.browse || "latest";

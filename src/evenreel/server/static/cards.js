@@ -1,12 +1,12 @@
-// The cards of a result: what was found, when, and why.
+// The cards of a result: what was found, when, and why. A card plays its moment while the pointer rests on it, and
+// opens the clips that are nearly the same.
 
-import { cardActions } from "./card_actions.js";
+import { clip as fetchClip } from "./api.js";
 import { breakable, element, icon, marked, still } from "./dom.js";
-import { addFolded } from "./folded.js";
-import { clock, length } from "./format.js";
-import { playOnHover } from "./hover.js";
-import { stretchOf } from "./segments.js";
-import { selectionBox } from "./selection.js";
+import { clock, length, number } from "./format.js";
+import { Playback } from "./playback.js";
+import { stretchOf } from "./reasons.js";
+import { cardActions, selectionBox } from "./selection.js";
 
 const CHANNELS = {
   seen: "What is seen",
@@ -36,11 +36,6 @@ const NONE_READ = "No words were read on this clip; this is what the matcher lea
 /**
  * One result: the picture, why it is there in one line, then the name. It is one stop of the Tab key; the keys b, m, s
  * and x reach what else can be pressed.
- *
- * @param {import("./segments.js").Segment} hit
- * @param {Actions} actions
- * @param {(string | HTMLElement)[]} why
- * @returns {HTMLElement}
  */
 export function card(hit, actions, why) {
   const stretch = stretchOf(hit);
@@ -71,12 +66,7 @@ export function card(hit, actions, why) {
 
 const textOf = (why) => why.map((part) => part.textContent ?? part).join("");
 
-/**
- * Empty cards in the shape of real ones, while an answer is awaited.
- *
- * @param {number} amount
- * @returns {HTMLElement[]}
- */
+/** Empty cards in the shape of real ones, while an answer is awaited. */
 export function skeletons(amount) {
   const line = (kind) => element("span", { class: `line ${kind}` });
   return Array.from({ length: amount }, () =>
@@ -190,3 +180,102 @@ function likeButton(hit, time, actions) {
     element("span", { class: "like-text" }, "More like this"),
   );
 }
+
+/**
+ * Add a button to a card that shows the clips folded under it behind it.
+ *
+ * @param {HTMLElement} made the card
+ */
+function addFolded(made, hit, actions) {
+  if (!hit.folded?.length || hit.segment.number > 1) return;
+  const told = `and ${number(hit.folded.length)} like it`;
+  let shown = [];
+  const toggle = () => {
+    if (shown.length) shown.forEach((one) => one.remove());
+    shown = shown.length ? [] : hit.folded.map((one) => underCard(one, actions));
+    made.after(...shown);
+    button.setAttribute("aria-expanded", String(shown.length > 0));
+    button.textContent = shown.length ? "hide those like it" : told;
+  };
+  const button = element(
+    "button",
+    { type: "button", class: "folded", "aria-expanded": "false", title: "Nearly the same clips", onclick: toggle },
+    told,
+  );
+  made.querySelector(".facts").append(button);
+}
+
+function underCard(one, actions) {
+  const at = { time_s: one.time_s, start_s: one.time_s, end_s: one.time_s };
+  const made = card({ ...asHit({ ...one, metadata: {} }), moments: [at] }, actions, ["nearly the same"]);
+  made.classList.add("under");
+  return made;
+}
+
+const REST_MS = 350;
+const SHORTEST_S = 3;
+const LONGEST_S = 12;
+const LESS_MOTION = matchMedia("(prefers-reduced-motion: reduce)");
+
+/** Let the still of a card play. */
+function playOnHover(card, still, stretch) {
+  let timer = 0;
+  let stop = null;
+  const leave = () => {
+    clearTimeout(timer);
+    stop?.();
+    stop = null;
+  };
+  card.addEventListener("pointerenter", ({ pointerType }) => {
+    if (pointerType !== "mouse" || LESS_MOTION.matches) return;
+    timer = setTimeout(() => (stop = play(still, stretch)), REST_MS);
+  });
+  card.addEventListener("pointerleave", leave);
+  card.addEventListener("click", leave);
+}
+
+/** Play the stretch again and again; the answer ends it. */
+function play(still, { clip_id, start_s, end_s }) {
+  const video = element("video", { class: "moment", playsinline: true, tabindex: -1, "aria-hidden": "true" });
+  video.muted = true; // an attribute would be read at parsing only
+  const from = start_s ?? 0;
+  const to = from + Math.min(LONGEST_S, Math.max(SHORTEST_S, (end_s ?? from) - from));
+  const nobody = () => {};
+  const playback = new Playback(video, {
+    moved: (time) => time >= to && playback.seek(from),
+    changed: nobody,
+    noted: nobody,
+    waiting: nobody,
+    pictured: nobody,
+  });
+  video.addEventListener("ended", () => {
+    playback.seek(from);
+    playback.video.play().catch(nobody);
+  });
+  video.addEventListener("playing", () => still.classList.add("plays"));
+  still.append(video);
+  const request = new AbortController();
+  fetchClip(clip_id, request.signal).then(
+    (clip) => playback.open(clip, from, true),
+    nobody, // the still stays
+  );
+  return () => {
+    request.abort();
+    playback.close();
+    video.remove();
+    still.classList.remove("plays");
+  };
+}
+
+/** A clip of the list in the form of a hit, which nothing was searched for. */
+export const asHit = (clip) => ({
+  ...clip,
+  source: clip.metadata.source ?? null,
+  moments: [],
+  on_screen: [],
+  said: [],
+  scores: {},
+  parts: {},
+  other_files: [],
+  segment: { number: 1, of: 1 },
+});

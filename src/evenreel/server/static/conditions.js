@@ -10,13 +10,7 @@
  * @typedef {OneOf | Range | Within} Condition
  */
 
-/**
- * The filter that holds all conditions and what was typed; empty where there are none.
- *
- * @param {Condition[]} conditions
- * @param {string} typed
- * @returns {string}
- */
+/** The filter that holds all conditions and what was typed; empty where there are none. */
 export function compose(conditions, typed) {
   const columns = [...new Set(conditions.map((condition) => condition.column))];
   const parts = columns.map((column) =>
@@ -76,9 +70,6 @@ export const same = (one, other) => JSON.stringify(toJson(one)) === JSON.stringi
 
 /**
  * The short form that an address holds: [column, value], [column, low, high] or [column, "days" or "folders", within].
- *
- * @param {Condition} condition
- * @returns {any[]}
  */
 export function toJson(condition) {
   const { column } = condition;
@@ -86,12 +77,7 @@ export function toJson(condition) {
   return isValue(condition) ? [column, condition.value] : [column, condition.low, condition.high];
 }
 
-/**
- * The condition of a short form, or null where it is none: addresses are written by anybody.
- *
- * @param {any} short
- * @returns {Condition | null}
- */
+/** The condition of a short form, or null where it is none: addresses are written by anybody. */
 export function fromJson(short) {
   if (!Array.isArray(short) || typeof short[0] !== "string" || !short[0]) return null;
   const [column, first, second] = short;

@@ -8,11 +8,6 @@ const SVG = "http://www.w3.org/2000/svg";
 
 /**
  * An element with attributes, listeners (`onclick: f`) and children; attributes that are null or false are left out.
- *
- * @param {string} tag
- * @param {Record<string, any>} attributes
- * @param {...(Child | Child[])} children
- * @returns {HTMLElement}
  */
 export function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -25,12 +20,7 @@ export function element(tag, attributes = {}, ...children) {
   return node;
 }
 
-/**
- * Put children in the place of those that are there.
- *
- * @param {Element} node
- * @param {...(Child | Child[])} children
- */
+/** Put children in the place of those that are there. */
 export function fill(node, ...children) {
   node.replaceChildren(...children.flat().filter(isShown).map(asNode));
 }
@@ -38,12 +28,7 @@ export function fill(node, ...children) {
 const isShown = (child) => child !== null && child !== undefined && child !== false;
 const asNode = (child) => (child instanceof Node ? child : String(child));
 
-/**
- * One of the symbols that index.html defines; it says nothing to a screen reader.
- *
- * @param {string} name
- * @returns {SVGElement}
- */
+/** One of the symbols that index.html defines; it says nothing to a screen reader. */
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("class", "icon");
@@ -57,9 +42,7 @@ export function icon(name) {
 /**
  * Text with some stretches marked.
  *
- * @param {string} text
  * @param {[number, number][]} marks disjoint, rising, in Unicode code points.
- * @returns {(string | HTMLElement)[]}
  */
 export function marked(text, marks) {
   const points = Array.from(text);
@@ -72,12 +55,7 @@ export function marked(text, marks) {
   return [...pieces, points.slice(end).join("")];
 }
 
-/**
- * A name of a file, which may break after a mark between its words, where text would go on or break anywhere.
- *
- * @param {string} name
- * @returns {(string | HTMLElement)[]}
- */
+/** A name of a file, which may break after a mark between its words, where text would go on or break anywhere. */
 export function breakable(name) {
   return name.split(BETWEEN_WORDS).flatMap((part, number) => (number ? [element("wbr"), part] : [part]));
 }
@@ -87,10 +65,8 @@ const BETWEEN_WORDS = /(?<=[_.+=,;~()[\]/\\-])(?=[^_.+=,;~()[\]/\\-])/u;
 /**
  * A still in a box whose shape is fixed, so that nothing moves when it arrives; words in its place when it does not.
  *
- * @param {string | null} address
  * @param {Child[]} over what lies over the picture
  * @param {Child | Child[]} instead what stands in the place of a picture that does not come
- * @returns {HTMLElement}
  */
 export function still(address, over = [], instead = "No picture") {
   const box = element("div", { class: "still" }, over);
@@ -114,19 +90,10 @@ export function still(address, over = [], instead = "No picture") {
   return box;
 }
 
-/**
- * The element of index.html with this id.
- *
- * @param {string} id
- * @returns {any}
- */
+/** The element of index.html with this id. */
 export const byId = (id) => document.getElementById(id);
 
-/**
- * Say something to a screen reader without showing it.
- *
- * @param {string} sentence
- */
+/** Say something to a screen reader without showing it. */
 export function announce(sentence) {
   byId("announcements").textContent = sentence;
 }

@@ -14,7 +14,6 @@ let opened = null; // what the reader chose; until then it is open where there i
  * The panel of what a result favours; none where no difference is beyond chance.
  *
  * @param {object} favours a `Favours` record
- * @returns {HTMLElement | null}
  */
 export function favoursPanel(favours) {
   if (!favours.sentences.length) return null;

@@ -4,7 +4,6 @@ import { faceAddress } from "./api.js";
 import { isValue, isWithin, same } from "./conditions.js";
 import { byId, element, fill, icon } from "./dom.js";
 import { capital, number, shown, withinTold } from "./format.js";
-import { FilterPlace } from "./rail.js";
 
 /**
  * @typedef {import("./conditions.js").Condition} Condition
@@ -15,9 +14,6 @@ const FEW_VALUES = 8;
 
 /** The panel, its button and the chips of what is in use. */
 export class FilterPanel {
-  /**
-   * @param {(filters: Filters) => void} onChange
-   */
   constructor(onChange) {
     this.onChange = onChange;
     this.facets = [];
@@ -27,11 +23,7 @@ export class FilterPanel {
     this.place = new FilterPlace();
   }
 
-  /**
-   * Offer what a library can be filtered by; a column that is the same for every clip is no choice.
-   *
-   * @param {{facets: import("./api.js").Facet[], clips: number}} stats
-   */
+  /** Offer what a library can be filtered by; a column that is the same for every clip is no choice. */
   offer({ facets, clips }) {
     this.facets = facets;
     const choices = facets.filter(({ values, column }) => {
@@ -50,7 +42,6 @@ export class FilterPanel {
   /**
    * Show what is in use.
    *
-   * @param {Filters} filters
    * @param {boolean} [results] whether there are results beside which the filters can stand
    */
   show(filters, results = this.place.results) {
@@ -212,4 +203,64 @@ function chip(text, remove) {
   );
   button.setAttribute("aria-label", `Remove the filter ${text}`);
   return element("li", {}, button);
+}
+
+const WIDE = matchMedia("(min-width: 80rem)");
+
+class FilterPlace {
+  constructor() {
+    this.wanted = true; // whether a reader wants the rail
+    this.results = false; // whether there is anything beside which it could stand
+    this.drawer = byId("filter-drawer");
+    this.button = byId("toggle-filters");
+    this.button.addEventListener("click", () => this.#toggle());
+    byId("close-filters").addEventListener("click", () => this.#close());
+    this.drawer.addEventListener("click", (event) => event.target === this.drawer && this.drawer.close());
+    this.drawer.addEventListener("close", () => this.#arrange());
+    WIDE.addEventListener("change", () => this.#arrange());
+    this.#arrange();
+  }
+
+  /** Say whether there are results, beside which the rail stands unless a reader closed it. */
+  show(results) {
+    if (results === this.results) return;
+    this.results = results;
+    this.#arrange();
+  }
+
+  /** Show the filters, wherever they stand. */
+  open() {
+    this.wanted = true;
+    this.results = true;
+    if (!WIDE.matches && !this.drawer.open) this.drawer.showModal();
+    this.#arrange();
+  }
+
+  get #isOpen() {
+    return WIDE.matches ? this.wanted && this.results : this.drawer.open;
+  }
+
+  #toggle() {
+    if (this.#isOpen) this.#close();
+    else {
+      this.open();
+      byId("filters").querySelector("input")?.focus();
+    }
+  }
+
+  #close() {
+    if (WIDE.matches) this.wanted = false;
+    else this.drawer.close();
+    this.#arrange();
+    this.button.focus();
+  }
+
+  #arrange() {
+    if (WIDE.matches && this.drawer.open) this.drawer.close();
+    const home = WIDE.matches ? byId("rail") : this.drawer;
+    if (byId("filter-panel").parentElement !== home) home.append(byId("filter-panel"));
+    byId("rail").hidden = !WIDE.matches || !this.#isOpen;
+    byId("search-view").classList.toggle("with-rail", !byId("rail").hidden);
+    this.button.setAttribute("aria-expanded", String(this.#isOpen));
+  }
 }

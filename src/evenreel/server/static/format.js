@@ -1,11 +1,6 @@
 // Figures as people read them.
 
-/**
- * A time or length: 0:07, 12:30, 1:02:30.
- *
- * @param {number} seconds
- * @returns {string}
- */
+/** A time or length: 0:07, 12:30, 1:02:30. */
 export function clock(seconds) {
   const whole = Math.max(0, Math.floor(seconds + 1e-6));
   const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
@@ -13,35 +8,19 @@ export function clock(seconds) {
   return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
 }
 
-/**
- * The length of a clip: 0.4 s, 0:07, 12:30.
- *
- * @param {number} seconds
- * @returns {string}
- */
+/** The length of a clip: 0.4 s, 0:07, 12:30. */
 export function length(seconds) {
   return seconds < 1 ? `${number(seconds, 1)} s` : clock(seconds);
 }
 
-/**
- * A length in the unit that suits it: 42 seconds, 5.0 minutes, 3.2 hours.
- *
- * @param {number} hours
- * @returns {string}
- */
+/** A length in the unit that suits it: 42 seconds, 5.0 minutes, 3.2 hours. */
 export function span(hours) {
   if (hours >= 2) return `${number(hours, 1)} hours`;
   if (hours * 60 >= 2) return `${number(hours * 60, 1)} minutes`;
   return `${number(hours * 3600, 0)} seconds`;
 }
 
-/**
- * A number with its thousands grouped and a fixed number of decimals.
- *
- * @param {number} value
- * @param {number} decimals
- * @returns {string}
- */
+/** A number with its thousands grouped and a fixed number of decimals. */
 export function number(value, decimals = 0) {
   return value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 }
@@ -50,63 +29,34 @@ export function number(value, decimals = 0) {
  * A share in whole percent, never rounded up to 100 nor down to 0.
  *
  * @param {number} share 0 to 1
- * @returns {string}
  */
 export function percent(share) {
   if (share <= 0 || share >= 1) return `${share <= 0 ? 0 : 100} %`;
   return `${Math.min(99, Math.max(1, Math.round(share * 100)))} %`;
 }
 
-/**
- * 1 clip, 2 clips.
- *
- * @param {number} amount
- * @param {string} one
- * @param {string} many
- * @returns {string}
- */
+/** 1 clip, 2 clips. */
 export function count(amount, one, many = `${one}s`) {
   return `${number(amount)} ${amount === 1 ? one : many}`;
 }
 
-/**
- * A value of metadata as text.
- *
- * @param {string | number | boolean | null} value
- * @returns {string}
- */
+/** A value of metadata as text. */
 export function shown(value) {
   if (typeof value === "boolean") return value ? "yes" : "no";
   return value === "" ? "(empty)" : String(value);
 }
 
-/**
- * The same with its first letter large.
- *
- * @param {string} text
- * @returns {string}
- */
+/** The same with its first letter large. */
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/**
- * A day as a person writes it: 31 May 2024.
- *
- * @param {string | null} day
- * @returns {string}
- */
+/** A day as a person writes it: 31 May 2024. */
 export function dayTold(day) {
   if (day === null) return "no date";
   const parts = { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" };
   return new Date(`${day}T00:00:00Z`).toLocaleDateString("en-GB", parts);
 }
 
-/**
- * A month, year or folder as a person reads it.
- *
- * @param {"days" | "folders"} kind
- * @param {string} value
- * @returns {string}
- */
+/** A month, year or folder as a person reads it. */
 export function withinTold(kind, value) {
   if (kind === "folders") return value || "(top)";
   if (value.length === 4) return value;

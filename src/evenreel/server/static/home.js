@@ -2,11 +2,10 @@
 // the days and folders to look through.
 
 import { ApiError, browse, examples, patiently } from "./api.js";
-import { asHit } from "./browsing.js";
-import { card } from "./cards.js";
+import { asHit, card } from "./cards.js";
 import { byId, element, fill } from "./dom.js";
 import { count, dayTold, number, span, withinTold } from "./format.js";
-import { forgetSearches, recentSearches } from "./recent_searches.js";
+import { forgetSearches, recentSearches } from "./remembered.js";
 import { failure } from "./results.js";
 
 const RECENT_CLIPS = 12;

@@ -24,10 +24,6 @@ const ALSO_PLAYED = /^video\/(quicktime|x-matroska)/;
  */
 
 export class Playback {
-  /**
-   * @param {HTMLVideoElement} video
-   * @param {Listener} listener
-   */
   constructor(video, listener) {
     this.video = video;
     this.listener = listener;
@@ -61,13 +57,7 @@ export class Playback {
     return this.mode === "original" || this.mode === "preview";
   }
 
-  /**
-   * Show a clip from a time on.
-   *
-   * @param {import("./api.js").Clip} clip
-   * @param {number} time
-   * @param {boolean} run
-   */
+  /** Show a clip from a time on. */
   open(clip, time, run) {
     this.close();
     this.clip = clip;

@@ -1,11 +1,10 @@
 // The dialog that plays a clip: the video, its timeline, and beside it what is known of the clip.
 
-import { ApiError, clip as fetchClip, transcripts } from "./api.js";
 import { about } from "./about.js";
-import { showPlayerActions } from "./card_actions.js";
+import { ApiError, clip as fetchClip, filePlace, openFolder, transcripts } from "./api.js";
 import { breakable, byId, element, fill, icon } from "./dom.js";
-import { FileRow } from "./file_row.js";
 import { Playback } from "./playback.js";
+import { showPlayerActions } from "./selection.js";
 import { Timeline } from "./timeline.js";
 import { Transcript } from "./transcript.js";
 
@@ -51,8 +50,6 @@ export class Player {
   /**
    * Open a clip at a time.
    *
-   * @param {string} clipId
-   * @param {number} time
    * @param {{hit: import("./api.js").FoundClip | null, run: boolean}} how `hit`: why it was found
    */
   async open(clipId, time, { hit, run }) {
@@ -301,4 +298,50 @@ function label(button, text, symbol) {
   button.setAttribute("aria-label", text);
   button.title = text;
   fill(button, icon(symbol));
+}
+
+class FileRow {
+  /** Show the path of a clip: the part below the indexed folder, or all of it at the server's machine. */
+  async show(clip, opensFolders) {
+    this.request?.abort();
+    const request = (this.request = new AbortController());
+    const file = clip.files.find(({ state }) => state === "indexed") ?? clip.files[0];
+    if (!file) return;
+    this.#fill(file.folder ? `${file.folder}/${file.name}` : file.name, null);
+    if (!opensFolders) return;
+    try {
+      const { path } = await filePlace(clip.clip_id, request.signal);
+      this.#fill(path, () => openFolder(clip.clip_id));
+    } catch (error) {
+      if (!request.signal.aborted && !(error instanceof ApiError)) throw error; // the part of it stays
+    }
+  }
+
+  #fill(path, open) {
+    fill(
+      byId("player-file"),
+      element("code", { dir: "ltr" }, breakable(path)),
+      button("Copy path", "copy", () => navigator.clipboard.writeText(path), "Copied"),
+      open && button("Open folder", "folder", open, "Opened"),
+    );
+  }
+}
+
+/** A button that says for a moment what came of it. */
+function button(text, symbol, act, done) {
+  const said = element("span", {}, text);
+  const tell = (words) => {
+    said.textContent = words;
+    setTimeout(() => (said.textContent = text), COPIED_MS);
+  };
+  const press = async () => {
+    try {
+      await act();
+      tell(done);
+    } catch (error) {
+      // Browsers keep the clipboard from pages that come without https from another machine.
+      tell(error instanceof ApiError ? error.message : "Select and copy it");
+    }
+  };
+  return element("button", { type: "button", class: "quiet small", onclick: press }, icon(symbol), said);
 }

@@ -1,9 +1,9 @@
-// Why a clip is among the results, in one line.
+// Why a clip is among the results, in one line; and its moments far apart, each a result of its own.
 
 import { marked } from "./dom.js";
 import { clock } from "./format.js";
 
-export const WRITTEN = 0.5; // share of the words from which a clip is found by them
+const WRITTEN = 0.5; // share of the words from which a clip is found by them
 const LEAD = 24; // letters that may stand before the first mark
 const MOST_SIGNS = 3;
 const COMMON = new Set(["the", "and", "for", "with", "that", "this", "from", "are", "was", "said", "seen"]);
@@ -14,13 +14,7 @@ const COMMON = new Set(["the", "and", "for", "with", "that", "this", "from", "ar
  * @typedef {{text: string, marks: [number, number][]}} Marked
  */
 
-/**
- * The line: words, some of them marked.
- *
- * @param {import("./segments.js").Segment} hit
- * @param {string} query
- * @returns {(string | HTMLElement)[]}
- */
+/** The line: words, some of them marked. */
 export function reason(hit, query) {
   if (hit.steps?.length) {
     const [first, second] = hit.steps.map((step) => clock(step.time_s));
@@ -82,10 +76,6 @@ function excerpt({ text, marks }) {
 /**
  * Where the words of a query stand in a text: what the page can tell of captions and names, which the server finds
  * by their forms too.
- *
- * @param {string} text
- * @param {string} query
- * @returns {[number, number][]}
  */
 function marksOf(text, query) {
   const wanted = words(query)
@@ -109,3 +99,48 @@ function words(text) {
 }
 
 const stem = (word) => (word.length > 3 ? word.replace(/(es|s)$/, "") : word);
+
+const LONG_S = 600;
+const APART_S = 120;
+
+/**
+ * The stretches of a clip that stand as results of their own, the best first; one where it is short. Each is like the
+ * hit, with the moments and the words that lie in it, and `segment`: which it is, of how many.
+ *
+ * @typedef {import("./api.js").FoundClip & {segment: {number: number, of: number}}} Segment
+ */
+
+export function segmentsOf(hit) {
+  const together = hit.steps?.length || hit.duration_s === null; // both moments of an order are one result
+  const groups = !together && hit.duration_s >= LONG_S ? apart(hit.moments) : [hit.moments];
+  const nearest = (time) => {
+    const far = groups.map((moments) => Math.min(...moments.map((one) => Math.abs(one.time_s - time))));
+    return far.indexOf(Math.min(...far));
+  };
+  const within = (texts, number) => texts.filter((text) => groups.length === 1 || nearest(text.start_s) === number);
+  return groups.map((moments, number) => ({
+    ...hit,
+    moments,
+    on_screen: within(hit.on_screen, number),
+    said: within(hit.said, number),
+    still: number ? moments[0].still : hit.still,
+    segment: { number: number + 1, of: groups.length },
+  }));
+}
+
+/** The stretch that a segment stands for; without times where no moment of the clip was found. */
+export function stretchOf({ clip_id, name, moments }) {
+  const { start_s = null, end_s = null } = moments[0] ?? {};
+  return { clip_id, name, start_s, end_s };
+}
+
+/** Moments in groups, those of one less than `APART_S` from its first. */
+function apart(moments) {
+  const groups = [];
+  for (const moment of moments) {
+    const near = groups.find(([first]) => Math.abs(first.time_s - moment.time_s) < APART_S);
+    if (near) near.push(moment);
+    else groups.push([moment]);
+  }
+  return groups.length ? groups : [[]];
+}

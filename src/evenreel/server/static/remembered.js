@@ -1,9 +1,5 @@
-// What this browser remembers of the page; one that keeps nothing does without.
+// What this browser remembers of the page, the latest searches too; one that keeps nothing does without.
 
-/**
- * @param {string} key
- * @returns {string | null}
- */
 export function remembered(key) {
   try {
     return localStorage.getItem(key);
@@ -12,10 +8,6 @@ export function remembered(key) {
   }
 }
 
-/**
- * @param {string} key
- * @param {string} text
- */
 export function remember(key, text) {
   try {
     localStorage.setItem(key, text);
@@ -23,3 +15,27 @@ export function remember(key, text) {
     // a browser that keeps nothing
   }
 }
+
+const KEY = "evenreel-searches";
+const MOST = 8;
+
+/** The latest searches, the last one first. */
+export function recentSearches() {
+  try {
+    const kept = JSON.parse(remembered(KEY) ?? "[]");
+    return Array.isArray(kept) ? kept.filter((one) => typeof one === "string").slice(0, MOST) : [];
+  } catch {
+    return []; // written by somebody else
+  }
+}
+
+/** Keep a search. */
+export function keepSearch(query) {
+  const text = query.trim();
+  if (text) put([text, ...recentSearches().filter((one) => one !== text)].slice(0, MOST));
+}
+
+/** Forget them all. */
+export const forgetSearches = () => put([]);
+
+const put = (searches) => remember(KEY, JSON.stringify(searches));

@@ -1,8 +1,8 @@
 // The results of a search, in each of its states: loading, waiting for the model, found, nothing
 // that fits, nothing at all, and failed. Matches stand in the open, the weaker ones are folded away.
 
-import { ApiError, patiently, pause, search, searchImage, similar } from "./api.js";
 import { FIRST_CLIPS, searchKey } from "./address.js";
+import { ApiError, patiently, pause, search, searchImage, similar } from "./api.js";
 import { card, skeletons } from "./cards.js";
 import { compose } from "./conditions.js";
 import { announce, byId, element, fill } from "./dom.js";
@@ -10,8 +10,7 @@ import { favoursPanel } from "./favours.js";
 import { count, number } from "./format.js";
 import { named } from "./marks.js";
 import { pictureOf } from "./pictures.js";
-import { reason } from "./reasons.js";
-import { segmentsOf } from "./segments.js";
+import { reason, segmentsOf } from "./reasons.js";
 
 const MOST_CLIPS = 200;
 const SLOW_MS = 300;
@@ -37,12 +36,7 @@ export class Results {
     this.others = element("ul", { class: "cards nearest" });
   }
 
-  /**
-   * What was found of a clip in the shown answer.
-   *
-   * @param {string} clipId
-   * @returns {import("./api.js").FoundClip | null}
-   */
+  /** What was found of a clip in the shown answer. */
   hitOf(clipId) {
     return this.answer?.hits.find((hit) => hit.clip_id === clipId) ?? null;
   }
@@ -50,7 +44,6 @@ export class Results {
   /**
    * Show what a place asks for; nothing happens where that is shown already.
    *
-   * @param {import("./address.js").Place} place
    * @param {boolean} typing whether its sentence is still typed
    */
   show(place, typing = false) {
@@ -71,11 +64,7 @@ export class Results {
     this.#clear();
   }
 
-  /**
-   * Search again, though nothing changed but perhaps that the sentence is typed.
-   *
-   * @param {boolean} typing
-   */
+  /** Search again, though nothing changed but perhaps that the sentence is typed. */
   again(typing = this.typing) {
     this.key = null;
     this.show(this.place, typing);

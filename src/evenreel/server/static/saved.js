@@ -1,13 +1,12 @@
 // What a person keeps: favourites, notes and saved searches; and, beside them on the home, clips unlike the rest.
 
 import { START, wholeQuestion } from "./address.js";
-import { ApiError, highlights, mark, marks, newOf, patiently, removeSearch, saveSearch, savedSearches } from "./api.js";
-import { asHit } from "./browsing.js";
-import { addCardAction } from "./card_actions.js";
-import { card } from "./cards.js";
+import { ApiError, highlights, mark, marks, newOf, patiently, removeSearch, savedSearches, saveSearch } from "./api.js";
+import { asHit, card } from "./cards.js";
 import { compose } from "./conditions.js";
 import { announce, byId, element, fill, icon } from "./dom.js";
 import { clock, number } from "./format.js";
+import { addCardAction } from "./selection.js";
 
 const SHOWN = 12;
 const LONGEST_REASON = 80;

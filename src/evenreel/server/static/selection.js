@@ -1,6 +1,6 @@
-// What is selected of the results, to be taken away together, and the bar that says how much that is.
+// What can be done with cards: select results to take them away together, and buttons that other parts add.
 
-import { byId, element } from "./dom.js";
+import { byId, element, fill } from "./dom.js";
 import { count } from "./format.js";
 
 /**
@@ -16,22 +16,14 @@ const listeners = [];
 
 const key = ({ clip_id, start_s }) => `${clip_id} ${start_s ?? ""}`;
 
-/**
- * What is selected, in the order in which it was.
- *
- * @returns {Stretch[]}
- */
+/** What is selected, in the order in which it was. */
 export const selected = () => [...chosen.values()];
 
-/**
- * Be told whenever the selection changes.
- *
- * @param {(selected: Stretch[]) => void} listener
- */
+/** Be told whenever the selection changes. */
 export const onSelection = (listener) => listeners.push(listener);
 
 /** Select nothing. */
-export function clearSelection() {
+function clearSelection() {
   chosen.clear();
   changed();
 }
@@ -39,9 +31,7 @@ export function clearSelection() {
 /**
  * A box that selects a stretch. It is no stop of the Tab key: on a card, the key x ticks it.
  *
- * @param {Stretch} stretch
  * @param {string} name of the clip
- * @returns {HTMLElement}
  */
 export function selectionBox({ clip_id, start_s, end_s }, name) {
   const stretch = { clip_id, start_s, end_s };
@@ -78,3 +68,31 @@ export function listenToSelection() {
     event.target.closest?.(".card a")?.closest(".card").querySelector(".pick input")?.click();
   });
 }
+
+/**
+ * Makes a button for a stretch of a clip, or null where it has none for it.
+ *
+ * @typedef {(stretch: import("./selection.js").Stretch & {name: string}, inPlayer: boolean) =>
+ *   (HTMLElement | null | false)} ActionMaker
+ */
+
+/** @type {ActionMaker[]} */
+const makers = [];
+
+/** Add a button to each card that is made from now on, and to the player. */
+export const addCardAction = (make) => makers.push(make);
+
+/** The buttons of one card. */
+export const cardActions = (stretch) =>
+  element(
+    "span",
+    { class: "card-actions" },
+    makers.map((make) => make(stretch, false)),
+  );
+
+/** Show the buttons of the clip that plays. */
+export const showPlayerActions = (stretch) =>
+  fill(
+    byId("player-actions"),
+    makers.map((make) => make(stretch, true)),
+  );

@@ -1,10 +1,9 @@
 // The dialog that takes stretches away: the form, their times, and what is to be known of the file that comes.
 
 import { ApiError, takeAway } from "./api.js";
-import { addCardAction } from "./card_actions.js";
 import { byId, element, fill, icon } from "./dom.js";
 import { count } from "./format.js";
-import { onSelection, selected } from "./selection.js";
+import { addCardAction, onSelection, selected } from "./selection.js";
 
 const LEAST_S = 2; // a moment of one frame is widened to so much, as `evenreel export` does
 

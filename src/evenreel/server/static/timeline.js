@@ -7,9 +7,6 @@ const NARROWEST_PERCENT = 0.6;
 const MOMENTARY_S = 2;
 
 export class Timeline {
-  /**
-   * @param {(time: number) => void} onSeek
-   */
   constructor(onSeek) {
     this.onSeek = onSeek;
     this.position = byId("position");
@@ -21,8 +18,6 @@ export class Timeline {
    * Lay out the marks.
    *
    * @param {number} duration in seconds
-   * @param {import("./api.js").Moment[]} moments
-   * @param {import("./api.js").Sign[]} signs
    * @param {[number, number][]} shots start and end of each in seconds
    * @param {import("./api.js").Sign[]} said what is said that the search matched
    */

@@ -1,0 +1,669 @@
+"""Folders that a person adds to the library from the page, on the machine that it is served from; and trying again.
+
+In this order: which folders may be chosen, a run (a process, `adding_run`, which a thread follows), what starts, pauses
+and stops it, and the addresses with who may use them. What a run was told is noted in the library's folder
+(`adding.json`), so that it goes on after the server has ended, however that ended. To pause is to end the process: what
+is finished is kept, the library is free for others, and the video that was being read is begun again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import psutil
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from pydantic import BaseModel, Field
+
+from evenreel.errors import NotFoundError, UsageError
+from evenreel.files import may_be_video, replacing
+from evenreel.library import Library
+from evenreel.library.index.scan import SKIPPED_FOLDERS
+from evenreel.library.store.filesystem import is_published
+from evenreel.processes import command
+from evenreel.server.access import is_near
+from evenreel.server.adding_run import LOOKING, WORDS_ONLY, RunOrder
+from evenreel.server.desk import Desk
+from evenreel.server.records import Retry, about
+from evenreel.server.settings import ServeSettings, is_loopback
+from evenreel.wording import printable
+
+log = logging.getLogger("evenreel")
+
+LOOKED_AT = 60_000
+"""Most entries that are looked at to count the videos of one listing, shared equally among its folders."""
+LOOKED_FOR = 100_000
+"""Most entries that are looked at to tell whether a folder holds any video."""
+SHOWN_FOLDERS = 2_000
+"""Most folders of a listing."""
+NOTE = "adding.json"
+"""File in the library's folder that says which folders are being added."""
+COMMAND = command("evenreel.server.adding_run")
+PATIENCE_S = 12.0
+"""Seconds that a run may take to end before it is killed."""
+TOLD_BYTES = 4_000
+"""How much of what a failed run complained of goes into the log."""
+BROKE = "The run broke off, killed perhaps or out of memory (see the log); what it had finished is kept: go on."
+PAUSED = "Paused; what is finished can be searched."
+AGAIN = "The folders are looked through again."
+ONLY_READ = "A published snapshot is only read; index into the library that it was made of, and publish that again."
+ELSEWHERE = (
+    "Folders are added only at the machine that the library is served from, and where evenreel serve has none of the "
+    "options --host, --allow-host, --trusted-proxy and --workers."
+)
+ORDERS = "Start, pause, go on with or stop adding folders."
+DEFAULT = "default"
+RunState = Literal["idle", "running", "pausing", "paused", "watching", "done", "failed"]
+
+
+class FolderInside(BaseModel):
+    """A folder that can be opened; `path` is what to ask for, below the home folder.
+
+    `videos` counts those in it and in the folders below, at least so many where `more` is true.
+    """
+
+    name: str
+    path: str
+    videos: int
+    more: bool
+
+
+class FolderListing(FolderInside):
+    """A folder below the home folder and the folders in it; `path` is empty for the home folder itself.
+
+    `added` says whether the library has it already, alone or with one above it. `left_out` counts links that lead out
+    of the home folder, and folders that cannot be opened or whose names cannot be shown.
+    """
+
+    added: bool
+    folders: list[FolderInside]
+    left_out: int
+
+
+class ModelChoice(BaseModel):
+    """A model that a new library can be made with; `name` is what to ask for."""
+
+    name: str
+    label: str
+    about: str
+
+
+class Indexing(BaseModel):
+    """How adding folders goes.
+
+    `state` is `idle`, `running`, `pausing`, `paused`, `watching` (for what changes in the folders), `done` or `failed`;
+    `sentence` says what can be said of it. `watches` says whether it goes on with what changes there. `done` of
+    `total` steps of `stage` are done, None where they cannot be counted; `per_minute` of them are done in a minute and
+    `remaining_s` seconds are left at that pace, None before that is known. `file` is the one that was read last. Where
+    lengths are known, `video_done_s` of `video_s` seconds of video are read, `speed` of them in a second. `models` are
+    those that a library without one can be made with, the best first. `can_add` is false where it is only read.
+    """
+
+    state: RunState
+    can_add: bool = True
+    sentence: str = ""
+    folders: list[str] = []
+    watches: bool = False
+    stage: str = ""
+    file: str | None = None
+    done: int = 0
+    total: int | None = None
+    per_minute: float | None = None
+    remaining_s: float | None = None
+    video_done_s: float | None = None
+    video_s: float | None = None
+    speed: float | None = None
+    models: list[ModelChoice] = []
+
+
+class IndexingOrder(BaseModel):
+    """What is to be done: `start` takes a folder as `GET /api/v1/folders` names it, or None for all that were added.
+
+    `watch` is `start` that goes on with what changes in the folders afterwards, until `stop`. `model` is a name of
+    `models`, for a library that has none yet.
+    """
+
+    action: Literal["start", "watch", "pause", "resume", "stop"]
+    folder: Annotated[str | None, Field(max_length=4_096)] = None
+    model: Annotated[str | None, Field(max_length=100)] = None
+
+
+MODELS = [
+    ModelChoice(
+        name=DEFAULT,
+        label="Pictures and words, best",
+        about="Knows what is seen, in many languages. 375 million parameters, fetched from the network once.",
+    ),
+    ModelChoice(
+        name="fast",
+        label="Pictures and words, faster",
+        about="Takes 3.3 ms a picture where the other takes 5.8 (Immich, on a CPU), and finds a little less.",
+    ),
+    ModelChoice(
+        name=WORDS_ONLY,
+        label="Words only",
+        about="Finds words on screen, words in subtitles, and names of files. Needs no network.",
+    ),
+    ModelChoice(
+        name="builtin", label="Small model, to try things out", about="Knows coloured shapes only. Needs no network."
+    ),
+]
+
+
+class HomeFolders:
+    """Folders below one home folder, named by their path there: no hidden ones, and no link that leads out of it."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = Path(os.path.realpath(home))
+
+    def find(self, path: str) -> Path:
+        """Return the folder that a path below the home folder names, without links; '' is the home folder."""
+        parts = [part for part in path.split("/") if part]
+        if path.startswith("/") or "\0" in path or any(map(_is_out_of_the_way, parts)):
+            raise UsageError(f"{_shown(path)} is no folder that can be added: choose one below your home folder.")
+        folder = Path(os.path.realpath(self._home.joinpath(*parts)))
+        if not self._may_be_chosen(folder):
+            raise UsageError(
+                f"{_shown(path)} leads out of your home folder, or to a hidden one in it; choose another, or add it in "
+                "a terminal: evenreel index FOLDER."
+            )
+        try:
+            if not folder.is_dir():
+                raise NotFoundError(f"The folder {_shown(path)} is not there any more; choose another.")
+            os.scandir(folder).close()
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise UsageError(f"{_shown(path)} cannot be opened ({why}); make it readable or choose another.") from error
+        return folder
+
+    def find_with_video(self, path: str) -> Path:
+        """Return the folder that a path below the home folder names, which holds a video."""
+        folder = self.find(path)
+        if count_videos(folder, LOOKED_FOR) == (0, False):
+            shown = printable(path) or "your home folder"
+            raise UsageError(f"There is no video in {shown}; choose a folder that holds some.")
+        return folder
+
+    def listing(self, path: str, added: Iterable[str] = ()) -> FolderListing:
+        folder = self.find(path)
+        found, left_out = self._folders_in(folder)
+        share = LOOKED_AT // (1 + len(found))
+        here, here_more = count_videos(folder, share, below=False)
+        inside = []
+        for one in found:
+            videos, more = count_videos(one, share)
+            inside.append(FolderInside(name=one.name, path=self.path_of(one), videos=videos, more=more))
+        return FolderListing(
+            name=printable(folder.name) if folder != self._home else "Home",
+            path=self.path_of(folder),
+            videos=here + sum(one.videos for one in inside),
+            more=here_more or any(one.more for one in inside),
+            added=is_below(folder, added),
+            folders=inside,
+            left_out=left_out,
+        )
+
+    def path_of(self, folder: Path) -> str:
+        """Return the path of a folder below the home folder, '' for the home folder itself."""
+        return folder.relative_to(self._home).as_posix() if folder != self._home else ""
+
+    def shown(self, folder: str) -> str:
+        """Return a folder as a person knows it: below the home folder where it is there, else its last name."""
+        path = Path(folder)
+        return printable(_shown(self.path_of(path)) if path.is_relative_to(self._home) else path.name)
+
+    def _may_be_chosen(self, folder: Path) -> bool:
+        return folder.is_relative_to(self._home) and not any(
+            map(_is_out_of_the_way, folder.relative_to(self._home).parts)
+        )
+
+    def _folders_in(self, folder: Path) -> tuple[list[Path], int]:
+        """The folders in a folder by their names, links to others followed, and how many cannot be chosen."""
+        found: dict[Path, None] = {}
+        left_out = 0
+        for entry in _entries(folder):
+            if _is_out_of_the_way(entry.name) or not _is_folder(entry):
+                continue
+            real = Path(os.path.realpath(entry.path)) if entry.is_symlink() else folder / entry.name
+            if folder.is_relative_to(real):  # a link in a circle
+                continue
+            named = self._may_be_chosen(real) and printable(self.path_of(real)) == self.path_of(real)
+            if len(found) < SHOWN_FOLDERS and named and os.access(real, os.R_OK | os.X_OK):
+                found[real] = None
+            else:
+                left_out += 1
+        return sorted(found, key=lambda one: (one.name.casefold(), one.name)), left_out
+
+
+def home_folders() -> HomeFolders:
+    try:
+        return HomeFolders(Path.home())
+    except RuntimeError as error:
+        raise UsageError("The system knows no home folder to choose from; set HOME, or run evenreel index.") from error
+
+
+def count_videos(folder: Path, most: int, *, below: bool = True) -> tuple[int, bool]:
+    """Count the videos in a folder as an index run finds them; True where counting ended before all was seen."""
+    videos, waiting = 0, [folder]
+    while waiting:
+        for entry in _entries(waiting.pop()):
+            most -= 1
+            if most < 0:
+                return videos, True
+            if _is_out_of_the_way(entry.name) or entry.is_symlink():
+                continue
+            if _is_folder(entry):
+                waiting += [Path(entry.path)] if below else []
+            else:
+                videos += may_be_video(entry.path)
+    return videos, False
+
+
+def is_below(folder: Path, others: Iterable[str]) -> bool:
+    return any(folder.is_relative_to(os.path.realpath(other)) for other in others)
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """What is in a folder; nothing where it cannot be looked at."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        yield from entries
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _is_out_of_the_way(name: str) -> bool:
+    return name.startswith(".") or name.lower() in SKIPPED_FOLDERS
+
+
+def _shown(path: str) -> str:
+    return printable(path) or "Your home folder"
+
+
+class Run:
+    """A process that does what an order says; it ends when its input is closed.
+
+    Attributes:
+        process: the process, once it has begun.
+        wanted: state to go into when it has ended; None for what it says itself.
+    """
+
+    def __init__(self, order: RunOrder) -> None:
+        self.order = order
+        self.wanted: RunState | None = None
+        self.process: subprocess.Popen[bytes] | None = None
+        self._lock, self._is_over = threading.Lock(), False
+
+    def follow(self, hear: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        """Do it; `hear` is called with what it says, and what it says last is returned."""
+        last: dict[str, Any] = {}
+        with tempfile.TemporaryFile() as complaints:
+            try:
+                with self._lock:
+                    if self._is_over:
+                        return {}
+                    self.process = process = subprocess.Popen(
+                        COMMAND,
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=complaints,
+                        start_new_session=True,  # a terminal's Ctrl-C is for the server, which ends it
+                    )
+            except OSError as error:
+                return {"failed": f"The run cannot be started ({error.strerror or error}); try again."}
+            assert process.stdin is not None and process.stdout is not None
+            with contextlib.suppress(OSError, ValueError):  # it may have died already
+                process.stdin.write(json.dumps(asdict(self.order)).encode() + b"\n")
+                process.stdin.flush()
+            with process.stdout as said:
+                for line in said:
+                    told = _told(line)
+                    if told.get("why"):
+                        log.error("adding folders: %s", told["why"])
+                    hear(told)
+                    last = told or last
+            process.wait()
+            self.ask_to_end()
+            if not {"ended", "failed"} & last.keys():
+                complaints.seek(0)
+                complained = complaints.read().decode("utf-8", "replace")[-TOLD_BYTES:]
+                if not self._is_over:
+                    log.error("adding folders broke off (status %s): %s", process.returncode, complained)
+                last = {"failed": BROKE}
+        return last
+
+    def ask_to_end(self) -> None:
+        if self.process is not None and self.process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+
+    def end(self) -> None:
+        """End it, and wait until it has; it is killed where that takes too long."""
+        with self._lock:
+            self._is_over = True
+        if self.process is None:
+            return
+        self.ask_to_end()
+        try:
+            self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _told(line: bytes) -> dict[str, Any]:
+    """What a line of the run says; nothing where a library printed it."""
+    try:
+        told = json.loads(line)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+class Adder:
+    """Indexes folders, one run at a time, which can be paused; the state is that of the run."""
+
+    def __init__(self, library: Path, homes: Callable[[], HomeFolders] = home_folders) -> None:
+        self._library, self._homes = library, homes
+        self._lock = threading.RLock()
+        self._run: Run | None = None
+        self._order: RunOrder | None = None  # of the run, or what is left to do
+        self._told = Indexing(state="idle")
+        self._retries = self._closed = False
+
+    def go_on(self) -> None:
+        """Take up what was under way when the server ended; a run that was paused stays so."""
+        order, state, _ = _noted(self._library / NOTE)
+        if order is None:
+            return
+        with self._lock:
+            self._order = replace(order, library=str(self._library))  # it may have been moved since
+            self._told = self._said("paused", PAUSED)
+            if state == "running":
+                with contextlib.suppress(UsageError):
+                    self.start(self._order)
+
+    def state(self) -> Indexing:
+        with self._lock:
+            return self._told
+
+    def check_free(self) -> None:
+        if self._run is not None and self._told.state != "watching":
+            raise UsageError("Videos are being added already; wait until that is done, or stop it first.")
+
+    def start(self, order: RunOrder) -> Indexing:
+        """Begin a run, in the place of one that watches; what was paused is done with it."""
+        with self._lock:
+            self.check_free()
+            if self._closed:
+                raise UsageError("The server is about to end.")
+            if self._order is not None:
+                order = replace(
+                    order,
+                    retry=order.retry or self._order.retry,
+                    places=tuple(dict.fromkeys((*self._order.places, *order.places))),
+                    model=order.model or self._order.model,
+                    watch=order.watch or self._order.watch,
+                )
+            before = _noted(self._library / NOTE)
+            self._note(order, "running", os.getpid())
+            watching, self._run, self._order, self._retries = self._run, Run(order), order, order.retry
+            self._told = self._said("running", stage=LOOKING)
+            threading.Thread(target=self._work, args=(self._run, watching, before), name="adding", daemon=True).start()
+            return self._told
+
+    def pause(self) -> Indexing:
+        with self._lock:
+            if self._run is not None and self._order is not None:
+                self._note(self._order, "paused", os.getpid())
+                self._end("paused")
+            return self._told
+
+    def resume(self) -> Indexing:
+        with self._lock:
+            if self._order is None:
+                raise UsageError("Nothing was begun that could go on; add a folder.")
+            return self._told if self._run is not None else self.start(self._order)
+
+    def stop(self) -> Indexing:
+        """End the process and forget what is left to do; what it has finished stays in the library."""
+        with self._lock:
+            self._forget()
+            if self._run is not None:
+                self._end("idle")
+            else:
+                self._told, self._order = Indexing(state="idle"), None
+            return self._told
+
+    def retry(self, library: Library) -> Retry:
+        """Begin a run over all folders, with what was set aside, unless one is under way."""
+        if is_published(self._library):
+            return Retry(state="failed", sentence=ONLY_READ)
+        now = self.retry_state()
+        if now.state == "running":
+            return now
+        stats = library.stats()
+        places = (*library.roots(), *library.single_files())
+        if not places:
+            return Retry(state="failed", sentence="The library has no folder yet; add one.")
+        model = WORDS_ONLY if stats.clips and not stats.model else None
+        reads = not stats.clips or reads_text(library)
+        self.start(RunOrder(str(self._library), places, model, reads, retry=True))
+        return self.retry_state()
+
+    def retry_state(self) -> Retry:
+        """Return how the latest run went that tried again what was set aside, here or in another worker."""
+        with self._lock:
+            told, retries = self._told, self._retries
+        if retries and told.state in {"running", "pausing"}:
+            return Retry(state="running", sentence=AGAIN)
+        if retries and told.state != "idle":
+            return Retry(state="failed" if told.state == "failed" else "done", sentence=told.sentence)
+        order, state, pid = _noted(self._library / NOTE)
+        elsewhere = order is not None and order.retry and state == "running" and psutil.pid_exists(pid)
+        return Retry(state="running", sentence=AGAIN) if elsewhere else Retry(state="idle", sentence="")
+
+    def close(self) -> None:
+        """End the process with the server; the next one goes on from there."""
+        with self._lock:
+            self._closed = True
+            run = self._run
+            if run is not None:
+                run.wanted = "paused"
+        if run is not None:
+            run.end()
+
+    def _end(self, wanted: RunState) -> None:
+        assert self._run is not None
+        self._run.wanted = wanted
+        self._told = self._told.model_copy(update={"state": "pausing", "per_minute": None, "remaining_s": None})
+        threading.Thread(target=self._run.end, name="pausing", daemon=True).start()
+
+    def _work(self, run: Run, watching: Run | None, before: tuple[RunOrder | None, RunState, int]) -> None:
+        """Follow a run until it has ended, and say what came of it."""
+        if watching is not None:
+            watching.end()
+
+        def hear(told: dict[str, Any]) -> None:
+            with self._lock:
+                if run is self._run and run.wanted is None and isinstance(told.get("reached"), dict):
+                    self._told = self._told.model_copy(update=told["reached"])
+
+        last = run.follow(hear)
+        with self._lock:
+            if run is not self._run:  # another one has taken its place
+                return
+            self._run = None
+            if "ended" in last:
+                self._forget()
+                self._told, self._order = self._said("done", str(last["ended"])), None
+            elif run.wanted == "paused":
+                self._told = self._said("paused", PAUSED)
+            elif run.wanted == "idle":
+                self._told, self._order = Indexing(state="idle"), None
+            else:
+                self._told = self._said("failed", str(last["failed"]))
+                left, state, pid = before
+                if not last.get("held") or left is None or state != "running":
+                    left, state, pid = run.order, "paused", os.getpid()  # not begun again by itself
+                with contextlib.suppress(UsageError):
+                    self._note(left, state, pid)  # where another server holds the library, what that one does
+
+    def _said(self, state: RunState, sentence: str = "", stage: str = "") -> Indexing:
+        places = self._order.places if self._order else ()
+        try:
+            shown = list(map(self._homes().shown, places))
+        except UsageError:  # there is no home folder any more
+            shown = [printable(os.path.basename(place)) for place in places]
+        watches = self._order is not None and self._order.watch
+        return Indexing(state=state, sentence=sentence, folders=shown, watches=watches, stage=stage)
+
+    def _note(self, order: RunOrder, state: RunState, pid: int) -> None:
+        try:
+            with replacing(self._library / NOTE) as part:
+                told = {"state": state, "pid": pid, "order": asdict(order)}
+                part.write_text(json.dumps(told), encoding="utf-8")
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise UsageError(
+                f"The library's folder cannot be written ({why}); make room there, or make it writable."
+            ) from error
+
+    def _forget(self) -> None:
+        with contextlib.suppress(OSError):
+            (self._library / NOTE).unlink(missing_ok=True)
+
+
+def _noted(path: Path) -> tuple[RunOrder | None, RunState, int]:
+    """What was noted of a run, and by which process; None where there is nothing, or nothing that can be understood."""
+    try:
+        told = json.loads(path.read_bytes())
+        state: RunState = "running" if told["state"] == "running" else "paused"
+        return RunOrder.from_json(told["order"]), state, int(told.get("pid", 0))
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        log.warning("%s cannot be understood (%s); folders that were being added have to be added again", path, error)
+    return None, "idle", 0
+
+
+def reads_text(library: Library) -> bool:
+    """Return whether on-screen text was read of any clip; else it is not to be read of all of them now."""
+    read = [facet.values for facet in library.facets() if facet.column == "has_text"]
+    return any(found.value for values in read for found in values)
+
+
+class AddingApi:
+    """Routes that browse the home folder, and start, pause and stop adding; for whoever sits at the server's machine.
+
+    Attributes:
+        adder: starts, pauses and stops runs.
+    """
+
+    def __init__(self, desk: Desk, library: Path, settings: ServeSettings) -> None:
+        self._desk, self._library, self._settings = desk, library, settings
+        self.adder = Adder(library)
+
+    def router(self) -> APIRouter:
+        router = APIRouter(prefix="/api/v1", dependencies=[Depends(self.check_local)])
+        for method, path, endpoint, described in (
+            ("GET", "/folders", self.folders, about("Folders that can be added.", FolderListing, 404)),
+            ("GET", "/indexing", self.indexing, about("How adding folders goes.", Indexing, 404)),
+            (
+                "POST",
+                "/indexing",
+                self.order_indexing,
+                about("Start, pause, go on with or stop adding folders.", Indexing, 404),
+            ),
+        ):
+            router.add_api_route(path, endpoint, methods=[method], **described)
+            if method == "GET":
+                router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
+        return router
+
+    def start(self) -> None:
+        """Go on with what was under way when the server ended."""
+        if self._settings.workers == 1 and is_loopback(self._settings.host) and not is_published(self._library):
+            self.adder.go_on()
+
+    async def check_local(self, request: Request) -> None:
+        """Refuse whoever may not sit at this machine."""
+        if self._settings.workers > 1 or not is_near(request, self._settings):
+            raise HTTPException(403, ELSEWHERE)
+
+    async def folders(
+        self, inside: Annotated[str, Query(max_length=4_096, description="A folder that this address named.")] = ""
+    ) -> FolderListing:
+        """List the folders in a folder below the home folder, each with the number of its videos."""
+        added = await self._desk.query(Library.roots)
+        return await asyncio.to_thread(lambda: home_folders().listing(inside, added))
+
+    async def indexing(self) -> Indexing:
+        """Return how adding goes, and what a new library can be made with."""
+        return await self._with_choices(self.adder.state())
+
+    async def order_indexing(self, order: IndexingOrder) -> Indexing:
+        """Do what is asked; the answer says what came of it."""
+        if order.action in {"start", "watch"}:
+            self.adder.check_free()
+            run = await self._planned(order)
+            return await self._with_choices(await asyncio.to_thread(self.adder.start, run))
+        act = {"pause": self.adder.pause, "resume": self.adder.resume, "stop": self.adder.stop}[order.action]
+        return await self._with_choices(await asyncio.to_thread(act))
+
+    async def _with_choices(self, told: Indexing) -> Indexing:
+        changes: dict[str, Any] = {"can_add": not is_published(self._library)}
+        if changes["can_add"] and told.state != "running" and await self._desk.query(_is_new):
+            changes["models"] = MODELS
+        return told.model_copy(update=changes)
+
+    async def _planned(self, order: IndexingOrder) -> RunOrder:
+        """The run that is asked for, over one more folder, or over all that the library has."""
+        if is_published(self._library):
+            raise UsageError("A published snapshot is only read; add folders to the library that it was made of.")
+        if order.model is not None and order.model not in {choice.name for choice in MODELS}:
+            raise UsageError(f"There is no choice {printable(order.model)}; GET /api/v1/indexing lists them as models.")
+        path = order.folder
+        folder = None if path is None else await asyncio.to_thread(lambda: home_folders().find_with_video(path))
+
+        def planned(library: Library) -> RunOrder:
+            if folder is not None and is_below(folder, library.roots()):
+                raise UsageError(
+                    f"{printable(folder.name)} is in the library already; look for new videos in it instead of adding "
+                    "it."
+                )
+            known = filter(os.path.exists, (*library.roots(), *library.single_files()))
+            places = (str(folder),) if folder is not None else tuple(known)
+            if not places:
+                raise UsageError(
+                    "No folder of the library is there to be looked at again; add one, or connect its disk."
+                )
+            is_new = _is_new(library)
+            if order.model is not None and not is_new:
+                raise UsageError("The library has its model already; evenreel reindex --model MODEL exchanges it.")
+            model = None if order.model == DEFAULT else order.model
+            return RunOrder(str(library.path), places, model, is_new or reads_text(library), order.action == "watch")
+
+        run = await self._desk.query(planned)
+        if run.watch and all(map(os.path.isfile, run.places)):
+            raise UsageError("The library holds single files only; add a folder to have it watched.")
+        return run
+
+
+def _is_new(library: Library) -> bool:
+    stats = library.stats()
+    return not stats.clips and stats.model is None

@@ -1,0 +1,281 @@
+"""The process that indexes folders for a server: it says in lines of JSON how that goes, and ends with the server.
+
+Standard input brings the order in one line. When it is closed, because a person pauses or the server ends, however that
+ends, the run ends as one that is interrupted does: what is finished is kept, and the next run goes on from there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from evenreel.config import AUTO, IndexSettings
+from evenreel.errors import EncoderError, EvenreelError, NotFoundError
+from evenreel.extras import needed_extra
+from evenreel.features.lock import is_held
+from evenreel.features.progress import Forecast, VideoProgress
+from evenreel.wording import count, printable
+
+if TYPE_CHECKING:
+    from evenreel.library import IndexReport
+
+SAID_EVERY_S = 0.25
+"""Seconds between two lines about the same stage."""
+FIRST_S = 3.0
+"""Seconds of a stage before its pace is told."""
+FAREWELL_S = 8.0
+"""Seconds that a run may take to end by itself; a model that is being loaded hears nothing."""
+HELD = "Another process is writing to the library; wait for it to end, then go on."
+NO_MODEL = "The model cannot be loaded; the server's log says why. Choose another one, or words only."
+FAILED = "The folders could not be looked through; the server's log says why."
+"""What visitors are told of an error, whose own sentence may have paths, processes and hosts in it."""
+WORDS_ONLY = "words"
+"""Name of the choice of no model at all."""
+LOOKING = "looking through the folders"
+
+
+@dataclass(frozen=True)
+class RunOrder:
+    """What a run is to do; a path that is no UTF-8 is kept as it is.
+
+    Attributes:
+        library: folder of the library.
+        places: folders and single files.
+        model: model of a new library; `words` for none, None for the library's own or the default.
+        reads_text: whether on-screen text is read.
+        watch: whether it goes on with what changes in the folders afterwards.
+        retry: whether what was set aside is tried again.
+    """
+
+    library: str
+    places: tuple[str, ...]
+    model: str | None = None
+    reads_text: bool = True
+    watch: bool = False
+    retry: bool = False
+
+    @staticmethod
+    def from_json(told: dict[str, Any]) -> RunOrder:
+        model = told["model"]
+        return RunOrder(
+            library=str(told["library"]),
+            places=tuple(str(place) for place in told["places"]),
+            model=None if model is None else str(model),
+            reads_text=bool(told["reads_text"]),
+            watch=bool(told["watch"]),
+            retry=bool(told["retry"]),
+        )
+
+    @property
+    def settings(self) -> IndexSettings:
+        model = {None: AUTO, WORDS_ONLY: None}.get(self.model, self.model)
+        return IndexSettings(model=model, read_text=self.reads_text, retry=self.retry)
+
+
+class SaidProgress:
+    """A `StagedProgress` that tells a function how far a run is, at most every `SAID_EVERY_S` seconds of a stage.
+
+    It is told the fields of `evenreel.server.adding.Indexing` that say so.
+    """
+
+    def __init__(self, say: Callable[[dict[str, Any]], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._say, self._clock = say, clock
+        self._lock = threading.Lock()
+        self._stage, self._done = LOOKING, 0
+        self._total: int | None = None
+        self._file: str | None = None
+        self._began = self._said_at = clock()
+
+    def begin(self, files: int) -> None:
+        self.stage("reading videos", files)
+
+    def frame(self) -> None:
+        """Count one more decoded frame; it is no step."""
+
+    def file_done(self, path: str) -> None:
+        self._file = printable(os.path.basename(path))
+        self.advance(1)
+
+    def stage(self, name: str, count: int | None = None) -> None:
+        """Begin a stage of `count` steps; None where they cannot be counted."""
+        with self._lock:
+            self._stage, self._total, self._done, self._began = name, count, 0, self._clock()
+            self._tell()
+
+    def advance(self, steps: int) -> None:
+        with self._lock:
+            self._done += steps
+            if self._done == self._total or self._clock() - self._said_at >= SAID_EVERY_S:
+                self._tell()
+
+    def forecast(self, forecast: Forecast) -> None:
+        """Take how much there is to read; each pass says it again."""
+
+    def video(self, progress: VideoProgress) -> None:
+        """Tell how far the run has read, with the length of video that is behind it and before it."""
+        with self._lock:
+            if self._stage != (stage := f"reading {progress.stage}"):
+                self._stage, self._began = stage, self._clock()
+            self._file = os.path.basename(progress.file) or None
+            self._done, self._total = progress.files_done, progress.files
+            self._tell(progress)
+
+    def _tell(self, video: VideoProgress | None = None) -> None:
+        """Tell how far the stage is, and when it will be done at its pace so far."""
+        self._said_at = self._clock()
+        seconds = self._said_at - self._began
+        a_minute = 60 * self._done / seconds if self._done > 0 and seconds >= FIRST_S else None
+        remaining_s = video.remaining_s if video else None
+        if remaining_s is None and a_minute is not None and self._total is not None:
+            remaining_s = 60 * (self._total - self._done) / a_minute
+        told = {
+            "stage": self._stage,
+            "file": self._file,
+            "done": self._done,
+            "total": self._total,
+            "per_minute": a_minute,
+            "remaining_s": remaining_s,
+            "video_done_s": video.done_s if video else None,
+            "video_s": video.total_s if video else None,
+            "speed": video.rate if video else None,
+        }
+        self._say({"reached": told})
+
+
+class StoppedError(BaseException):
+    """Raised when the run is to end; no `except Exception` takes it for a failure."""
+
+
+def index(order: RunOrder) -> str:
+    """Index what an order says; return one sentence on what came of it."""
+    from evenreel.library import index_folders
+
+    order, remark = _there(order)
+    report = index_folders(
+        [Path(place) for place in order.places], order.library, order.settings, progress=SaidProgress(_say)
+    )
+    return f"{_sentence(report, order)} {remark}".rstrip()
+
+
+def watch(order: RunOrder) -> None:
+    """Index what an order says and go on with what changes in its folders, until no run can succeed.
+
+    Single files are looked at once.
+    """
+    from evenreel.library import Watcher
+
+    order, remark = _there(order)
+    taken = ""
+    if single := tuple(filter(os.path.isfile, order.places)):
+        taken = index(replace(order, places=single))
+        remark += f" Not watched, only looked at now: {_names(single)}."
+
+    def tell(report: IndexReport) -> None:
+        nonlocal taken
+        taken = _sentence(report, order)
+        _say({"reached": {"sentence": taken}})
+
+    folders = [place for place in order.places if place not in single]
+    watcher = Watcher(order.library, folders, order.settings, progress=SaidProgress(_say), told=tell)
+    watcher.start()
+    last = None
+    try:
+        while not watcher.wait(SAID_EVERY_S):
+            state = watcher.state
+            if last == (last := (state.working or not state.runs, state.trouble or "")):
+                continue
+            working, trouble = last
+            quiet = f"{taken} {remark.strip()}".strip() if remark and not working else ""
+            told = {"state": "running" if working else "watching"}
+            sentence = FAILED if trouble else quiet
+            if working or sentence:
+                told["sentence"] = sentence
+            _say({"reached": told, "why": trouble})
+    finally:
+        watcher.stop(FAREWELL_S / 2)
+
+
+def _sentence(report: IndexReport, order: RunOrder) -> str:
+    taken, aside = report.indexed + report.recognised, len(report.set_aside)
+    if order.retry:
+        return f"{count(taken, 'file')} taken in; {count(aside, 'file')} still set aside."
+    parts = [f"{count(taken, 'video')} taken in" if taken or not report.unchanged else "Nothing is new"]
+    if aside:
+        parts.append(f"{count(aside, 'file')} set aside (the view Library says why)")
+    if closed := len(report.closed_folders):
+        parts.append(f"{count(closed, 'folder')} could not be opened")
+    return "; ".join(parts) + "."
+
+
+def _there(order: RunOrder) -> tuple[RunOrder, str]:
+    """The order without places that have gone since, and a remark on them."""
+    there = tuple(filter(os.path.exists, order.places))
+    gone = [place for place in order.places if place not in there]
+    if not gone:
+        return order, ""
+    remark = f"Left out, as not there: {_names(gone)}; connect its disk and add it again."
+    if not there:
+        raise NotFoundError(remark)
+    return replace(order, places=there), remark
+
+
+def _names(places: Iterable[str]) -> str:
+    return ", ".join(printable(os.path.basename(place)) for place in places)
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, _stop)
+    line = b""
+    while not line.endswith(b"\n") and (byte := os.read(0, 1)):  # not a byte more
+        line += byte
+    order = RunOrder.from_json(json.loads(line))
+    threading.Thread(target=_end_with_input, name="input", daemon=True).start()
+    try:
+        if order.watch:
+            watch(order)
+        else:
+            _say({"ended": index(order)})
+    except StoppedError:
+        return
+    except EvenreelError as error:
+        held = is_held(error)
+        known = {EncoderError: NO_MODEL, NotFoundError: str(error)}
+        told = HELD if held else known.get(type(error), FAILED)
+        _say({"failed": told, "held": held, "why": printable(str(error))})
+    except ModuleNotFoundError as error:
+        if (sentence := needed_extra(error, "Indexing")) is None:
+            raise
+        _say({"failed": sentence})
+
+
+def _end_with_input() -> None:
+    while os.read(0, 4_096):
+        pass
+    last = threading.Timer(FAREWELL_S, os._exit, (1,))
+    last.daemon = True
+    last.start()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise StoppedError
+
+
+def _say(what: dict[str, Any]) -> None:
+    try:
+        os.write(1, json.dumps(what).encode() + b"\n")
+    except OSError:  # the server has gone; the run ends with its input
+        return
+
+
+if __name__ == "__main__":
+    main()

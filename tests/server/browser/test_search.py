@@ -1,0 +1,329 @@
+"""Searching on the page: how an answer arrives, the cards of a result, keys, selecting, and what is asked beside."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from evenreel.library.browsing import browse
+from evenreel.library.search.filters import read_filter
+from tests.library.fakes import empty_catalog
+from tests.server.browser.test_states import (
+    STAR,
+    WIDTHS,
+    assert_for_everyone,
+    in_light_and_dark,
+    overflow,
+    violations,
+)
+from tests.server.browser.visits import Look, Visits, ask, names, search, settled, show_filters, unfold
+
+pytestmark = pytest.mark.slow
+
+FOCUS = "() => document.activeElement.closest('.card')?.querySelector('h3').textContent ?? document.activeElement.id"
+SELECTED = "() => import('/static/selection.js').then(({selected}) => selected())"
+STOPS = """() => [...document.querySelectorAll('#results .card')].map(
+    (card) => [...card.querySelectorAll('a, button, summary, input')].filter((one) => one.tabIndex >= 0).length)"""
+
+
+def moment(time_s: float) -> dict[str, Any]:
+    """A second around a time."""
+    span = {"time_s": time_s, "start_s": time_s - 0.5, "end_s": time_s + 0.5}
+    return {**span, "score": 0.5, "starts_s": None, "ends_s": None, "still": f"/still?{time_s}"}
+
+
+def sign(text: str, start_s: float) -> dict[str, Any]:
+    """Words, all of which were searched for."""
+    return {"text": text, "start_s": start_s, "end_s": start_s + 1, "marks": [[0, len(text)]]}
+
+
+def changed(visits: Visits, path: str, **changes: Any) -> Page:
+    """A page whose first hit is another than the server's."""
+    visits.expected.append("status of 404")  # a still of a moment that is made up
+    return visits.changed(path, lambda found: found["hits"][0].update(changes))
+
+
+def test_the_reason_stands_between_the_picture_and_the_name(visits: Visits) -> None:
+    page = visits.found("/?q=harbour")
+    first = page.locator("#results .card").first
+    time = first.locator(".still .time").inner_text().split()[-1]  # of the picture, "Best moment at 0:01"
+    expect(first.locator(".reason")).to_have_text(f"says HARBOUR at {time}")
+    parts = first.evaluate("(card) => [...card.children].map((one) => one.className || one.tagName)")
+    assert [part for part in parts if part in {"still", "reason", "H3"}] == ["still", "reason", "H3"]
+    page = visits.found(STAR)
+    unfold(page)
+    expect(page.locator("#results .card .reason").first).to_contain_text("looks like it at 0:0")
+    expect(page.locator(".nearest .card .reason").last).to_have_text("nearest in looks")
+
+
+def test_reasons_of_words_are_told_by_where_they_are(visits: Visits) -> None:
+    given = {"written": 1.0, "scores": {"about": 1.0}, "on_screen": [], "said": [], "moments": []}
+    caption = {"caption": "On a long and quiet evening walk a Red STAR falls"}
+    page = changed(visits, STAR, **given, metadata=caption)
+    reason = page.locator("#results .card .reason").first
+    expect(reason).to_have_text("caption: …quiet evening walk a Red STAR falls")
+    assert reason.locator("mark").all_inner_texts() == ["Red", "STAR"]
+    page = changed(visits, STAR, **given, metadata={}, name="stars_2.mp4")
+    expect(page.locator("#results .card .reason").first).to_have_text("name: stars_2.mp4")
+    several = [sign("RED", 4), sign("red", 5), sign("STAR", 6)]
+    page = changed(visits, STAR, **{**given, "on_screen": several})
+    expect(page.locator("#results .card .reason").first).to_have_text("says RED, STAR at 0:04")
+    both = {**given, "on_screen": [sign("RED", 4)], "said": [sign("A red star.", 90)], "moments": [moment(90)]}
+    page = changed(visits, STAR, **both)
+    expect(page.locator("#results .card .reason").first).to_have_text("said: “A red star.” at 1:30")
+    heard = {**given, "scores": {"seen": 0.1, "sounds": 0.9}, "written": 0.0, "sounds": 0.99, "above_nonsense": 0.5}
+    page = changed(visits, STAR, **heard)
+    expect(page.locator("#results .card .reason").first).to_have_text("sounds like it")
+
+
+def test_moments_far_apart_in_a_long_film_are_results_of_their_own(visits: Visits) -> None:
+    film = {
+        "duration_s": 3600.0,
+        "written": 1.0,
+        "moments": [moment(2000.0), moment(30.0), moment(2060.0)],
+        "on_screen": [sign("LATE", 2000.0), sign("EARLY", 29.5)],
+    }
+    page = changed(visits, STAR, **film)
+    cards = page.locator("#results .groups > .cards .card")
+    expect(cards.locator("h3")).to_have_text(["star.mp4", "star.mp4"])
+    expect(cards.locator(".reason")).to_have_text(["says LATE at 33:20", "says EARLY at 0:30"])
+    expect(cards.nth(1).locator(".facts")).to_contain_text("part 2 of 2 found")
+    expect(page.locator("#summary")).to_contain_text("1 clip matches")
+    cards.nth(1).locator("h3 a").press("Enter")
+    expect(page.locator("#player")).to_be_visible()
+    assert "t=30" in page.url
+    expect(page.locator("#moment-marks button")).to_have_count(3)  # the player has all of the film's
+    page.keyboard.press("Escape")
+    expect(page.locator("#player")).to_be_hidden()
+    assert page.evaluate("() => document.activeElement.closest('.card').dataset.time") == "30"
+    page = changed(visits, STAR, **{**film, "duration_s": 500.0})
+    expect(page.locator("#results .groups > .cards .card")).to_have_count(1)
+
+
+def test_a_card_is_one_stop_and_arrows_lead_from_the_field_to_it_and_on(visits: Visits) -> None:
+    page = visits.found("/?q=harbour", Look(size=(1024, 800), still=True))
+    assert page.evaluate(STOPS) == [1, 1, 1, 1]
+    order = names(page)
+    page.locator("#query").focus()
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(FOCUS) == order[0]
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(FOCUS) == order[2]
+    page.keyboard.press("ArrowDown")  # three in a row: below the third there is only the fourth
+    assert page.evaluate(FOCUS) == order[3]
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(FOCUS) == order[0]
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(FOCUS) == "query"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("b")
+    for _ in range(page.locator("#results .card").first.locator("footer button, footer summary").count() - 1):
+        page.keyboard.press("ArrowRight")
+    assert page.evaluate("() => document.activeElement.classList.contains('like')")
+    page.keyboard.press("Escape")
+    assert page.evaluate("() => document.activeElement.matches('h3 a')")
+    height = page.locator("#results .card").first.bounding_box()
+    page.keyboard.press("s")
+    expect(page.locator("#results .card").first.locator(".scores dl")).to_be_visible()
+    assert page.locator("#results .card").first.bounding_box() == height  # over the card, which keeps its height
+    page.keyboard.press("m")
+    page.wait_for_url("**/?like=*")
+
+
+def test_results_are_selected_and_the_bar_counts_them(visits: Visits) -> None:
+    page = visits.found("/?q=harbour", Look(still=True))
+    page.locator("#results .card h3 a").nth(1).focus()
+    page.keyboard.press("x")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("x")
+    expect(page.locator("#selected-count")).to_have_text("2 results selected")
+    assert violations(page) == []
+    found = page.evaluate("() => fetch('/api/v1/search?q=harbour').then((answer) => answer.json())")["hits"]
+    assert page.evaluate(SELECTED) == [
+        {"clip_id": hit["clip_id"], **{end: hit["moments"][0][end] for end in ("start_s", "end_s")}}
+        for hit in (found[1], found[0])
+    ]
+    page.keyboard.press("x")
+    expect(page.locator("#selected-count")).to_have_text("1 result selected")
+    ask(page, "harbour ")
+    page.get_by_role("button", name="Clear", exact=True).click()
+    expect(page.locator("#selection")).to_be_hidden()
+    assert page.evaluate(SELECTED) == []
+
+
+def test_the_moment_plays_under_the_pointer_and_stops_behind_it(visits: Visits) -> None:
+    page = visits.found(STAR)
+    page.locator("#results .card").first.hover()
+    expect(page.locator(".still.plays .moment")).to_have_count(1)
+    assert page.locator(".moment").evaluate("(video) => video.muted && !video.paused")
+    page.mouse.move(0, 0)
+    expect(page.locator(".moment")).to_have_count(0)
+
+
+def test_filters_are_a_rail_where_there_is_room_and_a_drawer_where_not(visits: Visits) -> None:
+    page = visits.found(STAR, Look(size=(1280, 800), still=True))
+    rail, card = page.locator("#rail").bounding_box(), page.locator("#results .card").first.bounding_box()
+    assert rail and card and rail["x"] + rail["width"] <= card["x"]
+    page.get_by_role("button", name="Close the filters").click()
+    expect(page.locator("#rail")).to_be_hidden()
+    page.set_viewport_size({"width": 1279, "height": 800})
+    expect(page.locator("#filters")).to_be_hidden()
+    show_filters(page)
+    expect(page.locator("#filter-drawer")).to_be_visible()
+    page.get_by_role("checkbox", name="generator_a").check()
+    assert in_light_and_dark(page) == {"light": [], "dark": []}
+    assert {width: overflow(page, width) for width in WIDTHS if width < 1280} == {320: [], 390: [], 1024: []}
+    page.keyboard.press("Escape")
+    expect(page.locator("#filter-drawer")).to_be_hidden()
+    expect(page.locator("#results .card:not(.skeleton)")).to_have_count(1)
+    expect(page.locator("#filter-count")).to_have_text("1")
+
+
+TYPE = """async (texts) => {
+    const [results, field, said] = [document.getElementById('results'), document.getElementById('query'), []];
+    const look = () => said.push(results.textContent);
+    new MutationObserver(look).observe(results, {childList: true, subtree: true});
+    const until = async (holds) => {
+        while (!holds()) await new Promise((go) => setTimeout(go, 20));
+    };
+    const answered = (text) => performance.getEntriesByType('resource').some(
+        ({name, responseEnd}) => responseEnd > 0 && new URL(name).searchParams.get('q') === text,
+    );
+    for (const text of texts) {
+        field.value = text;
+        field.dispatchEvent(new Event('input', {bubbles: true}));
+        await until(() => answered(text));
+    }
+    await until(() => !results.ariaBusy && said.at(-1)?.includes(`“${texts.at(-1)}”`));
+    return said;
+}"""
+"""Types texts one after the other, each as soon as the one before is answered; everything that the results said."""
+
+
+def test_where_no_picture_comes_the_words_that_were_found_stand_in_its_place(visits: Visits) -> None:
+    visits.expected.append("status of 404")
+    page = visits.blank()
+    gone = {"detail": "The file is not there any more; is its disk connected?"}
+    page.route("**/still?*", lambda route: route.fulfill(status=404, json=gone))
+    page.goto(f"{visits.address}/?q=harbour")
+    settled(page)
+    expect(page.locator(".card .placeholder mark").first).to_have_text("HARBOUR")
+    page.goto(visits.address + STAR)
+    settled(page)
+    expect(page.locator(".card .placeholder").first).to_have_text("No picture")
+
+
+def test_a_second_search_that_takes_long_says_that_it_is_under_way(visits: Visits) -> None:
+    page = visits.found(STAR)
+    held: list[Route] = []
+    page.route("**/api/v1/search?*", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright takes no built-in
+    field = page.locator("#query")
+    field.fill("a blue heart in a forest")
+    field.press("Enter")
+    expect(page.locator("#summary")).to_have_text("Searching for “a blue heart in a forest”…")
+    expect(page.locator("#results")).to_have_attribute("aria-busy", "true")
+    expect(page.locator("#announcements")).to_have_text("Searching for “a blue heart in a forest”…")
+    expect(page.locator(".groups > .cards")).to_have_css("opacity", "0.55")
+    assert names(page)[0] == "star.mp4"  # what was there stays, dimmed
+    # What is only there until the answer comes may be dimmed.
+    assert [one for one in violations(page) if not one.startswith("color-contrast")] == []
+    for route in held:
+        route.continue_()
+    settled(page)
+    expect(page.locator("#summary")).to_contain_text("“a blue heart in a forest”")
+    expect(page.locator("#summary")).not_to_contain_text("Searching")
+    assert names(page)[0] == "heart.mp4"
+
+
+def test_half_a_word_is_not_told_that_nothing_fits(visits: Visits) -> None:
+    page = visits.open()
+    expect(page.locator("#home-examples li").first).to_be_visible()
+    said = page.evaluate(TYPE, ["xq", "harbour"])
+    assert "4 clips match “harbour”" in said[-1]
+    assert not [text for text in said if "Nothing fits" in text]
+
+
+def test_what_comes_after_has_a_box_of_its_own(visits: Visits) -> None:
+    page = visits.open("/")
+    expect(page.locator("#open-then")).to_be_hidden()
+    search(page, "star")
+    page.locator("#open-then").click()
+    expect(page.locator("#then-field")).to_be_focused()
+    page.locator("#then-field").fill("circle")
+    page.locator("#then-field").press("Enter")
+    page.wait_for_url("**then=circle*")
+    settled(page)
+    assert ", then at " in (page.locator(".card .reason").first.text_content() or "")
+    assert violations(page) == []
+    page.reload()
+    settled(page)
+    expect(page.locator("#then-field")).to_have_value("circle")
+    page.locator("#close-then").click()
+    page.wait_for_url(lambda address: "then=" not in address)
+    expect(page.locator("#then")).to_be_hidden()
+
+
+def test_marks_move_what_is_found_and_are_taken_back(visits: Visits) -> None:
+    page = visits.found("/?q=shape", Look(size=(390, 844)))
+    before = names(page)
+    page.locator(".card .mark[aria-label^='Right']").first.click()
+    expect(page.locator("#marks-count")).to_have_text("1 clip right, 0 wrong")
+    settled(page)
+    page.locator(".card .mark[aria-label^='Wrong']").last.click()
+    expect(page.locator("#marks-count")).to_have_text("1 clip right, 1 wrong")
+    settled(page)
+    assert len(names(page)) == len(before) - 1
+    assert_for_everyone(page, (390,))
+    page.locator("#undo-mark").click()
+    settled(page)
+    assert sorted(names(page)) == sorted(before)
+    page.locator("#clear-marks").click()
+    settled(page)
+    expect(page.locator("#marks")).to_be_hidden()
+    assert names(page) == before
+
+
+FOLDERS = ("", "a_b", "a_b/c", "aXb", "aXb/c", "a_b c", "a_b0", "a_b.d/e", "A_b/c", "it's/100%", "it's/100%/x")
+COMPOSED = """(conditions) => import('/static/conditions.js').then(({compose}) => compose(conditions, ''))"""
+
+
+def browsed(page: Page) -> list[str]:
+    """The names that are listed without a query."""
+    expect(page.locator("#browsed-summary")).to_be_visible()
+    return page.locator("#browsed .card h3").all_text_contents()
+
+
+def test_what_others_wrote_into_the_browser_s_memory_is_no_search(visits: Visits) -> None:
+    page = visits.open("/")
+    for kept in ("{", '{"a": 1}', "[1, null, []]", '"harbour"'):
+        page.evaluate("(kept) => localStorage.setItem('evenreel-searches', kept)", kept)
+        page.reload()
+        expect(page.locator("#home-recent .card")).to_have_count(4)
+        expect(page.locator("#home-searches")).to_be_hidden()
+
+
+def test_a_folder_and_a_month_are_filters_of_just_that(visits: Visits) -> None:
+    """Against prefixes in Python: `like` would take the _ of a folder's name for any letter."""
+    page = visits.open("/")
+    connection = empty_catalog()
+    connection.execute("INSERT INTO roots (path) VALUES ('/v')")
+    for number, folder in enumerate(FOLDERS):
+        clip, day = f"{number:032}", date(2023 + number % 2, 1 + number, 9).isoformat()
+        connection.execute("INSERT INTO clips VALUES (?, 'mp4', 'h264', 1, 1, 1, 1, 1, 1, '[]', '')", (clip,))
+        connection.execute("INSERT INTO recorded VALUES (?, ?)", (clip, day))
+        connection.execute(
+            "INSERT INTO files (path, name, root, size, mtime_ns, ctime_ns, state, clip_id)"
+            " VALUES (?, 'a.mp4', '/v', 1, 1, 1, 'indexed', ?)",
+            (f"/v/{folder}/a.mp4".replace("//", "/"), clip),
+        )
+    for folder in FOLDERS:
+        where = page.evaluate(COMPOSED, [{"column": "folder", "within": folder, "kind": "folders"}])
+        found = {FOLDERS[int(one.clip_id)] for one in browse(connection, read_filter(connection, where)).clips}
+        assert found == {one for one in FOLDERS if one == folder or (folder and one.startswith(f"{folder}/"))}, folder
+    where = page.evaluate(COMPOSED, [{"column": "date", "within": "2023", "kind": "days"}])
+    found_days = [one.day or "" for one in browse(connection, read_filter(connection, where)).clips]
+    assert sorted(found_days) == sorted(f"2023-{1 + number:02}-09" for number in range(0, len(FOLDERS), 2))
