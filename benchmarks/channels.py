@@ -34,8 +34,7 @@ import numpy as np
 from evenreel.arrays import Column
 from evenreel.evaluation.intervals import GroupedMean, hits_interval
 from evenreel.library.search.query import Query
-from evenreel.library.search.ranked_clips import RankedClips
-from evenreel.library.search.ranking import RANK_CONSTANT
+from evenreel.library.search.rank import RANK_CONSTANT, Ranked
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.store.catalog import create_schema
 from evenreel.library.store.confidence import update_null_scores
@@ -133,22 +132,22 @@ def library_of(clips: Sequence[Clip], folder: Path, noise: float, chance: random
     return Searcher(connection, lambda _: vectors, lambda: encoder)
 
 
-def by_words(found: RankedClips, *, read: bool = False) -> Column:
+def by_words(found: Ranked, *, read: bool = False) -> Column:
     """Sum what the channels of words say of clips, (N,); with `read`, times how surely and closely words stand."""
-    total = np.zeros(len(found))
+    total = np.zeros(len(found.sounds))
     for name, columns in found.channels.items():
         if name != "seen":
             total += columns.weights * (columns.scores if read else 1.0)
     return total
 
 
-def beaten(found: RankedClips) -> Column:
+def beaten(found: Ranked) -> Column:
     """Compute the evidence of frames by nonsense: 0 where half of it is beaten or less, 1 where all is, (N,)."""
-    above = np.zeros(len(found)) if found.above_nonsense is None else np.nan_to_num(found.above_nonsense)
+    above = np.zeros(len(found.sounds)) if found.above is None else np.nan_to_num(found.above)
     return np.maximum(0.0, 2 * above - 1)
 
 
-def spread(found: RankedClips) -> Column:
+def spread(found: Ranked) -> Column:
     """Compute the evidence of frames by where they stand from the median of the clips found to the best, (N,)."""
     seen = found.channels["seen"]
     there = seen.ranks > 0
@@ -157,16 +156,16 @@ def spread(found: RankedClips) -> Column:
     return far
 
 
-def ranks(found: RankedClips) -> Column:
+def ranks(found: Ranked) -> Column:
     """Sum the weighted reciprocal ranks as search does, (N,)."""
-    total = np.zeros(len(found))
+    total = np.zeros(len(found.sounds))
     for columns in found.channels.values():
         there = columns.ranks > 0
-        total[there] += columns.weights[there] / (RANK_CONSTANT + columns.ranks[there])
+        total[there] += (columns.weights / (RANK_CONSTANT + columns.ranks))[there]
     return total
 
 
-ORDERS: dict[str, Callable[[RankedClips], Column]] = {
+ORDERS: dict[str, Callable[[Ranked], Column]] = {
     "today": ranks,
     "read": lambda found: by_words(found, read=True) + spread(found),
     "nonsense": lambda found: by_words(found) + beaten(found),
@@ -176,14 +175,14 @@ ORDERS: dict[str, Callable[[RankedClips], Column]] = {
 }
 
 
-def firsts(searcher: Searcher, cases: Sequence[tuple[str, int, str]], order: Callable[[RankedClips], Column]) -> Column:
+def firsts(searcher: Searcher, cases: Sequence[tuple[str, int, str]], order: Callable[[Ranked], Column]) -> Column:
     """Search for all cases in one order, (Q,): 100 where the clip that answers is first, else 0."""
-    usual = RankedClips.fused
+    usual = Ranked.fused
     try:
-        RankedClips.fused = property(order)  # type: ignore[assignment, method-assign]
+        Ranked.fused = property(order)  # type: ignore[assignment, method-assign]
         first = [searcher.search(Query(query, k=1)).hits[0].clip_id for query, _, _ in cases]
     finally:
-        RankedClips.fused = usual  # type: ignore[method-assign]
+        Ranked.fused = usual  # type: ignore[method-assign]
     return np.array([100.0 * (int(clip_id, 16) == clip) for clip_id, (_, clip, _) in zip(first, cases, strict=True)])
 
 

@@ -31,7 +31,7 @@ from benchmarks.over_seeds import markdown
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders, open_library
 from evenreel.library.search.folding import NEIGHBOURS, ClipStretch, distance, measure_farthest
-from evenreel.library.search.gallery import Opened
+from evenreel.library.search.snapshot import Snapshot
 from evenreel.media.encode import clip_bytes
 from evenreel.planted import Scene, SceneRanges, draw_clip, sample_scene
 from evenreel.planted.vocabulary import activities, colours, shapes
@@ -62,8 +62,8 @@ def main() -> int:
     write_clips(clips, asked.scenes, asked.seed)
     words_apart = IndexSettings(model=asked.model, read_text=False, speech=None, keep_stills=False)
     index_folders([clips], library, words_apart)
-    with open_library(library) as opened:
-        measured = opened.read(lambda held, _: measure(held, asked.scenes))
+    with open_library(library) as opened, opened.snapshot() as s:
+        measured = measure(s, asked.scenes)
     print(report(measured))
     return 0
 
@@ -127,14 +127,13 @@ def _sized(frames: Iterable[Pixels], size: float, kept: float) -> Iterator[Pixel
         yield np.asarray(picture.resize(target, Image.Resampling.BILINEAR, (x, y, width - x, height - y)))
 
 
-def measure(opened: Opened, scenes: int) -> Measured:
+def measure(s: Snapshot, scenes: int) -> Measured:
     """Compare each original with its kin, and with the originals of the other scenes."""
-    assert opened.vectors is not None  # the library has vision
+    assert s.vectors is not None  # the library has vision
     clips: dict[str, ClipStretch] = {}
-    for name, clip_id in opened.connection.execute("SELECT name, clip_id FROM files WHERE state = 'indexed'"):
-        place = opened.gallery.place[clip_id]
-        rows = int(opened.gallery.first_rows[place]), int(opened.gallery.counts[place])
-        found = opened.vectors.read(*rows).astype(np.float32)
+    for name, clip_id in s.connection.execute("SELECT name, clip_id FROM files WHERE state = 'indexed'"):
+        (place,) = s.places([clip_id])
+        found = s.vectors.read(int(s.first_rows[place]), int(s.counts[place])).astype(np.float32)
         clips[name] = ClipStretch(found / np.linalg.norm(found, axis=1, keepdims=True), None)
     originals = [clips[f"{number:03}.{ORIGINAL}.mp4"] for number in range(scenes)]
     apart = {
@@ -143,7 +142,7 @@ def measure(opened: Opened, scenes: int) -> Measured:
     }
     nearest = [min(distance(one, other) for other in originals if other is not one) for one in originals]
     steps = np.concatenate([1 - np.sum(clip.vectors[1:] * clip.vectors[:-1], axis=1) for clip in clips.values()])
-    farthest = measure_farthest(opened.gallery, opened.vectors)
+    farthest = measure_farthest(s)
     assert farthest is not None
     return Measured({**apart, NEAREST: np.array(nearest)}, farthest, steps)
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
-from evenreel.library.store.codes import HalfArray
-from evenreel.library.store.vectors import ExactVectors
+from evenreel.library.store.vectors import ExactVectors, HalfArray
 from evenreel.types import FloatArray
 
 CLIPS_SCORED_AGAIN = 200

@@ -1,14 +1,13 @@
 """Words on screen at 2,000,000 tracks: a query, building, appending and size, against three alternatives in one run.
 
-    python -m benchmarks.words_scale [--clips 666000] [--signs 3] [--queries 9] [--catalog FILE] [--slow] [--threads 16]
+    python -m benchmarks.words_scale [--clips 666000] [--signs 3] [--queries 9] [--catalog FILE] [--threads 16]
     python -m benchmarks.words_scale --share [--clips 2000]
 
 Signs have five words of a vocabulary of 60,000 by Zipf's law, the most common one on a third of all tracks. A tenth of
 the words is misread (letters swapped, lost or confused), which makes the vocabulary several times as large.
 FILE keeps the catalog for another run. For each kind of query: median and p95 of
 
-- before: a Python object for each track that matches, as it was until now (with --slow for common words too);
-- ours: `on_screen_hits`, of names `about_hits`, with the spellings that are looked for, and the first ten clips' signs;
+- ours: `words.score`, with the spellings that are looked for, and the first ten clips' signs;
 - FTS5: its own bm25, the first ten tracks with the word as it is typed, which is the floor of what SQLite can do;
 - tantivy (where it is installed): its bm25, the first ten, within one error for misread words.
 
@@ -25,7 +24,6 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -38,16 +36,10 @@ from benchmarks.served_library import made_up_words as served_words
 from benchmarks.served_library import make_up_library, planted
 from evenreel.encoders import load_encoder
 from evenreel.library import open_library
-from evenreel.library.search import searcher as module
-from evenreel.library.search.allowed import read_allowed
-from evenreel.library.search.filters import Filter
-from evenreel.library.search.known_rows import ClipRows
-from evenreel.library.search.lookups import lookups
-from evenreel.library.search.query import Query
+from evenreel.library.search import words as module
+from evenreel.library.search.query import Query, UnfinishedText
 from evenreel.library.search.searcher import Searcher
-from evenreel.library.search.sign_tracks import SignReader
-from evenreel.library.search.spellings import ON_SIGNS, words_of
-from evenreel.library.search.text_match import about_hits, on_screen_hits
+from evenreel.library.search.snapshot import SnapshotReader
 from evenreel.library.store.catalog import create_schema, transaction
 from evenreel.library.store.fulltext import fill_full_text, index_clip_text, phrase
 
@@ -108,42 +100,6 @@ def fill(connection: sqlite3.Connection, words: Sequence[str], clips: int, signs
                 at = float(start[row, sign])
                 values = clip_id, sign, written, json.dumps([written]), float(confidence[row, sign]), at, at + 2
                 connection.execute(TRACK, values)
-
-
-def before(connection: sqlite3.Connection, query: str, *, typing: bool = False) -> list[tuple[float, str]]:
-    """The way until now, without what is shown: a Python object a track, and a loop over these for each clip."""
-    wanted = words_of(query, typing=typing)
-    looked_for = lookups(connection, wanted, ON_SIGNS)
-    found: dict[int, dict[str, Any]] = defaultdict(dict)
-    for spelt, places in looked_for.items():
-        for (track_id,) in connection.execute(
-            "SELECT rowid FROM track_words WHERE track_words MATCH ?", (phrase(spelt),)
-        ):
-            found[track_id][spelt] = places
-    clips: dict[str, list[tuple[float, float, float, dict[int, float]]]] = defaultdict(list)
-    for track_id, clip_id, _, *facts in connection.execute(
-        "SELECT track_id, clip_id, text, confidence, start_s, end_s FROM tracks"
-        " WHERE track_id IN (SELECT value FROM json_each(?)) ORDER BY clip_id, number",
-        (json.dumps(list(found)),),
-    ):
-        alike = {place: 0.0 for one in found[track_id].values() for place in one}
-        for place in alike:
-            alike[place] = max(one.get(place, 0.0) for one in found[track_id].values())
-        clips[clip_id].append((*facts, alike))
-    return sorted((-_score(tracks, len(wanted.terms)), clip_id) for clip_id, tracks in clips.items())
-
-
-def _score(tracks: list[tuple[float, float, float, dict[int, float]]], terms: int) -> float:
-    tracks = sorted(tracks, key=lambda track: -track[0] * sum(track[3].values()))
-    scores = []
-    for _, start, end, _ in tracks[:32]:
-        best = [0.0] * terms
-        for confidence, first, last, alike in tracks:
-            factor = confidence * (0.5 + 0.5 / (1 + max(0.0, start - last, first - end) / 30))
-            for place, similarity in alike.items():
-                best[place] = max(best[place], similarity * factor)
-        scores.append(sum(best) / terms)
-    return max(scores)
 
 
 def fts5(connection: sqlite3.Connection, query: str, *, typing: bool = False, table: str = "track_words") -> object:
@@ -226,36 +182,35 @@ def told(times: Sequence[float]) -> str:
 
 def report(connection: sqlite3.Connection, words: Sequence[str], options: argparse.Namespace, index: Any) -> None:
     """Time each kind of query in each way, one after another for every query."""
-    rows = ClipRows()
-    rows.refresh(connection)
-    signs, everything = SignReader(connection), read_allowed(connection, rows.clip_ids, Filter())
+    reader = SnapshotReader(connection, lambda _: None)
+
+    def ours(query: str, typing: bool = False, named: bool = False) -> object:
+        asked = Query(UnfinishedText(query) if typing else query)
+        with reader.snapshot() as s:
+            found = module.score(s, "about" if named else "on_screen", asked, s.there)
+            best = np.argsort(-found.scores)[:10].tolist()
+            return [] if named else [module.read_texts(s, found, found.best_texts(place)) for place in best]
+
     start = time.perf_counter()
-    on_screen_hits(signs, words[0], everything)
+    ours(words[0])
     print(f"first query for a common word: {time.perf_counter() - start:.2f} s")
-    ways = ("before", "ours", "FTS5", "tantivy")
+    ways = ("ours", "FTS5", "tantivy")
     print(f"{'ms':<14}" + "".join(f"{way + ' median':>15} {'p95':>4}" for way in ways))
     for kind, queries in kinds(words, options.queries):
-        typing, named, common = kind == "begun", "name" in kind, "common" in kind
+        typing, named = kind == "begun", "name" in kind
 
-        def ours(query: str, typing: bool = typing, named: bool = named) -> object:
-            if named:
-                return about_hits(connection, query, everything)
-            return on_screen_hits(signs, query, everything, typing=typing)[:10]
+        def own(query: str, typing: bool = typing, named: bool = named) -> object:
+            return ours(query, typing, named)
 
         def floor(query: str, typing: bool = typing, named: bool = named) -> object:
             return fts5(connection, query, typing=typing, table="about" if named else "track_words")
-
-        def old(query: str, typing: bool = typing) -> object:
-            return before(connection, query, typing=typing)
 
         def theirs(query: str, kind: str = kind) -> object:
             return search_tantivy(index, kind, query)
 
         times: dict[str, list[float]] = {way: [] for way in ways}
-        for number, query in enumerate(queries):
-            if not named and (not common or (options.slow and not number)):
-                times["before"].append(timed(old, query))
-            times["ours"].append(timed(ours, query))
+        for query in queries:
+            times["ours"].append(timed(own, query))
             times["FTS5"].append(timed(floor, query))
             if index is not None and not named:
                 times["tantivy"].append(timed(theirs, query))
@@ -315,7 +270,7 @@ def at_once(path: Path, words: Sequence[str], threads: int, queries: int) -> Non
 
 def share_of_words(clips: int, queries: int = 300) -> None:
     """Print which share of whole queries with frames the words take, on one thread, the text tower included."""
-    spent = dict.fromkeys(("on_screen_hits", "about_hits", "found_by_words"), 0.0)
+    spent = dict.fromkeys(("score", "read_texts"), 0.0)
 
     def watched(name: str) -> Callable[..., object]:
         call = getattr(module, name)
@@ -353,7 +308,6 @@ def main() -> None:
     parser.add_argument("--signs", type=int, default=3)
     parser.add_argument("--queries", type=int, default=9)
     parser.add_argument("--catalog", type=Path)
-    parser.add_argument("--slow", action="store_true")
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--share", action="store_true", help="of words in whole queries with frames, nothing else")
     options = parser.parse_args()
@@ -377,7 +331,9 @@ def main() -> None:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             took, size = time.perf_counter() - start, path.stat().st_size - rows
             print(f"word indexes: built in {took:.0f} s, {size / 1e6:.0f} MB beside rows of {rows / 1e6:.0f} MB")
-        counts = [connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("tracks", "vocabulary")]
+        counts = [
+            connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("tracks", "track_vocabulary")
+        ]
         print(f"{counts[0]:,} tracks, {counts[1]:,} different words", flush=True)
         (Path(folder) / "tantivy").mkdir()
         index = of_tantivy(connection, Path(folder) / "tantivy")

@@ -29,7 +29,6 @@ import evenreel.encoders
 from evenreel.config import IndexSettings
 from evenreel.library import IndexReport, index_folders
 from evenreel.library.index import run
-from evenreel.library.store.fulltext import about_row
 from tests.library.damage import write
 from tests.library.words_only import WORDS_ONLY
 
@@ -83,7 +82,7 @@ def _rename(library: Path, before: Path, after: Path) -> None:
         stamp = f"mtime_ns = {at.stat().st_mtime_ns}, ctime_ns = {at.stat().st_ctime_ns}"
         where = f"path = {_quoted(at)} WHERE path = {_quoted(Path(path))}"
         changes.append(f"UPDATE files SET root = {_quoted(after)}, {stamp}, {where}")
-        changes.append(f"UPDATE about SET rowid = {about_row(str(at))}, {where}")
+        changes.append(f"UPDATE names SET {where}")
     write(library, *changes)
 
 

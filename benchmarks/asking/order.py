@@ -27,7 +27,7 @@ from benchmarks.asking.figures import interval
 from benchmarks.asking.made_library import Pool, RememberingEncoder, library_of
 from benchmarks.asking.pool import HALVES, Half, ScenePool, pool_of, scene_in_words
 from evenreel.encoders import load_encoder
-from evenreel.library.asking.sequence import answer_in_order
+from evenreel.library.asking.asked import search_in_order
 from evenreel.library.asking.steps import Then
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import Query
@@ -103,7 +103,7 @@ def asked(library: MadeLibrary, searcher: Searcher, figures: dict[str, list[floa
         texts = [scene_in_words(scene) for scene in scenes]
         then, queries = Then(texts[0], texts[1]), [Query(text, k=K) for text in texts]
         singles = [timed(partial(searcher.search, query)) for query in queries]
-        found, took_ms = timed(partial(searcher.search_together, queries, partial(answer_in_order, then, K)))
+        found, took_ms = timed(partial(search_in_order, searcher, then, queries, reranks=False))
         figures["two queries, ms"].append(sum(each for _, each in singles))
         figures["then, ms"].append(took_ms)
         firsts = [int(one.hits[0].clip_id) for one, _ in singles]

@@ -26,7 +26,7 @@ HEAVY = (
     "numpy", "polars", "torch", "torch.utils.data", "torch.nn", "av", "PIL.Image", "scipy.stats", "scipy.optimize",
     "typer", "rich.console", "yaml", "safetensors.torch", "lightning_fabric", "lightning.fabric", "tokenizers",
     "transformers.models.clip.modeling_clip", "transformers.models.clip.tokenization_clip", "plotly.graph_objects",
-    "lemminflect", "sklearn.manifold", "sqlglot", "pydantic", "jinja2", "cv2", "torch.utils.flop_counter",
+    "lemminflect", "sklearn.manifold", "pydantic", "jinja2", "cv2", "torch.utils.flop_counter",
 )  # fmt: skip
 LIMIT_S = 1200
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from evenreel.library.search.hits import SearchResult
+from evenreel.library.search import words
+from evenreel.library.search.hits import Channel, SearchResult, TextHit
+from evenreel.library.search.query import Query, UnfinishedText, as_sentence, readable
 from evenreel.library.search.searcher import Searcher
+from evenreel.library.search.snapshot import SnapshotReader
 from evenreel.library.store.catalog import open_for_writing, set_meta
 from evenreel.library.store.confidence import update_null_scores
-from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.fulltext import note_clips, rebuild_full_text
 from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 
@@ -89,6 +93,7 @@ class Library:
         if seen:
             first = self.vectors.append(np.stack([encode(caption) for caption in seen]))
             self.connection.execute("INSERT INTO vector_rows VALUES (?, ?, ?)", (clip_id, first, len(seen)))
+        note_clips(self.connection, [clip_id])
         self.connection.executemany(
             "INSERT INTO moments VALUES (?, ?, ?, ?, ?)",
             [(clip_id, number, number + 0.5, float(number), number + 1.0) for number in range(len(seen))],
@@ -137,6 +142,59 @@ def finish(library: Library) -> Searcher:
     rebuild_full_text(library.connection)
     update_null_scores(library.connection, library.vectors, library.encoder)
     return Searcher(library.connection, lambda _: library.vectors, lambda: library.encoder)
+
+
+class TextMatch(NamedTuple):
+    """A clip that a channel of words finds, with its score and coverage, and the texts that are shown."""
+
+    clip_id: str
+    score: float
+    coverage: float
+    hits: tuple[TextHit, ...]
+
+
+def word_hits(
+    connection: sqlite3.Connection,
+    channel: Channel,
+    text: str,
+    allowed: Collection[str] | None = None,
+    *,
+    typing: bool = False,
+    exact: bool = False,
+    shown: int = 1_000,
+) -> list[TextMatch]:
+    """What a channel of words finds, of equal scores by the clips' ids; the texts of so many of them."""
+    query = Query(f'"{text}"' if exact else UnfinishedText(text) if typing else as_sentence(readable(text)))
+    with SnapshotReader(connection, lambda _: None, keeps_model=False).snapshot() as s:
+        mask = s.there.copy()
+        if allowed is not None:
+            mask[:] = False
+            mask[s.places(list(allowed))] = True
+        found = words.score(s, channel, query, mask)
+        places = np.flatnonzero(found.coverage > 0)
+        ids = dict(zip(places.tolist(), s.ids(places), strict=True))
+        places = sorted(places.tolist(), key=lambda place: (-found.scores[place], ids[place]))
+        shows = places[:shown] if channel != "about" else ()
+        return [
+            TextMatch(
+                ids[place],
+                float(found.scores[place]),
+                float(found.coverage[place]),
+                tuple(words.read_texts(s, found, found.best_texts(place))) if place in shows else (),
+            )
+            for place in places
+        ]
+
+
+def spelt(written: Iterable[str], run: Sequence[str], channel: Channel = "on_screen") -> dict[str, float]:
+    """How a run of words may be spelt among words that are written."""
+    known = words.Vocabulary(words.SOURCES[channel])
+    connection = empty_catalog()
+    connection.executemany(
+        f"INSERT INTO {known.source.kind.vocabulary} VALUES (?, 1, 1)", [(word,) for word in set(written)]
+    )
+    known.refresh(connection)
+    return known.spellings(tuple(run))
 
 
 def paths(result: SearchResult) -> list[str]:

@@ -24,15 +24,15 @@ TABLES = {
     "roots": "SELECT path FROM roots ORDER BY path",
     "marks": "SELECT clip_id, time_s, favourite, note, path FROM marks ORDER BY 1, 2",
     "searches": "SELECT name, query, filter, seen FROM searches ORDER BY name",
-    "vocabulary": "SELECT word, tracks FROM vocabulary ORDER BY word",
-    "name words": "SELECT word, files FROM name_words ORDER BY word",
+    "vocabulary": "SELECT word, texts FROM track_vocabulary WHERE texts > 0 ORDER BY word",
+    "name words": "SELECT word, texts FROM about_vocabulary WHERE texts > 0 ORDER BY word",
     "words": "SELECT clip_id, number, track_words.text FROM track_words JOIN tracks ON track_id = track_words.rowid"
     " ORDER BY clip_id, number",
     "transcripts": "SELECT clip_id, number, source, origin, language, problem FROM transcripts ORDER BY 1, 2",
     "utterances": "SELECT clip_id, number, transcript, text, start_s, end_s, words FROM utterances ORDER BY 1, 2",
     "said": "SELECT clip_id, number, said_words.text FROM said_words"
     " JOIN utterances ON utterance_id = said_words.rowid ORDER BY 1, 2",
-    "about": "SELECT path, name, caption FROM about ORDER BY path",
+    "about": "SELECT path, name, caption FROM about JOIN names ON name_id = about.rowid ORDER BY path",
     "null_scores": "SELECT clip_id, round(mean, 5), round(deviation, 5) FROM null_scores ORDER BY clip_id",
     "unsettled": "SELECT clip_id FROM replaced ORDER BY clip_id",
     "rows": "SELECT clip_id, count FROM vector_rows ORDER BY clip_id",
@@ -53,7 +53,6 @@ def state(library: Path) -> dict[str, Any]:
             path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in library.glob("stills/*/*.safetensors")
         }
         found["vectors"] = _vectors(library, connection, meta)
-        found["codes"] = _codes(library, connection, meta)
     finally:
         connection.close()
     found["models"] = {place.name: state(place) for place in library.glob("models/*")}
@@ -81,12 +80,3 @@ def _vectors(library: Path, connection: sqlite3.Connection, meta: dict[str, str]
     matrix = numbers[: len(numbers) // dimension * dimension].reshape(-1, dimension)
     rows = connection.execute("SELECT clip_id, first_row, count FROM vector_rows")
     return {clip_id: matrix[first : first + count].tobytes() for clip_id, first, count in rows}
-
-
-def _codes(library: Path, connection: sqlite3.Connection, meta: dict[str, str]) -> dict[str, bytes]:
-    if "dimension" not in meta:
-        return {}
-    path = library / f"vectors.{meta.get('vectors_generation', '0')}.i8"
-    content, size = path.read_bytes()[64:] if path.exists() else b"", int(meta["dimension"]) + 4
-    rows = connection.execute("SELECT clip_id, first_row, count FROM vector_rows")
-    return {clip_id: content[first * size : (first + count) * size] for clip_id, first, count in rows}

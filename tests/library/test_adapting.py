@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from evenreel.library.adapting import library_stream
 from evenreel.library.search.clip_states import middles
 from evenreel.library.search.rerank import Reranker, stored_clip
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.types import FloatArray, TextEmbedding
 
 from .fakes import DIMENSION, WordsEncoder, encode, on_disk
 from .mirrored import finish_on_disk
@@ -80,11 +78,9 @@ def test_scores_are_those_of_re_ranking(library: Library) -> None:
     for row, text in enumerate(found.stream.sentences):
         query = encoder.encode_text([text])
 
-        def judged(opened: Any, _: object, text: str = text, query: TextEmbedding = query) -> FloatArray:
-            read = partial(stored_clip, opened.connection, opened.gallery, opened.vectors, text=False)
-            return reranker.judge(text, query, found.stream.videos.ids, read, opened).scores
-
-        np.testing.assert_allclose(scores[row], library.read(judged), atol=2e-5)
+        with library.snapshot() as s:
+            judged = reranker.judge(text, query, found.stream.videos.ids, partial(stored_clip, s, text=False), s)
+        np.testing.assert_allclose(scores[row], judged.scores, atol=2e-5)
 
 
 def test_zero_shot_scores_as_the_mean_frame(library: Library) -> None:

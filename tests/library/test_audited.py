@@ -13,7 +13,7 @@ import evenreel
 from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import CorpusError, UsageError
 from evenreel.library import Library
-from evenreel.library.search.gallery import DECIMALS
+from evenreel.library.search.seen import DECIMALS
 from evenreel.library.store.catalog import open_for_writing
 
 from .fakes import WordsEncoder, on_disk

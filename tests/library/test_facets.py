@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import evenreel
 from evenreel.library.facets import MAX_VALUES, NO_CHOICE, Facet, FacetValue, Scalar, facets, written_column
-from evenreel.library.search.columns import COLUMNS, columns_of
-from evenreel.library.search.filters import parse_filter
+from evenreel.library.search.filters import COLUMNS, columns_of, parse_filter
 from evenreel.library.store.catalog import metadata_keys
 
 from .fakes import empty_catalog, on_disk
@@ -152,7 +151,8 @@ def test_an_empty_library_has_no_facets() -> None:
     [
         ("year", "year"),
         ("two words", '"two words"'),
-        ("select", '"select"'),
+        ("select", "select"),
+        ("between", '"between"'),
         ("null", '"null"'),
         ("true", '"true"'),
         ("2nd", '"2nd"'),

@@ -17,7 +17,7 @@ from scipy.stats import fisher_exact, hypergeom, mannwhitneyu
 
 import evenreel
 from evenreel.errors import UsageError
-from evenreel.library.population import MAX_SOURCES, Population, filtered, length_edges, read_clips
+from evenreel.library.population import MAX_SOURCES, Population, as_bytes, filtered, length_edges, read_clips
 from evenreel.library.result_bias import (
     Favours,
     GroupShare,
@@ -26,7 +26,6 @@ from evenreel.library.result_bias import (
     length_p_value,
     share_p_value,
 )
-from evenreel.library.search.compact_ids import ClipIds, encoded_ids
 from evenreel.library.search.filters import Filter
 
 from .fakes import Library as Fake
@@ -40,13 +39,14 @@ def population(sources: str, lengths_s: list[float] | None = None, words: list[b
     """A clip a letter: the first letter of its source."""
     names = tuple(dict.fromkeys(sources))
     count = len(sources)
+    order = sorted(range(count), key=str)
     return Population(
-        clip_ids=ClipIds(encoded_ids(map(str, range(count)))),
+        clip_ids=as_bytes(map(str, order)),
         source_names=names,
-        sources=np.array([names.index(source) for source in sources], np.int64),
-        lengths_s=np.array(lengths_s or [10.0] * count),
+        sources=np.array([names.index(source) for source in sources], np.int64)[order],
+        lengths_s=np.array(lengths_s or [10.0] * count)[order],
         text_read=np.full(count, words is not None),
-        has_words=np.array(words or [False] * count),
+        has_words=np.array(words or [False] * count)[order],
     )
 
 
@@ -199,7 +199,7 @@ def test_a_clip_that_could_not_be_shown_is_no_clip_to_compare_with() -> None:
     assert (found.shown, found.all, found.sentences) == (59, 59, ())
     assert "nothing to favour" in found.note
     middle = population("AABBB", [1.0, 2.0, 3.0, 4.0, 5.0]).without("1")
-    assert list(middle.clip_ids) == ["0", "2", "3", "4"]
+    assert middle.clip_ids.tolist() == [b"0", b"2", b"3", b"4"]
     assert middle.lengths_s.tolist() == [1.0, 3.0, 4.0, 5.0]
     assert middle.sources.tolist() == [0, 1, 1, 1]
     assert middle.without("none") is middle
@@ -261,8 +261,8 @@ def test_a_planted_preference_is_found() -> None:
     library, found = mixed(2), 0
     weight = np.where(library.sources == library.source_names.index("c"), 5.0, 1.0)
     for _ in range(100):
-        shown = rng.choice(CLIPS, 20, replace=False, p=weight / weight.sum()).tolist()
-        found += any("are by c" in sentence for sentence in favours(library, ids(shown)).sentences)
+        shown = library.clip_ids[rng.choice(CLIPS, 20, replace=False, p=weight / weight.sum())].astype(str).tolist()
+        found += any("are by c" in sentence for sentence in favours(library, shown).sentences)
     assert found > 50
 
 
@@ -282,13 +282,14 @@ def test_clips_are_read_as_a_search_would_find_them(tmp_path: Path) -> None:
     made.connection.execute("UPDATE clips SET has_text = 0, duration_s = NULL WHERE clip_id = 'c'")
     found = read(made.connection, Filter())
     told = {
-        clip_id: (found.source_names[found.sources[row]], bool(found.text_read[row]), bool(found.has_words[row]))
-        for row, clip_id in enumerate(found.clip_ids)
+        clip_id.decode(): (found.source_names[source], bool(found.text_read[row]), bool(found.has_words[row]))
+        for row, clip_id in enumerate(found.clip_ids.tolist())
+        for source in [found.sources[row]]
     }
     assert told == {"a": ("first", True, False), "b": ("unknown", True, True), "c": ("7", False, False)}
-    assert found.lengths_s[found.clip_ids.place("b")] == 2.0
-    assert np.isnan(found.lengths_s[found.clip_ids.place("c")])
-    assert list(read(made.connection, Filter("clips.duration_s < ?", (1.5,))).clip_ids) == ["a"]
+    assert found.lengths_s[found.places(["b"])].tolist() == [2.0]
+    assert np.isnan(found.lengths_s[found.places(["c"])]).all()
+    assert read(made.connection, Filter("clips.duration_s < ?", (1.5,))).clip_ids.tolist() == [b"a"]
 
 
 @settings(max_examples=20)
@@ -316,7 +317,7 @@ def test_the_first_file_that_passes_a_filter_gives_the_source(
         where = Filter("json_extract(files.metadata, '$.size') >= ?", (least,))
         found = read(made.connection, where)
     told = [found.source_names[source] for source in found.sources]
-    assert dict(zip(found.clip_ids, told, strict=True)) == wanted
+    assert dict(zip(found.clip_ids.astype(str).tolist(), told, strict=True)) == wanted
     counts = Counter(wanted.values())
     assert list(found.source_names) == sorted(counts, key=lambda source: (-counts[source], source))
 

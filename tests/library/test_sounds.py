@@ -17,16 +17,13 @@ from evenreel.cli.app import app
 from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.library import Library, index_folders, publish_library, repair, verify
-from evenreel.library.asking import sequence
-from evenreel.library.asking.half import Half
-from evenreel.library.asking.order import NOTHING
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.run import RunParts, index_found
 from evenreel.library.index.scan import scan
 from evenreel.library.published import local_folder
-from evenreel.library.search.channels import AskedChannels
-from evenreel.library.search.gallery import Sight
+from evenreel.library.search import seen
 from evenreel.library.search.hits import SearchResult
+from evenreel.library.search.query import Query
 from evenreel.library.search.sounds import NO_SOUNDS
 from evenreel.library.store.model_folders import MODELS
 from evenreel.sound import read_sounds
@@ -103,22 +100,16 @@ def test_a_sentence_finds_what_sounds_like_it(library: Path, sentence: str) -> N
 
 def test_frames_say_less_of_a_step_where_sounds_may_answer_too(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two models have two chances to take nonsense for an answer, so each has to beat twice as much of it."""
-    asked: list[AskedChannels] = []
-    monkeypatch.setattr(sequence, "Half", lambda one: (asked.append(one), Half(one))[1])
     with open_library(library) as opened:
-        opened.search("a high beep, then a low hum")
-
-    def states(share: float, sounds: Sight | None) -> set[int]:
-        sight = asked[0].answered.sight
-        assert sight is not None
-        ranking = replace(sight.ranking, above_nonsense=np.full(len(sight.ranking.scores), share))
-        answered = replace(asked[0].answered, sight=replace(sight, ranking=ranking))
-        half = Half(replace(asked[0], answered=answered, sounds=sounds))
-        return set(half.clips(np.arange(len(half.beyond_frames)), len(ranking.scores)).seen_states.tolist())
-
-    assert asked[0].sounds is not None
-    assert states(0.96, None) == {0} and states(0.92, None) == {1}
-    assert states(0.96, asked[0].sounds) == {1} and states(0.92, asked[0].sounds) == {NOTHING}
+        searcher = opened._searcher
+        assert not searcher.is_empty()
+        encoded = searcher.encode(Query("a high beep"))
+        alone = replace(encoded, to_hear=None)
+        for share, told, beside in ((0.96, 0.96, 0.92), (0.92, 0.92, 0.84)):
+            monkeypatch.setattr(seen, "above", lambda s, scores, share=share: np.full(len(scores), share))
+            with searcher.snapshot() as s:
+                assert set(searcher.ask(s, alone).above.tolist()) == {told}
+                assert searcher.ask(s, encoded).above == pytest.approx(beside)
 
 
 def test_the_moment_is_where_it_sounds_so(tmp_path: Path, clap: str) -> None:

@@ -1,6 +1,5 @@
 from .asking.examples import Mark as Mark, Marked as Marked
-from .asking.steps import Then as Then
-from .asking.without import Without as Without
+from .asking.steps import Then as Then, Without as Without
 from .check import LibraryProblem as LibraryProblem, repair as repair, verify as verify
 from .index.run import index_folders as index_folders
 from .index.removing import RemoveReport as RemoveReport, remove_from_library as remove_from_library
@@ -13,7 +12,6 @@ from .published import (
     PublishSettings as PublishSettings,
     publish_library as publish_library,
 )
-from .search.asked import PlainText as PlainText
-from .search.query import UnfinishedText as UnfinishedText
+from .search.query import PlainText as PlainText, UnfinishedText as UnfinishedText
 from .watching import WatchState as WatchState, Watcher as Watcher
 from .stats import LibraryStats as LibraryStats

@@ -19,9 +19,9 @@ from evenreel.adaptation.zero_shot import FRAMES, zero_shot
 from evenreel.checkpoint.records import EncoderNote, Inputs
 from evenreel.errors import UsageError
 from evenreel.library.search.clip_states import as_given, joined_text, middles
-from evenreel.library.search.gallery import Opened
 from evenreel.library.search.query import readable
 from evenreel.library.search.rerank import stored_clip
+from evenreel.library.search.snapshot import Snapshot
 from evenreel.types import Encoder, OnScreen, VideoFeatures
 
 if TYPE_CHECKING:
@@ -53,13 +53,11 @@ def library_stream(
     """Read the queries and clips of a library that a matcher is to be adapted to."""
     if pretrained is not None:
         library.check_matcher(pretrained)
-
-    def read(opened: Opened, encoder: Encoder | None) -> LibraryStream:
-        if encoder is None:
-            raise UsageError(f"The library {library.path} is searched without vision, so no matcher can learn there.")
-        return read_stream(opened, queries, pretrained or zero_shot_of(encoder, device), encoder)
-
-    return library.read(read)
+    encoder = library.encoder
+    if encoder is None:
+        raise UsageError(f"The library {library.path} is searched without vision, so no matcher can learn there.")
+    with library.snapshot() as s:
+        return read_stream(s, queries, pretrained or zero_shot_of(encoder, device), encoder)
 
 
 def zero_shot_of(encoder: Encoder, device: str) -> Pretrained:
@@ -68,15 +66,15 @@ def zero_shot_of(encoder: Encoder, device: str) -> Pretrained:
     return zero_shot(note, frames=FRAMES, device=device)
 
 
-def read_stream(library: Opened, queries: Sequence[str], pretrained: Pretrained, encoder: Encoder) -> LibraryStream:
+def read_stream(library: Snapshot, queries: Sequence[str], pretrained: Pretrained, encoder: Encoder) -> LibraryStream:
     """Read clips and queries of a library at one moment, for the matcher to adapt; see `library_stream`."""
     inputs = pretrained.about.inputs
     read = {query: readable(query) for query in dict.fromkeys(queries)}
     distinct = tuple(dict.fromkeys(filter(None, read.values())))
-    if min(len(distinct), len(library.gallery.clip_ids)) < 2:
+    if min(len(distinct), len(library.seen_ids)) < 2:
         raise UsageError(
             "A model can learn from two different queries and two clips with frames or more; there are fewer (queries: "
-            f"{len(distinct):,}, clips: {len(library.gallery.clip_ids):,})."
+            f"{len(distinct):,}, clips: {len(library.seen_ids):,})."
         )
     encode = text_reader(encoder, pretrained.matcher, inputs.words)
     stream = QueryStream(encode(distinct), distinct, read_clips(library, inputs, encoder))
@@ -88,23 +86,23 @@ def read_stream(library: Opened, queries: Sequence[str], pretrained: Pretrained,
     )
 
 
-def read_clips(library: Opened, inputs: Inputs, encoder: Encoder) -> VideoFeatures:
+def read_clips(library: Snapshot, inputs: Inputs, encoder: Encoder) -> VideoFeatures:
     """Read every clip with frames, V of them, in the form that a matcher was trained on."""
-    gallery, vectors = library.gallery, library.vectors
+    vectors, clip_ids = library.vectors, library.seen_ids
     assert vectors is not None
-    most = max(len(middles(int(count), inputs.frames)) for count in set(gallery.counts.tolist()))
-    read = partial(stored_clip, library.connection, gallery, vectors, text=inputs.windows is not None)
+    most = max(len(middles(int(count), inputs.frames)) for count in set(library.counts[library.seen].tolist()))
+    read = partial(stored_clip, library, text=inputs.windows is not None)
     whole: dict[str, Any] = {
-        "frames": np.zeros((len(gallery.clip_ids), most, vectors.dimension), np.float16),
-        "frame_mask": np.zeros((len(gallery.clip_ids), most), np.bool_),
-        "times_s": np.zeros((len(gallery.clip_ids), most)),
+        "frames": np.zeros((len(clip_ids), most, vectors.dimension), np.float16),
+        "frame_mask": np.zeros((len(clip_ids), most), np.bool_),
+        "times_s": np.zeros((len(clip_ids), most)),
     }
     on_screen: list[OnScreen[NDArray[Any]]] = []
-    for row, clip_id in enumerate(gallery.clip_ids):
+    for row, clip_id in enumerate(clip_ids):
         clip = as_given(read(clip_id), inputs, encoder)
         for name, array in whole.items():
             given = getattr(clip, name)[0]
             array[row, : len(given)] = given
         if clip.on_screen is not None:
             on_screen.append(clip.on_screen)
-    return VideoFeatures(tuple(gallery.clip_ids), **whole, on_screen=joined_text(on_screen))
+    return VideoFeatures(tuple(clip_ids), **whole, on_screen=joined_text(on_screen))

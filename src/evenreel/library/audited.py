@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from evenreel.arguments import one_or_more
 from evenreel.arrays import Indices
 from evenreel.errors import CorpusError, UsageError
-from evenreel.library.search.gallery import DECIMALS, Opened
 from evenreel.library.search.query import MAX_CHARACTERS, readable, unit
+from evenreel.library.search.seen import DECIMALS
+from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.sources import ClipSources, read_sources
-from evenreel.library.store.vectors import VectorIndex
+from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import NO_NOTES, Corpus, Encoder, FloatArray, ScoreNotes
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class BestFrames:
     caption_ids: Sequence[str]
     video_ids: Sequence[str]
     queries: FloatArray
-    vectors: VectorIndex
+    vectors: ExactVectors
     first_rows: Indices
     counts: Indices
     about: ScoreNotes = NO_NOTES
@@ -83,26 +84,26 @@ def _cut(queries: Sequence[str]) -> Iterator[str]:
         yield f"Of {long:,} of {len(queries):,} queries only the first {MAX_CHARACTERS:,} characters were read."
 
 
-def audited(library: Opened, searched: EncodedQueries, *, every_clip: bool) -> tuple[Corpus, BestFrames]:
+def audited(library: Snapshot, searched: EncodedQueries, *, every_clip: bool) -> tuple[Corpus, BestFrames]:
     """Return a library's clips with frames (or with frames and a known source) as a corpus, with scores of queries."""
-    gallery, vectors = library.gallery, library.vectors
+    vectors, clip_ids = library.vectors, library.seen_ids
     if vectors is None:
         raise UsageError("The library has no vision, so no similarity can be audited.")
-    sources = read_sources(library.connection, gallery.clip_ids)
+    sources = read_sources(library.connection, clip_ids)
     rows = _with_frames(sources) if every_clip else _of_known_source(sources)
     ids = [f"q{number}" for number in range(1, len(searched.vectors) + 1)]
     about = ScoreNotes(
         notices=(*searched.notices, *_left_out(library, len(rows), "no" if every_clip else "no known source or no")),
         texts=dict(zip(ids, searched.texts, strict=False)),
-        names={gallery.clip_ids[row]: path for row in rows if (path := sources.paths[row])},
+        names={clip_ids[row]: path for row in rows if (path := sources.paths[row])},
     )
     scores = BestFrames(
         caption_ids=ids,
-        video_ids=[gallery.clip_ids[row] for row in rows],
+        video_ids=[clip_ids[row] for row in rows],
         queries=searched.vectors,
         vectors=vectors,
-        first_rows=gallery.first_rows[rows],
-        counts=gallery.counts[rows],
+        first_rows=library.first_rows[library.seen[rows]],
+        counts=library.counts[library.seen[rows]],
         about=about,
     )
     return _corpus(library, sources, rows), scores
@@ -124,14 +125,14 @@ def _of_known_source(sources: ClipSources) -> Indices:
     return rows
 
 
-def _left_out(library: Opened, audited: int, lacking: str) -> tuple[str, ...]:
+def _left_out(library: Snapshot, audited: int, lacking: str) -> tuple[str, ...]:
     (held,) = library.connection.execute("SELECT count(*) FROM clips").fetchone()
     if audited == held:
         return ()
     return (f"{held - audited:,} of {held:,} clips have {lacking} frames, and are left out.",)
 
 
-def _corpus(library: Opened, sources: ClipSources, rows: Indices) -> Corpus:
+def _corpus(library: Snapshot, sources: ClipSources, rows: Indices) -> Corpus:
     import polars as pl
 
     from evenreel.corpus import make_corpus
@@ -140,11 +141,11 @@ def _corpus(library: Opened, sources: ClipSources, rows: Indices) -> Corpus:
     return make_corpus(_clips(library, sources, rows), captions)
 
 
-def _clips(library: Opened, sources: ClipSources, rows: Indices) -> pl.DataFrame:
+def _clips(library: Snapshot, sources: ClipSources, rows: Indices) -> pl.DataFrame:
     """One row a clip, in the order of `rows`, with its format: sources may differ in that as well."""
     import polars as pl
 
-    clip_ids = library.gallery.clip_ids
+    clip_ids = library.seen_ids
     about = {
         clip_id: values
         for clip_id, *values in library.connection.execute(

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenreel.errors import UsageError
-from evenreel.library.search.columns import columns_of
-from evenreel.library.search.filters import Filter
+from evenreel.library.search.filters import Filter, columns_of, limited
 from evenreel.library.store.catalog import load_metadata, loaded_path
 from evenreel.types import Metadata
 
@@ -57,14 +56,15 @@ def browse(
     if limit < 1 or offset < 0:
         raise UsageError(f"{limit} clips from number {offset} on cannot be listed; ask for 1 or more, from 0 on.")
     there = f"FROM files JOIN clips USING (clip_id) WHERE state = 'indexed' AND {where.sql}"
-    (total,) = connection.execute(f"SELECT count(DISTINCT clip_id) {there}", where.parameters).fetchone()
-    rows = connection.execute(
-        f"SELECT clips.clip_id, files.path, metadata, {columns_of(connection)['date'].sql} AS day, duration_s"
-        f" FROM (SELECT min(files.path) AS path {there} GROUP BY clip_id) AS first"
-        f" JOIN files ON files.path = first.path JOIN clips USING (clip_id)"
-        f" ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
-        (*where.parameters, limit, offset),
-    )
+    with limited(connection, where):
+        (total,) = connection.execute(f"SELECT count(DISTINCT clip_id) {there}", where.parameters).fetchone()
+        rows = connection.execute(
+            f"SELECT clips.clip_id, files.path, metadata, {columns_of(connection)['date'].sql} AS day, duration_s"
+            f" FROM (SELECT min(files.path) AS path {there} GROUP BY clip_id) AS first"
+            f" JOIN files ON files.path = first.path JOIN clips USING (clip_id)"
+            f" ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
+            (*where.parameters, limit, offset),
+        ).fetchall()
     return BrowsedPage(
         total,
         tuple(

@@ -57,7 +57,6 @@ from evenreel.library.store.vectors import ExactVectors
 from evenreel.library.store.writer import (
     closing_error,
     drop_vectors,
-    named_vectors,
     open_vectors,
     vectors_files,
     vectors_path,
@@ -68,9 +67,6 @@ SET_AGAIN = "run: evenreel index FOLDER (it reads the file again)"
 RUN_REPAIR = "run: evenreel verify --repair"
 AGAIN = "check the disk and the permissions, then run: evenreel verify"
 UPDATE = "update evenreel"
-
-NUMBERED_AT_WILL = ("vocabulary_trigrams", "said_trigrams", "name_trigrams")
-"""Word indexes whose row numbers say nothing; those of the others are the rows that they are made of."""
 
 REBUILT = f"{CATALOG}.rebuilt"
 """Name of a new catalog until it is whole."""
@@ -280,10 +276,12 @@ def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) ->
             yield LibraryProblem("on-screen readings", "they are not what was written", RUN_REPAIR)
             return
         for name in schema.FULL_TEXT:
-            columns = "*" if name in schema.tables() or name in NUMBERED_AT_WILL else "rowid, *"
-            wanted = sorted(fresh.execute(f"SELECT {columns} FROM {name}"), key=repr)
+            rows = f"SELECT {'*' if name in schema.tables() else 'rowid, *'} FROM {name}"
+            if name.endswith("_vocabulary"):  # when a word was counted last says nothing
+                rows = f"SELECT word, texts FROM {name} WHERE texts > 0"
+            wanted = sorted(fresh.execute(rows), key=repr)
             try:
-                found = sorted(connection.execute(f"SELECT {columns} FROM {name}"), key=repr)
+                found = sorted(connection.execute(rows), key=repr)
             except sqlite3.DatabaseError as error:
                 yield LibraryProblem(f"full text {name}", f"SQLite cannot read it ({error})", RUN_REPAIR)
                 continue
@@ -369,7 +367,7 @@ def _rebuild(library: Path, drop_missing: bool) -> list[str]:
                 if _is_own(library):
                     held.enter_context(user_tables.alone(library))
                 _enter_own(library, connection, work)
-                named = named_vectors(library, catalog.get_meta(connection))
+                named = {vectors_path(library, catalog.get_meta(connection))}
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except BaseException:
             drop_vectors(library, generation)

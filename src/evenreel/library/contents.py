@@ -22,7 +22,6 @@ from evenreel.features.shards import read_shard, shard_path
 from evenreel.files import file_at, name_key
 from evenreel.library.search.hits import TextHit
 from evenreel.library.store.catalog import load_metadata, loaded_path, stored_path
-from evenreel.library.store.rows import clip_times
 from evenreel.media.content import FileStamp
 from evenreel.types import Metadata
 from evenreel.wording import printable
@@ -41,34 +40,19 @@ LONGEST_SHOWN = 80
 
 @dataclass(frozen=True)
 class ClipFile:
-    """A file with the content of a clip.
+    """A file with the content of a clip."""
 
-    Attributes:
-        name: name of the file.
-        folder: its folder, relative to the indexed one; '' at the top of that.
-        state: `indexed`, `set_aside` or `missing`.
-    """
-
-    name: str
-    folder: str
-    state: str
+    name: str  # name of the file
+    folder: str  # its folder, relative to the indexed one; '' at the top of that
+    state: str  # `indexed`, `set_aside` or `missing`
 
 
 @dataclass(frozen=True)
 class ClipDetail:
-    """Everything that a library knows about one clip.
-
-    Attributes:
-        name: name of its first file, indexed ones before others.
-        moments: number of frames that were encoded or read.
-        signs: on-screen texts in order of time, at most `MAX_SIGNS`, as they were read.
-        metadata: metadata of its first indexed file.
-        starts_s: what the file's own clock shows at our time 0, in seconds.
-        shots: start and end of each shot in seconds; empty where they were not looked for.
-    """
+    """Everything that a library knows about one clip."""
 
     clip_id: str
-    name: str
+    name: str  # name of its first file, indexed ones before others
     files: tuple[ClipFile, ...]
     duration_s: float | None
     container: str
@@ -76,11 +60,12 @@ class ClipDetail:
     width: int
     height: int
     fps: float | None
-    moments: int
-    signs: tuple[TextHit, ...]
+    moments: int  # number of frames that were encoded or read
+    signs: tuple[TextHit, ...]  # on-screen texts in order of time, at most `MAX_SIGNS`, as they were read
     notes: tuple[str, ...]
-    metadata: Metadata = field(default_factory=dict)
-    starts_s: float = 0.0
+    metadata: Metadata = field(default_factory=dict)  # metadata of its first indexed file
+    starts_s: float = 0.0  # what the file's own clock shows at our time 0, in seconds
+    # start and end of each shot in seconds; empty where they were not looked for
     shots: tuple[tuple[float, float], ...] = ()
 
 
@@ -107,32 +92,20 @@ class FilePage:
 
 @dataclass(frozen=True)
 class Examples:
-    """Example searches that find something in a library.
+    """Example searches that find something in a library."""
 
-    Attributes:
-        seen: caption of a clip, to be found in its frames; None where no clip has one.
-        read: words that are on screen; None where none were read.
-    """
-
-    seen: str | None
-    read: str | None
+    seen: str | None  # caption of a clip, to be found in its frames; None where no clip has one
+    read: str | None  # words that are on screen; None where none were read
 
 
 @dataclass(frozen=True)
 class FileQuery:
-    """Selection and paging of a library's files.
+    """Selection and paging of a library's files."""
 
-    Attributes:
-        state: one of `STATES`; None matches all.
-        text: part of the folder or name, in any case; '' matches all.
-        limit: most files to return.
-        offset: matching files to skip.
-    """
-
-    state: str | None = None
-    text: str = ""
-    limit: int = 50
-    offset: int = 0
+    state: str | None = None  # one of `STATES`; None matches all
+    text: str = ""  # part of the folder or name, in any case; '' matches all
+    limit: int = 50  # most files to return
+    offset: int = 0  # matching files to skip
 
     def __post_init__(self) -> None:
         if self.state is not None and self.state not in STATES:
@@ -197,7 +170,9 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
         notes=tuple(json.loads(notes)),
         metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
         starts_s=_starts_s(shards, clip_id) if shards else 0.0,
-        shots=tuple(clip_times(connection, [clip_id])[0].shots),
+        shots=tuple(
+            connection.execute("SELECT start_s, end_s FROM shots WHERE clip_id = ? ORDER BY number", (clip_id,))
+        ),
     )
 
 

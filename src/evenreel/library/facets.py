@@ -12,8 +12,7 @@ from itertools import groupby
 from typing import Literal
 
 from evenreel.errors import UsageError
-from evenreel.library.search.columns import COLUMNS, PEOPLE, FilterColumn, columns_of
-from evenreel.library.search.filters import parse_filter
+from evenreel.library.search.filters import COLUMNS, PEOPLE, WORDS, FilterColumn, columns_of, parse_filter
 from evenreel.library.store.catalog import load_metadata
 from evenreel.wording import printable
 
@@ -53,23 +52,16 @@ FacetKind = Literal["values", "range", "days", "folders"]
 
 @dataclass(frozen=True)
 class Facet:
-    """A column that can be filtered by, with its values where they are few, or its range where they are numbers.
+    """A column that can be filtered by, with its values where they are few, or its range where they are numbers."""
 
-    Attributes:
-        column: name as a filter writes it, in double quotes or with `metadata.` before it where it must be.
-        label: name as people read it.
-        values: values, most frequent first; empty past `MAX_VALUES`, except that people list their first ones.
-        low: smallest number where a range is given; None where values are listed.
-        high: largest number where a range is given; None where values are listed.
-        kind: `days`: values are months (`2024-05`) or years (`2024`), the latest first, for `date like '2024-05%'`;
-            `folders`: values are folders with all that is below them, for `folder = 'x' or folder like 'x/%'`.
-    """
-
-    column: str
-    label: str
+    column: str  # name as a filter writes it, in double quotes or with `metadata.` before it where it must be
+    label: str  # name as people read it
+    # values, most frequent first; empty past `MAX_VALUES`, except that people list their first ones
     values: tuple[FacetValue, ...] = ()
-    low: float | None = None
-    high: float | None = None
+    low: float | None = None  # smallest number where a range is given; None where values are listed
+    high: float | None = None  # largest number where a range is given; None where values are listed
+    # `days`: values are months (`2024-05`) or years (`2024`), the latest first, for `date like '2024-05%'`;
+    # `folders`: values are folders with all that is below them, for `folder = 'x' or folder like 'x/%'`
     kind: FacetKind = "values"
 
 
@@ -103,19 +95,9 @@ def written_column(key: str, keys: Collection[str], columns: Mapping[str, Filter
         ['source', '"two words"', 'metadata.Name']
     """
     quoted = '"' + key.replace('"', '""') + '"'
-    plain = [key] if _is_plain(key) else []
+    plain = [key] if re.fullmatch(r"[A-Za-z_]\w*", key, re.ASCII) and key.lower() not in WORDS else []
     ways = [*plain, quoted, *(f"metadata.{way}" for way in (*plain, quoted))]
     return next((way for way in ways if _names(way, key, keys, columns)), None)
-
-
-def _is_plain(key: str) -> bool:
-    """Whether a key is a name without quotes, and no word of SQL."""
-    import sqlglot
-    from sqlglot.tokens import TokenType
-
-    if not re.fullmatch(r"[A-Za-z_]\w*", key, re.ASCII):
-        return False
-    return [token.token_type for token in sqlglot.tokenize(key, read="sqlite")] == [TokenType.VAR]
 
 
 def _names(written: str, key: str, keys: Collection[str], columns: Mapping[str, FilterColumn]) -> bool:

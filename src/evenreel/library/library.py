@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,30 +23,32 @@ from evenreel.library.asking.asked import (
     words_vector,
 )
 from evenreel.library.asking.examples import Marked, picture_with_words
-from evenreel.library.asking.steps import Then
-from evenreel.library.asking.without import Without
+from evenreel.library.asking.steps import Then, Without
 from evenreel.library.loading import load_pictures, load_sounds
 from evenreel.library.people import clips_of_people
 from evenreel.library.reading import LibraryContents
-from evenreel.library.search.ahead import scanned_ahead
 from evenreel.library.search.filters import below
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import Picture, as_pixels
-from evenreel.library.search.query import MOST_CLIPS, Query, picture_vector, unit
-from evenreel.library.search.searcher import Answer, Searcher
+from evenreel.library.search.query import MOST_CLIPS, Query, picture_vector, readable, unit
+from evenreel.library.search.searcher import Searcher
+from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.search.sounds import SoundModel
 from evenreel.library.store import catalog
 from evenreel.library.store.model_folders import other_model
+from evenreel.library.store.writer import open_vectors
 from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
     from evenreel.library.personal import PersonalData
-    from evenreel.library.search.folding import TakeFolder
-    from evenreel.library.search.gallery import Opened
     from evenreel.library.search.rerank import Reranker
     from evenreel.library.search.unlike import UnlikeClips
     from evenreel.library.tried_examples import TriedExample
+
+
+_OF_SEVERAL = re.compile(r"then|without|person:", re.IGNORECASE)
+"""What a text has that may be more than one sentence."""
 
 
 class Library(LibraryContents):
@@ -118,7 +121,7 @@ class Library(LibraryContents):
             text: what is to be seen, read or heard, in the language of `search.asked`, and `person:NAME` for clips that
                 somebody is in; an `UnfinishedText` may be cut. With `then` between two of these, or a
                 `Then`: clips in which a moment of one comes before one of the other (`asking.steps`). With `without`:
-                clips that show what follows stand lower (`asking.without`). A `Marked` has examples of what is right
+                clips that show what follows stand lower (`asking.steps`). A `Marked` has examples of what is right
                 and wrong (`asking.examples`).
             k: most clips to return.
             where: a filter such as `source = 'camera' and duration_s < 60`.
@@ -133,14 +136,17 @@ class Library(LibraryContents):
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
-        asked = as_question(text)
-        asked, where, names = filtered_by_people(self.path, asked, where)
-        if names and asked == "":
-            Query(text="-", k=k)  # refuses a wrong number
-            return clips_of_people(self.path, names, self.browse(where, "path", MOST_CLIPS), k)
-        make = partial(Query, k=k, where=where, rerank_depth=rerank_depth)
-        queries = queries_of(asked, make)
-        self._filter(where)
+        make = partial(Query, k=k, rerank_depth=rerank_depth)
+        if isinstance(text, str) and not _OF_SEVERAL.search(text):
+            asked, queries = text, [make(text=text, where=where)]
+        else:
+            asked, where, names = filtered_by_people(self.path, as_question(text), where)
+            if names and asked == "":
+                make(text="-")  # refuses a wrong number
+                return clips_of_people(self.path, names, self.browse(where, "path", MOST_CLIPS), k)
+            queries = queries_of(asked, partial(make, where=where))
+        if where is not None:
+            self._filter(where)
         if isinstance(asked, Then):
             return search_in_order(self._searcher, asked, queries, reranks=rerank is not None)
         if isinstance(asked, Without):
@@ -148,7 +154,11 @@ class Library(LibraryContents):
             encoder = self._encoder if sees else None
             return search_without(self._searcher, asked, queries[0], encoder, reranks=rerank is not None)
         if isinstance(asked, Marked):
-            return search_by_marks(self._searcher, asked, queries[0], self.clip_named, reranks=rerank is not None)
+            sees = bool(readable(asked.text)) and queries[0].asked is not None and queries[0].asked.sees
+            encoder = self._encoder if sees else None
+            return search_by_marks(
+                self._searcher, asked, queries[0], encoder, self.clip_named, reranks=rerank is not None
+            )
         query = queries[0] if rerank is None else replace(queries[0], reranker=self._reranker_of(rerank))
         return self._searcher.search(query)
 
@@ -249,14 +259,12 @@ class Library(LibraryContents):
         """
         beside = words_vector(self._encoder, words) if words else None
 
-        def search(_: Opened) -> SearchResult:
+        with self.snapshot():  # at one moment: the model may be exchanged beside it
             vector = self._searcher.clip_vector(clip_id, time_s)
             if beside is not None:
                 vector = picture_with_words(vector, beside)
             query = Query(image=vector, k=k, where=where)
-            return self._searcher.search(replace(query, k=k + 1))
-
-        found = self._searcher.read(search)  # at one moment: the model may be exchanged beside it
+            found = self._searcher.search(replace(query, k=k + 1))
         hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
         return replace(found, hits=hits)
 
@@ -275,13 +283,10 @@ class Library(LibraryContents):
         return search_folded(search, k, self._fold)
 
     def _fold(self, result: SearchResult) -> SearchResult:
-        return self._searcher.read(lambda opened: self._takes.fold(opened, result))
+        from evenreel.library.search.folding import fold_takes
 
-    @cached_property
-    def _takes(self) -> TakeFolder:
-        from evenreel.library.search.folding import TakeFolder
-
-        return TakeFolder()
+        with self.snapshot() as s:
+            return fold_takes(s, result)
 
     def highlights(self, folder: str | Path | None = None, k: int = 12, where: str | None = None) -> UnlikeClips:
         """Choose clips that are unlike the rest, by stored vectors, without the model.
@@ -299,7 +304,8 @@ class Library(LibraryContents):
         chosen = self._filter(where)
         if folder is not None:
             chosen = chosen & below(folder)
-        return self._searcher.read(lambda opened: unlike_clips(opened, chosen, k))
+        with self.snapshot() as s:
+            return unlike_clips(s, chosen, k)
 
     @property
     def personal(self) -> PersonalData:
@@ -332,12 +338,19 @@ class Library(LibraryContents):
         if encoder is None:
             raise UsageError(f"The library {self.path} is searched without vision, so no similarity can be audited.")
         searched = encoded(queries, encoder)
-        return self._searcher.read(lambda opened: audited(opened, searched, every_clip=every_clip))
+        with self.snapshot() as s:
+            return audited(s, searched, every_clip=every_clip)
 
-    def read(self, function: Callable[[Opened, Encoder | None], Answer]) -> Answer:
-        """Run a function on the clips at one moment and the library's model; None without vision."""
-        encoder = self._encoder
-        return self._searcher.read(lambda opened: function(opened, encoder))
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Read the library at one moment, whatever an indexer writes meanwhile; threads take turns."""
+        with self._searcher.snapshot() as s:
+            yield s
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """The library's model, loaded when it is first needed; None without vision."""
+        return self._encoder
 
     @property
     def made_with(self) -> tuple[str | None, str | None]:
@@ -357,5 +370,6 @@ class Library(LibraryContents):
     @cached_property
     def _searcher(self) -> Searcher:
         """Kept between searches with all it has read."""
-        vectors, encoder = scanned_ahead(self.path, self._connection), (lambda: self._encoder) if self._vision else None
+        encoder = (lambda: self._encoder) if self._vision else None
+        vectors = partial(open_vectors, self.path)
         return Searcher(self._connection, vectors, encoder, self.path, self._filter, self._sounds)

@@ -36,10 +36,10 @@ from evenreel.features.stills import are_whole
 from evenreel.files import is_temporary, make_folder, remove_unfinished, replacing_folder
 from evenreel.library.places import Place, telling
 from evenreel.library.store import catalog
-from evenreel.library.store.codes import HEADER_BYTES
 from evenreel.library.store.filesystem import SNAPSHOT_MARKER, is_published, refuse_published
 from evenreel.library.store.model_folders import MODELS, SOUNDS, models_of, place_of
 from evenreel.library.store.user_tables import AT_HOME, FACES
+from evenreel.library.store.vectors import HEADER_BYTES
 from evenreel.library.store.writer import vectors_path
 from evenreel.progress import Progress
 from evenreel.settings_checks import check_settings, number

@@ -96,7 +96,7 @@ class Favours:
 
 def favours(population: Population, shown: Sequence[str]) -> Favours:
     """Compare shown clips with all clips; ids that are not among those are passed over."""
-    places = population.clip_ids.places(shown)
+    places = population.places(shown)
     rows = np.unique(places[places >= 0])
     if not len(rows):
         return Favours(0, len(population.clip_ids), (), None, (), "No clip is shown, so nothing was compared.")

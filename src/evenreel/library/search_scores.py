@@ -14,9 +14,9 @@ from evenreel.errors import CorpusError
 from evenreel.files import FileNames
 from evenreel.language.bm25 import WORD_COUNTS
 from evenreel.library.library import Library
-from evenreel.library.search.asked import as_sentence
-from evenreel.library.search.gallery import Opened
 from evenreel.library.search.hits import Hit
+from evenreel.library.search.query import as_sentence
+from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.store.catalog import loaded_path
 from evenreel.progress import Progress
 from evenreel.types import Corpus, ScoreNotes, Scores
@@ -46,7 +46,8 @@ def search_scores(library: Library, corpus: Corpus, progress: Progress = lambda 
     sentences, also where they begin as a query in quotes or of one channel does. Clips that stand equal score
     equally.
     """
-    found = library.read(lambda opened, _: _clips_of_files(opened))
+    with library.snapshot() as s:
+        found = _clips_of_files(s)
     wanted = _paths(corpus)
     clips = _matched(wanted, found)
     if not clips:
@@ -81,7 +82,7 @@ def _merit(hit: Hit) -> tuple[bool, float, float]:
     return hit.weaker is not False, -hit.score, -hit.written
 
 
-def _clips_of_files(opened: Opened) -> dict[str, str]:
+def _clips_of_files(opened: Snapshot) -> dict[str, str]:
     """Ids of the library's clips by the path of each file."""
     rows = opened.connection.execute("SELECT path, clip_id FROM files WHERE state = 'indexed'")
     return {loaded_path(path): clip_id for path, clip_id in rows}

@@ -12,7 +12,7 @@ from evenreel.library.store.user_tables import COPY
 
 PARTS = {
     "catalog": "the catalog with its full text, and the copy of a person's own",
-    "vectors": "the vectors that are searched, and their codes",
+    "vectors": "the vectors that are searched",
     "shards": "features of each clip, from which all else can be made anew",
     "stills": "small pictures of moments",
     "models": "vectors of sounds, and of a model in the making",

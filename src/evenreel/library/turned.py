@@ -19,7 +19,8 @@ from evenreel.corpus.order_twins import ORDER_OF
 from evenreel.errors import UsageError
 from evenreel.library.audited import encoded
 from evenreel.library.library import Library
-from evenreel.library.search.gallery import DECIMALS, Opened
+from evenreel.library.search.seen import DECIMALS
+from evenreel.library.search.snapshot import Snapshot
 from evenreel.types import Corpus, Encoder, ScoreBlocks, ScoreNotes, Scores, VideoFeatures
 
 if TYPE_CHECKING:
@@ -44,11 +45,13 @@ def order_inputs(
     """Return clips of a library in both orders and their scores, for an audit of order."""
     if pretrained is not None:
         library.check_matcher(pretrained)
-    return library.read(lambda opened, encoder: _inputs(opened, encoder, queries, pretrained, seed))
+    encoder = library.encoder
+    with library.snapshot() as s:
+        return _inputs(s, encoder, queries, pretrained, seed)
 
 
 def _inputs(
-    opened: Opened, encoder: Encoder | None, queries: Sequence[str], pretrained: Pretrained | None, seed: int
+    opened: Snapshot, encoder: Encoder | None, queries: Sequence[str], pretrained: Pretrained | None, seed: int
 ) -> tuple[Corpus, ScoreBlocks]:
     import polars as pl
 
@@ -56,7 +59,7 @@ def _inputs(
 
     if encoder is None or opened.vectors is None:
         raise UsageError("The library is searched without vision, so no order of frames can be audited.")
-    searched, ids = encoded(queries, encoder), opened.gallery.clip_ids
+    searched, ids = encoded(queries, encoder), opened.seen_ids
     if not len(ids):
         raise UsageError("No clip of the library has frames, so there is nothing to audit; index some videos first.")
     places = _drawn(len(ids), seed)
@@ -93,14 +96,14 @@ def _notices(looked_at: int, held: int, encoder: Encoder) -> Iterator[str]:
         )
 
 
-def _by_best_frame(opened: Opened, queries: NDArray[Any]) -> BothOrders:
-    gallery, vectors = opened.gallery, opened.vectors
+def _by_best_frame(opened: Snapshot, queries: NDArray[Any]) -> BothOrders:
+    vectors, seen = opened.vectors, opened.seen
     assert vectors is not None  # it was looked at
 
     def scores(places: Sequence[int]) -> NDArray[Any]:
         frames = [
-            np.asarray(vectors.read(int(gallery.first_rows[one]), int(gallery.counts[one])), np.float32)
-            for one in places
+            np.asarray(vectors.read(int(opened.first_rows[one]), int(opened.counts[one])), np.float32)
+            for one in seen[list(places)]
         ]
         best = [[(queries @ order.T).max(axis=1) for order in (one, one[::-1])] for one in frames]
         return np.round(np.array(best).transpose(1, 2, 0), DECIMALS)
@@ -112,7 +115,7 @@ def _by_best_frame(opened: Opened, queries: NDArray[Any]) -> BothOrders:
 class _MatchedClips:
     """Clips of a library as a matcher that re-ranks scores them, in both orders."""
 
-    opened: Opened
+    opened: Snapshot
     encoder: Encoder
     pretrained: Pretrained
     texts: Sequence[str]
@@ -128,10 +131,8 @@ class _MatchedClips:
         from evenreel.library.search.clip_states import as_given
         from evenreel.library.search.rerank import stored_clip
 
-        vectors, inputs = self.opened.vectors, self.pretrained.about.inputs
-        assert vectors is not None  # it was looked at
-        gallery, reads = self.opened.gallery, inputs.windows is not None
-        clip = stored_clip(self.opened.connection, gallery, vectors, gallery.clip_ids[place], text=reads)
+        inputs = self.pretrained.about.inputs
+        clip = stored_clip(self.opened, self.opened.seen_ids[place], text=inputs.windows is not None)
         return as_given(clip, inputs, self.encoder)
 
     def _scored(self, clips: Sequence[VideoFeatures]) -> NDArray[Any]:

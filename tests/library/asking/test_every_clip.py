@@ -10,9 +10,9 @@ import pytest
 import evenreel
 from evenreel.library import Then
 from evenreel.library.asking import sequence
-from evenreel.library.search.gallery import Opened
 from evenreel.library.search.hits import STATES
 from evenreel.library.search.moments import high_stretches
+from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.store.confidence import above_nonsense
 from tests.library.fakes import SUBJECTS, WordsEncoder, encode, finish, on_disk
 
@@ -24,20 +24,19 @@ def state_of(share: float) -> int:
     return 0 if share >= 0.95 else 1 if share >= 0.9 else 2
 
 
-def slowly(opened: Opened, first: str, second: str) -> list[tuple[int, float]]:
+def slowly(s: Snapshot, first: str, second: str) -> list[tuple[int, float]]:
     """The best pair of frames of every clip, frame by frame: its state and its sum, the best clip first."""
-    gallery, vectors = opened.gallery, opened.vectors
-    assert vectors is not None
+    assert s.vectors is not None
     found = []
-    for clip in range(len(gallery.counts)):
-        frames = vectors.read(int(gallery.first_rows[clip]), int(gallery.counts[clip])).astype(np.float32)
+    for clip in s.seen.tolist():
+        frames = s.vectors.read(int(s.first_rows[clip]), int(s.counts[clip])).astype(np.float32)
         spans = np.array([[at + 0.5, at, at + 1] for at in range(len(frames))], float)
         told = []
         for text in (first, second):
             scores = frames @ encode(text)
-            z = (scores.astype(float) - gallery.means[clip]) / gallery.deviations[clip]
+            z = (scores.astype(float) - s.means[clip]) / s.deviations[clip]
             best = np.round(scores, 5).max()
-            share = above_nonsense((best - gallery.means[clip]) / gallery.deviations[clip], gallery.null_best)
+            share = above_nonsense((best - s.means[clip]) / s.deviations[clip], s.null_best)
             stretches = high_stretches(scores, spans)
             within = [any(one.start_s <= time_s <= one.end_s for one in stretches) for time_s in spans[:, 0]]
             told.append(
@@ -66,11 +65,12 @@ def test_the_first_clips_are_those_of_a_slow_look_at_all(
     finish(made)
     made.connection.close()
     looked: list[int] = []
-    look = sequence._Looking._in_clip
-    monkeypatch.setattr(sequence._Looking, "_in_clip", lambda self, clip: looked.append(clip) or look(self, clip))
+    look = sequence.best_pair
+    monkeypatch.setattr(sequence, "best_pair", lambda *given: looked.append(1) or look(*given))
     with evenreel.open_library(tmp_path, encoder=WordsEncoder()) as library:
         found = library.search(Then("red bus", "dog beach", WITHIN_S), k=5)
-        expected = library.read(lambda opened, _: slowly(opened, "red bus", "dog beach"))[:5]
+        with library.snapshot() as s:
+            expected = slowly(s, "red bus", "dog beach")[:5]
     assert [hit.weaker for hit in found.hits] == [STATES[state] == "nothing" for state, _ in expected]
     np.testing.assert_allclose([hit.score for hit in found.hits], [-value for _, value in expected], atol=1e-3)
     assert len(looked) < CLIPS

@@ -12,7 +12,7 @@ import evenreel
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.library import Library, Mark, Marked
 from evenreel.library.asking.examples import MOST_MARKS, PICTURE_WEIGHT, RocchioWeights, moved, read_mark
-from evenreel.library.asking.without import SHARE
+from evenreel.library.asking.steps import SHARE
 from evenreel.library.search.query import ClipMoment
 from evenreel.types import FloatArray, Pixels
 from tests.library.fakes import WordsEncoder, encode, finish, on_disk, paths

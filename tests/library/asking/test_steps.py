@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
 from evenreel.library.asking.asked import read_question
-from evenreel.library.asking.steps import Then, read_steps
-from evenreel.library.asking.without import Without
-from evenreel.library.search.asked import PlainText, as_sentence
-from evenreel.library.search.query import UnfinishedText
+from evenreel.library.asking.steps import Then, Without, read_steps
+from evenreel.library.search.query import PlainText, UnfinishedText, as_sentence
 
 WORDS = st.text("abc xyz", min_size=1, max_size=20).map(str.strip).filter(bool)
 

@@ -13,9 +13,8 @@ from evenreel.errors import UsageError
 from evenreel.library import Mark, Marked, UnfinishedText, Without
 from evenreel.library.asking.asked import read_question
 from evenreel.library.people import asked_people, forget_everyone, forget_person, name_person
-from evenreel.library.search.asked import PlainText
 from evenreel.library.search.hits import SearchResult
-from evenreel.library.search.query import ClipMoment
+from evenreel.library.search.query import ClipMoment, PlainText
 
 ADA, BOB, BOTH, NOBODY = {"ada_0", "ada_1", "ada_2", "both"}, {"bob_0", "bob_1", "both"}, {"both"}, {"nobody"}
 

@@ -10,19 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
-from evenreel.library.search.ahead import encoded_ahead
-from evenreel.library.search.asked import read_query
 from evenreel.library.search.highlights import marks
 from evenreel.library.search.hits import Hit, SearchResult
-from evenreel.library.search.query import Query, UnfinishedText
+from evenreel.library.search.query import Query, UnfinishedText, read_query
 from evenreel.library.search.searcher import NOTHING_SEEN, Searcher
-from evenreel.library.search.sign_tracks import SignReader
-from evenreel.library.search.text_match import about_hits, on_screen_hits, said_hits
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.rows import put_rows, speech_rows
-from evenreel.library.store.timed_texts import SAID
 from evenreel.speech import Transcript, Utterance
-from tests.library.fakes import Library, WordsEncoder, empty_catalog, encode, finish
+from tests.library.fakes import Library, WordsEncoder, empty_catalog, finish, word_hits
 
 
 @pytest.fixture
@@ -94,9 +89,6 @@ def test_no_model_is_asked_for_words_alone(tmp_path: Path) -> None:
         assert alone.search(Query(query)).hits == ()
     assert "heard" in alone.search(Query("said: red bus")).notices[0]
     assert "words on screen" in alone.search(Query("on-screen: red bus")).notices[0]
-    assert len(encoded_ahead(library.encoder, ['"red bus"', "said: bus", "seen:", ""])) == 0
-    (ahead,) = encoded_ahead(library.encoder, ["seen: red bus"])
-    assert float(ahead @ encode("red bus")) > 0.999
 
 
 def test_nothing_is_seen_without_vision(tmp_path: Path) -> None:
@@ -159,7 +151,6 @@ def test_a_phrase_is_found_where_its_words_stand_side_by_side(
         said = Transcript("sidecar", "a.srt", (Utterance(" ".join(text), 0.0, 1.0, "sidecar"),))
         put_rows(library.connection, clip_id, speech_rows(clip_id, [said]))
     rebuild_full_text(library.connection)
-    allowed = {f"{number:032x}" for number in range(len(texts))}
 
     def having(one: int, other: int | None = None) -> set[str]:
         places = range(6)
@@ -171,10 +162,7 @@ def test_a_phrase_is_found_where_its_words_stand_side_by_side(
         }
 
     query = " ".join(asked)
-    for found, expected in (
-        (on_screen_hits(library.connection, query, allowed, exact=True), having(0, 1)),
-        (said_hits(SignReader(library.connection, SAID), query, allowed, exact=True), having(0)),
-        (about_hits(library.connection, query, allowed, exact=True), having(1)),
-    ):
+    for channel, expected in (("on_screen", having(0, 1)), ("said", having(0)), ("about", having(1))):
+        found = word_hits(library.connection, channel, query, exact=True)
         assert {match.clip_id for match in found} == expected
         assert {match.coverage for match in found} <= {1.0}

@@ -17,12 +17,11 @@ from evenreel.library.search.folding import (
     NEIGHBOURS,
     OF_ANY_TWO,
     ClipStretch,
-    TakeFolder,
     distance,
+    fold_takes,
     measure_farthest,
     search_folded,
 )
-from evenreel.library.search.gallery import Opened
 from evenreel.library.search.hits import Hit, MomentHit, SearchResult
 from evenreel.library.search.searcher import Searcher
 from evenreel.types import FloatArray
@@ -102,13 +101,18 @@ def result_of(*clip_ids: str) -> SearchResult:
     return SearchResult("thing", tuple(hits), len(hits))
 
 
+def fold(searcher: Searcher, result: SearchResult) -> SearchResult:
+    with searcher.snapshot() as s:
+        return fold_takes(s, result)
+
+
 def folded_ids(result: SearchResult) -> dict[str, list[str]]:
     return {hit.clip_id: [one.clip_id for one in hit.folded] for hit in result.hits}
 
 
 def test_takes_fold_under_the_best_of_them_in_every_order(takes: Searcher) -> None:
     for order in itertools.permutations(("c0", "c0 cut", "c0 again", "c1")):
-        found = takes.read(lambda opened, ids=order: TakeFolder().fold(opened, result_of(*ids)))  # type: ignore[misc]
+        found = fold(takes, result_of(*order))
         head, *under = (one for one in order if one != "c1")
         assert folded_ids(found) == {head: under, "c1": []}
         assert found.matches == 4
@@ -116,7 +120,7 @@ def test_takes_fold_under_the_best_of_them_in_every_order(takes: Searcher) -> No
 
 def test_nothing_is_lost_and_different_clips_stay(takes: Searcher) -> None:
     ids = ["c3", "c0", "c1", "c0 cut", "c2", "c5", "c0 again", "c4", "nobody"]
-    found = takes.read(lambda opened: TakeFolder().fold(opened, result_of(*ids)))
+    found = fold(takes, result_of(*ids))
     heads, under = [hit.clip_id for hit in found.hits], [one.clip_id for hit in found.hits for one in hit.folded]
     assert heads == ["c3", "c0", "c1", "c2", "c5", "c4", "nobody"]
     assert under == ["c0 cut", "c0 again"]
@@ -132,16 +136,15 @@ def test_clips_that_differ_in_what_is_written_are_no_takes(tmp_path: Path) -> No
         if sign:
             made.add_track(clip_id, sign)
     made.add_clip("far", [f"elsewhere{number}" for number in range(5)], duration_s=5.0)
-    found = finish(made).read(lambda opened: TakeFolder().fold(opened, result_of(*signs)))
+    found = fold(finish(made), result_of(*signs))
     assert folded_ids(found) == {"ring": ["again", "bare"], "bell": ["other"]}
 
 
 def test_a_clip_with_damaged_moments_stands_by_itself(takes: Searcher) -> None:
-    def fold(opened: Opened) -> SearchResult:
-        opened.connection.execute("DELETE FROM moments WHERE clip_id = 'c0 cut' AND number = 1")
-        return TakeFolder().fold(opened, result_of("c0", "c0 cut", "c0 again"))
-
-    assert folded_ids(takes.read(fold)) == {"c0": ["c0 again"], "c0 cut": []}
+    with takes.snapshot() as s:
+        s.connection.execute("DELETE FROM moments WHERE clip_id = 'c0 cut' AND number = 1")
+        found = fold_takes(s, result_of("c0", "c0 cut", "c0 again"))
+    assert folded_ids(found) == {"c0": ["c0 again"], "c0 cut": []}
 
 
 @pytest.mark.parametrize(("kept", "bound"), [(3, True), (16, False)])
@@ -154,7 +157,8 @@ def test_how_far_takes_may_be_is_measured_in_the_library(tmp_path: Path, kept: i
         made.add_clip(f"c{number}", seen)
         made.add_file(f"/v/{number}.mp4", f"c{number}")
         frames.append(np.stack([encode(one) for one in seen]))
-    found = finish(made).read(lambda opened: measure_farthest(opened.gallery, opened.vectors))
+    with finish(made).snapshot() as s:
+        found = measure_farthest(s)
     steps = [1 - float(a @ b) for rows in frames for a, b in itertools.pairwise(rows)]
     half = [slow(clip(frames[at]), clip(frames[(at + 3) % 6])) for at in range(6)]
     usual, most = float(np.quantile(steps, NEIGHBOURS)), OF_ANY_TWO * float(np.median(half))
@@ -164,7 +168,7 @@ def test_how_far_takes_may_be_is_measured_in_the_library(tmp_path: Path, kept: i
 
 def test_of_very_many_hits_the_first_ones_are_compared(takes: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evenreel.library.search.folding.MOST_COMPARED", 3)
-    found = takes.read(lambda opened: TakeFolder().fold(opened, result_of("c0", "c0 cut", "c1", "c0 again", "c2")))
+    found = fold(takes, result_of("c0", "c0 cut", "c1", "c0 again", "c2"))
     assert folded_ids(found) == {"c0": ["c0 cut"], "c1": [], "c0 again": [], "c2": []}
     asked: list[int] = []
 
@@ -183,7 +187,7 @@ def test_a_library_without_pictures_or_with_one_clip_folds_nothing(tmp_path: Pat
     made.add_clip("b")
     for name in "ab":
         made.add_file(f"/v/{name}.mp4", name)
-    found = finish(made).read(lambda opened: TakeFolder().fold(opened, result_of("a", "b", "a")))
+    found = fold(finish(made), result_of("a", "b", "a"))
     assert folded_ids(found) == {"a": [], "b": []}
 
 

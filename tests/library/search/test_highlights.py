@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from evenreel.language.folding import fold, words
 from evenreel.library.search.highlights import marks
-from evenreel.library.search.text_match import on_screen_hits
-from evenreel.library.store.fulltext import content_words, rebuild_full_text
-from tests.library.fakes import Library
+from evenreel.library.search.query import content_words
+from evenreel.library.store.fulltext import rebuild_full_text
+from tests.library.fakes import Library, word_hits
 
 letters = st.characters(exclude_categories=("Cs",))
 texts = st.text(letters, max_size=40) | st.text("aAbeéÉßﬁ\u0301\u3099ｶ가각 -_1²東京", max_size=30)
@@ -130,7 +130,7 @@ def test_marks_are_there_wherever_the_index_finds_the_text(signs: list[str], que
         library.add_clip(str(number))
         library.add_track(str(number), sign)
     rebuild_full_text(library.connection)
-    found = {hit.clip_id: hit.hits[0] for hit in on_screen_hits(library.connection, query, {*map(str, range(9))})}
+    found = {hit.clip_id: hit.hits[0] for hit in word_hits(library.connection, "on_screen", query)}
     for number, sign in enumerate(signs):
         hit = found.get(str(number))
         assert hit is None or marks(sign, hit.matched, hit.found)

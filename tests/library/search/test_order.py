@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from evenreel.library.search.query import Query
-from evenreel.library.search.ranking import words_weight
-from evenreel.library.search.text_match import about_hits, on_screen_hits
+from evenreel.library.store.catalog import get_meta
 from evenreel.library.store.confidence import FITS, MAY_FIT, load_null_best, null_queries
-from tests.library.fakes import SUBJECTS, Library, encode, finish
+from tests.library.fakes import SUBJECTS, Library, encode, finish, word_hits
 
 WORDS = ["red", "bus", "dog", "beach", "snow", "boat"]
 FILTERS = {
@@ -66,13 +65,14 @@ def slow(
     """The clips in their order, and the state of each."""
     fused, written, state = dict.fromkeys(allowed, 0.0), dict.fromkeys(allowed, 0.0), dict.fromkeys(allowed, "nothing")
     found_by_words: set[str] = set()
-    for hits in (on_screen_hits(library.connection, text, allowed), about_hits(library.connection, text, allowed)):
+    for channel in ("on_screen", "about"):
+        hits = word_hits(library.connection, channel, text, allowed)
         for hit in hits:
             rank = 1 + sum(other.score > hit.score for other in hits)
-            fused[hit.clip_id] += float(words_weight(np.array(hit.coverage))) / (60 + rank)
+            fused[hit.clip_id] += max(0.0, 2 * hit.coverage - 1) / (60 + rank)
             written[hit.clip_id] = max(written[hit.clip_id], hit.coverage)
             found_by_words.add(hit.clip_id)
-    z_best = load_null_best(library.connection)
+    z_best = load_null_best(get_meta(library.connection))
     scores = {clip: best(text, seen[clip]) for clip in allowed if seen[clip]}
     for clip, score in scores.items():
         fused[clip] += 1 / (60 + 1 + sum(other > score for other in scores.values()))

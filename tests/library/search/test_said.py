@@ -17,16 +17,14 @@ from evenreel.language.folding import content_words, words
 from evenreel.library import index_folders
 from evenreel.library.search.highlights import marks
 from evenreel.library.search.hits import SearchResult
-from evenreel.library.search.sign_tracks import SignReader
-from evenreel.library.search.text_match import said_hits
 from evenreel.library.store.catalog import create_schema, transaction
 from evenreel.library.store.confidence import FITS
-from evenreel.library.store.fulltext import index_texts, rebuild_full_text, remove_texts
+from evenreel.library.store.fulltext import SAID, index_clip_text, index_texts, rebuild_full_text, remove_texts
 from evenreel.library.store.rows import put_rows, speech_rows
-from evenreel.library.store.timed_texts import SAID
 from evenreel.speech import Transcript, Utterance
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.damage import QUICK, without_models
+from tests.library.fakes import word_hits
 from tests.library.videos import write_folder
 from tests.speech.subtitle_files import Line, written
 
@@ -99,7 +97,7 @@ def library_of(said: Said) -> sqlite3.Connection:
             )
             spoken = [Utterance(line, 10.0 * n, 10.0 * n + 5, "sidecar") for n, line in enumerate(lines)]
             put_rows(connection, clip_id, speech_rows(clip_id, [Transcript("sidecar", "a.srt", tuple(spoken))]))
-            index_texts(connection, SAID, clip_id)
+            index_clip_text(connection, clip_id)
     return connection
 
 
@@ -124,7 +122,7 @@ def test_the_share_that_is_said_is_that_of_plain_counting(said: Said, asked: lis
         if share := sum(weight[term] for term in terms if term in there) / sum(weight.values()):
             expected[f"{number:032x}"] = share
     with closing(library_of(said)) as connection:
-        found = said_hits(SignReader(connection, SAID), query, {f"{n:032x}" for n in range(len(said))})
+        found = word_hits(connection, "said", query)
         assert {match.clip_id: match.coverage for match in found} == pytest.approx(expected)
         assert [match.score for match in found] == sorted((match.score for match in found), reverse=True)
         for match in found:
@@ -150,5 +148,9 @@ def test_the_index_of_what_is_said_is_kept_as_it_would_be_built(said: Said, data
 
 
 def tables(connection: sqlite3.Connection) -> list[list[tuple[object, ...]]]:
-    queries = ("rowid, text FROM said_words", "* FROM said_vocabulary", "word FROM said_trigrams", "* FROM said_blocks")
+    queries = (
+        "rowid, text FROM said_words",
+        "word, texts FROM said_vocabulary WHERE texts > 0",
+        "* FROM said_blocks",
+    )
     return [sorted(connection.execute(f"SELECT {query}").fetchall()) for query in queries]

@@ -16,10 +16,11 @@ from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.language.folding import words
 from evenreel.library.search.hits import Hit, MomentHit, TextHit
 from evenreel.library.search.moments import best_moments, high_stretches, shown
+from evenreel.library.search.query import content_words
 from evenreel.library.search.searcher import Query, Searcher
 from evenreel.library.store.catalog import stored_path
 from evenreel.library.store.confidence import FITS, MAY_FIT, null_queries
-from evenreel.library.store.fulltext import content_words, rebuild_full_text
+from evenreel.library.store.fulltext import rebuild_full_text
 from tests.library.fakes import DIMENSION, SUBJECTS, Library, WordsEncoder, encode, finish, paths
 
 
@@ -425,14 +426,14 @@ def test_a_vector_without_a_direction_is_refused(library: Library, value: float)
 def test_moments_that_disagree_with_vectors_are_reported(library: Library) -> None:
     searcher = finish(library)
     library.connection.execute("DELETE FROM moments WHERE clip_id = 'c1' AND number = 4")
-    with pytest.raises(LibraryError, match="4 moments of clip c1 but 5 vectors; run `evenreel verify --repair`"):
+    with pytest.raises(LibraryError, match="4 moments of clip c1 but 5 vectors; run `evenreel repair`"):
         searcher.search(Query("dog beach"))
 
 
 def test_a_damaged_catalog_is_a_sentence(library: Library) -> None:
     searcher = finish(library)
     library.connection.execute("DROP TABLE about")
-    with pytest.raises(LibraryError, match=r"catalog is damaged .*evenreel verify --repair"):
+    with pytest.raises(LibraryError, match=r"catalog is damaged .*evenreel repair"):
         searcher.search(Query("dog beach"))
 
 
@@ -474,6 +475,9 @@ def test_a_search_reads_the_catalog_at_one_moment(library: Library, tmp_path: Pa
 
         def frame_scores(self, query: np.ndarray, first_row: int, count: int) -> np.ndarray:
             return library.vectors.frame_scores(query, first_row, count)
+
+        def read(self, first_row: int, count: int) -> np.ndarray:
+            return library.vectors.read(first_row, count)
 
     searcher = Searcher(connection, lambda _: Vectors(), Interrupted)
     assert len(searcher.search(Query("dog beach")).hits) == 6

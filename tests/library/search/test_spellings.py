@@ -14,10 +14,9 @@ from evenreel.library.search.highlights import marks
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import Query, UnfinishedText
 from evenreel.library.search.searcher import Searcher
-from evenreel.library.search.spellings import ON_SIGNS, spellings
 from evenreel.library.store.confidence import FITS
-from evenreel.library.store.fulltext import padded, rebuild_full_text
-from tests.library.fakes import Library, empty_catalog
+from evenreel.library.store.fulltext import rebuild_full_text
+from tests.library.fakes import Library, spelt
 
 SIGNS = {
     "hyundai": "HYUNDAI", "misread": "HYUNDRI", "cup": "WINTER CUP 2024", "joined": "WINTERCUP",
@@ -230,12 +229,8 @@ def test_what_stands_for_a_run_has_each_of_its_words(run: list[str], data: st.Da
     joined = "".join(run)
     cut = data.draw(st.integers(0, len(joined)))
     written = {*run, joined[:cut], joined[cut:], joined[:cut] + joined[cut + 1 :], joined[:cut] + "b" + joined[cut:]}
-    connection = empty_catalog()
-    for word in written - {""}:
-        connection.execute("INSERT INTO vocabulary VALUES (?, 1)", (word,))
-        connection.execute("INSERT INTO vocabulary_trigrams VALUES (?)", (padded(word),))
-    for spelt in spellings(connection, run, ON_SIGNS):
-        assert joined in spelt or pieces_are_near(spelt, run)
+    for one in spelt(written - {""}, run):
+        assert joined in one or pieces_are_near(one, run)
 
 
 def pieces_are_near(spelt: str, run: list[str]) -> bool:

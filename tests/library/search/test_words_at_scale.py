@@ -15,13 +15,10 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
 from evenreel.language.folding import words
-from evenreel.library.search import sign_tracks, spellings
-from evenreel.library.search.lookups import lookups
-from evenreel.library.search.spellings import IN_NAMES, ON_SIGNS, Spellings, words_of
-from evenreel.library.search.text_match import about_hits, on_screen_hits
-from evenreel.library.store.fulltext import index_about, index_clip_text, rebuild_full_text, remove_clip_text
-from evenreel.library.store.track_blocks import TRACKS
-from tests.library.fakes import empty_catalog
+from evenreel.library.search.query import Query, UnfinishedText
+from evenreel.library.search.words import NUMBER, SOURCES, Vocabulary
+from evenreel.library.store.fulltext import BLOCK, index_clip_text, rebuild_full_text, remove_clip_text
+from tests.library.fakes import empty_catalog, word_hits
 
 CLIPS, SIGNS, LETTERS = 4_000, 5, "abcdefghijklmnopqrstuvwxyz"
 LOOKS_LIKE = {"o": "0", "l": "1", "s": "5", "b": "8", "m": "rn", "d": "cl", "e": "c", "u": "v"}
@@ -81,6 +78,8 @@ class Corpus:
             rows,
         )
         rebuild_full_text(self.connection)
+        self.known = Vocabulary(SOURCES["on_screen"])
+        self.known.refresh(self.connection)
         self.clip_ids = [clip_id for clip_id, _ in names]
         self.names = dict(names)
         self.tracks: list[Track] = self.connection.execute(
@@ -121,9 +120,9 @@ def closeness(one: Track, other: Track) -> float:
 
 
 def slowly(corpus: Corpus, query: str, typing: bool, allowed: set[str]) -> list[tuple[str, float, float]]:
-    """Clip, score and coverage by the rule that `on_screen_hits` and `sign_scores` state."""
-    wanted = words_of(query, typing=typing)
-    spelt: Spellings = lookups(corpus.connection, wanted, ON_SIGNS)
+    """Clip, score and coverage by the rule that `words` states."""
+    wanted = Query(UnfinishedText(query) if typing else query)
+    spelt = corpus.known.lookups(wanted)
     counts = [sum(term in there for there in corpus.written) for term in wanted.terms]
     weights = [math.log(1 + (len(corpus.written) - count + 0.5) / (count + 0.5)) for count in counts]
     clips: dict[str, list[tuple[Track, dict[int, float]]]] = defaultdict(list)
@@ -156,34 +155,25 @@ def slowly(corpus: Corpus, query: str, typing: bool, allowed: set[str]) -> list[
     return found
 
 
-@pytest.mark.parametrize("few", [0, sign_tracks.FEW])
-def test_the_clips_and_their_scores_are_those_of_a_loop_over_all_tracks(
-    corpus: Corpus, monkeypatch: pytest.MonkeyPatch, few: int
-) -> None:
-    monkeypatch.setattr(sign_tracks, "FEW", few)  # read from blocks, or one by one
-    signs = sign_tracks.SignReader(corpus.connection)
+def test_the_clips_and_their_scores_are_those_of_a_loop_over_all_tracks(corpus: Corpus) -> None:
     for number, (query, typing) in enumerate(queries(corpus)):
         allowed = set(corpus.clip_ids if number % 2 else random.Random(number).sample(corpus.clip_ids, 300))
         expected = {clip_id: found for clip_id, *found in slowly(corpus, query, typing, allowed)}
-        found = on_screen_hits(signs, query, allowed, typing=typing)
-        ids = [clip_id.decode() for clip_id in found.clip_ids.tolist()]
-        assert set(ids) == expected.keys(), query
-        assert len(ids) == len(expected)
-        for clip_id, score, coverage in zip(ids, found.scores.tolist(), found.coverage.tolist(), strict=True):
-            assert [score, coverage] == pytest.approx(expected[clip_id], abs=1e-12), query
-        order = list(zip((-found.scores).tolist(), ids, strict=True))
-        assert order == sorted(order)
+        found = word_hits(corpus.connection, "on_screen", query, allowed, typing=typing, shown=0)
+        assert {one.clip_id for one in found} == expected.keys(), query
+        assert len(found) == len(expected)
+        for one in found:
+            assert [one.score, one.coverage] == pytest.approx(expected[one.clip_id], abs=1e-9), query
         # Clips that are equal by the rule share a score, so that they share a rank.
-        assert len(set(found.scores.tolist())) == len({score for score, _ in expected.values()}), query
+        assert len({one.score for one in found}) == len({round(score, 9) for score, _ in expected.values()}), query
 
 
 def test_what_is_shown_of_a_clip_is_its_best_tracks(corpus: Corpus) -> None:
     """Of a clip with one word of the query: by confidence and similarity, the earlier of equals, and closeness."""
     (word,) = corpus.vocabulary[:1]
     by_id = {track[0]: track for track in corpus.tracks}
-    found = on_screen_hits(corpus.connection, word, set(corpus.clip_ids))
-    for written in found[:50]:
-        spelt = lookups(corpus.connection, words_of(word), ON_SIGNS)
+    for written in word_hits(corpus.connection, "on_screen", word, shown=50)[:50]:
+        spelt = corpus.known.lookups(Query(word))
         own = {}
         for track in by_id.values():
             if track[1] == written.clip_id and (there := set(words(track[2])) & spelt.keys()):
@@ -196,17 +186,12 @@ def test_what_is_shown_of_a_clip_is_its_best_tracks(corpus: Corpus) -> None:
             assert set(hit.found) == set(words(hit.text)) & spelt.keys()
 
 
-def test_names_of_a_very_common_word_are_the_best_thousand_by_bm25(corpus: Corpus) -> None:
+def test_a_word_of_very_many_names_finds_all_of_them(corpus: Corpus) -> None:
     word = corpus.vocabulary[0]
-    spelt = lookups(corpus.connection, words_of(word), IN_NAMES)
-    ranked = corpus.connection.execute(
-        "SELECT clip_id FROM about JOIN files USING (path) WHERE about MATCH ? ORDER BY about.rank, about.path",
-        (" OR ".join(f'"{one}"' for one in spelt),),
-    ).fetchall()
-    assert len(ranked) > 700
-    for allowed in (set(corpus.clip_ids), set(corpus.clip_ids[::2]), {ranked[-1][0]}):
-        expected = [clip_id for (clip_id,) in ranked if clip_id in allowed][:1000]
-        assert [hit.clip_id for hit in about_hits(corpus.connection, word, allowed)] == expected
+    expected = {clip_id for clip_id, name in corpus.names.items() if word in name.split("_")}
+    found = word_hits(corpus.connection, "about", word)
+    assert {one.clip_id for one in found if one.coverage == 1.0} == expected
+    assert len(expected) > 700
 
 
 @settings(max_examples=20)
@@ -217,38 +202,18 @@ def test_misread_words_are_found_as_by_comparing_with_every_word(corpus: Corpus,
         word = misread(word, data.draw(st.randoms(use_true_random=False))) or word
     for errors in (1, 2, 3, 4):
         if len(word) > 4 * errors:
-            found = dict(spellings._within_errors(corpus.connection, word, ON_SIGNS, errors))
+            found = dict(corpus.known._misread(word, errors))
             near = {one: distance for one in corpus.seen if (distance := OSA.distance(word, one)) <= errors}
             assert found == {one: 1 - distance / len(word) for one, distance in near.items() if digits_kept(one, word)}
 
 
 def digits_kept(written: str, query: str) -> bool:
-    return all(number in spellings.NUMBER.findall(written) for number in spellings.NUMBER.findall(query))
-
-
-@settings(max_examples=20)
-@given(st.text("abc", min_size=5, max_size=16), st.data())
-def test_one_part_of_a_word_is_left_by_any_errors(word: str, data: st.DataObject) -> None:
-    """Errors on stretches of their own, as optimal string alignment counts them."""
-    errors = min(3, (len(word) - 1) // 4)
-    parts = set(spellings._parts(f" {word} ", errors))
-    places = sorted(data.draw(st.lists(st.integers(0, len(word) - 1), max_size=errors, unique=True)), reverse=True)
-    changed, end = word, len(word)
-    for place in places:
-        kind = data.draw(st.sampled_from(["swap", "drop", "other", "more"]))
-        if kind == "swap" and place + 1 < end:
-            changed = changed[:place] + changed[place + 1] + changed[place] + changed[place + 2 :]
-        else:
-            changed = (
-                changed[:place] + {"other": "x", "more": "x" + changed[place]}.get(kind, "") + changed[place + 1 :]
-            )
-        end = place
-    assert any(part in f" {changed} " for part in parts)
+    return all(number in NUMBER.findall(written) for number in NUMBER.findall(query))
 
 
 def content(connection: sqlite3.Connection) -> list[list[tuple[object, ...]]]:
-    tables = ("track_words", "track_blocks", "vocabulary", "about", "name_words")
-    return [sorted(connection.execute(f"SELECT * FROM {table}"), key=repr) for table in tables]
+    queries = ("* FROM track_words", "* FROM track_blocks", "word, texts FROM track_vocabulary WHERE texts > 0")
+    return [sorted(connection.execute(f"SELECT {query}"), key=repr) for query in queries]
 
 
 def test_blocks_step_by_step_are_those_from_scratch() -> None:
@@ -261,23 +226,19 @@ def test_blocks_step_by_step_are_those_from_scratch() -> None:
         connection.executemany(
             "INSERT INTO tracks (clip_id, number, text, readings, confidence, start_s, end_s, box)"
             " VALUES (?, ?, 'EXIT', '[]', 0.5, ?, 9, '[]')",
-            [(f"c{number}", place, place) for place in range(TRACKS // 3)],
+            [(f"c{number}", place, place) for place in range(BLOCK // 3)],
         )
         index_clip_text(connection, f"c{number}")
     for clip_id in ("c4", "c1"):
         remove_clip_text(connection, clip_id)
         connection.execute("DELETE FROM tracks WHERE clip_id = ?", (clip_id,))
-    index_about(connection, "/gone.mp4", "")
-    connection.execute("DELETE FROM about")
-    connection.execute("DELETE FROM name_words")
     step_by_step = content(connection)
     assert len(step_by_step[1]) == 2
     rebuild_full_text(connection)
     assert content(connection) == step_by_step
 
 
-def test_tracks_of_a_clip_that_lie_apart_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sign_tracks, "FEW", 0)
+def test_tracks_of_a_clip_that_lie_apart_are_its_own() -> None:
     connection = empty_catalog()
     for clip_id in ("a", "b", "c"):
         connection.execute("INSERT INTO clips VALUES (?, 'mp4', 'h264', 1, 1, 12, 25, 0, 1, '[]', '')", (clip_id,))
@@ -290,7 +251,5 @@ def test_tracks_of_a_clip_that_lie_apart_are_its_own(monkeypatch: pytest.MonkeyP
             (clip_id, number, text),
         )
     rebuild_full_text(connection)
-    found = {
-        word: on_screen_hits(connection, word, {"a", "b", "c"})[0].clip_id for word in ("red", "teal", "green", "grey")
-    }
+    found = {word: word_hits(connection, "on_screen", word)[0].clip_id for word in ("red", "teal", "green", "grey")}
     assert found == {"red": "b", "teal": "a", "green": "b", "grey": "c"}

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evenreel.library.store.catalog import get_meta
 from evenreel.library.store.confidence import (
     DEVIATION_FLOOR,
     FITS,
@@ -68,7 +69,7 @@ def test_yardstick_equals_a_slow_leave_one_out_loop(library: Library) -> None:
     bank = list(null_queries())
     per_clip = [slow_z(library, bank, f"c{number}") for number in range(6)]
     expected = sorted(max(column) for column in zip(*per_clip, strict=True))
-    np.testing.assert_allclose(load_null_best(library.connection), expected, rtol=1e-3)
+    np.testing.assert_allclose(load_null_best(get_meta(library.connection)), expected, rtol=1e-3)
 
 
 def test_a_clip_that_is_added_costs_itself_only_and_ends_as_from_scratch(library: Library, tmp_path: Path) -> None:
@@ -77,10 +78,10 @@ def test_a_clip_that_is_added_costs_itself_only_and_ends_as_from_scratch(library
     library.add_clip("new", ["billion things", "a silence"])
     update(library)
     assert library.encoder.captions_encoded == encoded, "the bank is encoded once a library"
-    grown, table = load_null_best(library.connection), null_table(library)
+    grown, table = load_null_best(get_meta(library.connection)), null_table(library)
     library.connection.execute("DELETE FROM null_scores")
     update(library)
-    np.testing.assert_allclose(load_null_best(library.connection), grown, rtol=1e-5)
+    np.testing.assert_allclose(load_null_best(get_meta(library.connection)), grown, rtol=1e-5)
     fresh = null_table(library)
     assert fresh.keys() == table.keys()
     for clip_id, numbers in table.items():
@@ -90,15 +91,15 @@ def test_a_clip_that_is_added_costs_itself_only_and_ends_as_from_scratch(library
 @pytest.mark.parametrize("with_null_row", [True, False])
 def test_a_clip_that_is_removed_no_longer_counts(library: Library, with_null_row: bool) -> None:
     update(library)
-    before = load_null_best(library.connection)
+    before = load_null_best(get_meta(library.connection))
     library.add_clip("like the bank", [" ".join(null_queries()[7:9])])
     update(library)
-    assert not np.array_equal(load_null_best(library.connection), before)
+    assert not np.array_equal(load_null_best(get_meta(library.connection)), before)
     library.connection.execute("DELETE FROM clips WHERE clip_id = 'like the bank'")
     if not with_null_row:
         library.connection.execute("DELETE FROM null_scores WHERE clip_id = 'like the bank'")
     update(library)
-    np.testing.assert_allclose(load_null_best(library.connection), before, rtol=1e-5)
+    np.testing.assert_allclose(load_null_best(get_meta(library.connection)), before, rtol=1e-5)
 
 
 def test_another_encoder_measures_everything_anew(library: Library) -> None:
@@ -114,8 +115,8 @@ def test_another_encoder_measures_everything_anew(library: Library) -> None:
 def test_an_empty_library_has_no_yardstick(tmp_path: Path) -> None:
     library = Library(tmp_path)
     update(library)
-    assert load_null_best(library.connection).shape == (0,)
-    assert above_nonsense(np.array([3.0], np.float32), load_null_best(library.connection)) == 0
+    assert load_null_best(get_meta(library.connection)).shape == (0,)
+    assert above_nonsense(np.array([3.0], np.float32), load_null_best(get_meta(library.connection))) == 0
     assert json.loads(library.connection.execute("SELECT value FROM meta WHERE key = 'null_best'").fetchone()[0]) == []
 
 
@@ -125,7 +126,7 @@ def test_a_small_library_has_finite_numbers(tmp_path: Path, clips: int) -> None:
     for number in range(clips):
         library.add_clip(f"c{number}", ["the same frame"])
     update(library)
-    assert np.isfinite(load_null_best(library.connection)).all()
+    assert np.isfinite(load_null_best(get_meta(library.connection))).all()
     assert all(deviation >= DEVIATION_FLOOR for _, deviation in null_table(library).values())
 
 

@@ -13,19 +13,17 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
 from evenreel.language.folding import fold, stop_words, words
-from evenreel.library.search.spellings import ON_SIGNS, allowed_errors, spellings
-from evenreel.library.search.text_match import TextMatch, about_hits, on_screen_hits
+from evenreel.library.search.query import content_words
+from evenreel.library.search.words import allowed_errors
 from evenreel.library.store.fulltext import (
-    content_words,
     index_about,
     index_clip_text,
-    padded,
     phrase,
     rebuild_full_text,
     remove_about,
     remove_clip_text,
 )
-from tests.library.fakes import Library, empty_catalog
+from tests.library.fakes import Library, TextMatch, empty_catalog, spelt, word_hits
 
 
 @pytest.fixture
@@ -42,8 +40,7 @@ def show(library: Library, clip_id: str, *texts: str, **details: float) -> None:
 
 
 def find(library: Library, query: str) -> list[TextMatch]:
-    everything = {clip_id for (clip_id,) in library.connection.execute("SELECT clip_id FROM clips")}
-    return on_screen_hits(library.connection, query, everything)
+    return word_hits(library.connection, "on_screen", query)
 
 
 def found_ids(library: Library, query: str) -> list[str]:
@@ -98,15 +95,15 @@ def test_what_an_apostrophe_leaves_is_no_content_word_unless_there_is_nothing_el
 
 
 def state(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
-    for table in ("track_words", "vocabulary_trigrams", "about"):
+    for table in ("track_words", "said_words", "about"):
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
     queries = {
         "track_words": "SELECT rowid, text FROM track_words ORDER BY rowid",
-        "vocabulary": "SELECT word, tracks FROM vocabulary ORDER BY word",
-        "name_words": "SELECT word, files FROM name_words ORDER BY word",
-        "name_trigrams": "SELECT word FROM name_trigrams ORDER BY word",
-        "vocabulary_trigrams": "SELECT word FROM vocabulary_trigrams ORDER BY word",
-        "about": "SELECT path, name, caption FROM about ORDER BY path",
+        "track_vocabulary": "SELECT word, texts FROM track_vocabulary WHERE texts > 0 ORDER BY word",
+        "track_blocks": "SELECT * FROM track_blocks ORDER BY block",
+        "about_vocabulary": "SELECT word, texts FROM about_vocabulary WHERE texts > 0 ORDER BY word",
+        "about_blocks": "SELECT * FROM about_blocks ORDER BY block",
+        "about": "SELECT path, name, caption FROM about JOIN names ON name_id = about.rowid ORDER BY path",
     }
     return {table: connection.execute(query).fetchall() for table, query in queries.items()}
 
@@ -142,7 +139,7 @@ def test_incremental_indexes_equal_a_rebuild(
 def test_rebuild_mends_indexes_that_disagree_or_are_damaged(library: Library) -> None:
     show(library, "c", "JAPAN")
     good = state(library.connection)
-    library.connection.execute("DELETE FROM vocabulary")
+    library.connection.execute("DELETE FROM track_vocabulary")
     library.connection.execute("DELETE FROM track_words_data")  # what a bad disk may do to FTS5's own tables
     rebuild_full_text(library.connection)
     assert state(library.connection) == good
@@ -156,6 +153,8 @@ def test_files_that_are_not_there_are_not_indexed_by_name(library: Library) -> N
 
 
 def test_indexing_a_file_again_replaces_its_entry(library: Library) -> None:
+    library.add_clip("c")
+    library.add_file("/a.mp4", "c")
     index_about(library.connection, "/a.mp4", "old")
     index_about(library.connection, "/a.mp4", "new")
     assert state(library.connection)["about"] == [("/a.mp4", "a mp4", "new")]
@@ -214,11 +213,7 @@ def test_two_characters_are_a_word_in_scripts_without_spaces(library: Library) -
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=14), max_size=25), st.text("abc", min_size=1, max_size=14))
-def test_trigrams_find_every_word_that_a_slow_loop_finds(vocabulary: list[str], word: str) -> None:
-    connection = empty_catalog()
-    for other in set(vocabulary):
-        connection.execute("INSERT INTO vocabulary VALUES (?, 1)", (other,))
-        connection.execute("INSERT INTO vocabulary_trigrams VALUES (?)", (padded(other),))
+def test_every_word_is_found_that_a_slow_loop_finds(vocabulary: list[str], word: str) -> None:
     expected = {word: 1.0}
     for other in vocabulary:
         errors = OSA.distance(word, other)
@@ -227,7 +222,7 @@ def test_trigrams_find_every_word_that_a_slow_loop_finds(vocabulary: list[str], 
             similarity = max(similarity, 1 - 1 / (2 * len(word)))
         if similarity:
             expected[other] = similarity
-    assert spellings(connection, [word], ON_SIGNS) == pytest.approx(expected)
+    assert spelt(vocabulary, [word]) == pytest.approx(expected)
 
 
 # Ranking
@@ -318,7 +313,7 @@ def test_a_possessive_is_found_as_it_was_stored_and_finds_no_other(library: Libr
 def test_only_allowed_clips_are_returned(library: Library) -> None:
     show(library, "a", "EXIT")
     show(library, "b", "EXIT")
-    assert [hit.clip_id for hit in on_screen_hits(library.connection, "exit", {"b"})] == ["b"]
+    assert [hit.clip_id for hit in word_hits(library.connection, "on_screen", "exit", {"b"})] == ["b"]
 
 
 def test_names_and_captions_are_found(library: Library) -> None:
@@ -330,11 +325,11 @@ def test_names_and_captions_are_found(library: Library) -> None:
         library.add_clip(clip_id)
         library.add_file(f"/{name}", clip_id)
         index_about(library.connection, f"/{name}", caption)
-    hits = about_hits(library.connection, "dog beach", {"a", "b", "c"})
+    hits = word_hits(library.connection, "about", "dog beach")
     assert [hit.clip_id for hit in hits] == ["b", "a"]
     assert hits[0].coverage == 1.0
     assert hits[0].score > hits[1].score
-    assert [hit.clip_id for hit in about_hits(library.connection, "dog beach", {"a"})] == ["a"]
+    assert [hit.clip_id for hit in word_hits(library.connection, "about", "dog beach", {"a"})] == ["a"]
 
 
 LONG_NAME = "a red harbour evening with many other people who walk along the pier while a small orange boat comes in"
@@ -351,7 +346,7 @@ def test_a_clip_with_several_names_has_the_best_of_them(library: Library, names:
         library.add_file(f"/red thing {number}.mp4", f"red {number}")
     rebuild_full_text(library.connection)
     everything = {"copied", *(f"red {number}" for number in range(7))}
-    hits = about_hits(library.connection, "red boat", everything)
+    hits = word_hits(library.connection, "about", "red boat", everything)
     assert (hits[0].clip_id, hits[0].score, hits[0].coverage) == ("copied", 1.0, 1.0)
     assert len(hits) == len(everything)
 
@@ -380,17 +375,17 @@ NASTY = [
 @pytest.mark.parametrize("query", NASTY)
 def test_query_syntax_is_harmless(library: Library, query: str) -> None:
     show(library, "c", "EXIT")
-    index_about(library.connection, "/exit.mp4", "")
     library.add_file("/exit.mp4", "c")
+    index_about(library.connection, "/exit.mp4", "")
     expected = ["c"] if "exit" in query else []
     assert found_ids(library, query) == expected
-    assert [hit.clip_id for hit in about_hits(library.connection, query, {"c"})] == expected
+    assert [hit.clip_id for hit in word_hits(library.connection, "about", query)] == expected
 
 
 @given(st.text())
 def test_any_query_is_harmless(query: str) -> None:
     connection = empty_catalog()
-    assert list(on_screen_hits(connection, query, ())) == about_hits(connection, query, ()) == []
+    assert word_hits(connection, "on_screen", query) == word_hits(connection, "about", query) == []
 
 
 @given(st.text())

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from evenreel.errors import LibraryError
 from evenreel.library.store import vectors as module
-from evenreel.library.store.codes import HEADER_BYTES
-from evenreel.library.store.vectors import ExactVectors, widened
+from evenreel.library.store.vectors import HEADER_BYTES, ExactVectors, widened
 from evenreel.types import FloatArray
 
 D = 8
@@ -65,10 +64,25 @@ def test_best_per_clip_equals_a_slow_loop_for_any_tiling_order_and_subset(
     first_rows, sizes = firsts[picked], np.array(counts)[picked]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "TILE_ROWS", tile_rows)
+        patch.setattr(module, "SCANNED_ROWS", tile_rows)
         best = index.best_per_clip(queries, first_rows, sizes)
     assert best.shape == (queries_at_once, len(chosen))
     if chosen:
         np.testing.assert_allclose(best, slow_best(queries, half(stored), first_rows, sizes), atol=1e-5)
+
+
+def test_many_rows_are_scored_by_the_upper_half_of_a_query(
+    store: ExactVectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As far off as float16 rounds the query, and no farther."""
+    stored, query = unit(300), unit(1, 7)
+    store.append(stored)
+    exact = half(stored) @ query[0]
+    rows, ones = np.arange(300), np.ones(300, np.int64)
+    np.testing.assert_allclose(store.best_per_clip(query, rows, ones)[0], exact, atol=1e-6)
+    monkeypatch.setattr(module, "EXACT_ROWS", 299)
+    rounded = half(stored) @ query[0].astype(np.float16).astype(np.float32)
+    np.testing.assert_allclose(store.best_per_clip(query, rows, ones)[0], rounded, atol=1e-6)
 
 
 def test_every_finite_float16_is_widened_exactly() -> None:
@@ -211,6 +225,6 @@ def test_appending_makes_the_rows_durable(store: ExactVectors, monkeypatch: pyte
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
     store.append(unit(1))
-    assert len(synced) == 4, "the new file and its folder, its codes and their folder"
+    assert len(synced) == 2, "the new file and its folder"
     store.append(unit(1))
-    assert len(synced) == 6
+    assert len(synced) == 3

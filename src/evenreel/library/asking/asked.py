@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,13 +11,11 @@ from evenreel.arguments import check_kind
 from evenreel.errors import UsageError
 from evenreel.library.asking.examples import Marked, moved
 from evenreel.library.asking.sequence import answer_in_order
-from evenreel.library.asking.steps import WITHIN_S, Then, read_steps
-from evenreel.library.asking.without import RANKED_LOWER, Without, moved_away, read_without
+from evenreel.library.asking.steps import RANKED_LOWER, WITHIN_S, Then, Without, moved_away, read_steps, read_without
 from evenreel.library.people import asked_people, known_names, with_people
-from evenreel.library.search.asked import PlainText, as_sentence
 from evenreel.library.search.hits import SearchResult
-from evenreel.library.search.query import Query, UnfinishedText, readable, unit
-from evenreel.library.search.searcher import Searcher
+from evenreel.library.search.query import PlainText, Query, UnfinishedText, as_sentence, readable, unit
+from evenreel.library.search.searcher import EMPTY, Searcher
 from evenreel.types import Encoder, FloatArray
 
 Question = str | Then | Without | Marked
@@ -88,7 +85,12 @@ def queries_of(asked: Question, make: Callable[..., Query]) -> list[Query]:
 
 def search_in_order(searcher: Searcher, asked: Then, queries: Sequence[Query], *, reranks: bool) -> SearchResult:
     """Search for clips in which a moment of one query comes before one of another."""
-    found = searcher.search_together(queries, partial(answer_in_order, asked, queries[0].k))
+    if searcher.is_empty():
+        found = SearchResult(queries[0].text or "", (), notices=(EMPTY,))
+    else:
+        encoded = [searcher.encode(query) for query in queries]
+        with searcher.snapshot() as s:
+            found = answer_in_order(s, asked, queries[0].k, [searcher.ask(s, one) for one in encoded])
     return replace(found, notices=(*found.notices, NOT_RERANKED)) if reranks else found
 
 
@@ -97,8 +99,9 @@ def search_without(
 ) -> SearchResult:
     """Search for what is to be seen, with clips that show what is not wanted lower."""
     unwanted = readable(asked.without)
-    if encoder is not None:
-        query = replace(query, move=partial(moved_away, unwanted=words_vector(encoder, unwanted)))
+    if encoder is not None and query.asked is not None:
+        vector = text_vector(encoder, query.asked.text)
+        query = replace(query, moved=moved_away(vector, words_vector(encoder, unwanted)))
     found = searcher.search(query)
     more = [RANKED_LOWER.format(unwanted) if encoder is not None else NOTHING_TAKEN]
     more += [NOT_RERANKED] if reranks else []
@@ -106,28 +109,37 @@ def search_without(
 
 
 def search_by_marks(
-    searcher: Searcher, asked: Marked, query: Query, named: Callable[[str], str], *, reranks: bool
+    searcher: Searcher,
+    asked: Marked,
+    query: Query,
+    encoder: Encoder | None,
+    named: Callable[[str], str],
+    *,
+    reranks: bool,
 ) -> SearchResult:
     """Search with examples; clips that were marked wrong are left out."""
     if reranks:
         raise UsageError(NO_MATCHER)
     places = [(named(mark.moment.clip_id), mark) for mark in asked.marks]
     out = {clip_id for clip_id, mark in places if not mark.right}
-
-    def search(_: object) -> SearchResult:
+    query = replace(query, k=query.k + len(out))
+    with searcher.snapshot():  # at one moment: the model may be exchanged beside it
         vectors = {mark: searcher.clip_vector(clip_id, mark.moment.time_s) for clip_id, mark in places}
         right, wrong = ([vectors[mark] for mark in asked.marks if mark.right is side] for side in (True, False))
-        if readable(asked.text):
-            sees = query.asked is not None and query.asked.sees  # words and sounds are not moved by what is seen
-            marked = replace(query, move=partial(moved, right=right, wrong=wrong) if vectors and sees else None)
-        else:
-            marked = replace(query, text=None, image=moved(None, right, wrong))
-        return searcher.search(replace(marked, k=query.k + len(out)))
-
-    found = searcher.read(search)  # at one moment: the model may be exchanged beside it
-    hits = tuple(hit for hit in found.hits if hit.clip_id not in out)[: query.k]
+        if not readable(asked.text):
+            query = replace(query, text=None, image=moved(None, right, wrong))
+        elif vectors and encoder is not None and query.asked is not None and query.asked.sees:
+            # words and sounds are not moved by what is seen
+            query = replace(query, moved=moved(text_vector(encoder, query.asked.text), right, wrong))
+        found = searcher.search(query)
+    hits = tuple(hit for hit in found.hits if hit.clip_id not in out)[: query.k - len(out)]
     gone = sum(hit.weaker is False for hit in found.hits if hit.clip_id in out)
     return replace(found, hits=hits, matches=found.matches - gone)
+
+
+def text_vector(encoder: Encoder, text: str) -> FloatArray:
+    """Encode a cleaned text (D,)."""
+    return unit(encoder.encode_text([text]).sentence[0])
 
 
 def words_vector(encoder: Encoder | None, words: str) -> FloatArray:
@@ -136,4 +148,4 @@ def words_vector(encoder: Encoder | None, words: str) -> FloatArray:
         raise UsageError("The library has no vision, so words cannot be put to a picture.")
     if not readable(words):
         raise UsageError("The words beside the picture are empty; say what is to be seen, or leave them out.")
-    return unit(encoder.encode_text([as_sentence(readable(words))]).sentence[0])
+    return text_vector(encoder, as_sentence(readable(words)))

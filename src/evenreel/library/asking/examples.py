@@ -63,7 +63,7 @@ class Marked:
     """Words, and clips that were marked right or wrong.
 
     Attributes:
-        text: what is looked for, in the language of `evenreel.library.search.asked`; empty for the examples alone.
+        text: what is looked for, in the language of `evenreel.library.search.query`; empty for the examples alone.
         marks: marked clips, the latest last.
 
     Raises:

@@ -2,7 +2,7 @@
 
 A clip stands by the worse of the states of its two moments, then by the sum of how far both are above nonsense
 (`evenreel.library.store.confidence`). A frame is a moment where it lies in a stretch that stands out in its clip
-(`evenreel.library.search.stretches`) and the clip answers by its frames; words on screen and words that are said are
+(`evenreel.library.search.moments`) and the clip answers by its frames; words on screen and words that are said are
 moments of their own, and a share of the query that is written counts as frames do that beat such a share of nonsense.
 Names and captions have no time, so they find no pair.
 
@@ -14,21 +14,22 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Column, Indices
-from evenreel.library.asking.half import ClipEvidence, FramesOfClip, Half, HalfInClip
-from evenreel.library.asking.order import NOTHING, OrderedPair, best_pair, highest_in_order
 from evenreel.library.asking.steps import Then
-from evenreel.library.search.allowed import shown_paths
-from evenreel.library.search.channels import AskedChannels, left_out, other_paths, united
-from evenreel.library.search.compact_ids import Encoded
-from evenreel.library.search.hits import Hit, SearchResult
+from evenreel.library.search.hits import ANSWERS, STATES, Hit, MomentHit, SearchResult, TextHit
+from evenreel.library.search.moments import high_stretches, shown, spoken
 from evenreel.library.search.query import readable
-from evenreel.library.search.shown_clips import ShownClip, ShownClips
+from evenreel.library.search.searcher import Asked, ClipFacts, facts_of, texts_of
+from evenreel.library.search.seen import frames_of
+from evenreel.library.search.snapshot import Snapshot
+from evenreel.library.search.words import read_texts
+from evenreel.library.store.confidence import DEVIATION_FLOOR, FITS, MAY_FIT
 from evenreel.types import FloatArray
 
 MOST_CANDIDATES = 512
@@ -37,193 +38,314 @@ MOST_ROWS = 20_000
 """Most frames of these together, but for those that are to be shown."""
 MOST_LOOKED_INTO = 256
 """Most clips beside those that are shown of which moments are found: many may show both in the wrong order."""
+MOST_MOMENTS = 2_000
+"""Most moments of a query in a clip that are compared with those of another: the best ones."""
+
+NOTHING = STATES.index("nothing")
 
 
 @dataclass(frozen=True, eq=False)
-class _Candidates:
-    """N clips that may show both; those without frames are last.
+class TimedEvidence:
+    """N moments of a clip at which a query may be answered, in any order."""
 
-    Attributes:
-        ids: (N,) their ids.
-        counts: (N,) frames of each.
-        told: of each half, what it says of these clips.
-        scores: of each half, (R,) similarities of the clips' frames; None where its query does not ask frames.
-        values: of each half, (R,) how far these are above nonsense.
+    starts_s: Column  # (N,) when each begins
+    ends_s: Column  # (N,) when it ends; of a single frame, its time
+    values: Column  # (N,) how far each is above nonsense, in standard deviations
+    states: Indices  # (N,) places in `STATES`
+
+    def best(self) -> Indices:
+        """Return the places of the best, `MOST_MOMENTS` at most, by when they begin: (M,)."""
+        order = np.lexsort((self.starts_s, -self.values, self.states))[:MOST_MOMENTS]
+        return order[np.argsort(self.starts_s[order])]
+
+
+@dataclass(frozen=True)
+class OrderedPair:
+    """A moment of a query and a later one of another."""
+
+    first: int  # place of the first
+    second: int  # place of the second
+    state: int  # place in `STATES` of the one that answers less well
+    value: float  # sum of how far both are above nonsense
+
+
+def best_pair(first: TimedEvidence, second: TimedEvidence, within_s: float) -> OrderedPair | None:
+    """Find the best two moments of which one begins before the other, which begins soon after it.
+
+    The second begins later than the first, and at most `within_s` seconds after the first has ended. A pair is as good
+    as the state of its worse half, then as the sum of both values.
+
+    Example:
+        >>> def at(*times_s):
+        ...     times = np.array(times_s, float)
+        ...     return TimedEvidence(times, times, np.ones(len(times)), np.zeros(len(times), int))
+        >>> best_pair(at(3, 9), at(1, 5), 10)
+        OrderedPair(first=0, second=1, state=0, value=2.0)
+    """
+    ours, theirs = first.best(), second.best()
+    starts_s = second.starts_s[theirs]
+    fits = (first.starts_s[ours, None] < starts_s) & (starts_s - first.ends_s[ours, None] <= within_s)
+    if not fits.any():
+        return None
+    states = np.maximum(first.states[ours, None], second.states[theirs])
+    fits &= states == states[fits].min()
+    values = np.where(fits, first.values[ours, None] + second.values[theirs], -np.inf)
+    row, column = np.unravel_index(int(values.argmax()), values.shape)
+    return OrderedPair(int(ours[row]), int(theirs[column]), int(states[row, column]), float(values[row, column]))
+
+
+def highest_in_order(first: Column, second: Column, counts: Indices) -> Column:
+    """Compute for C clips the highest sum of a frame's value and a later frame's other value, whatever the gap.
+
+    Example:
+        >>> highest_in_order(np.array([5.0, 1, 1, 5]), np.array([1.0, 5, 5, 1]), np.array([2, 2])).tolist()
+        [10.0, 2.0]
+    """
+    starts = np.cumsum(counts) - counts
+    clip = np.repeat(np.arange(len(counts)), counts)
+    apart = float(first.max() - first.min()) + 1.0
+    before = np.maximum.accumulate(first + apart * clip) - apart * clip  # no clip reaches what is added to the next one
+    sums = np.full(len(first), -np.inf)
+    sums[1:] = before[:-1] + second[1:]
+    sums[starts] = -np.inf
+    return np.asarray(np.maximum.reduceat(sums, starts))
+
+
+def states_of(shares: Column, may_fit: float) -> NDArray[np.int8]:
+    """Return places in `STATES`, (N,), by shares of nonsense that are beaten, or of a query that is written."""
+    return np.where(shares >= FITS, 0, np.where(shares >= may_fit, 1, NOTHING)).astype(np.int8)
+
+
+def as_deviations(shares: Column, null_best: FloatArray) -> Column:
+    """Return shares of a query that are written, (N,), on the scale of frames: what beats so much of nonsense.
+
+    >>> as_deviations(np.array([0.5, 1.0]), np.array([1.0, 2.0, 3.0, 4.0])).tolist()
+    [2.0, 4.0]
+    """
+    if not len(null_best):  # nonsense was not measured, so frames stand by similarity over the floor
+        return shares / DEVIATION_FLOOR
+    places = np.ceil(shares * len(null_best) - 1e-9).astype(int) - 1
+    found: Column = null_best.astype(np.float64)[np.clip(places, 0, len(null_best) - 1)]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Half:
+    """What the channels say of clips, (C,), for one half of the question: how far they are above nonsense, and states.
+
+    Frames and the others, words and sounds, are told apart.
     """
 
-    ids: Encoded
-    counts: Indices
-    told: list[ClipEvidence]
-    scores: list[FloatArray | None]
-    values: list[Column | None]
+    s: Snapshot
+    asked: Asked
 
-    @property
+    @cached_property
+    def seen(self) -> Column:
+        """How far the frames of each clip are above nonsense, in standard deviations; -inf without frames."""
+        scores = self.asked.scores
+        return np.full(len(self.s.there), -np.inf) if scores is None else self.deviations(scores, slice(None))
+
+    @cached_property
+    def seen_states(self) -> NDArray[np.int8]:
+        """Places in `STATES` by frames."""
+        above = self.asked.above
+        found = np.zeros(len(self.s.there)) if above is None else np.nan_to_num(above)
+        return states_of(found, MAY_FIT)
+
+    @cached_property
+    def shares(self) -> Column:
+        """Share of the query that is on screen or said, or of nonsense that the sound beats; 0 below the line."""
+        texts, sounds = self.asked.texts, np.nan_to_num(self.asked.ranked.sounds)
+        found = np.where(sounds >= MAY_FIT, sounds, 0.0)  # others have no moment by sound
+        for channel in ("on_screen", "said"):
+            if channel in texts:
+                found = np.maximum(found, texts[channel].coverage)
+        return np.where(found >= ANSWERS, found, 0.0)
+
+    @cached_property
+    def others(self) -> Column:
+        """How far words and sounds of each clip are above nonsense; -inf without any."""
+        return np.where(self.shares > 0, as_deviations(self.shares, self.s.null_best), -np.inf)
+
+    @cached_property
     def states(self) -> NDArray[np.int8]:
-        """(N,) The best state that a pair of each clip can have."""
-        return np.asarray(np.maximum(*(one.states for one in self.told)))
+        """The better of the states by frames and by the others."""
+        return np.minimum(self.seen_states, states_of(self.shares, ANSWERS))
 
-    @property
-    def bounds(self) -> Column:
-        """(N,) The highest sum that a pair of each clip can have."""
-        (one, other), (first, second) = self.told, self.values
-        bounds = np.maximum(one.others + other.values, one.values + other.others)
-        seen = self.counts > 0
-        if first is not None and second is not None and seen.any():
-            bounds[seen] = np.maximum(bounds[seen], highest_in_order(first, second, self.counts[seen]))
-        return bounds
+    def deviations(self, scores: FloatArray, places: Indices | slice) -> Column:
+        """Return how far similarities of frames (N,) to clips at places (N,) are above nonsense."""
+        found: Column = (scores.astype(np.float64) - self.s.means[places]) / self.s.deviations[places]
+        return found
 
-    def frames(self, half: int, clip: int) -> FramesOfClip | None:
-        """Return the frames of a clip under the query of a half."""
-        scores, values = self.scores[half], self.values[half]
-        if scores is None or values is None or not self.counts[clip]:
+    def frame_scores(self, rows: Indices) -> FloatArray | None:
+        """Return the similarities of single frames, (R,); None where the query does not ask frames."""
+        if self.asked.vector is None or self.s.vectors is None:
             return None
-        first = int(self.counts[:clip].sum())
-        rows = slice(first, first + int(self.counts[clip]))
-        return FramesOfClip(scores[rows], values[rows], int(self.told[half].seen_states[clip]))
+        ones = np.ones(len(rows), np.int64)
+        found: FloatArray = self.s.vectors.best_per_clip(self.asked.vector[None], rows, ones)[0]
+        return found
+
+
+class HalfInClip:
+    """The moments of a clip at which one half may be answered, and the words there that match."""
+
+    def __init__(self, half: Half, place: int, about: ClipFacts, scores: FloatArray | None) -> None:
+        s, asked = half.s, half.asked
+        self._s, self._spans_s, self._scores = s, about.times.spans_s, scores
+        self._stretches = [] if scores is None else high_stretches(scores, self._spans_s, about.times.shots)
+        self.on_screen: tuple[TextHit, ...] = texts_of(s, asked.texts.get("on_screen"), place)
+        self.said: tuple[TextHit, ...] = texts_of(s, asked.texts.get("said"), place)
+        self._texts, parts = list[tuple[str, Indices]](), list[TimedEvidence]()
+        if scores is not None:
+            parts.append(self._seen(half.deviations(scores, np.full(len(scores), place)), int(half.seen_states[place])))
+        for channel in ("on_screen", "said"):
+            if channel in asked.texts and asked.texts[channel].coverage[place]:
+                found = asked.texts[channel]
+                at, shares = found.texts_of(place), found.shares(place)
+                facts, states = found.facts[at], np.where(shares >= ANSWERS, states_of(shares, ANSWERS), NOTHING)
+                values = as_deviations(shares, s.null_best)
+                parts.append(TimedEvidence(facts["start_s"], facts["end_s"], values, states))
+                self._texts.append((channel, at))
+        self._matches = asked.texts
+        share = np.nan_to_num(asked.ranked.sounds[place : place + 1])
+        self._sounds: list[MomentHit] = []
+        if asked.heard is not None and share[0] >= MAY_FIT:
+            self._sounds = asked.heard.stretches(about.clip_id, place, asked.notices)
+        value, state = float(as_deviations(share, s.null_best)[0]), int(states_of(share, MAY_FIT)[0])
+        times = np.array([(one.start_s, one.end_s) for one in self._sounds], float).reshape(-1, 2)
+        parts.append(TimedEvidence(times[:, 0], times[:, 1], np.full(len(times), value), np.full(len(times), state)))
+        self.evidence = TimedEvidence(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0]))
+        )
+
+    def _seen(self, values: Column, state: int) -> TimedEvidence:
+        """Frames as moments; those outside of the stretches that stand out answer nothing."""
+        times_s = self._spans_s[:, 0]
+        within = np.zeros(len(times_s), np.bool_)
+        for one in self._stretches:
+            within |= (one.start_s <= times_s) & (times_s <= one.end_s)
+        return TimedEvidence(times_s, times_s, values, np.where(within, state, NOTHING))
+
+    def moment(self, place: int) -> MomentHit:
+        """Return one of the moments of `evidence` as it is shown."""
+        if self._scores is not None:
+            if place < len(self._spans_s):
+                return self._frame(place, float(self._scores[place]))
+            place -= len(self._spans_s)
+        for channel, at in self._texts:
+            if place < len(at):
+                (text,) = read_texts(self._s, self._matches[channel], at[[place]])  # type: ignore[index]
+                return spoken(text) if channel == "said" else shown(text)
+            place -= len(at)
+        return self._sounds[place]
+
+    def _frame(self, place: int, score: float) -> MomentHit:
+        time_s, start_s, end_s = map(float, self._spans_s[place])
+        around = next((one for one in self._stretches if one.start_s <= time_s <= one.end_s), None)
+        if around is not None:
+            start_s, end_s = around.start_s, around.end_s
+        return MomentHit(time_s, start_s, end_s, score)
 
 
 @dataclass(frozen=True, eq=False)
 class _FoundPair:
     """A clip with the best pair of its moments, and what is shown of it."""
 
-    clip_id: str
-    about: ShownClip
+    about: ClipFacts
     pair: OrderedPair
     halves: tuple[HalfInClip, HalfInClip]
 
-    def hit(self, path: str, weaker: bool | None) -> Hit:
+    def hit(self, weaker: bool | None) -> Hit:
         """Return the clip as it is shown."""
         (one, other), (first, second) = self.halves, (self.pair.first, self.pair.second)
         steps = (one.moment(first), other.moment(second))
-        values = float(one.evidence.values[first]), float(other.evidence.values[second])
         return Hit(
-            clip_id=self.clip_id,
-            path=path,
+            clip_id=self.about.clip_id,
+            path=self.about.path,
             score=self.pair.value,
             weaker=weaker,
             above_nonsense=None,
             written=0.0,
-            scores={"first": values[0], "then": values[1]},
+            scores={"first": float(one.evidence.values[first]), "then": float(other.evidence.values[second])},
             moments=steps,
             on_screen=tuple(dict.fromkeys(text for half in self.halves for text in half.on_screen)),
             said=tuple(dict.fromkeys(text for half in self.halves for text in half.said)),
             duration_s=self.about.duration_s,
-            metadata=self.about.metadata_of(path),
-            other_paths=other_paths(self.about, path),
+            metadata=self.about.metadata,
+            other_paths=self.about.other_paths,
             steps=steps,
         )
 
 
-def answer_in_order(asked: Then, k: int, channels: Sequence[AskedChannels], shown: ShownClips) -> SearchResult:
+def answer_in_order(s: Snapshot, question: Then, k: int, asked: Sequence[Asked]) -> SearchResult:
     """Put what the channels say under both halves of a question together."""
-    halves = [Half(one) for one in channels]
-    looking = _Looking(halves, _candidates(halves, k), shown, asked.within_s)
-    found = looking.first(k)
-    notices = united([one.notices for one in channels])
-    notices += [left_out(looking.spoilt)] if looking.spoilt else []
-    ids = [one.clip_id for one in found]
-    paths = shown_paths(channels[0].opened.connection, channels[0].allowed.where, ids)
-    found.sort(key=lambda one: (one.pair.state, -round(one.pair.value, 5), paths[one.clip_id]))
-    measured = all(one.measured for one in channels)
-    hits = tuple(one.hit(paths[one.clip_id], one.pair.state == NOTHING if measured else None) for one in found[:k])
+    found = _first(s, [Half(s, one) for one in asked], k, question.within_s, asked[0].query.where)
+    found.sort(key=lambda one: (one.pair.state, -round(one.pair.value, 5), one.about.path))
+    measured = all(one.measured for one in asked)
+    hits = tuple(one.hit(one.pair.state == NOTHING if measured else None) for one in found[:k])
     return SearchResult(
-        query=f"{readable(asked.first)}, then {readable(asked.second)}",
+        query=f"{readable(question.first)}, then {readable(question.second)}",
         hits=hits,
         matches=sum(hit.weaker is False for hit in hits),
-        notices=tuple(notices),
-        steps=(readable(asked.first), readable(asked.second)),
+        notices=tuple(dict.fromkeys(notice for one in asked for notice in one.notices)),
+        steps=(readable(question.first), readable(question.second)),
     )
 
 
-def _candidates(halves: Sequence[Half], k: int) -> _Candidates:
-    """The clips that are the likeliest to show both, with their frames under both queries."""
-    gallery = halves[0].asked.opened.gallery
-    beyond = np.unique(np.concatenate([half.beyond_frames for half in halves]))
-    others = beyond[gallery.clip_ids.places(beyond) < 0]
-    own, frames = len(gallery.counts), np.pad(gallery.counts, (0, len(others)))
-    told = [half.clips(_places(half.beyond_frames, halves[0], others), len(frames)) for half in halves]
-    chosen = _likeliest(told, frames, k)
-    seen = chosen[chosen < own]
-    ids = np.concatenate([gallery.clip_ids.encoded[seen], others[chosen[len(seen) :] - own]])
-    counts = gallery.counts[seen]
-    rows = np.repeat(gallery.first_rows[seen] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
-    scores = [_frame_scores(half, rows) for half in halves]
-    values = [
-        None if found is None else half.deviations(found, np.repeat(seen, counts))
-        for half, found in zip(halves, scores, strict=True)
-    ]
-    return _Candidates(ids, frames[chosen], [one.of(chosen) for one in told], scores, values)
-
-
-def _places(ids: Encoded, half: Half, others: Encoded) -> Indices:
-    """Places of clips in the gallery, or behind it among others, which are sorted."""
-    gallery = half.asked.opened.gallery
-    places = gallery.clip_ids.places(ids)
-    return np.where(places >= 0, places, len(gallery.clip_ids) + np.searchsorted(others, ids))
-
-
-def _likeliest(told: Sequence[ClipEvidence], counts: Indices, k: int) -> Indices:
-    """Places of the clips, rising, that may show both, as many as there is time to look into."""
-    sums, states = sum(one.values for one in told), np.maximum(*(one.states for one in told))
+def _likeliest(s: Snapshot, halves: Sequence[Half], k: int) -> Indices:
+    """Places of the clips that may show both, as many as there is time to look into, in the order of the vectors."""
+    one, other = halves
+    sums = np.maximum(one.seen, one.others) + np.maximum(other.seen, other.others)
     able = np.flatnonzero(np.isfinite(sums))
-    merit = states[able] * 1e6 - np.asarray(sums)[able]
+    merit = np.maximum(one.states, other.states)[able] * 1e6 - sums[able]
     most = max(MOST_CANDIDATES, k)
     if len(able) > most:
         near = np.argpartition(merit, most)[:most]
         able, merit = able[near], merit[near]
     order = able[np.argsort(merit, kind="stable")]
-    within = np.cumsum(counts[order]) <= MOST_ROWS
+    within = np.cumsum(s.counts[order]) <= MOST_ROWS
     within[:k] = True
-    return np.sort(order[within])
-
-
-def _frame_scores(half: Half, rows: Indices) -> FloatArray | None:
-    """Similarities of single frames to the query of a half, (R,)."""
-    vectors = half.asked.opened.vectors
-    if half.sight is None or vectors is None:
-        return None
-    found: FloatArray = vectors.best_per_clip(half.sight.vector[None], rows, np.ones(len(rows), np.int64))[0]
+    chosen = order[within]
+    found: Indices = chosen[np.lexsort((s.first_rows[chosen], s.counts[chosen] == 0))]
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Looking:
-    """Looks for pairs of moments in candidates."""
-
-    halves: Sequence[Half]
-    candidates: _Candidates
-    shown: ShownClips
-    within_s: float
-    spoilt: list[str] = field(default_factory=list)  # clips whose rows in the catalog are damaged
-
-    def first(self, k: int) -> list[_FoundPair]:
-        """Find the first clips: the likeliest is looked into until it is better than any other can be."""
-        states, bounds = self.candidates.states, self.candidates.bounds
-        clips = np.flatnonzero(np.isfinite(bounds)).tolist()
-        waiting: list[tuple[int, float, int, _FoundPair | None]] = [
-            (int(states[clip]), -float(bounds[clip]), clip, None) for clip in clips
-        ]
-        heapq.heapify(waiting)
-        found, left = list[_FoundPair](), k + MOST_LOOKED_INTO
-        while waiting and len(found) < k and left:
-            _, _, clip, known = heapq.heappop(waiting)
-            if known is not None:
-                found.append(known)
-                continue
-            left -= 1
-            if (pair := self._in_clip(clip)) is not None:
-                heapq.heappush(waiting, (pair.pair.state, -pair.pair.value, clip, pair))
-        return found + [pair for *_, pair in sorted(waiting, key=lambda one: one[:3]) if pair][: k - len(found)]
-
-    def _in_clip(self, clip: int) -> _FoundPair | None:
-        """The best pair in a clip; None without one, or where its rows are damaged."""
-        clip_id = self.candidates.ids[clip].decode("utf-8", "surrogateescape")
-        for about in self.shown.of([clip_id]):
-            frames = [self.candidates.frames(half, clip) for half in range(2)]
-            for own in frames:
-                about.times.check(clip_id, len(about.times.spans_s) if own is None else len(own.scores))
-            one, other = (HalfInClip(half, clip_id, about, own) for half, own in zip(self.halves, frames, strict=True))
-            pair = best_pair(one.evidence, other.evidence, self.within_s)
-            return None if pair is None else _FoundPair(clip_id, about, pair, (one, other))
-        self.spoilt.append(clip_id)
-        return None
+def _first(s: Snapshot, halves: Sequence[Half], k: int, within_s: float, where: str | None) -> list[_FoundPair]:
+    """Find the first clips: the likeliest is looked into until it is better than any other can be."""
+    places = _likeliest(s, halves, k)
+    counts = s.counts[places]
+    starts = np.cumsum(counts) - counts
+    rows = np.repeat(s.first_rows[places] - starts, counts) + np.arange(int(counts.sum()))
+    scores = [half.frame_scores(rows) for half in halves]
+    one, other = halves
+    seen = [np.maximum(half.seen, half.others)[places] for half in halves]
+    bounds = np.maximum(one.others[places] + seen[1], seen[0] + other.others[places])
+    if scores[0] is not None and scores[1] is not None and counts.any():
+        first, second = (
+            half.deviations(found, np.repeat(places, counts))
+            for half, found in zip(halves, scores, strict=True)
+            if found is not None
+        )
+        framed = counts > 0
+        bounds[framed] = np.maximum(bounds[framed], highest_in_order(first, second, counts[framed]))
+    states = np.maximum(one.states, other.states)[places]
+    waiting: list[tuple[int, float, int, _FoundPair | None]] = [
+        (int(states[clip]), -float(bounds[clip]), clip, None) for clip in np.flatnonzero(np.isfinite(bounds)).tolist()
+    ]
+    heapq.heapify(waiting)
+    found, left = list[_FoundPair](), k + MOST_LOOKED_INTO
+    while waiting and len(found) < k and left:
+        _, _, clip, known = heapq.heappop(waiting)
+        if known is not None:
+            found.append(known)
+            continue
+        left -= 1
+        place, its = int(places[clip]), slice(starts[clip], starts[clip] + counts[clip])
+        (about,) = facts_of(s, s.ids([place]), where)
+        frames_of(s, place, about.times)  # as many as it has times
+        its_scores = [None if some is None or not counts[clip] else some[its] for some in scores]
+        both = HalfInClip(one, place, about, its_scores[0]), HalfInClip(other, place, about, its_scores[1])
+        pair = best_pair(both[0].evidence, both[1].evidence, within_s)
+        if pair is not None:
+            heapq.heappush(waiting, (pair.state, -pair.value, clip, _FoundPair(about, pair, both)))
+    return found + [pair for *_, pair in sorted(waiting, key=lambda one: one[:3]) if pair][: k - len(found)]

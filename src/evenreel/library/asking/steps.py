@@ -1,4 +1,10 @@
-"""The language of 'A, then B': two queries, of which the second is to be answered after the first."""
+"""The languages of 'A, then B', of which B is to be answered after A, and of 'A without B', moved away from B.
+
+Models of pictures and captions hardly read 'no' and 'not' (Alhamoud et al., 'Vision-Language Models Do Not Understand
+Negation', CVPR 2025), so what is not wanted is taken out of the sentence and its vector subtracted,
+
+    q' = q(A) - 0.2 * q(B).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,8 @@ from dataclasses import dataclass, replace
 
 from evenreel.documents import brief
 from evenreel.errors import UsageError
-from evenreel.library.search.query import UnfinishedText, readable
+from evenreel.library.search.query import UnfinishedText, readable, unit
+from evenreel.types import FloatArray
 
 WITHIN_S = 30.0
 """Most seconds between a moment and the one after it, where nothing else is said."""
@@ -26,7 +33,7 @@ class Then:
     """Two queries, the second of which is to be answered by a later moment of the same clip.
 
     Attributes:
-        first: what is to be seen, read or heard first, in the language of `evenreel.library.search.asked`.
+        first: what is to be seen, read or heard first, in the language of `evenreel.library.search.query`.
         second: what comes after it.
         within_s: most seconds from a moment of the first to one of the second.
 
@@ -88,3 +95,55 @@ def read_steps(text: str, within_s: float = WITHIN_S) -> str | Then:
         if typing
         else Then(first, second, within_s)
     )
+
+
+SHARE = 0.2
+"""Share of the vector of what is not wanted that is subtracted; chosen on planted clips (docs/asking.md)."""
+
+RANKED_LOWER = "Clips that show {!r} stand lower and are not left out."
+
+_WITHOUT = re.compile(rf"{QUOTED}|(?P<without>(?<=\s)without(?=\s))", re.IGNORECASE)
+_ELSEWHERE = re.compile(r"\s*(said|on-screen|sounds)\s*:", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Without:
+    """What is to be seen, and what is not.
+
+    Attributes:
+        text: what is to be seen, in the language of `evenreel.library.search.query`.
+        without: what is not to be seen.
+
+    Raises:
+        UsageError: one of the two is empty.
+    """
+
+    text: str
+    without: str
+
+    def __post_init__(self) -> None:
+        if not readable(self.text) or not readable(self.without):
+            raise UsageError("A search without something names both what is looked for and what is not; one is empty.")
+
+
+def read_without(text: str) -> str | Without:
+    """Read a query that may have a `without` between what is to be seen and what is not; one in quotes is text.
+
+    Example:
+        >>> read_without("a street without cars")
+        Without(text='a street', without='cars')
+        >>> read_without("said: not without my dog"), read_without("without a hat")
+        ('said: not without my dog', 'without a hat')
+    """
+    found = [piece for piece in _WITHOUT.finditer(text) if piece["without"]]
+    if len(found) != 1 or _ELSEWHERE.match(text):
+        return text
+    before, after = text[: found[0].start()].rstrip(" ,;\t\r\n"), text[found[0].end() :].strip()
+    if not readable(before) or not readable(after) or (isinstance(text, UnfinishedText) and len(after) < 2):
+        return text
+    return Without(before, after)
+
+
+def moved_away(query: FloatArray, unwanted: FloatArray) -> FloatArray:
+    """Move a query (D,) away from what is not wanted (D,), both of unit length."""
+    return unit(query - SHARE * unwanted)

@@ -14,7 +14,7 @@ from evenreel.features.shards import shard_files, shard_path
 from evenreel.files import sync_folder
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.model_folders import folder_of_model
-from evenreel.library.store.writer import named_vectors, vectors_files
+from evenreel.library.store.writer import vectors_files, vectors_path
 
 _WAITING = "shards.next-"
 
@@ -42,7 +42,7 @@ def finish_exchange(library: Path, meta: Mapping[str, str]) -> None:
     own = unfinished_exchange(library, meta)
     for folder in library.glob(f"{_WAITING}*"):
         if folder == own:
-            for path in set(vectors_files(library)) - set(named_vectors(library, meta)):
+            for path in set(vectors_files(library)) - {vectors_path(library, meta)}:
                 path.unlink(missing_ok=True)
             for path in shard_files(folder):
                 place = shard_path(library / SHARDS, path.stem)

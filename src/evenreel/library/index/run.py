@@ -277,7 +277,6 @@ class _Job:
         report.missing, report.moved = mark_gone(store, plan)
         report.metadata_changed = store.update_metadata()
         store.drop_replaced()
-        store.complete_codes()  # those of a library of before there were codes
         self._update_null_scores()
         for new_stage in () if alone else STAGES:
             if not self._run.brake.eased:

@@ -666,7 +666,6 @@ class SoundStage:
             self._store.link(file)
         mark_gone(self._store, self._plan)
         self._store.drop_replaced()
-        self._store.complete_codes()
         if self._has_read and not self._run.brake.eased and not self._store.null_scores_hold():
             self._run.progress.stage("measuring how nonsense sounds")
             self._store.update_null_scores(self._model())

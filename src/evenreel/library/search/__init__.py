@@ -1,8 +1,7 @@
-"""Search: a query on its way to an answer.
+"""Search: a query on its way to an answer, over the columns of a snapshot.
 
-`asked` reads which channels a query asks, `query` encodes it; `searcher` asks them: frames (`gallery`), and words on
-screen, said, and in file names (`by_words`, of `text_match` with `spellings`); `store.confidence` measures each against
-queries that nothing answers; `answering` puts the channels together, in the columns of `ranked_clips`; `ranking` says
-which clips answer and in which order; `rerank` may order the first ones anew; `moments` and `highlights` say why.
-`hits` has the records of the answer.
+`query` reads what is asked, `snapshot` the library at one moment, `filters` which clips may be found; `words`, `seen`
+and `sounds` are the channels, each a column of scores with what it shows; `rank` fuses them, `shown` makes the hits,
+with the `moments` that answer; `searcher` leads through it. `rerank` may order the first clips anew; `folding` puts
+takes together; `hits` has the records of the answer.
 """

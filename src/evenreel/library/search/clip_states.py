@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenreel.features.windows import EMPTY, Sampled, read_windows
-from evenreel.library.store.codes import HalfArray
+from evenreel.library.store.vectors import HalfArray
 from evenreel.matchers.scoring import State, encode_videos
 from evenreel.similarity.states import mapped, take_rows, tensors_of
 from evenreel.types import Encoder, OnScreen, TextTrack, VideoFeatures

@@ -1,46 +1,43 @@
-"""Filters such as `source = 'camera' and duration_s < 60`: parsed, checked, and turned into bound SQL.
+"""Filters such as `source = 'camera' and duration_s < 60`: read word by word, and written as SQL with bound values.
 
-A filter is parsed to a tree and only what is listed here is walked; the SQL is written anew from that walk, with every
-value and every metadata key bound as a parameter. Nothing of the user's text reaches SQLite as SQL.
+What is not listed here is refused. The SQL is written anew from what was read, every value and every metadata key is
+bound: nothing of the user's text reaches SQLite as SQL. A filter that takes too long for the number of files is
+stopped.
 
 Comparisons depend on the kind of the literal. Against a number, a metadata value that is a number (or true and false,
 as 1 and 0) is compared, and any other counts as missing, so that `year > 2000` leaves 'unknown' out. Against text, a
 metadata value is compared as text, so that `episode = '12'` finds 12 as well. As in SQL, a comparison with a missing
-value is neither true nor false, and `like` ignores the case of English letters.
+value is neither true nor false, and `like` ignores the case of English letters. A column of yes and no is a condition
+by itself: `favourite`, `not has_words`. A path, name or folder equals one in another spelling: capitals, Unicode forms
+and separators do not count. A date is a day, `date >= '2024-05-01'`, and as text `date like '2024-05%'`.
 
-A column of yes and no is a condition by itself: `favourite`, `not has_words`.
-
-A path, name or folder equals one in another spelling: capitals, Unicode forms and separators do not count.
-
-A date is a day, `date >= '2024-05-01'`, and as text `date like '2024-05%'`.
-
-The column `people` exists where the library has people with names. A clip has
-several or none, so a comparison is true where one of them is such; `!=` is true where none is equal, `is null` where
-there is none.
+The column `people` exists where the library has people with names. A clip has several or none, so a comparison is true
+where one of them is such; `!=` is true where none is equal, `is null` where there is none.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, NamedTuple
 
 from evenreel.errors import UsageError
-from evenreel.files import file_at
-from evenreel.library.search.columns import COLUMNS, FLAGS, PEOPLE, FilterColumn, columns_of
-from evenreel.library.search.metadata_columns import MetadataKeys
+from evenreel.files import file_at, first_there, name_key
+from evenreel.library.store.catalog import loaded_path, metadata_keys
 
-if TYPE_CHECKING:
-    from sqlglot.expressions import Expression
-
-MAX_CHARACTERS = 4_000
-MAX_CONDITIONS = 200
+MAX_CHARACTERS, MAX_CONDITIONS, MAX_PATTERN = 4_000, 200, 256
 MAX_DEPTH = 15
 """Most levels of and, or and not within each other; SQLite's parser stacks 100 symbols, 3 to 5 for each."""
+SECONDS, SECONDS_A_FILE = 1.0, 25e-6
+"""How long a filter may take: as long as comparing the folder of each file some times."""
+STEPS = 20_000
+"""Steps of SQLite's between two looks at the clock."""
 TOLD = 80
 """Most characters of what a person wrote that an error repeats."""
 MAX_TOLD = 50
@@ -49,21 +46,88 @@ MAX_TOLD = 50
 Kind = Literal["number", "text", "date", "name", "any"]
 Value = str | int | float
 
-_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-
-_PARTS = {
-    **dict.fromkeys(("And", "Or", "Is", "EQ", "NEQ", "LT", "LTE", "GT", "GTE"), frozenset({"this", "expression"})),
-    **dict.fromkeys(("Not", "Paren", "Neg", "Boolean"), frozenset({"this"})),
-    "Like": {"this", "expression", "negate"},
-    "In": {"this", "expressions"},
-    "Between": {"this", "low", "high"},
-    "Column": {"this", "table"},
-    "Literal": {"this", "is_string"},
-}
-"""Node of a tree -> what it may consist of; another part would change what it means."""
-
 ALLOWED = "=, !=, <, <=, >, >=, in (...), between ... and ..., like, is null, and, or, not, ( )"
+EXAMPLE = f"write, for example, source = 'camera' and duration_s < 60 (allowed: {ALLOWED})."
+_COMPARED = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+WORDS = frozenset(("and", "or", "not", "is", "null", "in", "between", "like", "true", "false"))
+"""Words of the language; a column with such a name is written in double quotes."""
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)|(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<name>[^\W\d]\w*)"""
+    r"""|(?P<number>(?:\d|\.\d)(?:[eE][-+]|[\w.])*)|(?P<sign><=|>=|<>|!=|==|[-<>=(),.])"""
+)
+_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_HEXADECIMAL = re.compile(r"-?0x[0-9a-f]{1,15}", re.ASCII | re.IGNORECASE)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+class FilterColumn(NamedTuple):
+    """SQL of a column, and the kind of its values; a date is text such as `2024-05-31`, a name is in any spelling.
+
+    A column of which a clip has several values or none has `of_clip` too: SQL with `{}` for a comparison of `sql`, true
+    where one of the clip's values passes it.
+    """
+
+    sql: str
+    kind: Literal["number", "text", "date", "name"]
+    of_clip: str = ""
+
+
+PEOPLE = "people"
+"""Column of the names of people who are in a clip."""
+_PEOPLE_OF_CLIP = (
+    "clips.clip_id IN (SELECT faces.clip_id FROM faces JOIN people ON people.person_id = faces.person_id WHERE {})"
+)
+_PATH = "CAST(files.path AS TEXT)"  # a path that is not UTF-8 is stored as bytes
+_ROOT = f"rtrim(CAST(roots.path AS TEXT), '{os.sep}') || '{os.sep}'"
+_ABOVE = f"(SELECT max(length({_ROOT})) FROM roots WHERE substr({_PATH}, 1, length({_ROOT})) = {_ROOT})"
+RELATIVE_PATH = f"ifnull(substr({_PATH}, {_ABOVE} + 1), files.name)"
+"""What is below the innermost indexed folder, as `contents.root_of` finds it."""
+_ITS_FOLDER = f"rtrim({_PATH}, replace({_PATH}, '{os.sep}', ''))"  # all letters but separators are taken off the end
+_FOLDER = f"ifnull(rtrim(substr({_ITS_FOLDER}, {_ABOVE} + 1), '{os.sep}'), '')"
+_MODIFIED = "date(files.mtime_ns / 1000000000, 'unixepoch', 'localtime')"
+_CREATED = (
+    "(SELECT CASE WHEN created LIKE '%Z' THEN date(created, 'localtime') ELSE substr(created || '-01-01', 1, 10) END"
+    " FROM recorded WHERE recorded.clip_id = clips.clip_id)"
+)
+_SHAPE = (
+    "CASE WHEN clips.width > clips.height THEN 'landscape' WHEN clips.width < clips.height THEN 'portrait'"
+    " ELSE 'square' END"
+)
+COLUMNS: Mapping[str, FilterColumn] = {
+    "path": FilterColumn(_PATH, "name"),
+    "name": FilterColumn("files.name", "name"),
+    "folder": FilterColumn(_FOLDER, "name"),
+    "container": FilterColumn("clips.container", "text"),
+    "codec": FilterColumn("clips.codec", "text"),
+    "duration_s": FilterColumn("clips.duration_s", "number"),
+    "size_bytes": FilterColumn("files.size", "number"),
+    "fps": FilterColumn("clips.fps", "number"),
+    "width": FilterColumn("clips.width", "number"),
+    "height": FilterColumn("clips.height", "number"),
+    "orientation": FilterColumn(_SHAPE, "text"),
+    "modified": FilterColumn(_MODIFIED, "date"),
+    "has_vision": FilterColumn("clips.has_vision", "number"),
+    "has_text": FilterColumn("clips.has_text", "number"),
+    "has_words": FilterColumn("EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id)", "number"),
+    "created": FilterColumn(_CREATED, "date"),
+    "date": FilterColumn(f"coalesce({_CREATED}, {_MODIFIED})", "date"),
+    "has_speech": FilterColumn("EXISTS (SELECT 1 FROM utterances WHERE utterances.clip_id = clips.clip_id)", "number"),
+}
+"""Columns of every library: `folder` is below the indexed one, '' at its top; `has_text` says that words on screen were
+looked for, `has_words` that there are some; `created` is the day on which a file says that it was recorded, the first
+one of a year or month alone, `date` that day or else `modified`."""
+_NOTES = "json_each(personal_notes())"
+_PERSONAL = {
+    "favourite": FilterColumn("clips.clip_id IN (SELECT value FROM json_each(personal_favourites()))", "number"),
+    "note": FilterColumn(
+        f"CASE WHEN clips.clip_id IN (SELECT key FROM {_NOTES})"
+        f" THEN (SELECT value FROM {_NOTES} WHERE key = clips.clip_id) END",
+        "text",
+    ),
+}
+"""Columns of a person's own, where the connection has the functions of `evenreel.library.personal`."""
+FLAGS = frozenset(("favourite", "has_vision", "has_text", "has_words", "has_speech"))
+"""Columns of yes and no, which are conditions by themselves."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +137,125 @@ class Filter:
     sql: str = "TRUE"
     parameters: tuple[Value, ...] = ()
 
-    @property
-    def of_clips(self) -> bool:
-        """Whether the condition says anything of `clips`; of `files` alone it needs no join."""
-        return "clips." in self.sql
-
     def __and__(self, other: Filter) -> Filter:
         return Filter(f"({self.sql} AND {other.sql})", self.parameters + other.parameters)
+
+
+class MetadataKeys(Collection[str]):
+    """The keys that the metadata of a library has, of which a filter names one or two: these are looked for."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __contains__(self, key: object) -> bool:
+        if not isinstance(key, str) or not _is_plain(key):
+            return key in set(self)
+        found = "SELECT 1 FROM files WHERE json_type(metadata, ?) IS NOT NULL LIMIT 1"
+        return self._connection.execute(found, (f'$."{key}"',)).fetchone() is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(metadata_keys(self._connection))
+
+    def __len__(self) -> int:
+        return len(metadata_keys(self._connection))
+
+
+def _is_plain(key: str) -> bool:
+    """Whether JSON writes a key without escapes: others cannot be named in SQLite's JSON paths."""
+    return json.dumps(key, ensure_ascii=False) == f'"{key}"'
+
+
+def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) -> dict[str, FilterColumn]:
+    """Return the columns of a catalog."""
+    if not _has_function(connection, "name_key"):
+        connection.create_function("name_key", 1, lambda name: name and name_key(name), deterministic=True)
+    found = {**COLUMNS, **(_PERSONAL if _has_function(connection, "personal_notes") else {})}
+    if connection.execute("SELECT 1 FROM people LIMIT 1").fetchone():
+        found[PEOPLE] = FilterColumn("people.name", "text", _PEOPLE_OF_CLIP)
+    return found | ({"path": FilterColumn(RELATIVE_PATH, "name")} if relative_paths else {})
+
+
+def _has_function(connection: sqlite3.Connection, name: str) -> bool:
+    return connection.execute("SELECT 1 FROM pragma_function_list WHERE name = ?", (name,)).fetchone() is not None
+
+
+def below(folder: str | os.PathLike[str]) -> Filter:
+    """Return the condition that a file is in a folder, or in one below it."""
+    inside = os.path.join(file_at(os.sep, os.path.abspath(folder)), "")
+    return Filter("(substr(CAST(files.path AS TEXT), 1, length(?)) = ?)", (inside, inside))
+
+
+def read_filter(connection: sqlite3.Connection, text: str | None, *, relative_paths: bool = False) -> Filter:
+    """Read a filter for the library of a catalog, see `parse_filter`; None gives one that is always true."""
+    if text is None:
+        return Filter()
+    return parse_filter(text, MetadataKeys(connection), columns_of(connection, relative_paths=relative_paths))
+
+
+def parse_filter(text: str, keys: Collection[str] = (), columns: Mapping[str, FilterColumn] = COLUMNS) -> Filter:
+    """Read the text of a filter to an SQL condition with bound values.
+
+    Raises:
+        UsageError: it is no filter.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise UsageError(f"The filter has {len(text)} characters; at most {MAX_CHARACTERS} are read.")
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise UsageError("The filter holds bytes that are not text; write it in UTF-8.")
+    return _Reader(text, keys, columns).whole()
+
+
+@contextlib.contextmanager
+def limited(connection: sqlite3.Connection, where: str | Filter | None) -> Iterator[None]:
+    """Stop what is read within the `with` where a filter takes too long for the number of files."""
+    if where is None or where == Filter():
+        yield
+        return
+    (files,) = connection.execute("SELECT count(*) FROM files").fetchone()
+    limit_s = SECONDS + files * SECONDS_A_FILE
+    stop_s, stopped = time.monotonic() + limit_s, False
+
+    def look() -> int:
+        nonlocal stopped
+        stopped = time.monotonic() > stop_s
+        return int(stopped)
+
+    connection.set_progress_handler(look, STEPS)
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if not stopped:
+            raise
+        raise UsageError(f"The filter takes more than {limit_s:.0f} s on {files:,} files; make it simpler.") from error
+    finally:
+        connection.set_progress_handler(None, STEPS)
+
+
+def passing(connection: sqlite3.Connection, columns: str, where: Filter, rest: str = "", *more: Value) -> list[tuple]:  # type: ignore[type-arg]
+    """Read columns of the files that are there and pass a filter, with their clips."""
+    with limited(connection, where):
+        return connection.execute(
+            f"SELECT {columns} FROM files CROSS JOIN clips ON clips.clip_id = files.clip_id"
+            f" WHERE files.state = 'indexed' AND {where.sql}{rest}",
+            (*where.parameters, *more),
+        ).fetchall()
+
+
+def first_paths(
+    connection: sqlite3.Connection, where: Filter, clip_ids: Sequence[str], *, there: bool = False
+) -> dict[str, str]:
+    """Read the first of each clip's files that passes a filter; with `there` one that is on its disk now, if any is."""
+    with limited(connection, where):
+        rows = connection.execute(
+            "SELECT files.clip_id, files.path FROM json_each(?) AS wanted"
+            " CROSS JOIN files ON files.clip_id = wanted.value CROSS JOIN clips ON clips.clip_id = files.clip_id"
+            f" WHERE files.state = 'indexed' AND {where.sql} ORDER BY files.path",
+            (json.dumps(list(clip_ids)), *where.parameters),
+        ).fetchall()
+    paths: dict[str, list[str]] = {}
+    for clip_id, path in rows:
+        paths.setdefault(clip_id, []).append(loaded_path(path))
+    return {clip_id: first_there(found) if there else found[0] for clip_id, found in paths.items()}
 
 
 @dataclass(frozen=True)
@@ -103,189 +279,168 @@ class _Operand:
         return _Operand(f"CAST({self.sql} AS TEXT)", self.parameters, kind, self.name)
 
 
-def below(folder: str | os.PathLike[str]) -> Filter:
-    """Return the condition that a file is in a folder, or in one below it."""
-    inside = os.path.join(file_at(os.sep, os.path.abspath(folder)), "")
-    return Filter("(substr(CAST(files.path AS TEXT), 1, length(?)) = ?)", (inside, inside))
+class _Reader:
+    """Reads the words of a filter from left to right, and writes the SQL."""
 
+    def __init__(self, text: str, keys: Collection[str], columns: Mapping[str, FilterColumn]) -> None:
+        self._text, self._keys, self._columns = text, keys, columns
+        self._tokens, self._at, self._conditions = list(_tokens(text)), 0, 0
 
-def read_filter(connection: sqlite3.Connection, text: str | None, *, relative_paths: bool = False) -> Filter:
-    """Parse a filter for the library of a catalog, see `parse_filter`; None gives one that is always true."""
-    if text is None:
-        return Filter()
-    return parse_filter(text, MetadataKeys(connection), columns_of(connection, relative_paths=relative_paths))
+    def whole(self) -> Filter:
+        """The condition that is all of the text."""
+        found = self._junction("or", 0)
+        if self._at < len(self._tokens):
+            raise self._refused()
+        return found
 
+    @property
+    def _next(self) -> str:
+        """The next token, a word of the language or a sign in small letters; '' at the end, and for literals."""
+        if self._at == len(self._tokens):
+            return ""
+        kind, token = self._tokens[self._at]
+        return token.lower() if kind in {"name", "sign"} else ""
 
-def parse_filter(text: str, keys: Collection[str] = (), columns: Mapping[str, FilterColumn] = COLUMNS) -> Filter:
-    """Parse the text of a filter to an SQL condition with bound values."""
-    if len(text) > MAX_CHARACTERS:
-        raise UsageError(f"The filter has {len(text)} characters; at most {MAX_CHARACTERS} are read.")
-    from sqlglot.errors import SqlglotError
+    def _take(self, *tokens: str) -> bool:
+        """Pass over some tokens, if they are the next ones."""
+        before = self._at
+        for token in tokens:
+            if self._next != token:
+                self._at = before
+                return False
+            self._at += 1
+        return True
 
-    try:
-        text.encode()
-        return _Walker(keys, columns).filter(_parse(text))
-    except UnicodeEncodeError as error:
-        raise UsageError("The filter holds bytes that are not text; write it in UTF-8.") from error
-    except (RecursionError, SqlglotError) as error:  # the latter where its tokenizer finds the stack used up
-        raise _too_deep() from error
+    def _junction(self, word: Literal["and", "or"], depth: int) -> Filter:
+        """Conditions with and, or those with or, between them; so many levels deep."""
+        if depth > MAX_DEPTH:
+            raise UsageError("The filter is nested too deeply; use fewer parentheses.")
+        parts = [self._part(word, depth)]
+        while self._take(word):
+            parts.append(self._part(word, depth))
+        if len(parts) == 1:
+            return parts[0]
+        sql = f" {word.upper()} ".join(part.sql for part in parts)
+        return Filter(f"({sql})", tuple(value for part in parts for value in part.parameters))
 
+    def _part(self, word: str, depth: int) -> Filter:
+        return self._junction("and", depth) if word == "or" else self._condition(depth)
 
-def _parse(text: str) -> Expression:
-    """The tree of one expression."""
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
-    try:
-        trees = sqlglot.parse(text, read="sqlite")
-    except (SqlglotError, ValueError) as error:  # the latter for numbers of thousands of digits
-        raise UsageError(f"The filter {text[:TOLD]!r} cannot be read; {_example()}") from error
-    if len(trees) != 1 or trees[0] is None:
-        raise UsageError(f"The filter {text[:TOLD]!r} is not one condition; {_example()}")
-    if any(node.comments for node in trees[0].walk()):
-        raise UsageError(f"A filter cannot hold comments; {_example()}")
-    return trees[0]
-
-
-def _example() -> str:
-    return f"write, for example, source = 'camera' and duration_s < 60 (allowed: {ALLOWED})."
-
-
-class _Walker:
-    """Writes the SQL of a tree, refusing every node that is not listed."""
-
-    def __init__(self, keys: Collection[str], columns: Mapping[str, FilterColumn]) -> None:
-        self._keys, self._columns = keys, columns
-        self._conditions = 0
-
-    def filter(self, tree: Expression, depth: int = 0) -> Filter:
-        """A condition, so many and, or and not deep."""
-        from sqlglot import expressions as nodes
-
+    def _condition(self, depth: int) -> Filter:
         self._conditions += 1
         if self._conditions > MAX_CONDITIONS:
             raise UsageError(f"The filter has more than {MAX_CONDITIONS} conditions; use in (...) for lists.")
-        if depth > MAX_DEPTH:
-            raise _too_deep()
-        self._check_parts(tree)
-        match tree:
-            case nodes.And() | nodes.Or():
-                parts = [self.filter(part, depth + 1) for part in _chain(tree)]
-                word = " AND " if isinstance(tree, nodes.And) else " OR "
-                sql = word.join(part.sql for part in parts)
-                return Filter(f"({sql})", tuple(value for part in parts for value in part.parameters))
-            case nodes.Not():
-                inner = self.filter(tree.this, depth + 1)
-                return Filter(f"(NOT {inner.sql})", inner.parameters)
-            case nodes.Paren():
-                return self.filter(tree.this, depth)
-            case nodes.Is():
-                return self._is_null(tree)
-            case nodes.Between() | nodes.In() | nodes.Like():
-                return self._test(tree)
-        return self._flag(tree) if isinstance(tree, nodes.Column) else self._comparison(tree)
+        if self._take("not"):
+            if depth > MAX_DEPTH:
+                raise UsageError("The filter is nested too deeply; use fewer parentheses.")
+            inner = self._condition(depth + 1)
+            return Filter(f"(NOT {inner.sql})", inner.parameters)
+        if self._take("("):
+            found = self._junction("or", depth + 1)
+            if not self._take(")"):
+                raise self._refused()
+            return found
+        return self._comparison()
 
-    def _check_parts(self, tree: Expression) -> None:
-        """Refuse what is not listed, be it a node or a part of one (`between symmetric`, `db.table.column`)."""
-        given = {part for part, value in tree.args.items() if value is not None and value is not False}
-        if not given <= _PARTS.get(type(tree).__name__, set()):
-            raise self._refused(tree)
+    def _comparison(self) -> Filter:  # noqa: PLR0911 -- one for each kind
+        left = self._operand()
+        if self._take("is", "not", "null"):
+            return self._is_null(left, negated=True)
+        if self._take("is", "null"):
+            return self._is_null(left)
+        negated = self._take("not")
+        if self._take("between"):
+            low = self._operand()
+            if not self._take("and"):
+                raise self._refused()
+            return self._test([left, low, self._operand()], "({} BETWEEN {} AND {})", negated, spelt=True)
+        if self._take("like"):
+            return self._like(left, negated)
+        if self._take("in", "("):
+            others = [self._operand()]
+            while self._take(","):
+                others.append(self._operand())
+            if not self._take(")"):
+                raise self._refused()
+            return self._test([left, *others], f"({{}} IN ({', '.join(['{}'] * len(others))}))", negated)
+        if negated:
+            raise self._refused()
+        if (operator := _COMPARED.get(self._next)) is None:
+            if left.name in FLAGS and not left.parameters:
+                return Filter(f"({left.sql})")
+            raise self._refused()
+        self._at += 1
+        spelt = operator not in {"=", "!="}
+        if left.several and operator == "!=":
+            return self._test([left, self._operand()], "({} = {})", negated=True)
+        return self._test([left, self._operand()], f"({{}} {operator} {{}})", negated=False, spelt=spelt)
 
-    def _flag(self, tree: Expression) -> Filter:
-        """A column of yes and no by itself."""
-        operand = self._operand(tree)
-        if operand.name not in FLAGS or operand.parameters:  # a metadata value is compared with something
-            raise self._refused(tree)
-        return Filter(f"({operand.sql})")
-
-    def _comparison(self, tree: Expression) -> Filter:
-        from sqlglot import expressions as nodes
-
-        operators = {nodes.EQ: "=", nodes.NEQ: "!=", nodes.LT: "<", nodes.LTE: "<=", nodes.GT: ">", nodes.GTE: ">="}
-        operator = operators.get(type(tree))
-        if operator is None:
-            raise self._refused(tree)
-        operands = left, right = _aligned(
-            [self._operand(tree.left), self._operand(tree.right)], spelt=operator not in {"=", "!="}
-        )
-        values = left.parameters + right.parameters
-        column = _column_of_several(operands)
-        if column is None:
-            return Filter(f"({left.sql} {operator} {right.sql})", values)
-        if operator not in {"=", "!="}:
-            raise _no_order(operands)
-        found = _of_clip(column, Filter(f"{left.sql} = {right.sql}", values))
-        return found if operator == "=" else Filter(f"(NOT {found.sql})", found.parameters)
-
-    def _test(self, tree: Expression) -> Filter:
-        """between, in and like."""
-        from sqlglot import expressions as nodes
-
-        if isinstance(tree, nodes.Between):
-            others, template = [tree.args["low"], tree.args["high"]], "({} BETWEEN {} AND {})"
-        elif isinstance(tree, nodes.In):
-            others = tree.args.get("expressions") or []
-            template = "({} IN (" + ", ".join(["{}"] * len(others)) + "))"
-            if not others:
-                raise self._refused(tree)
-        else:
-            others, template = [tree.args["expression"]], "({} LIKE {})"
-        given = [self._operand(tree.this), *map(self._operand, others)]
-        if isinstance(tree, nodes.Like):  # parts of a day are text
-            given = [replace(one, kind="text") if one.kind == "date" else one for one in given]
-        operands = _aligned(given, spelt=isinstance(tree, nodes.Between))
-        if isinstance(tree, nodes.Like) and operands[1].kind == "number":
-            raise UsageError(f"Only text is compared by like; write it as {operands[0].name} like '%...%'.")
+    def _test(self, given: list[_Operand], template: str, negated: bool, *, spelt: bool = False) -> Filter:
+        """A comparison of a column with values, or of two columns; `spelt` where an order counts."""
+        operands = _aligned(given, spelt=spelt)
         sql = template.format(*(operand.sql for operand in operands))
         found = Filter(sql, tuple(value for operand in operands for value in operand.parameters))
-        if column := _column_of_several(operands):
-            if isinstance(tree, nodes.Between):
-                raise _no_order(operands)
+        if column := next((one.several for one in operands if one.several), None):
+            if spelt:
+                raise UsageError(
+                    f"A clip has several people, which have no order; compare {PEOPLE} with =, !=, in (...) or like."
+                )
             found = _of_clip(column, found)
-        # So `a not like b` is parsed, while `a not in b` is a node of its own.
-        return replace(found, sql=f"(NOT {found.sql})") if tree.args.get("negate") else found
+            if "!=" in template:  # a value on the left of it
+                raise self._refused()
+        return replace(found, sql=f"(NOT {found.sql})") if negated else found
 
-    def _is_null(self, tree: Expression) -> Filter:
-        from sqlglot import expressions as nodes
+    def _like(self, left: _Operand, negated: bool) -> Filter:
+        given = [replace(one, kind="text") if one.kind == "date" else one for one in (left, self._operand())]
+        if given[1].kind == "number" or left.kind == "number":
+            raise UsageError(f"Only text is compared by like; write it as {left.name} like '%...%'.")
+        if given[1].sql == "?" and len(str(given[1].parameters[0])) > MAX_PATTERN:
+            raise UsageError(f"The text after like is too long; at most {MAX_PATTERN} characters are compared.")
+        return self._test(given, "({} LIKE {})", negated)
 
-        if not isinstance(tree.args["expression"], nodes.Null):
-            raise self._refused(tree)
-        operand = self._operand(tree.this)
+    def _is_null(self, operand: _Operand, *, negated: bool = False) -> Filter:
         if operand.several:
             found = _of_clip(operand.several, Filter())
-            return Filter(f"(NOT {found.sql})", found.parameters)
-        return Filter(f"({operand.sql} IS NULL)", operand.parameters)
+            return found if negated else Filter(f"(NOT {found.sql})", found.parameters)
+        if operand.sql == "?":
+            raise self._refused()
+        return Filter(f"({operand.sql} IS {'NOT ' if negated else ''}NULL)", operand.parameters)
 
-    def _operand(self, tree: Expression) -> _Operand:
-        from sqlglot import expressions as nodes
+    def _operand(self) -> _Operand:
+        negative = self._take("-")
+        if self._at == len(self._tokens):
+            raise self._refused()
+        kind, token = self._tokens[self._at]
+        if kind == "number":
+            self._at += 1
+            token = "-" * negative + token
+            return _Operand("?", (_number(token),), "number", token[:TOLD])
+        if negative or kind == "sign":
+            raise self._refused()
+        if kind == "name" and token.lower() in {"true", "false"}:
+            self._at += 1
+            return _Operand("?", (int(token.lower() == "true"),), "number", token)
+        if kind == "name" and token.lower() in WORDS:
+            raise self._refused()
+        self._at += 1
+        if kind == "text":
+            value = token[1:-1].replace("''", "'")
+            return _Operand("?", (value,), "text", repr(value[:TOLD]))
+        if kind == "name" and token.lower() == "metadata" and self._take("."):
+            kind, token = self._tokens[self._at] if self._at < len(self._tokens) else ("", "")
+            if kind not in {"name", "quoted"}:
+                raise self._refused()
+            self._at += 1
+            return self._column(_unquoted(kind, token), of_metadata=True)
+        return self._column(_unquoted(kind, token))
 
-        self._check_parts(tree)
-        match tree:
-            case nodes.Column():
-                return self._column(tree)
-            case nodes.Boolean():
-                return _Operand("?", (int(tree.this),), "number", tree.sql())
-            case nodes.Literal() if tree.is_string:
-                return _Operand("?", (tree.this,), "text", repr(tree.this[:TOLD]))
-            case nodes.Literal():
-                return _Operand("?", (_number(tree.this),), "number", tree.this[:TOLD])
-            case nodes.Neg() if isinstance(tree.this, nodes.Literal) and not tree.this.is_string:
-                return _Operand("?", (_number("-" + tree.this.this),), "number", f"-{tree.this.this[:TOLD]}")
-            case nodes.Paren():
-                return self._operand(tree.this)
-        raise self._refused(tree)
-
-    def _column(self, tree: Expression) -> _Operand:
-        name, table = tree.name, tree.args.get("table")
-        if table and table.name.lower() != "metadata":
-            raise self._unknown(f"{table.name}.{name}")
-        if not table and (column := _matching_name(name, self._columns)):
+    def _column(self, name: str, *, of_metadata: bool = False) -> _Operand:
+        if not of_metadata and (column := _matching_name(name, self._columns)):
             found = self._columns[column]
             return _Operand(found.sql, (), found.kind, column, found if found.of_clip else None)
-        if (key := _matching_name(name, self._keys)) is None:
+        if self._next == "." or (key := _matching_name(name, self._keys)) is None:
             raise self._unknown(name)
-        # A key that JSON writes with escapes cannot be named in SQLite's JSON paths.
-        if json.dumps(key, ensure_ascii=False) != f'"{key}"':
+        if not _is_plain(key):
             raise UsageError(f"The metadata column {key!r} has a name that cannot be filtered by; rename it.")
         return _Operand("json_extract(files.metadata, ?)", (f'$."{key}"',), "any", key)
 
@@ -302,26 +457,28 @@ class _Walker:
             "(Text goes into single quotation marks: 'camera'.)"
         )
 
-    def _refused(self, tree: Expression) -> UsageError:
-        return UsageError(f"A filter cannot hold {tree.sql(dialect='sqlite')[:TOLD]!r}; {_example()}")
+    def _refused(self) -> UsageError:
+        token = self._tokens[self._at][1] if self._at < len(self._tokens) else ""
+        if not self._tokens:
+            return UsageError(f"The filter {self._text[:TOLD]!r} is not one condition; {EXAMPLE}")
+        if not token:
+            return UsageError(f"The filter {self._text[:TOLD]!r} is cut off at its end; {EXAMPLE}")
+        return UsageError(f"A filter cannot hold {token[:TOLD]!r} where it stands; {EXAMPLE}")
 
 
-def _chain(tree: Expression) -> list[Expression]:
-    """The parts of `a and b and c`, or of `a or b or c`, which is parsed as (a and b) and c."""
-    parts, link = [], type(tree)
-    while isinstance(tree, link):
-        parts.append(tree.right)
-        tree = tree.left
-    return [tree, *reversed(parts)]
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None or "\x00" in match[0] or text[at : at + 2] == "--":
+            raise UsageError(f"A filter cannot hold {text[at : at + 20]!r}; {EXAMPLE}")
+        if match.lastgroup != "space":
+            yield str(match.lastgroup), match[0]
+        at = match.end()
 
 
-def _too_deep() -> UsageError:
-    return UsageError("The filter is nested too deeply; use fewer parentheses.")
-
-
-def _column_of_several(operands: Sequence[_Operand]) -> FilterColumn | None:
-    """The column of a comparison of which a clip has several values."""
-    return next((operand.several for operand in operands if operand.several), None)
+def _unquoted(kind: str, token: str) -> str:
+    return token[1:-1].replace('""', '"') if kind == "quoted" else token
 
 
 def _of_clip(column: FilterColumn, comparison: Filter) -> Filter:
@@ -329,15 +486,10 @@ def _of_clip(column: FilterColumn, comparison: Filter) -> Filter:
     return Filter(f"({column.of_clip.format(comparison.sql)})", comparison.parameters)
 
 
-def _no_order(operands: Sequence[_Operand]) -> UsageError:
-    name = next(operand.name for operand in operands if operand.several)
-    return UsageError(f"A clip has several {name}, which have no order; compare {name} with =, !=, in (...) or like.")
-
-
 def _aligned(operands: list[_Operand], *, spelt: bool) -> list[_Operand]:
     """The operands of one comparison, all of one kind; names by what their spellings share, unless those count."""
     if all(operand.sql == "?" for operand in operands):
-        raise UsageError(f"A comparison needs a column, not only values; {_example()}")
+        raise UsageError(f"A comparison needs a column, not only values; {EXAMPLE}")
     of_names = not spelt and any(operand.kind == "name" for operand in operands)
     operands = [replace(one, kind="text") if one.kind == "name" else one for one in _with_days(operands)]
     kinds = {operand.kind for operand in operands} - {"any"}
@@ -364,7 +516,7 @@ def _mismatch(operands: list[_Operand]) -> UsageError:
         return UsageError(f"Columns {names} are both metadata, which has no fixed kind; compare each with a value.")
     kinds = " and ".join(f"{o.name} ({'metadata' if o.kind == 'any' else o.kind})" for o in operands)
     return UsageError(
-        f"A comparison needs one kind on all sides, not {kinds}; "
+        f"A comparison needs one kind on all sides, not {kinds[:250]}; "
         "numbers are written plain (60), text in single quotation marks ('camera')."
     )
 
@@ -379,7 +531,8 @@ def _matching_name(name: str, known: Collection[str]) -> str | None:
 
 def _number(text: str) -> int | float:
     """A literal as SQLite can bind it: integers beyond 64 bits become floats."""
+    if _HEXADECIMAL.fullmatch(text):
+        return int(text, 16)
     if not _NUMBER.fullmatch(text):
         raise UsageError(f"The filter's {text[:TOLD]!r} is no number; write it as 60, -1.5 or 6e2.")
-    whole = int(text) if text.lstrip("-").isdigit() else None
-    return whole if whole is not None and abs(whole) < 2**63 else float(text)
+    return int(text) if text.lstrip("-").isdigit() and len(text) < 19 else float(text)

@@ -19,11 +19,9 @@ import numpy as np
 from rapidfuzz import fuzz, process
 
 from evenreel.arrays import Indices
-from evenreel.errors import LibraryError
-from evenreel.library.search.gallery import FrameGallery, Opened
 from evenreel.library.search.hits import FoldedHit, Hit, SearchResult
-from evenreel.library.store.rows import clip_times
-from evenreel.library.store.vectors import VectorIndex
+from evenreel.library.search.seen import times_of
+from evenreel.library.search.snapshot import Snapshot
 from evenreel.types import FloatArray
 
 NEIGHBOURS = 0.75
@@ -52,54 +50,38 @@ Search = Callable[[int], SearchResult]
 
 @dataclass(frozen=True, eq=False)
 class ClipStretch:
-    """Moments of a clip.
+    """Moments of a clip."""
 
-    Attributes:
-        vectors: (n, D), of unit length.
-        best: the one that a search found; None where it found none.
-        words: words that are written in the clip, in small letters.
-    """
-
-    vectors: FloatArray
-    best: int | None
-    words: frozenset[str] = frozenset()
+    vectors: FloatArray  # (n, D), of unit length
+    best: int | None  # the one that a search found; None where it found none
+    words: frozenset[str] = frozenset()  # words that are written in the clip, in small letters
 
 
-class TakeFolder:
-    """Folds takes of one library; what takes may be apart is measured once for each state of its clips."""
-
-    def __init__(self) -> None:
-        self._measured: tuple[FrameGallery, float | None] | None = None
-
-    def fold(self, opened: Opened, result: SearchResult) -> SearchResult:
-        """Put hits that are takes of a better one under it; only the first `MOST_COMPARED` hits are compared."""
-        farthest = self.farthest(opened)
-        if farthest is None:
-            return result
-        heads: list[tuple[Hit, ClipStretch | None, list[FoldedHit]]] = []
-        for hit in result.hits[:MOST_COMPARED]:
-            stretch = _stretch_of(opened, hit)
-            near = [
-                (apart, place)
-                for place, (_, other, _) in enumerate(heads)
-                if stretch is not None
-                and other is not None
-                and not says_otherwise(stretch.words, other.words)
-                and (apart := distance(stretch, other)) <= farthest
-            ]
-            if near:
-                apart, place = min(near)
-                heads[place][2].append(_folded(hit, apart))
-            else:
-                heads.append((hit, stretch, []))
-        folded = (replace(hit, folded=tuple(under)) for hit, _, under in heads)
-        return replace(result, hits=(*folded, *result.hits[MOST_COMPARED:]))
-
-    def farthest(self, opened: Opened) -> float | None:
-        """Measure how far apart takes may be in a library; None where nothing is known of its frames."""
-        if self._measured is None or self._measured[0] is not opened.gallery:
-            self._measured = opened.gallery, measure_farthest(opened.gallery, opened.vectors)
-        return self._measured[1]
+def fold_takes(s: Snapshot, result: SearchResult) -> SearchResult:
+    """Put hits that are takes of a better one under it; only the first `MOST_COMPARED` hits are compared."""
+    if ("farthest",) not in s.kept:
+        s.kept["farthest",] = measure_farthest(s)
+    farthest: float | None = s.kept["farthest",]
+    if farthest is None:
+        return result
+    heads: list[tuple[Hit, ClipStretch | None, list[FoldedHit]]] = []
+    for hit in result.hits[:MOST_COMPARED]:
+        stretch = _stretch_of(s, hit)
+        near = [
+            (apart, place)
+            for place, (_, other, _) in enumerate(heads)
+            if stretch is not None
+            and other is not None
+            and not says_otherwise(stretch.words, other.words)
+            and (apart := distance(stretch, other)) <= farthest
+        ]
+        if near:
+            apart, place = min(near)
+            heads[place][2].append(_folded(hit, apart))
+        else:
+            heads.append((hit, stretch, []))
+    folded = (replace(hit, folded=tuple(under)) for hit, _, under in heads)
+    return replace(result, hits=(*folded, *result.hits[MOST_COMPARED:]))
 
 
 def search_folded(search: Search, k: int, fold: Callable[[SearchResult], SearchResult]) -> SearchResult:
@@ -113,12 +95,12 @@ def search_folded(search: Search, k: int, fold: Callable[[SearchResult], SearchR
         asked = min(most, max(asked + 1, ceil(MORE * k * asked / len(folded.hits))))
 
 
-def measure_farthest(gallery: FrameGallery, vectors: VectorIndex | None) -> float | None:
-    """Measure how far apart takes may be, on clips that lie evenly among all of a gallery."""
-    if vectors is None or len(gallery.clip_ids) < 2:
+def measure_farthest(s: Snapshot) -> float | None:
+    """Measure how far apart takes may be, on clips that lie evenly among all; None where none has frames."""
+    if s.vectors is None or len(s.seen) < 2:
         return None
-    sample = _evenly(len(gallery.clip_ids), SAMPLED_CLIPS)
-    clips = [_read(vectors, gallery, int(place), 0, SAMPLED_MOMENTS) for place in sample]
+    sample = s.seen[_evenly(len(s.seen), SAMPLED_CLIPS)]
+    clips = [_read(s, int(place), 0, SAMPLED_MOMENTS) for place in sample]
     stretches = [ClipStretch(clip, None) for clip in clips]
     half = (len(clips) + 1) // 2
     pairs = [distance(one, stretches[(at + half) % len(clips)]) for at, one in enumerate(stretches)]
@@ -167,34 +149,33 @@ def _with_neighbours(cosines: FloatArray) -> FloatArray:
     return found
 
 
-def _stretch_of(opened: Opened, hit: Hit) -> ClipStretch | None:
-    place = opened.gallery.place.get(hit.clip_id)
-    if place is None or opened.vectors is None:
+def _stretch_of(s: Snapshot, hit: Hit) -> ClipStretch | None:
+    (place,), best = s.places([hit.clip_id]), None
+    count = int(s.counts[place])
+    if s.vectors is None or not count:
         return None
-    count, best = int(opened.gallery.counts[place]), None
     if hit.moments:
-        (times,) = clip_times(opened.connection, [hit.clip_id])
-        try:
-            times.check(hit.clip_id, count)
-        except LibraryError:  # its rows are damaged: it stands by itself, and the search goes on
+        times = times_of(s, [hit.clip_id])[hit.clip_id]
+        if len(times.spans_s) != count:  # its rows are damaged: it stands by itself, and the search goes on
             return None
         best = int(np.abs(times.spans_s[:, 0] - hit.moments[0].time_s).argmin())
     first = min(max(0, (best or 0) - MOST_MOMENTS // 2), max(0, count - MOST_MOMENTS))
-    vectors = _read(opened.vectors, opened.gallery, place, first, MOST_MOMENTS)
-    return ClipStretch(vectors, None if best is None else best - first, _words_of(opened, hit.clip_id))
+    vectors = _read(s, place, first, MOST_MOMENTS)
+    return ClipStretch(vectors, None if best is None else best - first, _words_of(s, hit.clip_id))
 
 
-def _words_of(opened: Opened, clip_id: str) -> frozenset[str]:
-    signs = opened.connection.execute(
+def _words_of(s: Snapshot, clip_id: str) -> frozenset[str]:
+    signs = s.connection.execute(
         "SELECT text FROM tracks WHERE clip_id = ? ORDER BY confidence DESC, number LIMIT ?", (clip_id, MOST_SIGNS)
     )
     return frozenset(word for (text,) in signs for word in text.casefold().split())
 
 
-def _read(vectors: VectorIndex, gallery: FrameGallery, place: int, skipped: int, most: int) -> FloatArray:
+def _read(s: Snapshot, place: int, skipped: int, most: int) -> FloatArray:
     """Moments of a clip from a number on, (n, D), of unit length; float16 has rounded them."""
-    count = min(most, int(gallery.counts[place]) - skipped)
-    found = vectors.read(int(gallery.first_rows[place]) + skipped, count).astype(np.float32)
+    assert s.vectors is not None  # it was looked at
+    count = min(most, int(s.counts[place]) - skipped)
+    found = s.vectors.read(int(s.first_rows[place]) + skipped, count).astype(np.float32)
     unit: FloatArray = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-6)
     return unit
 

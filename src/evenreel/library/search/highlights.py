@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
 from evenreel.language.folding import fold, words
-from evenreel.library.search.spellings import Run, allowed_errors, runs_of
+from evenreel.library.search.words import Run, allowed_errors, runs_of
 
 Stretch = tuple[int, int]
 """Start and end of a stretch of text, [start, end), in code points."""

@@ -1,11 +1,17 @@
-"""Queries to a library, parsed and encoded."""
+"""Queries to a library: what they ask of which channels, and their vectors.
+
+A query is a sentence, asked of every channel. In quotes (`"mind the gap"`) it is words alone: they are found side by
+side, as they are written, on screen, in what is said, and in names and captions; no picture or sound answers. A word
+before it chooses a channel: `said:`, `on-screen:`, `seen:`, `sounds:`; what follows the first two may be in quotes.
+"""
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,20 +19,32 @@ import numpy as np
 from evenreel.config import RERANK_DEPTH
 from evenreel.documents import brief
 from evenreel.errors import EncoderError, UsageError
+from evenreel.language import folding
 from evenreel.language.folding import words
-from evenreel.library.search.asked import Asked, read_query
-from evenreel.library.store.fulltext import MAX_CONTENT_WORDS, content_words
+from evenreel.library.search.hits import Channel
 from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
 
 if TYPE_CHECKING:
     from evenreel.library.search.rerank import Reranker
 
 MAX_CHARACTERS = 1_000
+MAX_CONTENT_WORDS = 50
 MOST_CLIPS = 1_000_000
 """Most clips of an answer, and most that a matcher scores anew."""
-
 NEVER_CUT_BYTES = 60
 """Length of a query that no text tower cuts: they read 62 tokens (SigLIP) or more, each of at least one byte."""
+
+EVERY: frozenset[Channel] = frozenset({"seen", "on_screen", "said", "about", "sounds"})
+WRITTEN = EVERY - {"seen", "sounds"}
+PREFIXES: dict[str, Channel] = {"said": "said", "on-screen": "on_screen", "seen": "seen", "sounds": "sounds"}
+OPENING, CLOSING = '"“”„', '"“”'
+_PREFIX = re.compile(rf"({'|'.join(PREFIXES)})\s*:\s*", re.IGNORECASE)
+
+
+class PlainText(str):
+    """Text that is one query, though it may have a `then` or a `without`."""
+
+    __slots__ = ()
 
 
 class UnfinishedText(str):
@@ -43,27 +61,87 @@ class ClipMoment(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Query:
-    """One query to a library: a text, or the vector of a picture.
+class AskedText:
+    """What a text asks for."""
 
-    Attributes:
-        text: words to find in frames, on screen or in what is said, in the language of `evenreel.library.search.asked`;
-            `UnfinishedText` while it is typed.
-        image: (D,) the encoded picture, unit length.
-        k: most clips to return.
-        where: a filter, see `evenreel.library.search.filters`.
-        reranker: a matcher that orders the first clips anew, see `evenreel.library.search.rerank`.
-        rerank_depth: number of clips to order anew, `k` at least.
-        move: function that moves the vector of the text (D,), see `evenreel.library.asking.examples`; None leaves it.
+    text: str  # words without quotes and prefix
+    channels: frozenset[Channel] = EVERY  # channels that are asked
+    exact: bool = False  # whether the words are to be found side by side, as they are written
+
+    @property
+    def sees(self) -> bool:
+        """Whether frames are asked."""
+        return "seen" in self.channels
+
+
+def read_query(text: str, *, typing: bool = False) -> AskedText:
+    """Read a query with single spaces.
+
+    Raises:
+        UsageError: nothing follows a prefix, or the quotes cannot be read.
+
+    Example:
+        >>> asked = read_query('said: "mind the gap"')
+        >>> asked.text, sorted(asked.channels), asked.exact
+        ('mind the gap', ['said'], True)
     """
+    prefix = _PREFIX.match(text)
+    rest = text if prefix is None else text[prefix.end() :]
+    channels = EVERY if prefix is None else frozenset({PREFIXES[prefix[1].lower()]})
+    if not rest:
+        raise UsageError(f"Nothing follows {text}; write after it what is looked for there.")
+    if rest[0] not in OPENING:
+        return AskedText(rest, channels)
+    if not channels & WRITTEN:
+        raise UsageError(
+            "What is seen and what it sounds like has no words to be found in quotes; leave the quotes out, or ask "
+            'said:"…" or on-screen:"…".'
+        )
+    closed = len(rest) > 1 and rest[-1] in CLOSING
+    inner = rest[1 : -1 if closed else None].strip()
+    if not closed and not words(inner):  # a sign, and no words that somebody forgot to close
+        return AskedText(rest, channels)
+    if not closed and not typing:
+        raise UsageError(
+            "The quote at the beginning of the query is not closed; close it (a query has at most 1,000 characters), "
+            "or leave it out."
+        )
+    if not words(inner):
+        raise UsageError("The quotes of the query hold no word; write between them what is to be found as it is.")
+    if any(quote in inner for quote in OPENING):
+        raise UsageError("The query has quotes within quotes; put one pair around all that is to be found as it is.")
+    return AskedText(inner, channels & WRITTEN, exact=closed)
 
+
+def as_sentence(text: str) -> PlainText:
+    """Return a text that is asked of every channel, whatever words it has; one of quotes alone becomes a dash.
+
+    >>> as_sentence('"Mind the gap" is said'), as_sentence("seen: a red bus")
+    ('Mind the gap" is said', 'seen  a red bus')
+    """
+    plain = text.strip().lstrip(OPENING).strip() or "-"
+    return PlainText(plain.replace(":", " ", 1) if _PREFIX.match(plain) else plain)
+
+
+def content_words(text: str) -> list[str]:
+    """Return the distinct words of a query that carry meaning, at most 50; all its words where none does."""
+    return folding.content_words(text)[:MAX_CONTENT_WORDS]
+
+
+@dataclass(frozen=True)
+class Query:
+    """One query to a library: a text, or the vector of a picture."""
+
+    # words to find in frames, on screen or in what is said; `UnfinishedText` while it is typed
     text: str | None = None
-    image: FloatArray | None = None
-    k: int = 10
-    where: str | None = None
+    image: FloatArray | None = None  # (D,) the encoded picture, unit length
+    k: int = 10  # most clips to return
+    where: str | None = None  # a filter, see `evenreel.library.search.filters`
+    # a matcher that orders the first clips anew, see `evenreel.library.search.rerank`
     reranker: Reranker | None = None
-    rerank_depth: int = RERANK_DEPTH
-    move: Callable[[FloatArray], FloatArray] | None = None
+    rerank_depth: int = RERANK_DEPTH  # number of clips to order anew, `k` at least
+    # (D,) what frames are compared with in place of the text's own vector, unit length; None for that
+    moved: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.image is None):
@@ -81,96 +159,95 @@ class Query:
             raise UsageError("A matcher re-ranks by words; it cannot be used with a picture.")
 
     @cached_property
-    def asked(self) -> Asked | None:
+    def asked(self) -> AskedText | None:
         """What the text asks for, and of which channels; None for a picture."""
         if self.text is None:
             return None
         return read_query(readable(self.text), typing=isinstance(self.text, UnfinishedText))
 
     @property
-    def unfinished(self) -> bool:
-        """True if the last word may be the beginning of one: the text is unfinished and ends in a letter or digit."""
-        return isinstance(self.text, UnfinishedText) and self.text[-1:].isalnum()
+    def channels(self) -> frozenset[Channel]:
+        """The channels that are asked."""
+        return frozenset({"seen"}) if self.asked is None else self.asked.channels
+
+    @cached_property
+    def terms(self) -> tuple[str, ...]:
+        """The words to look up, each once; those of a phrase are one."""
+        if self.asked is None:
+            return ()
+        return (" ".join(self.in_order),) if self.asked.exact else tuple(content_words(self.asked.text))
+
+    @cached_property
+    def in_order(self) -> tuple[str, ...]:
+        """All words, in their order."""
+        return () if self.asked is None else tuple(words(self.asked.text))
+
+    @cached_property
+    def typed(self) -> str | None:
+        """The last word, if it may be the beginning of a longer one: two letters or more of an unfinished text."""
+        unfinished = isinstance(self.text, UnfinishedText) and self.text[-1:].isalnum()
+        last = self.in_order[-1] if unfinished and self.in_order else ""
+        return last if len(last) > 1 and last in self.terms else None
 
     @property
     def enough(self) -> int:
-        """Number of clips that must be ranked by frames."""
+        """Number of clips that must be ranked."""
         return self.k if self.reranker is None else max(self.k, self.rerank_depth)
 
-
-@dataclass(frozen=True)
-class ParsedQuery:
-    """A cleaned and encoded query; a picture has no text, a search by words alone no vector.
-
-    `text` is without quotes and prefix, which `query.asked` tells.
-    """
-
-    query: Query
-    text: str | None
-    embedding: TextEmbedding | None  # of the text, one row
-    vector: FloatArray | None  # (D,) of unit length
-
-
-def understand(query: Query, encoder: Encoder | None) -> tuple[ParsedQuery, tuple[str, ...]]:
-    """Clean and encode a query; return it with notices of what was changed in it."""
-    if query.text is None or query.asked is None:
-        return ParsedQuery(query, None, None, unit(query.image)), ()
-    text, notices = query.asked.text, _changes(query.text, query.asked)
-    if encoder is None or not query.asked.sees:
-        return ParsedQuery(query, text, None, None), tuple(notices)
-    embedding = _encode(encoder, text, notices)
-    vector = unit(embedding.sentence[0])
-    if query.move is not None:
-        return ParsedQuery(query, text, embedding, unit(query.move(vector))), tuple(notices)
-    return ParsedQuery(query, text, embedding, vector), tuple(notices)
+    def notices(self) -> list[str]:
+        """Say what is changed in the query, or not looked for."""
+        found: list[str] = []
+        if self.text is None or self.asked is None:
+            return found
+        if len(self.text.strip()) > MAX_CHARACTERS:
+            found.append(f"The query is long; only its first {MAX_CHARACTERS} characters were read.")
+        if any(_is_hidden(letter) and not letter.isspace() for letter in self.text[:MAX_CHARACTERS]):
+            found.append("The query holds control characters; they were left out.")
+        reads = bool(self.asked.channels & WRITTEN) and not self.asked.exact
+        if reads and len(self.terms) == MAX_CONTENT_WORDS < len(set(self.in_order)):
+            found.append(f"Only the first {MAX_CONTENT_WORDS} words were looked for in writing.")
+        return found
 
 
-def picture_vector(encoder: Encoder, pixels: Pixels) -> FloatArray:
-    """Encode a picture (H, W, 3) as a window of one frame: a vector (D,)."""
-    (vector,) = encoder.encode_windows(pixels.transpose(2, 0, 1)[None, None])
-    return np.asarray(vector, np.float32)
+@dataclass(frozen=True, eq=False)
+class EncodedQuery:
+    """A query with its vectors."""
+
+    query: Query  # the query
+    embedding: TextEmbedding | None  # its text as the model reads it, one row; None where frames are not asked
+    vector: FloatArray | None  # (D,) what frames are compared with, of unit length; None likewise
+    # folder of the vectors of sounds, and what they are compared with; None where they are not asked
+    to_hear: tuple[Path, FloatArray] | None
+    notices: tuple[str, ...]  # sentences for a person
 
 
 def readable(text: str) -> str:
     """Return the beginning of a query with single spaces, without control characters and lone surrogates."""
     beginning = text.lstrip()[:MAX_CHARACTERS]
-    return " ".join("".join(" " if _unreadable(letter) else letter for letter in beginning).split())
+    return " ".join("".join(" " if _is_hidden(letter) else letter for letter in beginning).split())
 
 
-def _unreadable(letter: str) -> bool:
+def _is_hidden(letter: str) -> bool:
     return unicodedata.category(letter) in {"Cc", "Cs"}
 
 
-def _changes(given: str, asked: Asked) -> list[str]:
-    """What is changed in a query, or not looked for."""
-    notices = []
-    if len(given.strip()) > MAX_CHARACTERS:
-        notices.append(f"The query is long; only its first {MAX_CHARACTERS} characters were read.")
-    if any(_unreadable(letter) and not letter.isspace() for letter in given[:MAX_CHARACTERS]):
-        notices.append("The query holds control characters; they were left out.")
-    one_by_one = not asked.exact and asked.reads
-    if one_by_one and len(content_words(asked.text)) == MAX_CONTENT_WORDS < len(set(words(asked.text))):
-        notices.append(f"Only the first {MAX_CONTENT_WORDS} words were looked for in writing.")
-    return notices
-
-
-def captions_of(text: str) -> list[str]:
-    """Return what is encoded of a cleaned query: itself; if it may be too long, also without its last letter."""
-    return [text] if len(text.encode()) <= NEVER_CUT_BYTES else [text, text[:-1]]
-
-
-def _encode(encoder: Encoder, text: str, notices: list[str]) -> TextEmbedding:
-    """The text as the encoder reads it, one row, with a notice if the model did not read it to its end."""
-    captions = captions_of(text)
-    both = encoder.encode_text(captions)
-    if len(captions) == 1:
-        return both
+def encode_text(encoder: Encoder, text: str, notices: list[str]) -> TextEmbedding:
+    """Encode a cleaned text, one row, with a notice if the model did not read it to its end."""
+    if len(text.encode()) <= NEVER_CUT_BYTES:
+        return encoder.encode_text([text])
+    both = encoder.encode_text([text, text[:-1]])
     whole, shorter = both.sentence
     if np.allclose(whole, shorter, atol=1e-5):  # the last letter made no difference
         notices.append(
             "The query is longer than the model reads; its end was looked for in writing, not in the frames."
         )
     return TextEmbedding(both.words[:1], both.word_mask[:1], both.sentence[:1])
+
+
+def picture_vector(encoder: Encoder, pixels: Pixels) -> FloatArray:
+    """Encode a picture (H, W, 3) as a window of one frame: a vector (D,)."""
+    (vector,) = encoder.encode_windows(pixels.transpose(2, 0, 1)[None, None])
+    return np.asarray(vector, np.float32)
 
 
 def unit(given: FloatArray | None) -> FloatArray:

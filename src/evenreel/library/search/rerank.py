@@ -18,8 +18,8 @@ import numpy as np
 from evenreel.errors import CheckpointError, LibraryError
 from evenreel.features.graphs import graphs_of
 from evenreel.library.search.clip_states import ClipStates, StateCache, StoredClip
-from evenreel.library.search.gallery import DECIMALS, FrameGallery
-from evenreel.library.store.vectors import VectorIndex
+from evenreel.library.search.seen import DECIMALS, frames_of, times_of
+from evenreel.library.search.snapshot import Snapshot
 from evenreel.matchers.lengths import check_words
 from evenreel.matchers.scoring import encode_texts
 from evenreel.matchers.shortlists import score_with_parts
@@ -162,24 +162,11 @@ def unread_notice(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> tu
     )
 
 
-def stored_clip(
-    connection: sqlite3.Connection, gallery: FrameGallery, vectors: VectorIndex, clip_id: str, *, text: bool
-) -> StoredClip:
-    """Read the stored features of a clip, with its on-screen text where `text` is True."""
-    place = gallery.place[clip_id]
-    count = int(gallery.counts[place])
-    rows = connection.execute(
-        "SELECT time_s, start_s, end_s FROM moments WHERE clip_id = ? ORDER BY number", (clip_id,)
-    ).fetchall()
-    if len(rows) != count:
-        raise LibraryError(
-            f"The catalog has {len(rows)} moments of clip {clip_id} but {count} vectors; "
-            "run `evenreel verify --repair`."
-        )
-    moments = np.array(rows, np.float64)
-    frames = vectors.read(int(gallery.first_rows[place]), count)
-    tracks = _tracks(connection, clip_id) if text else ()
-    return StoredClip(clip_id, frames, moments[:, 0], moments[:, 1:], tracks)
+def stored_clip(s: Snapshot, clip_id: str, *, text: bool) -> StoredClip:
+    """Read the stored features of a clip with frames, with its on-screen text where `text` is True."""
+    (place,), times = s.places([clip_id]), times_of(s, [clip_id])[clip_id]
+    frames, tracks = frames_of(s, place, times), _tracks(s.connection, clip_id) if text else ()
+    return StoredClip(clip_id, frames, times.spans_s[:, 0], times.spans_s[:, 1:], tracks)
 
 
 def _tracks(connection: sqlite3.Connection, clip_id: str) -> tuple[TextTrack, ...]:

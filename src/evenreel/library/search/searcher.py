@@ -1,60 +1,183 @@
 """Search of a library by what is seen, written, said and heard, with a line before weaker matches.
 
-Five channels rank clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised words), `said`
+Five channels score clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised words), `said`
 (subtitles, recognised speech), `about` (file names and given captions) and `sounds` (the query's vector against windows
-of sound, where the library has a model of sounds). `evenreel.library.search.asked` says which
-of them a query asks, `evenreel.library.search.ranking` in which order clips stand and which are weaker matches.
+of sound, where the library has a model of sounds). `query` says which of them a query asks, `rank` in which order clips
+stand and which are weaker matches; `show` says what is shown of them.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
 
-from evenreel.errors import LibraryError, NotFoundError, OtherModelError, UsageError
-from evenreel.files import FileState
+import numpy as np
+
+from evenreel.arrays import Column, Flags
+from evenreel.errors import LibraryError, UsageError
+from evenreel.files import first_there
 from evenreel.library.contents import no_clip
-from evenreel.library.search import filters
-from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths, shown_paths
-from evenreel.library.search.answering import Answering, AnsweringClips
-from evenreel.library.search.by_words import find_by_words
-from evenreel.library.search.channels import AskedChannels, hit_of, left_out
+from evenreel.library.search import filters, rank, seen, sounds, words
 from evenreel.library.search.filters import Filter
-from evenreel.library.search.gallery import FrameGallery, Opened, Sight, clip_vector, load_gallery, look
-from evenreel.library.search.hits import SearchResult
-from evenreel.library.search.known_rows import ClipRows
-from evenreel.library.search.nearest import NEAREST, ExactlyScored
-from evenreel.library.search.query import ParsedQuery, Query, readable, understand, unit
-from evenreel.library.search.ranking import RankedClip
-from evenreel.library.search.shown_clips import ShownClips
-from evenreel.library.search.sign_tracks import SignReader
-from evenreel.library.search.sounds import SeenAndHeard, SoundModel, ToHear, add_sounds, encoded_for_sounds, heard
-from evenreel.library.store.catalog import get_meta, reading, snapshot
-from evenreel.library.store.confidence import FITS
-from evenreel.library.store.timed_texts import SAID
-from evenreel.library.store.user_tables import own_state
-from evenreel.library.store.vectors import VectorIndex
-from evenreel.types import Encoder, FloatArray
-
-if TYPE_CHECKING:
-    from evenreel.library.search.rerank import Reranker
+from evenreel.library.search.hits import Channel, Hit, MomentHit, SearchResult, TextHit
+from evenreel.library.search.moments import best_moments, shown, spoken, whole
+from evenreel.library.search.query import EncodedQuery, Query, encode_text, readable, unit
+from evenreel.library.search.rank import Ranked
+from evenreel.library.search.seen import ClipTimes
+from evenreel.library.search.snapshot import Snapshot, SnapshotReader
+from evenreel.library.search.sounds import Heard, SoundModel
+from evenreel.library.search.words import SOURCES, WordMatches, read_texts
+from evenreel.library.store.catalog import load_metadata, loaded_path
+from evenreel.library.store.confidence import FITS, as_one_of
+from evenreel.library.store.model_folders import SOUNDS
+from evenreel.library.store.vectors import ExactVectors
+from evenreel.types import Encoder, FloatArray, Metadata
 
 EMPTY = "The library is empty: none of its files is there; `evenreel info` says what was set aside or is missing."
-
+NOTHING_SAID = (
+    "The library knows of nothing that is said: its videos have no subtitles, and none were heard (`evenreel index "
+    "--speech MODEL` hears them)."
+)
+NOTHING_ON_SCREEN = "The library knows of no words on screen: none were read, or there are none."
 NOTHING_SEEN = "The library is searched without vision, so nothing is found by what is seen; leave `seen:` out."
 WORDS_ARE_NOT_RERANKED = "Nothing seen was asked for, so that a matcher ranks nothing anew."
 
-Answer = TypeVar("Answer")
-AnswerTogether = Callable[[Sequence[AskedChannels], ShownClips], SearchResult]
-"""Function from what the channels say under several queries, and what is shown of clips, to an answer."""
 
-OpenVectors = Callable[[Mapping[str, str]], VectorIndex | None]
-"""Function from the catalog's table `meta` to the vectors that it names; None for a library without vision."""
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What the channels say of a library's clips under one query."""
+
+    encoded: EncodedQuery  # the query
+    allowed: Flags  # (C,) clips that may be found
+    texts: Mapping[Channel, WordMatches]  # what each channel of words says
+    vector: FloatArray | None  # (D,) what frames were compared with; None where they were not
+    # (C,) similarity of each clip's best frame, -inf of those that were left out; None likewise
+    scores: FloatArray | None
+    # (C,) share of nonsense that each clip's frames beat; None likewise, and where that was not measured
+    above: Column | None
+    heard: Heard | None  # what the model of sounds hears; None for nothing
+    ranked: Ranked  # all of it together
+    notices: list[str]  # sentences for a person
+
+    @property
+    def query(self) -> Query:
+        """The query."""
+        return self.encoded.query
+
+    @property
+    def measured(self) -> bool:
+        """Whether it is told of clips that they are weaker matches."""
+        return self.scores is None or self.above is not None
+
+
+Judged = tuple[float, dict[str, float]]
+"""Score of a clip by a matcher, and its parts."""
+
+
+@dataclass(frozen=True)
+class ClipFacts:
+    """What the catalog says of a clip, whatever was asked for."""
+
+    clip_id: str  # its id
+    path: str  # the file that is shown
+    duration_s: float | None  # length of the clip in seconds; None where it is not known
+    metadata: Metadata  # metadata of the file
+    other_paths: tuple[str, ...]  # the clip's other files
+    times: ClipTimes  # times of its frames and shots
+    has_tracks: bool  # whether anything was read on it
+
+
+def facts_of(s: Snapshot, clip_ids: Sequence[str], where: str | None) -> list[ClipFacts]:
+    """Read what is shown of clips, with the first file of each that passes a filter and is there now."""
+    wanted = json.dumps(list(clip_ids))
+    about = s.connection.execute(
+        "SELECT clips.clip_id, duration_s, EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id)"
+        " FROM json_each(?) AS wanted CROSS JOIN clips ON clips.clip_id = wanted.value",
+        (wanted,),
+    )
+    known = {clip_id: facts for clip_id, *facts in about}
+    files: dict[str, dict[str, str]] = {clip_id: {} for clip_id in clip_ids}
+    for clip_id, path, metadata in s.connection.execute(
+        "SELECT clip_id, files.path, metadata FROM json_each(?) AS wanted"
+        " CROSS JOIN files ON files.clip_id = wanted.value"
+        " WHERE state = 'indexed' ORDER BY files.path",
+        (wanted,),
+    ):
+        files[clip_id][loaded_path(path)] = metadata
+    if where is None:
+        paths = {clip_id: first_there([*its]) if len(its) > 1 else next(iter(its)) for clip_id, its in files.items()}
+    else:
+        paths = filters.first_paths(s.connection, s.read_filter(where), clip_ids, there=True)
+    times = seen.times_of(s, clip_ids)
+    return [
+        ClipFacts(
+            clip_id=clip_id,
+            path=paths[clip_id],
+            duration_s=known[clip_id][0],
+            metadata=load_metadata(files[clip_id][paths[clip_id]]),
+            other_paths=tuple(other for other in files[clip_id] if other != paths[clip_id]),
+            times=times[clip_id],
+            has_tracks=bool(known[clip_id][1]),
+        )
+        for clip_id in clip_ids
+    ]
+
+
+def show(
+    s: Snapshot, asked: Asked, ranked: Ranked, places: Sequence[int], judged: Mapping[int, Judged]
+) -> tuple[Hit, ...]:
+    """Make the hits of clips, given by their places in order, with the moments that answer."""
+    hits, vector, heard = [], asked.vector, asked.heard
+    for place, about in zip(places, facts_of(s, s.ids(places), asked.query.where), strict=True):
+        found = {channel: texts_of(s, asked.texts.get(channel), place) for channel in ("on_screen", "said")}
+        moments: dict[Channel, list[MomentHit]] = {
+            "seen": [] if vector is None else seen.stretches(s, vector, place, about.times),
+            "on_screen": [shown(sign) for sign in found["on_screen"]],
+            "said": [spoken(utterance) for utterance in found["said"]],
+            "sounds": [],
+        }
+        by = ranked.found_by(place)
+        if heard is not None and (by == "sounds" or ranked.answers_by("sounds", place)):
+            moments["sounds"] = heard.stretches(about.clip_id, place, asked.notices)
+        if by == "about":
+            best = best_moments(whole(moments["seen"], about.duration_s, float(ranked.written[place])))
+        else:
+            also = [name for name in moments if name != by and ranked.answers_by(name, place)]
+            best = best_moments(moments[by], [one for name in also for one in moments[name]])
+        reranked, parts = judged.get(place, (None, {}))
+        hits.append(
+            Hit(
+                clip_id=about.clip_id,
+                path=about.path,
+                score=float(ranked.fused[place]),
+                weaker=ranked.weaker(place),
+                above_nonsense=ranked.beats(place),
+                written=float(ranked.written[place]),
+                scores=ranked.scores(place) | ({} if reranked is None else {"reranked": reranked}),
+                moments=best,
+                on_screen=found["on_screen"],
+                said=found["said"],
+                sounds=ranked.sounds_of(place),
+                duration_s=about.duration_s,
+                metadata=about.metadata,
+                other_paths=about.other_paths,
+                parts=parts,
+                none_read="on_screen" in parts and not about.has_tracks,
+            )
+        )
+    return tuple(hits)
+
+
+def texts_of(s: Snapshot, matches: WordMatches | None, place: int) -> tuple[TextHit, ...]:
+    """Read the texts of a clip that matched, the best first."""
+    if matches is None or not matches.coverage[place]:
+        return ()
+    return tuple(read_texts(s, matches, matches.best_texts(place)))
 
 
 class Searcher:
@@ -63,227 +186,158 @@ class Searcher:
     def __init__(
         self,
         connection: sqlite3.Connection,
-        open_vectors: OpenVectors,
+        open_vectors: Callable[[Mapping[str, str]], ExactVectors | None],
         encoder: Callable[[], Encoder | None] | None,
         folder: Path | None = None,
         read_filter: Callable[[str | None], Filter] | None = None,
-        sounds: SoundModel | None = None,
+        sound_model: SoundModel | None = None,
     ) -> None:
-        self._connection, self._open_vectors, self._encoder = connection, open_vectors, encoder
-        self._folder = folder
-        self._filters = KeptFilters(connection, read_filter or partial(filters.read_filter, connection))
-        self._sounds = sounds
-        self._personal: FileState | None = None
-        self._read_at: tuple[object, ...] | None = None
-        self._generation: str | None = None
-        self._weights_hash: str | None = None
-        self._vectors: VectorIndex | None = None
-        self._rows = ClipRows()
-        self._gallery: FrameGallery
+        self._encoder, self._sounds = encoder, sound_model
+        self._hears = self._heard = False
+        self._reader = SnapshotReader(
+            connection,
+            open_vectors,
+            folder,
+            read_filter=read_filter or partial(filters.read_filter, connection),
+            keeps_model=encoder is not None,
+        )
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Read the library at one moment, see `SnapshotReader`."""
+        return self._reader.snapshot()
 
     def search(self, query: Query) -> SearchResult:
-        """Search for the clips that answer a query, best first; equal ones go by path.
+        """Search for the clips that answer a query, best first; equal ones go by path."""
+        if self.is_empty():  # no model is loaded for that
+            return SearchResult(query.text or "", (), notices=(EMPTY,))
+        encoded = self.encode(query)
+        with self.snapshot() as s:
+            return self._answer(s, self.ask(s, encoded))
 
-        The catalog is read at one moment, whatever an indexer writes meanwhile. Memory holds one score for each clip
-        and a tile of vectors, not the library.
-        """
-        return self.search_together((query,), lambda asked, _: self._answer(asked[0]))
+    def is_empty(self) -> bool:
+        """Return whether no file is there, so that nothing can be found."""
+        with self.snapshot() as s:
+            self._hears = self._sounds is not None and SOUNDS in s.meta
+            if self._sounds is not None and (self._hears or self._heard):
+                self._sounds.refresh(s.meta)
+                self._heard = self._hears
+            return not s.allowed(None).any()
 
-    def search_together(self, queries: Sequence[Query], answer: AnswerTogether) -> SearchResult:
-        """Ask the channels for several queries at one moment, and return what a function makes of what they say."""
-        if self._at_one_moment(lambda: not self._allowed(None).count):  # no model is loaded for that
-            return SearchResult(queries[0].text or "", (), notices=(EMPTY,))
-        understood = [self._understood(query) for query in queries]
-        return self._at_one_moment(lambda: answer([self._fitting(*one) for one in understood], self._shown))
+    def encode(self, query: Query) -> EncodedQuery:
+        """Encode a query by the models that it asks, which are loaded for that."""
+        notices, embedding, vector = query.notices(), None, query.moved
+        encoder = (
+            self._encoder() if self._encoder is not None and query.asked is not None and query.asked.sees else None
+        )
+        if query.asked is None:
+            vector = unit(query.image)
+        elif encoder is not None:
+            embedding = encode_text(encoder, query.asked.text, notices)
+            vector = unit(embedding.sentence[0]) if query.moved is None else query.moved
+        to_hear = None
+        if self._sounds is not None and (self._hears or query.channels == {"sounds"}):
+            to_hear, left_out = sounds.encoded_for_sounds(self._sounds, query)
+            notices += left_out
+        return EncodedQuery(query, embedding, vector, to_hear, tuple(notices))
 
-    def _understood(self, query: Query) -> tuple[ParsedQuery, tuple[str, ...], ToHear | None]:
-        sees = query.asked is not None and query.asked.sees
-        encoder = self._encoder() if sees and self._encoder is not None else None
-        parsed, notices = understand(query, encoder)
-        to_hear, left_out = (None, []) if self._sounds is None else encoded_for_sounds(self._sounds, query)
-        return parsed, (*notices, *left_out), to_hear
+    def ask(self, s: Snapshot, encoded: EncodedQuery) -> Asked:
+        """Ask the channels of a query."""
+        query, notices = encoded.query, list(encoded.notices)
+        vector = _fitting(s, query, encoded.vector)
+        allowed = s.allowed(query.where)
+        texts = {channel: words.score(s, channel, query, allowed) for channel in SOURCES if channel in query.channels}
+        notices += _nothing_known(s, query)
+        heard = None
+        if self._sounds is not None and encoded.to_hear is not None:
+            heard = sounds.score(s, self._sounds, encoded, allowed, notices)
+        scores = above = None
+        if vector is not None:
+            scores = seen.score(s, vector, allowed)
+            if query.asked is not None and query.moved is None:
+                above = seen.above(s, scores)
+            if above is None:
+                notices.append(_not_measured(query))
+            elif heard is not None and heard.measured:
+                above = as_one_of(above, 2)
+        of_sounds = None if heard is None else (heard.columns, heard.shares)
+        ranked = rank.fuse(texts, of_sounds, scores, above, len(s.there))
+        return Asked(encoded, allowed, texts, vector, scores, above, heard, ranked, notices)
 
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
         """Return the vector of a clip, (D,) of unit length, for a search of similar clips."""
-        return self._at_one_moment(lambda: self._clip_vector(clip_id, time_s))
+        with self.snapshot() as s:
+            found = seen.clip_vector(s, clip_id, time_s)
+            if found is not None:
+                return unit(found)
+            if s.connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone() is None:
+                raise no_clip(clip_id)
+            raise UsageError("The frames of this clip were not encoded, so nothing can be found that looks like it.")
 
-    def read(self, question: Callable[[Opened], Answer]) -> Answer:
-        """Run a function on a snapshot of the library; again where a repair came in between."""
-        return self._at_one_moment(lambda: question(self._opened))
-
-    def _allowed(self, where: str | None) -> AllowedClips:
-        return self._filters.allowed(self._gallery.clip_ids, where)
-
-    @property
-    def _opened(self) -> Opened:
-        return Opened(self._folder, self._connection, self._gallery, self._vectors)
-
-    def _at_one_moment(self, read: Callable[[], Answer]) -> Answer:
-        """What is read of the catalog as it stands, once more where a repair came in between."""
-        with reading(self._connection, self._folder):
-            try:
-                return self._in_snapshot(read)
-            except LibraryError:
-                if self._version() == self._read_at:
-                    raise
-                # A repair has put another matrix in place of the one that was just to be read.
-                return self._in_snapshot(read)
-
-    def _in_snapshot(self, read: Callable[[], Answer]) -> Answer:
-        with snapshot(self._connection):
-            self._refresh()
-            return read()
-
-    def _fitting(self, parsed: ParsedQuery, notices: tuple[str, ...], to_hear: ToHear | None) -> AskedChannels:
-        """What the channels say, words alone where the library has no vectors."""
-        if parsed.vector is not None:
-            self._check_fit(parsed.query, parsed.vector)
-        if self._vectors is None or parsed.vector is None:
-            if parsed.query.asked is not None and parsed.query.asked.channels == {"seen"}:
-                raise UsageError(NOTHING_SEEN)
-            parsed = replace(parsed, embedding=None, vector=None)
-        return self._channels(parsed, list(notices), to_hear)
-
-    def _clip_vector(self, clip_id: str, time_s: float | None) -> FloatArray:
-        vector = clip_vector(self._opened, clip_id, time_s)
-        if vector is None:
-            raise self._not_seen(clip_id)
-        return unit(vector)
-
-    def _not_seen(self, clip_id: str) -> NotFoundError | UsageError:
-        if self._connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone() is None:
-            return no_clip(clip_id)
-        return UsageError("The frames of this clip were not encoded, so nothing can be found that looks like it.")
-
-    def _check_fit(self, query: Query, vector: FloatArray) -> None:
-        """Refuse a vector that cannot be compared with those of the library."""
-        if self._vectors is None and query.image is not None:
-            raise UsageError("The library has no vision, so a picture cannot be searched for.")
-        if self._vectors is not None and vector.shape != (self._vectors.dimension,):
-            raise LibraryError(
-                f"The query's vector has shape {vector.shape}, the library's have dimension "
-                f"{self._vectors.dimension}; search with the encoder that the library was made with."
-            )
-
-    def _version(self) -> tuple[object, ...]:
-        """Changes whenever anyone has changed the catalog."""
-        (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
-        return changes, self._connection.total_changes
-
-    def _refresh(self) -> None:
-        """Read again what is kept, if anyone has changed the catalog."""
-        if (personal := own_state(self._folder)) != self._personal:
-            self._filters.clear()
-            self._personal = personal
-        now = self._version()
-        if now == self._read_at:
-            return
-        meta = get_meta(self._connection)
-        compares = self._encoder is not None and self._read_at is not None  # with vectors of the model it had then
-        if compares and meta.get("weights_hash") != self._weights_hash:
-            raise OtherModelError("The model of the library was exchanged for another one; open the library again.")
-        self._weights_hash = meta.get("weights_hash")
-        if self._sounds is not None:
-            self._sounds.refresh(meta)
-        generation = meta.get("vectors_generation", "0")
-        # Rows mean nothing but in the matrix of the same moment.
-        if self._vectors is None or generation != self._generation:
-            self._vectors, self._generation = self._open_vectors(meta), generation
-        self._gallery = load_gallery(self._connection, self._rows)
-        self._signs = SignReader(self._connection)
-        self._speech = SignReader(self._connection, SAID)
-        self._shown = ShownClips(self._connection)
-        self._filters.clear()
-        self._read_at = now
-
-    def _channels(self, parsed: ParsedQuery, notices: list[str], to_hear: ToHear | None) -> AskedChannels:
-        """What each channel says of the clips."""
-        query, text, vector = parsed.query, parsed.text, parsed.vector
-        gallery = self._gallery
-        allowed = self._allowed(query.where)
-        by_words = find_by_words(query.asked, self._signs, self._speech, allowed, typing=query.unfinished)
-        notices.extend(by_words.notices)
-        nearest = max(NEAREST, query.enough)
-        wanted = ExactlyScored(nearest, by_words.clips.first_ids(nearest), (vector is not None) + (to_hear is not None))
-        sounds = heard(self._sounds, to_hear, allowed, wanted, notices)
-        alone = query.asked is not None and query.asked.channels == {"sounds"}
-        written = add_sounds(by_words.clips, sounds, query.enough, models=wanted.models, alone=alone)
-        wanted = replace(wanted, also=written.first_ids(nearest))
-        answered = AnsweringClips(written)
-        if vector is not None and self._vectors is not None:
-            sight = Sight(self._opened, vector, look(gallery, self._vectors, vector, allowed, wanted))
-            measured = text is not None and query.move is None and gallery.measured
-            if not measured:
-                notices.append(_not_measured(query))
-            others = sounds is not None and sounds.opened.gallery.measured
-            answered = Answering(gallery, query.enough, measured, int(others)).answered(written, sight)
-        opened = self._opened
-        return AskedChannels(opened, parsed, allowed, gallery, by_words, answered, sounds, notices)
-
-    def _answer(self, asked: AskedChannels) -> SearchResult:
-        parsed, notices, allowed, answered = asked.parsed, asked.notices, asked.allowed, asked.answered
-        query, found = parsed.query, answered.found
-        rows = found.in_order(query.enough, partial(first_paths, self._connection, allowed.where))
-        best: Iterator[RankedClip] = map(found.clip, rows)
+    def _answer(self, s: Snapshot, asked: Asked) -> SearchResult:
+        query, ranked = asked.query, asked.ranked
+        places, judged = ranked.best(s, query.enough, query.where), dict[int, Judged]()
         if query.reranker is not None and query.asked is not None and not query.asked.sees:
-            notices.append(WORDS_ARE_NOT_RERANKED)
+            asked.notices.append(WORDS_ARE_NOT_RERANKED)
         elif query.reranker is not None:
-            best = self._reranked(best, parsed, query.reranker, allowed, notices)
-        met: dict[str, RankedClip] = {}
-        ids = (met.setdefault(clip.clip_id, clip).clip_id for clip in best)
-        sound, spoilt = self._shown.first_sound(ids, query.k)
-        if spoilt:
-            notices.append(left_out(spoilt))
-        clips = [met[clip_id] for clip_id in sound]
-        asked.by_words.give_texts(clips)
-        paths = shown_paths(self._connection, allowed.where, sound)
-        evidence = SeenAndHeard(answered.sight, asked.sounds, notices)
-        hits = tuple(
-            hit_of(clip, about, paths[clip.clip_id], evidence)
-            for clip, about in zip(clips, self._shown.of(sound), strict=True)
-        )
-        return SearchResult(
-            query=readable(query.text or ""),
-            hits=hits,
-            matches=answered.beside + found.counted() - sum(met[clip_id].weaker is False for clip_id in spoilt),
-            notices=tuple(notices),
-        )
+            ranked, places = _reranked(s, asked, places, judged)
+        hits = show(s, asked, ranked, places[: query.k], judged)
+        return SearchResult(readable(query.text or ""), hits, ranked.matches(), tuple(asked.notices))
 
-    def _reranked(
-        self,
-        best: Iterator[RankedClip],
-        parsed: ParsedQuery,
-        reranker: Reranker,
-        allowed: AllowedClips,
-        notices: list[str],
-    ) -> Iterator[RankedClip]:
-        """The clips with the first of them in the matcher's order, see `evenreel.library.search.rerank`."""
-        from evenreel.library.search.rerank import ranks, stored_clip, unread_notice
 
-        if parsed.text is None or parsed.embedding is None or self._vectors is None:
-            raise UsageError("The library is searched without vision, so a matcher has nothing to re-rank by.")
-        shortlist = list(islice(best, parsed.query.enough))
-        framed = [clip for clip in shortlist if clip.clip_id in self._gallery.place]
-        if framed:
-            read = partial(stored_clip, self._connection, self._gallery, self._vectors, text=reranker.reads_text)
-            # The gallery is another one whenever anyone has changed the catalog.
-            clip_ids = [clip.clip_id for clip in framed]
-            judged = reranker.judge(parsed.text, parsed.embedding, clip_ids, read, self._gallery)
-            for place, (clip, rank) in enumerate(zip(framed, ranks(judged.scores), strict=True)):
-                clip.ranks["seen"], clip.scores["reranked"] = rank, float(judged.scores[place])
-                clip.parts = judged.of(place)
-            if reranker.reads_text:
-                notices.extend(unread_notice(self._connection, clip_ids))
-        notices.extend(reranker.notices)
-        paths = first_paths(self._connection, allowed.where, [clip.clip_id for clip in shortlist])
-        first = sorted(shortlist, key=lambda clip: (clip.written < FITS, -clip.fused, paths[clip.clip_id]))
-        return chain(first, best)
+def _reranked(s: Snapshot, asked: Asked, places: list[int], judged: dict[int, Judged]) -> tuple[Ranked, list[int]]:
+    """The clips in the matcher's order, see `evenreel.library.search.rerank`; fills in what it says of each."""
+    from evenreel.library.search.rerank import ranks, stored_clip, unread_notice
+
+    query, embedding, ranked = asked.query, asked.encoded.embedding, asked.ranked
+    reranker = query.reranker
+    if query.asked is None or embedding is None or asked.vector is None or reranker is None:
+        raise UsageError("The library is searched without vision, so a matcher has nothing to re-rank by.")
+    framed = [place for place in places if s.counts[place]]
+    if framed:
+        clip_ids = s.ids(framed)
+        read = partial(stored_clip, s, text=reranker.reads_text)
+        found = reranker.judge(query.asked.text, embedding, clip_ids, read, s)
+        ranked = ranked.with_seen_ranks(np.array(framed), np.array(ranks(found.scores)))
+        judged.update((place, (float(found.scores[at]), found.of(at))) for at, place in enumerate(framed))
+        if reranker.reads_text:
+            asked.notices.extend(unread_notice(s.connection, clip_ids))
+    asked.notices.extend(reranker.notices)
+    ids = dict(zip(places, s.ids(places), strict=True))
+    paths = filters.first_paths(s.connection, s.read_filter(query.where), list(ids.values()))
+    first = sorted(places, key=lambda one: (ranked.written[one] < FITS, -ranked.fused[one], paths[ids[one]]))
+    return ranked, first
+
+
+def _fitting(s: Snapshot, query: Query, vector: FloatArray | None) -> FloatArray | None:
+    """The vector of a query; None where the library has no vectors. One that does not fit them is refused."""
+    if s.vectors is None and query.image is not None:
+        raise UsageError("The library has no vision, so a picture cannot be searched for.")
+    if s.vectors is None or vector is None:
+        if query.asked is not None and query.channels == {"seen"}:
+            raise UsageError(NOTHING_SEEN)
+        return None
+    if vector.shape != (s.vectors.dimension,):
+        raise LibraryError(
+            f"The query's vector has shape {vector.shape}, the library's have dimension "
+            f"{s.vectors.dimension}; search with the encoder that the library was made with."
+        )
+    return vector
+
+
+def _nothing_known(s: Snapshot, query: Query) -> list[str]:
+    """What a query asks for that the library knows nothing of."""
+    told: dict[Channel, str] = {"said": NOTHING_SAID, "on_screen": NOTHING_ON_SCREEN}
+    return [
+        sentence
+        for channel, sentence in told.items()
+        if query.channels == {channel} and not words.vocabulary(s, channel).count
+    ]
 
 
 def _not_measured(query: Query) -> str:
-    if query.text is None:
+    if query.asked is None:
         return "Which matches are weaker is measured for texts; results for a picture are ranked only."
-    if query.move is not None:
+    if query.moved is not None:
         return "Which matches are weaker is measured for words alone; results for words and examples are ranked only."
     return (
         "Which matches are weaker was not measured in this library yet, or what was measured is damaged; run "

@@ -14,11 +14,9 @@ import numpy as np
 
 from evenreel.arrays import Indices
 from evenreel.errors import UsageError
-from evenreel.library.search.allowed import read_allowed, shown_paths
-from evenreel.library.search.filters import Filter
-from evenreel.library.search.gallery import Opened
-from evenreel.library.search.shown_clips import ShownClips
-from evenreel.library.store.rows import clip_times
+from evenreel.library.search.filters import Filter, first_paths
+from evenreel.library.search.seen import ClipTimes, frames_of, times_of
+from evenreel.library.search.snapshot import Snapshot
 from evenreel.types import FloatArray
 
 MOST_COMPARED = 20_000
@@ -61,36 +59,35 @@ class UnlikeClips:
     total: int
 
 
-def unlike_clips(opened: Opened, where: Filter, k: int) -> UnlikeClips:
+def unlike_clips(s: Snapshot, where: Filter, k: int) -> UnlikeClips:
     """Choose at most k clips, of those that pass a filter, that are unlike the rest; clips alike are chosen once.
 
     Memory holds a vector of each of at most `MOST_COMPARED` clips.
     """
     if k < 1:
         raise UsageError(f"{k} highlights cannot be shown; ask for 1 or more.")
-    if opened.vectors is None:  # no clip with pictures
+    if s.vectors is None:  # no clip with pictures
         return UnlikeClips((), 0, 0)
-    places = np.flatnonzero(read_allowed(opened.connection, opened.gallery.clip_ids, where).mask)
+    places = s.seen[s.passing(where)[s.seen]]
     total = len(places)
     if total > MOST_COMPARED:
         places = places[np.linspace(0, total - 1, MOST_COMPARED).astype(np.int64)]
     if not total:
         return UnlikeClips((), 0, 0)
-    means = np.stack([_mean(opened, int(place)) for place in places])
+    means = np.stack([_mean(s, int(place)) for place in places])
     chosen, apart = farthest_first(means, k)
-    ids = [opened.gallery.clip_ids[int(places[row])] for row in chosen]
-    sound, _ = ShownClips(opened.connection).first_sound(iter(ids), len(ids))
-    paths, shown = shown_paths(opened.connection, where, sound), ShownClips(opened.connection).of(sound)
-    far = dict(zip(ids, zip(chosen.tolist(), apart, strict=True), strict=True))
+    ids = s.ids(places[chosen])
+    paths, times = first_paths(s.connection, where, ids, there=True), times_of(s, ids)
+    lengths = dict(s.connection.execute("SELECT clip_id, duration_s FROM clips").fetchall())
     clips = tuple(
         UnlikeClip(
             clip_id=clip_id,
             path=paths[clip_id],
-            duration_s=about.duration_s,
-            time_s=_typical_s(opened, clip_id, means[far[clip_id][0]]),
-            apart=round(far[clip_id][1], 5),
+            duration_s=lengths[clip_id],
+            time_s=_typical_s(s, int(places[row]), times[clip_id], means[row]),
+            apart=round(far, 5),
         )
-        for clip_id, about in zip(sound, shown, strict=True)
+        for clip_id, row, far in zip(ids, chosen.tolist(), apart, strict=True)
     )
     return UnlikeClips(clips, len(places), total)
 
@@ -118,25 +115,20 @@ def farthest_first(vectors: FloatArray, k: int) -> tuple[Indices, list[float]]:
     return np.array(rows, np.int64), apart
 
 
-def _mean(opened: Opened, place: int) -> FloatArray:
+def _mean(s: Snapshot, place: int) -> FloatArray:
     """The mean vector of a clip, (D,), of unit length."""
-    frames = _frames(opened, place)
+    frames = _frames(s, place)
     mean: FloatArray = frames.mean(axis=0)
     return mean / max(float(np.linalg.norm(mean)), 1e-6)
 
 
-def _frames(opened: Opened, place: int) -> FloatArray:
-    assert opened.vectors is not None  # there are means
-    count = int(opened.gallery.counts[place])
-    frames = opened.vectors.read(int(opened.gallery.first_rows[place]), count)
-    step = -(-count // MOST_MOMENTS)
-    return frames[::step].astype(np.float32)
+def _frames(s: Snapshot, place: int) -> FloatArray:
+    assert s.vectors is not None  # there are means
+    count = int(s.counts[place])
+    return s.vectors.read(int(s.first_rows[place]), count)[:: -(-count // MOST_MOMENTS)].astype(np.float32)
 
 
-def _typical_s(opened: Opened, clip_id: str, mean: FloatArray) -> float:
-    place = opened.gallery.place[clip_id]
-    count = int(opened.gallery.counts[place])
-    (times,) = clip_times(opened.connection, [clip_id])
-    times.check(clip_id, count)
-    step = -(-count // MOST_MOMENTS)
-    return float(times.spans_s[::step, 0][int(np.argmax(_frames(opened, place) @ mean))])
+def _typical_s(s: Snapshot, place: int, times: ClipTimes, mean: FloatArray) -> float:
+    frames_of(s, place, times)  # as many as it has times
+    step = -(-int(s.counts[place]) // MOST_MOMENTS)
+    return float(times.spans_s[::step, 0][int(np.argmax(_frames(s, place) @ mean))])

@@ -25,7 +25,8 @@ from evenreel.library.store.schema import lay_down, tables
 from evenreel.types import Metadata
 
 SCHEMA_VERSION = 8
-"""Version of the catalog's tables; 8 has a person's own tables and no checksums of rows."""
+"""Version of the catalog's tables; 8 has a person's own tables, numbers of clips, vocabularies that tell what
+changed, and no checksums of rows."""
 
 CATALOG = "catalog.sqlite"
 SQLITE_ERROR = 1  # Python 3.10 does not name SQLite's codes

@@ -20,6 +20,7 @@ import base64
 import hashlib
 import json
 import sqlite3
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
@@ -28,7 +29,8 @@ from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
 from evenreel.library.store.catalog import get_meta, set_meta
-from evenreel.library.store.vectors import VectorIndex
+from evenreel.library.store.fulltext import note_clips
+from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import Encoder, FloatArray
 
 FITS = 0.95
@@ -66,7 +68,7 @@ def above_nonsense(z: FloatArray, null_best: FloatArray) -> NDArray[np.float64]:
     return below
 
 
-def update_null_scores(connection: sqlite3.Connection, vectors: VectorIndex, encoder: Encoder) -> None:
+def update_null_scores(connection: sqlite3.Connection, vectors: ExactVectors, encoder: Encoder) -> None:
     """Update the scores of nonsense queries on the library's clips (table `null_scores`), and their best z.
 
     Only clips that are new are scored; everything is measured anew after a clip was removed (the best of the rest is
@@ -75,7 +77,7 @@ def update_null_scores(connection: sqlite3.Connection, vectors: VectorIndex, enc
     measure_nonsense(connection, vectors, _null_vectors(connection, encoder))
 
 
-def measure_nonsense(connection: sqlite3.Connection, vectors: VectorIndex, queries: FloatArray) -> None:
+def measure_nonsense(connection: sqlite3.Connection, vectors: ExactVectors, queries: FloatArray) -> None:
     """Score encoded nonsense queries on the library's clips that are not scored yet, and store scores and best z."""
     best = _known_best(connection)
     if best is None:
@@ -94,7 +96,7 @@ def measure_nonsense(connection: sqlite3.Connection, vectors: VectorIndex, queri
 
 
 def null_scores_hold(connection: sqlite3.Connection) -> bool:
-    """Return whether the stored scores of nonsense queries are unchanged and of exactly the clips in the library now.
+    """Return whether the stored scores of nonsense queries are of exactly the clips in the library now.
 
     The encoded nonsense queries must be stored too, for clips that are added.
     """
@@ -106,9 +108,9 @@ def null_scores_hold(connection: sqlite3.Connection) -> bool:
     return not clips or meta.keys() >= NOTED
 
 
-def load_null_best(connection: sqlite3.Connection) -> FloatArray:
+def load_null_best(meta: Mapping[str, str]) -> FloatArray:
     """Read the best z of each nonsense query in this library, (N,), sorted; (0,) where it is not known."""
-    return np.sort(np.array(json.loads(get_meta(connection).get("null_best", "[]")), np.float32))
+    return np.sort(np.array(json.loads(meta.get("null_best", "[]")), np.float32))
 
 
 def _null_vectors(connection: sqlite3.Connection, encoder: Encoder) -> FloatArray:
@@ -168,7 +170,7 @@ def _known_best(connection: sqlite3.Connection) -> FloatArray | None:
 
 def _measure(
     connection: sqlite3.Connection,
-    vectors: VectorIndex,
+    vectors: ExactVectors,
     queries: FloatArray,
     clips: list[tuple[str, int, int]],
 ) -> FloatArray:
@@ -179,6 +181,7 @@ def _measure(
         "INSERT INTO null_scores (clip_id, mean, deviation) VALUES (?, ?, ?)",
         zip(ids, means.tolist(), deviations.tolist(), strict=True),
     )
+    note_clips(connection, ids)
     return best
 
 
@@ -196,7 +199,7 @@ def as_one_of(shares: NDArray[np.float64], models: int) -> NDArray[np.float64]:
 
 
 def score_nonsense(
-    vectors: VectorIndex, queries: FloatArray, first_rows: Indices, counts: Indices
+    vectors: ExactVectors, queries: FloatArray, first_rows: Indices, counts: Indices
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], FloatArray]:
     """Compute mean and deviation of the scores of nonsense (N, D) on clips given by their rows (C,), (C,)."""
     scores = vectors.best_per_clip(queries, first_rows, counts).astype(np.float64)

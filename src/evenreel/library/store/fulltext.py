@@ -1,36 +1,39 @@
 """The word indexes of a library, kept in step with its tables `tracks`, `utterances` and `files`.
 
-Every function works inside the caller's transaction. The indexes are derived: `rebuild_full_text` makes from
-nothing what the incremental calls made step by step.
+Every function works inside the caller's transaction. The indexes are derived: `rebuild_full_text` makes from nothing
+what the incremental calls made step by step.
 
-Words are folded before they are stored and before they are looked up (case, width, accents), and stored
-joined by spaces, so that SQLite's tokenizer sees the words this module sees. Three vocabularies say which words there
-are: `SIGNS` counts on how many tracks each is, that of `SAID` in how many utterances, `NAMES` in how many names with
-their captions; words of names and captions with digits in them, of which a camera makes a new one for each file, are
-left out. Words stand in the trigrams of a vocabulary between two spaces: then a word of n letters with k errors still
-shares one of its n trigrams with the right spelling whenever n > 4k, as one error destroys three trigrams at most, and
-two letters that have changed places four.
+Words are folded before they are stored and before they are looked up (case, width, accents), and stored joined by
+spaces, so that SQLite's tokenizer sees the words this module sees. A vocabulary says which words an index has, and in
+how many texts each is; words of names with digits in them, of which a camera makes a new one for each file, are left
+out there. Blocks say of neighbouring texts which clip each is of, how sure its reading is, and when it is there: a
+query reads those of a common word without a row for each text.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sqlite3
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
 
-from evenreel.language import folding
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.arrays import Indices
 from evenreel.language.folding import words
 from evenreel.library.store.schema import FULL_TEXT, lay_down
-from evenreel.library.store.timed_texts import ON_SCREEN, SAID, TimedTexts, Vocabulary
-from evenreel.library.store.track_blocks import facts_of, fill_blocks, put_tracks, take_tracks
 from evenreel.types import Metadata
 
-MAX_CONTENT_WORDS = 50
-TEXT_OF = {ON_SCREEN: "text, readings", SAID: "text, '[]'"}
-"""Kinds of text with times, each with SQL for a text and the list of its other readings, in JSON."""
+BLOCK = 256
+"""Texts a block: those of a rare word are read with few others."""
+
+FACTS = np.dtype([("clip", "<i8"), ("confidence", "<f8"), ("start_s", "<f8"), ("end_s", "<f8")])
+"""What a block has of each text: the key of its clip (0 for no text), confidence, and times in seconds."""
 
 AT_ONCE = 10_000
 """Texts, or files, that are read together where all are indexed anew."""
@@ -42,13 +45,21 @@ SHADOWS = ("data", "idx", "content", "docsize", "config")
 """Endings of the tables in which FTS5 keeps a table of its own."""
 
 
-SIGNS = ON_SCREEN.vocabulary
-NAMES = Vocabulary("name_words", "files", "name_trigrams")
+class TextKind(NamedTuple):
+    """A kind of text: its table and integer key, SQL for a text's other readings, and the tables of its index."""
+
+    table: str
+    key: str
+    readings: str
+    words: str
+    vocabulary: str
+    blocks: str
 
 
-def content_words(text: str) -> list[str]:
-    """Return the distinct words of a query that carry meaning, at most 50; all its words where none does."""
-    return folding.content_words(text)[:MAX_CONTENT_WORDS]
+ON_SCREEN = TextKind("tracks", "track_id", "readings", "track_words", "track_vocabulary", "track_blocks")
+SAID = TextKind("utterances", "utterance_id", "'[]'", "said_words", "said_vocabulary", "said_blocks")
+ABOUT = TextKind("names", "name_id", "'[]'", "about", "about_vocabulary", "about_blocks")
+TIMED = (ON_SCREEN, SAID)
 
 
 def phrase(text: str) -> str:
@@ -61,98 +72,74 @@ def phrase(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def padded(word: str) -> str:
-    """Put a space on either side of a word, as the index of trigrams has it."""
-    return f" {word} "
+def caption_of(metadata: Metadata) -> str:
+    """Return the caption in the metadata of a file, '' where there is none."""
+    return str(metadata.get("caption") or "")
+
+
+def note_clips(connection: sqlite3.Connection, clip_ids: Iterable[str], *, gone: bool = False) -> None:
+    """Note that something which searches keep of clips has changed; a clip that is new gets its number."""
+    change = _next_change(connection, "clip_keys")
+    connection.executemany(
+        "INSERT INTO clip_keys (clip_id, gone, change) VALUES (?, ?, ?)"
+        " ON CONFLICT (clip_id) DO UPDATE SET gone = excluded.gone, change = excluded.change",
+        [(clip_id, gone, change) for clip_id in clip_ids],
+    )
 
 
 def index_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
     """Add the tracks and utterances of a clip, all of which must be new to the indexes."""
-    for kind in TEXT_OF:
+    note_clips(connection, [clip_id])
+    for kind in TIMED:
         index_texts(connection, kind, clip_id)
-
-
-def index_texts(connection: sqlite3.Connection, kind: TimedTexts, clip_id: str) -> None:
-    """Add the texts of a clip of one kind, all of which must be new to the indexes."""
-    counts: Counter[str] = Counter()
-    rows = connection.execute(f"{_texts_of(kind)} WHERE clip_id = ?", (clip_id,)).fetchall()
-    _index_rows(connection, kind, rows, counts)
-    _add_words(connection, kind.vocabulary, counts)
-    facts = f"SELECT {facts_of(kind)} FROM {kind.table} WHERE clip_id = ? ORDER BY {kind.key}"
-    put_tracks(connection, kind, connection.execute(facts, (clip_id,)).fetchall())
-
-
-def _texts_of(kind: TimedTexts) -> str:
-    return f"SELECT {kind.key}, {TEXT_OF[kind]} FROM {kind.table}"
-
-
-def _index_rows(
-    connection: sqlite3.Connection, kind: TimedTexts, texts: Iterable[tuple[int, str, str]], counts: Counter[str]
-) -> None:
-    """Add texts, given by id, text and readings, to the word index of their kind, and count the words of each."""
-    rows = []
-    for key, text, readings in texts:
-        found = words(" ".join([text, *json.loads(readings)]))
-        once = dict.fromkeys(found)
-        counts.update(once.keys())
-        rows.append((key, " ".join(once if kind is ON_SCREEN else found)))
-    connection.executemany(f"INSERT INTO {kind.words} (rowid, text) VALUES (?, ?)", rows)
 
 
 def remove_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
     """Remove the tracks and utterances of a clip while their tables have them; what is not indexed is no error."""
-    for kind in TEXT_OF:
+    for kind in TIMED:
         remove_texts(connection, kind, clip_id)
+    note_clips(connection, [clip_id], gone=True)
 
 
-def remove_texts(connection: sqlite3.Connection, kind: TimedTexts, clip_id: str) -> None:
-    """Remove the texts of a clip of one kind from the indexes while their table has them."""
+def index_texts(connection: sqlite3.Connection, kind: TextKind, clip_id: str) -> None:
+    """Add the texts of a clip of one kind, all of which must be new to the index."""
+    rows = connection.execute(f"{_texts(kind)} WHERE clip_id = ? ORDER BY {kind.key}", (clip_id,)).fetchall()
+    counts: Counter[str] = Counter()
+    _index_rows(connection, kind, rows, counts)
+    _count_words(connection, kind, counts)
+
+
+def remove_texts(connection: sqlite3.Connection, kind: TextKind, clip_id: str) -> None:
+    """Remove the texts of a clip of one kind from the index while their table has them."""
     rows = connection.execute(
         f"SELECT {kind.key}, {kind.words}.text FROM {kind.table} JOIN {kind.words} ON {kind.words}.rowid = {kind.key}"
-        " WHERE clip_id = ?",
+        f" WHERE clip_id = ? ORDER BY {kind.key}",
         (clip_id,),
     ).fetchall()
     connection.executemany(f"DELETE FROM {kind.words} WHERE rowid = ?", [(key,) for key, _ in rows])
-    take_tracks(connection, kind, [key for key, _ in rows])
-    _take_words(connection, kind.vocabulary, Counter(word for _, text in rows for word in set(text.split())))
+    _put_facts(connection, kind, [(key, 0, 0.0, 0.0, 0.0) for key, _ in rows])
+    counts = Counter(word for _, text in rows for word in set(text.split()))
+    _count_words(connection, kind, Counter({"": len(rows)}) + counts, -1)
 
 
 def index_about(connection: sqlite3.Connection, path: str | bytes, caption: str) -> None:
-    """Add or replace the name and the given caption of a file; `path` as in `files.path`."""
+    """Add or replace the name and the given caption of a file that has a clip; `path` as in `files.path`."""
     remove_about(connection, path)
-    name = os.path.basename(path if isinstance(path, str) else path.decode(errors="ignore"))
-    name, caption = " ".join(words(name)), " ".join(words(caption))
-    connection.execute(
-        "INSERT INTO about (rowid, path, name, caption) VALUES (?, ?, ?, ?)", (about_row(path), path, name, caption)
-    )
-    _add_words(connection, NAMES, _named(name, caption))
+    counts: Counter[str] = Counter()
+    _index_names(connection, [(path, caption)], counts)
+    _count_words(connection, ABOUT, counts)
 
 
 def remove_about(connection: sqlite3.Connection, path: str | bytes) -> None:
     """Remove a file from the index of names and captions; one that is not there is no error."""
-    row = connection.execute("SELECT name, caption FROM about WHERE rowid = ?", (about_row(path),)).fetchone()
+    row = connection.execute(
+        "SELECT name_id, name, caption FROM names JOIN about ON about.rowid = name_id WHERE path = ?", (path,)
+    ).fetchone()
     if row is not None:
-        connection.execute("DELETE FROM about WHERE rowid = ?", (about_row(path),))
-        _take_words(connection, NAMES, _named(*row))
-
-
-def count_names(connection: sqlite3.Connection) -> None:
-    """Count the words of all indexed names and captions, none of which was counted before."""
-    counts: Counter[str] = Counter()
-    for name, caption in connection.execute("SELECT name, caption FROM about"):
-        counts.update(_named(name, caption))
-    _add_words(connection, NAMES, counts)
-
-
-def _named(name: str, caption: str) -> Counter[str]:
-    """The words of a name and a caption that the vocabulary counts, each once."""
-    found = {word for word in f"{name} {caption}".split() if not any(letter.isdigit() for letter in word)}
-    return Counter(found)
-
-
-def caption_of(metadata: Metadata) -> str:
-    """Return the caption in the metadata of a file, '' where there is none."""
-    return str(metadata.get("caption") or "")
+        connection.execute("DELETE FROM about WHERE rowid = ?", (row[0],))
+        connection.execute("DELETE FROM names WHERE name_id = ?", (row[0],))
+        _put_facts(connection, ABOUT, [(row[0], 0, 0.0, 0.0, 0.0)])
+        _count_words(connection, ABOUT, _named(*row[1:]), -1)
 
 
 def rebuild_full_text(connection: sqlite3.Connection) -> None:
@@ -170,25 +157,125 @@ def clear_full_text(connection: sqlite3.Connection) -> None:
 
 def fill_full_text(connection: sqlite3.Connection) -> None:
     """Index all of `tracks`, `utterances` and `files` into empty word indexes."""
-    for kind in TEXT_OF:
-        _fill_texts(connection, kind)
-    files = connection.execute("SELECT path, metadata FROM files WHERE state = 'indexed'")
+    _note_all_clips(connection)
+    for kind in TIMED:
+        texts, counts = connection.execute(f"{_texts(kind)} ORDER BY {kind.key}"), Counter[str]()
+        while some := texts.fetchmany(AT_ONCE):
+            _index_rows(connection, kind, some, counts)
+            if len(counts) > MAX_COUNTED:
+                _count_words(connection, kind, counts)
+                counts.clear()
+        _count_words(connection, kind, counts)
+    connection.execute("DELETE FROM names WHERE path NOT IN (SELECT path FROM files WHERE state = 'indexed')")
+    files, counts = connection.execute("SELECT path, metadata FROM files WHERE state = 'indexed'"), Counter[str]()
     while named := files.fetchmany(AT_ONCE):
-        for path, metadata in named:
-            index_about(connection, path, caption_of(json.loads(metadata)))
+        rows = [(path, caption_of(json.loads(metadata))) for path, metadata in named]
+        _index_names(connection, rows, counts)
+    _count_words(connection, ABOUT, counts)
 
 
-def _fill_texts(connection: sqlite3.Connection, kind: TimedTexts) -> None:
-    """Index all texts of a kind into an empty word index."""
-    texts = connection.execute(f"{_texts_of(kind)} ORDER BY {kind.key}")
-    counts: Counter[str] = Counter()
-    while some := texts.fetchmany(AT_ONCE):
-        _index_rows(connection, kind, some, counts)
-        if len(counts) > MAX_COUNTED:
-            _add_words(connection, kind.vocabulary, counts)
-            counts.clear()
-    _add_words(connection, kind.vocabulary, counts)
-    fill_blocks(connection, kind)
+def _note_all_clips(connection: sqlite3.Connection) -> None:
+    """Number the clips that have no number yet, and have searches read all of them again."""
+    change = _next_change(connection, "clip_keys")
+    connection.execute("UPDATE clip_keys SET change = ?, gone = clip_id NOT IN (SELECT clip_id FROM clips)", (change,))
+    connection.execute(
+        "INSERT INTO clip_keys (clip_id, change) SELECT clip_id, ? FROM clips"
+        " WHERE clip_id NOT IN (SELECT clip_id FROM clip_keys) ORDER BY clip_id",
+        (change,),
+    )
+
+
+def _texts(kind: TextKind) -> str:
+    """SQL for texts: number, text, other readings, and facts; what has no confidence is sure."""
+    return (
+        f"SELECT {kind.key}, text, {kind.readings}, clip_keys.key, coalesce(confidence, 1.0), start_s, end_s"
+        f" FROM {kind.table} JOIN clip_keys USING (clip_id)"
+    )
+
+
+def _index_rows(
+    connection: sqlite3.Connection, kind: TextKind, texts: Sequence[tuple[Any, ...]], counts: Counter[str]
+) -> None:
+    """Add texts to the word index of their kind, and count the words of each; of a sign each word is there once."""
+    rows = []
+    for key, text, readings, *_ in texts:
+        found = words(" ".join([text, *json.loads(readings)]))
+        once = dict.fromkeys(found)
+        counts.update(once.keys())
+        rows.append((key, " ".join(once if kind is ON_SCREEN else found)))
+    counts[""] += len(rows)
+    connection.executemany(f"INSERT INTO {kind.words} (rowid, text) VALUES (?, ?)", rows)
+    _put_facts(connection, kind, [(key, *facts) for key, _, _, *facts in texts])
+
+
+def _index_names(
+    connection: sqlite3.Connection, files: Sequence[tuple[str | bytes, str]], counts: Counter[str]
+) -> None:
+    """Add files, given by path and caption, which are new to the index, and count the words of each."""
+    connection.executemany("INSERT OR IGNORE INTO names (path) VALUES (?)", [(path,) for path, _ in files])
+    facts = []
+    for path, caption in files:
+        name_id, clip = connection.execute(
+            "SELECT name_id, key FROM names JOIN files USING (path) JOIN clip_keys USING (clip_id) WHERE path = ?",
+            (path,),
+        ).fetchone()
+        name = os.path.basename(path if isinstance(path, str) else path.decode(errors="ignore"))
+        texts = " ".join(words(name)), " ".join(words(caption))
+        connection.execute("INSERT INTO about (rowid, name, caption) VALUES (?, ?, ?)", (name_id, *texts))
+        counts.update(_named(*texts))
+        facts.append((name_id, clip, 1.0, 0.0, 0.0))
+    _put_facts(connection, ABOUT, sorted(facts))
+
+
+def _named(name: str, caption: str) -> Counter[str]:
+    """The words of a name and a caption that the vocabulary counts, each once, and '' for the file."""
+    found = {word for word in f"{name} {caption}".split() if not any(letter.isdigit() for letter in word)}
+    return Counter({"", *found})
+
+
+def _put_facts(connection: sqlite3.Connection, kind: TextKind, facts: Sequence[Sequence[float]]) -> None:
+    """Write number, clip, confidence, start and end of texts, in rising order, into their blocks."""
+    for block, found in groupby(facts, lambda row: row[0] // BLOCK):
+        rows = list(found)
+        stored = connection.execute(f"SELECT facts FROM {kind.blocks} WHERE block = ?", (block,)).fetchone()
+        values = np.zeros(BLOCK, FACTS) if stored is None else np.frombuffer(stored[0], FACTS).copy()
+        values[[int(row[0]) % BLOCK for row in rows]] = [tuple(row[1:]) for row in rows]
+        if values["clip"].any():
+            connection.execute(f"INSERT OR REPLACE INTO {kind.blocks} VALUES (?, ?)", (block, values.tobytes()))
+        else:
+            connection.execute(f"DELETE FROM {kind.blocks} WHERE block = ?", (block,))
+
+
+def read_facts(connection: sqlite3.Connection, kind: TextKind, rows: Indices) -> NDArray[np.void]:
+    """Read the facts (`FACTS`) of N texts by their numbers, rising: (N,)."""
+    first = np.flatnonzero(np.diff(rows // BLOCK, prepend=-1))
+    blocks = (rows[first] // BLOCK).tolist()
+    stored = connection.execute(
+        f"SELECT block, facts FROM {kind.blocks} WHERE block IN (SELECT value FROM json_each(?))", (json.dumps(blocks),)
+    )
+    there, empty = dict(stored.fetchall()), bytes(FACTS.itemsize * BLOCK)
+    values = np.frombuffer(b"".join(there.get(block, empty) for block in blocks), FACTS)
+    place = np.repeat(np.arange(len(first)), np.diff(first, append=len(rows)))
+    found: NDArray[np.void] = values[place * BLOCK + rows % BLOCK]
+    return found
+
+
+def _count_words(connection: sqlite3.Connection, kind: TextKind, counts: Counter[str], sign: int = 1) -> None:
+    """Count words in, or out."""
+    if not counts:
+        return
+    change = _next_change(connection, kind.vocabulary)
+    connection.executemany(
+        f"INSERT INTO {kind.vocabulary} VALUES (?, ?, ?)"
+        " ON CONFLICT (word) DO UPDATE SET texts = max(0, texts + excluded.texts), change = excluded.change",
+        [(word, sign * texts, change) for word, texts in counts.items()],
+    )
+
+
+def _next_change(connection: sqlite3.Connection, table: str) -> int:
+    """A number above all that a reader can have seen of a table, also of one that has been made anew since."""
+    (last,) = connection.execute(f"SELECT coalesce(max(change), 0) FROM {table}").fetchone()
+    return max(int(last) + 1, time.time_ns())
 
 
 def _drop(connection: sqlite3.Connection, table: str) -> None:
@@ -202,36 +289,3 @@ def _drop(connection: sqlite3.Connection, table: str) -> None:
         connection.execute("PRAGMA writable_schema = RESET")
     for shadow in SHADOWS:
         connection.execute(f"DROP TABLE IF EXISTS {table}_{shadow}")
-
-
-def about_row(path: str | bytes) -> int:
-    """Return the row number in `about` that only this path has: FTS5 cannot look a path up, but a row number."""
-    # UTF-8 whatever the locale: the number is kept in the catalog, and another day's locale has to find it.
-    name = path if isinstance(path, bytes) else path.encode("utf-8", "surrogateescape")
-    return int.from_bytes(hashlib.sha256(name).digest()[:8], "big") >> 1
-
-
-def _add_words(connection: sqlite3.Connection, vocabulary: Vocabulary, counts: Counter[str]) -> None:
-    """Count words in; a word that is new gets its trigrams."""
-    words, column, trigrams = vocabulary
-    for word, texts in counts.items():
-        known = connection.execute(f"UPDATE {words} SET {column} = {column} + ? WHERE word = ?", (texts, word)).rowcount
-        if not known:
-            connection.execute(f"INSERT INTO {words} VALUES (?, ?)", (word, texts))
-            connection.execute(f"INSERT INTO {trigrams} (word) VALUES (?)", (padded(word),))
-
-
-def _take_words(connection: sqlite3.Connection, vocabulary: Vocabulary, counts: Counter[str]) -> None:
-    """Count words out; a word that nothing has any more leaves the vocabulary."""
-    words, column, trigrams = vocabulary
-    connection.executemany(
-        f"UPDATE {words} SET {column} = {column} - ? WHERE word = ?", [(texts, word) for word, texts in counts.items()]
-    )
-    for word in counts:
-        gone = connection.execute(f"DELETE FROM {words} WHERE word = ? AND {column} <= 0", (word,)).rowcount
-        if gone:
-            connection.execute(
-                f"DELETE FROM {trigrams} WHERE rowid IN"
-                f" (SELECT rowid FROM {trigrams} WHERE {trigrams} MATCH ? AND word = ?)",
-                (phrase(padded(word)), padded(word)),
-            )

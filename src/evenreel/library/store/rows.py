@@ -7,12 +7,8 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import astuple
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from evenreel.errors import LibraryError
 from evenreel.features.shards import Shard
 from evenreel.library.store.catalog import stored_path
 from evenreel.speech.transcripts import Transcript
@@ -81,49 +77,6 @@ def stored_rows(connection: sqlite3.Connection, clip_id: str) -> Rows:
         ).fetchall()
         for table, columns in COLUMNS.items()
     }
-
-
-class ClipTimes(NamedTuple):
-    """Times of a clip's frames and shots in seconds.
-
-    Attributes:
-        spans_s: (T, 3) time of each frame, and start and end of the stretch that it stands for.
-        shots: start and end of each shot; none where they were not looked for.
-    """
-
-    spans_s: NDArray[np.float64]
-    shots: Sequence[tuple[float, float]]
-
-    def check(self, clip_id: str, vectors: int) -> None:
-        """Refuse a clip with another number of frames than of vectors."""
-        if len(self.spans_s) != vectors:
-            raise LibraryError(
-                f"The catalog has {len(self.spans_s)} moments of clip {clip_id} but {vectors} vectors; "
-                "run `evenreel verify --repair`."
-            )
-
-
-def clip_times(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> list[ClipTimes]:
-    """Read the times of frames and shots of some clips."""
-    moments = rows_by_clip(connection, clip_ids, "moments", "time_s, start_s, end_s", "number")
-    shots = rows_by_clip(connection, clip_ids, "shots", "start_s, end_s", "number")
-    return [
-        ClipTimes(np.array(spans, np.float64).reshape(-1, 3), cuts) for spans, cuts in zip(moments, shots, strict=True)
-    ]
-
-
-def rows_by_clip(
-    connection: sqlite3.Connection, clip_ids: Sequence[str], table: str, columns: str, order: str
-) -> list[list[tuple[Any, ...]]]:
-    """Read the rows of each of some clips in one step, in SQL's words for their table, columns and order."""
-    found: list[list[tuple[Any, ...]]] = [[] for _ in clip_ids]
-    for place, *row in connection.execute(
-        f"SELECT wanted.key, {columns} FROM json_each(?) AS wanted CROSS JOIN {table}"
-        f" ON {table}.clip_id = wanted.value ORDER BY wanted.key, {order}",
-        (json.dumps(list(clip_ids)),),
-    ):
-        found[place].append(tuple(row))
-    return found
 
 
 def replace_rows(connection: sqlite3.Connection, shard: Shard, digest: str) -> None:

@@ -9,9 +9,11 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-_ON_SIGNS = ("track_words", "track_blocks", "vocabulary", "vocabulary_trigrams")
-_SAID = ("said_words", "said_vocabulary", "said_trigrams", "said_blocks")
-FULL_TEXT = (*_ON_SIGNS, *_SAID, "about", "name_words", "name_trigrams")
+FULL_TEXT = tuple(
+    f"{of}_{part}" if part else of
+    for of, words in (("track", "words"), ("said", "words"), ("about", ""))
+    for part in (words, "vocabulary", "blocks")
+)
 """Word indexes over other tables (`evenreel.library.store.fulltext`)."""
 
 _CREATE = re.compile(r"^CREATE ((?:VIRTUAL )?TABLE|INDEX) ", re.MULTILINE)

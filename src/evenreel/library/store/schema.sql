@@ -134,35 +134,35 @@ CREATE TABLE utterances (
     UNIQUE (clip_id, number)
 );
 
--- derived: full text over what is written on screen. rowid = tracks.track_id. all readings of a track, joined.
+-- derived: a small number for each clip, by which searches count: columns of a search have a place for each. One that no
+-- clip has any more keeps its number (gone). `change` rises with whatever a search keeps of a clip: its vectors, and how
+-- nonsense scores on it.
+CREATE TABLE clip_keys (
+    key     INTEGER PRIMARY KEY,
+    clip_id TEXT NOT NULL UNIQUE,
+    gone    INTEGER NOT NULL DEFAULT 0,
+    change  INTEGER NOT NULL
+);
+CREATE INDEX clip_keys_by_change ON clip_keys (change);
+-- derived: full text over what is written on screen. rowid = tracks.track_id. all readings of a track, each word once.
 CREATE VIRTUAL TABLE track_words USING fts5 (text, tokenize = "unicode61 remove_diacritics 2");
--- derived: the distinct folded words of track_words, for queries that tolerate recognition errors.
-CREATE TABLE vocabulary (word TEXT PRIMARY KEY, tracks INTEGER NOT NULL);
-CREATE VIRTUAL TABLE vocabulary_trigrams USING fts5 (word, tokenize = "trigram");
--- derived: facts of 1,024 neighbouring track ids a row, as float64; see evenreel.library.store.track_blocks
-CREATE TABLE track_blocks (
-    block      INTEGER PRIMARY KEY,     -- track_id / 1024
-    confidence BLOB NOT NULL,
-    start_s    BLOB NOT NULL,
-    end_s      BLOB NOT NULL
-);
--- derived: full text over what is said. rowid = utterances.utterance_id
+-- derived: the distinct folded words of track_words and on how many tracks each is; '' counts the tracks. A word that is
+-- nowhere any more stays with 0. `change` rises with each, so that a reader reads what has changed.
+CREATE TABLE track_vocabulary (word TEXT PRIMARY KEY, texts INTEGER NOT NULL, change INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX track_vocabulary_by_change ON track_vocabulary (change);
+-- derived: clip, confidence and times of neighbouring track ids; see evenreel.library.store.fulltext
+CREATE TABLE track_blocks (block INTEGER PRIMARY KEY, facts BLOB NOT NULL);
+-- derived: the same over what is said. rowid = utterances.utterance_id
 CREATE VIRTUAL TABLE said_words USING fts5 (text, tokenize = "unicode61 remove_diacritics 2");
--- derived: the distinct folded words of said_words
-CREATE TABLE said_vocabulary (word TEXT PRIMARY KEY, utterances INTEGER NOT NULL);
-CREATE VIRTUAL TABLE said_trigrams USING fts5 (word, tokenize = "trigram");
--- derived: facts of utterances as track_blocks has those of tracks; without a confidence that of an utterance is 1
-CREATE TABLE said_blocks (
-    block      INTEGER PRIMARY KEY,     -- utterance_id / 1024
-    confidence BLOB NOT NULL,
-    start_s    BLOB NOT NULL,
-    end_s      BLOB NOT NULL
-);
--- derived: file names and given captions. path = files.path.
-CREATE VIRTUAL TABLE about USING fts5 (path UNINDEXED, name, caption, tokenize = "unicode61 remove_diacritics 2");
--- derived: the distinct folded words of about without digits, for queries that are spelt in another way.
-CREATE TABLE name_words (word TEXT PRIMARY KEY, files INTEGER NOT NULL);
-CREATE VIRTUAL TABLE name_trigrams USING fts5 (word, tokenize = "trigram");
+CREATE TABLE said_vocabulary (word TEXT PRIMARY KEY, texts INTEGER NOT NULL, change INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX said_vocabulary_by_change ON said_vocabulary (change);
+CREATE TABLE said_blocks (block INTEGER PRIMARY KEY, facts BLOB NOT NULL);
+-- derived: the same over file names and given captions. rowid = names.name_id. The vocabulary has no words with digits.
+CREATE TABLE names (name_id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
+CREATE VIRTUAL TABLE about USING fts5 (name, caption, tokenize = "unicode61 remove_diacritics 2");
+CREATE TABLE about_vocabulary (word TEXT PRIMARY KEY, texts INTEGER NOT NULL, change INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX about_vocabulary_by_change ON about_vocabulary (change);
+CREATE TABLE about_blocks (block INTEGER PRIMARY KEY, facts BLOB NOT NULL);
 
 -- derived: rows of the vector matrix, in the file vectors.<generation>.f16
 CREATE TABLE vector_rows (

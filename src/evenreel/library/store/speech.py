@@ -12,9 +12,8 @@ from typing import Any
 
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard_path, write_shard
 from evenreel.library.store.catalog import SHARDS, get_meta, loaded_path, set_meta, transaction
-from evenreel.library.store.fulltext import index_texts, remove_texts
+from evenreel.library.store.fulltext import SAID, index_texts, remove_texts
 from evenreel.library.store.rows import put_rows, speech_rows
-from evenreel.library.store.timed_texts import SAID
 from evenreel.speech.transcripts import SpeechSource, SpokenWord, Transcript, Utterance
 
 UNSETTLED = "transcripts_unsettled"

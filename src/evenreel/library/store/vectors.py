@@ -1,60 +1,76 @@
-"""Frame vectors of a library: one append-only float16 matrix in a flat file, and codes of it that are scanned first.
+"""Frame vectors of a library: one append-only float16 matrix in a flat file.
 
-Layout: a header line padded to 64 bytes, then the rows, little-endian float16, without gaps. The catalog
-says which rows count; what lies beyond the last row that it names was left by a crash and is written over.
-The matrix is the truth and gives exact scores; `evenreel.library.store.codes` says which clips are worth them.
+Layout: a header line padded to 64 bytes, then the rows, little-endian float16, without gaps. The catalog says which
+rows count; what lies beyond the last row that it names was left by a crash and is written over.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple
 
 import numkong as nk
 import numpy as np
+from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
 from evenreel.errors import LibraryError
 from evenreel.files import sync_folder
-from evenreel.library.store.codes import HEADER_BYTES, Codes, HalfArray, clip_tiles
 from evenreel.types import FloatArray
 
+HEADER_BYTES = 64
 TILE_ROWS = 2048
 """Rows that are float32 at one time: 4 MB at 512 dimensions; fewer cost calls, more leave the cache (measured)."""
+SCANNED_ROWS = 16_384
+"""Rows of one call for a single query, which are read as they are."""
+EXACT_ROWS = 10_000
+"""Rows up to which what float16 cuts off a single query counts too: it takes as long again."""
+
+HalfArray = NDArray[np.float16]
 
 
-class VectorIndex(Protocol):
-    """Protocol of a store of frame vectors; similarity is the dot product of unit vectors."""
+class ClipTile(NamedTuple):
+    """Neighbouring clips that are scored together: their places in a request, first rows and numbers of rows, (P,)."""
 
-    @property
-    def dimension(self) -> int:
-        """D, the length of a vector."""
+    clips: Indices
+    first_rows: Indices
+    counts: Indices
 
-    def best_per_clip(self, queries: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
-        """Score queries (Q, D) by the best frame of each clip, (Q, C); clips are given by first row and count, (C,)."""
+    def rows_of(self, matrix: HalfArray) -> tuple[HalfArray, Indices]:
+        """Return rows of a matrix (N, D) with those of the clips, and where each clip begins and ends there, (2 P,).
 
-    def scan(self, queries: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
-        """Score as `best_per_clip`, (Q, C), faster and to within `scan_error`."""
+        They are a view where the clips have most of the rows between their first and their last, else a copy.
+        """
+        first, stop = int(self.first_rows[0]), int(self.first_rows[-1] + self.counts[-1])
+        if 2 * self.counts.sum() > stop - first:
+            return matrix[first:stop], np.stack([self.first_rows, self.first_rows + self.counts], 1).ravel() - first
+        ends = np.cumsum(self.counts)
+        rows = np.repeat(self.first_rows - (ends - self.counts), self.counts) + np.arange(ends[-1])
+        return np.take(matrix, rows, axis=0), np.stack([ends - self.counts, ends], 1).ravel()
 
-    def scan_error(self, queries: FloatArray) -> FloatArray:
-        """How far `scan` may be from `best_per_clip` for each of some queries (Q, D): (Q,)."""
 
-    def frame_scores(self, query: FloatArray, first_row: int, count: int) -> FloatArray:
-        """Score one query (D,) on the frames of one clip: (count,)."""
-
-    def read(self, first_row: int, count: int) -> HalfArray:
-        """Read the stored vectors of one clip: (count, D)."""
+def clip_tiles(first_rows: Indices, counts: Indices, most: int) -> Iterator[ClipTile]:
+    """Cut clips, given by first row and number of rows (C,), (C,), into tiles of at most `most` rows or one clip."""
+    order = np.argsort(first_rows, kind="stable")
+    first_rows, counts = first_rows[order], counts[order]
+    ends = np.cumsum(counts)
+    start = 0
+    while start < len(ends):
+        stop = int(np.searchsorted(ends, ends[start] - counts[start] + most, "right"))
+        chosen = slice(start, max(stop, start + 1))
+        yield ClipTile(order[chosen], first_rows[chosen], counts[chosen])
+        start = chosen.stop
 
 
 class ExactVectors:
-    """Vectors of a library in one flat file, and their codes beside it; readers go on while a writer appends."""
+    """Vectors of a library in one flat file; readers go on while a writer appends."""
 
     def __init__(self, path: Path, dimension: int) -> None:
         self._path = path
         self._dimension = dimension
         self._mapped: HalfArray = np.empty((0, dimension), np.float16)
-        self._codes = Codes(codes_path(path), dimension)
 
     @property
     def dimension(self) -> int:
@@ -68,7 +84,7 @@ class ExactVectors:
         return max(0, size - HEADER_BYTES) // self._row_bytes
 
     def append(self, vectors: FloatArray, at_row: int | None = None) -> int:
-        """Write vectors and their codes; both are on the disk when this returns."""
+        """Write vectors; they are on the disk when this returns."""
         self._check_new(vectors)
         first = self.rows if at_row is None else at_row
         if first > self.rows:
@@ -85,54 +101,32 @@ class ExactVectors:
             os.fsync(file.fileno())
         if not first:  # also where an append that failed had made the file: its name may not be durable yet
             sync_folder(self._path.parent)
-        if self._codes.rows < first:  # a library of before there were codes
-            self._codes.rewrite(self._matrix(first)[:first])
-        self._codes.write(rows, first)
         return first
 
-    def complete_codes(self, rows: int) -> bool:
-        """Make the codes of the first `rows` rows where they are missing or not usable; tell whether that was so."""
-        if not rows or self._codes.covers(rows):
-            return False
-        self._codes.rewrite(self._matrix(rows)[:rows])
-        return True
-
-    def has_codes(self, rows: int) -> bool:
-        """Tell whether there are codes of the first `rows` rows that a scan can use."""
-        return self._codes.covers(rows)
-
-    def codes_agree(self, first_row: int, count: int) -> bool:
-        """Tell whether the codes of `count` rows from `first_row` on are those of the stored vectors."""
-        return self._codes.agree(self.read(first_row, count), first_row)
-
     def best_per_clip(self, queries: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
-        """Score every query by the best frame of every clip.
+        """Score queries (Q, D) by the best frame of every clip, given by first row and count (C,): (Q, C).
 
-        Works in tiles of `TILE_ROWS` rows, so that memory holds (Q, C) and one tile or clip whatever the size.
+        Works in tiles, so that memory holds (Q, C) and one tile or clip whatever the size. A single query is compared
+        with the rows as they are: from `EXACT_ROWS` rows on to within 5e-5, since it becomes float16 too.
         """
         best = np.full((len(queries), len(counts)), -np.inf, np.float32)
         if not len(counts):
             return best
         matrix = self._matrix(int((first_rows + counts).max()))
-        for tile in clip_tiles(first_rows, counts, TILE_ROWS):
-            similarity = self._similarity(queries, tile.rows_of(matrix))
-            best[:, tile.clips] = np.maximum.reduceat(similarity, tile.starts, axis=1)
+        several, exact = len(queries) > 1, counts.sum() <= EXACT_ROWS
+        for tile in clip_tiles(first_rows, counts, TILE_ROWS if several else SCANNED_ROWS):
+            rows, edges = tile.rows_of(matrix)
+            found = queries @ widened(rows).T if several else _products(queries[0], rows, exact=exact)[None]
+            if edges[-1] == len(rows):  # the last clip ends where its rows do
+                edges = edges[:-1]
+            best[:, tile.clips] = np.maximum.reduceat(found, edges, axis=1)[:, ::2]
+        self._check(best)
         return best
-
-    def scan(self, queries: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
-        """Score every query by the best frame of every clip, by codes."""
-        if not len(counts) or not self._codes.covers(int((first_rows + counts).max())):
-            return self.best_per_clip(queries, first_rows, counts)
-        return self._codes.scan(queries, first_rows, counts)
-
-    def scan_error(self, queries: FloatArray) -> FloatArray:
-        """How far `scan` may be from `best_per_clip` for queries (Q, D): (Q,); see `codes.Codes.error`."""
-        return self._codes.error(queries)
 
     def frame_scores(self, query: FloatArray, first_row: int, count: int) -> FloatArray:
         """Compute the dot products of one query (D,) with `count` rows from `first_row` on: (count,)."""
-        matrix = self._matrix(first_row + count)
-        scores: FloatArray = self._similarity(query[None], matrix[first_row : first_row + count])[0]
+        scores = _products(query, self._matrix(first_row + count)[first_row : first_row + count])
+        self._check(scores)
         return scores
 
     def read(self, first_row: int, count: int) -> HalfArray:
@@ -186,27 +180,26 @@ class ExactVectors:
             "run `evenreel verify --repair` to rebuild it from the shards."
         )
 
-    def _similarity(self, queries: FloatArray, block: HalfArray) -> FloatArray:
-        """Queries (Q, D) against float16 rows (n, D) -> (Q, n)."""
-        scores: FloatArray = queries @ widened(block).T
-        # Written so that NaN fails too.
-        if not (scores.min() > -1.1 and scores.max() < 1.1):
-            raise self._damaged()
-        return scores
-
-    def _damaged(self) -> LibraryError:
-        return LibraryError(
-            f"{self._path} holds vectors that are not of unit length; "
-            "run `evenreel verify --repair` to rebuild it from the shards."
-        )
-
-
-def codes_path(vectors: Path) -> Path:
-    """Return the file of the codes that belong to a file of vectors."""
-    return vectors.with_suffix(".i8")
+    def _check(self, scores: FloatArray) -> None:
+        """Refuse scores that vectors of unit length cannot have; so written that NaN fails too."""
+        if scores.size and not (scores.min() > -1.1 and scores.max() < 1.1):
+            raise LibraryError(
+                f"{self._path} holds vectors that are not of unit length; "
+                "run `evenreel verify --repair` to rebuild it from the shards."
+            )
 
 
 def widened(block: HalfArray) -> FloatArray:
     """Convert float16 (n, D) to float32, ten times as fast as numpy (measured with numpy 2.4 and numkong 7.8)."""
     wide: FloatArray = np.asarray(nk.astype(np.ascontiguousarray(block), "float32"))
     return wide
+
+
+def _products(query: FloatArray, rows: HalfArray, *, exact: bool = True) -> FloatArray:
+    """Dot products of a query (D,) with float16 rows (n, D): (n,), exactly or by the query's upper half alone."""
+    upper = query.astype(np.float16)
+    found: FloatArray = np.asarray(nk.dot(rows, upper[None]), np.float32)
+    if exact:
+        with np.errstate(invalid="ignore"):  # of damaged rows, which are told afterwards
+            found = found + np.asarray(nk.dot(rows, (query - upper).astype(np.float16)[None]), np.float32)
+    return found.reshape(len(rows))

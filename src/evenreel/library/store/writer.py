@@ -35,7 +35,7 @@ from evenreel.library.store.catalog import (
 from evenreel.library.store.confidence import null_scores_hold, update_null_scores
 from evenreel.library.store.fulltext import caption_of, index_about, index_clip_text, remove_about, remove_clip_text
 from evenreel.library.store.rows import replace_rows
-from evenreel.library.store.vectors import ExactVectors, codes_path
+from evenreel.library.store.vectors import ExactVectors
 from evenreel.media.content import FileStamp
 from evenreel.types import Encoder, Metadata
 from evenreel.wording import printable
@@ -49,7 +49,7 @@ _UNSETTLED_WITHOUT_FILE = (
     "SELECT clip_id FROM replaced WHERE clip_id NOT IN (SELECT clip_id FROM files WHERE clip_id IS NOT NULL)"
 )
 
-_VECTORS = re.compile(r"vectors\.[0-9]+\.(f16|i8|i8\.tmp)")
+_VECTORS = re.compile(r"vectors\.[0-9]+\.f16")
 
 log = logging.getLogger("evenreel")
 
@@ -71,23 +71,13 @@ def vectors_path(library: Path, meta: Mapping[str, str]) -> Path:
 
 
 def vectors_files(library: Path) -> list[Path]:
-    """List every vector matrix of a library, of any generation, and their codes, also half-written ones.
-
-    Files without a number in their name are left out.
-    """
+    """List every vector matrix of a library, of any generation; files without a number in their name are left out."""
     return sorted(path for path in library.glob("vectors.*") if _VECTORS.fullmatch(path.name))
 
 
-def named_vectors(library: Path, meta: Mapping[str, str]) -> set[Path]:
-    """Return the files of the vector matrix that the catalog points to, and of its codes."""
-    path = vectors_path(library, meta)
-    return {path, codes_path(path)}
-
-
 def drop_vectors(library: Path, generation: str) -> None:
-    """Delete a vector matrix that no catalog points to, and its codes."""
-    for path in named_vectors(library, {"vectors_generation": generation}):
-        path.unlink(missing_ok=True)
+    """Delete a vector matrix that no catalog points to."""
+    vectors_path(library, {"vectors_generation": generation}).unlink(missing_ok=True)
 
 
 def open_vectors(library: Path, meta: Mapping[str, str]) -> ExactVectors | None:
@@ -285,18 +275,8 @@ class Store:
             with self._lock, transaction(self.connection):
                 update_null_scores(self.connection, vectors, encoder)
 
-    def complete_codes(self) -> bool:
-        """Make the codes of the vectors where they are missing or not usable; tell whether that was so."""
-        with self._lock:
-            meta = get_meta(self.connection)
-            vectors = open_vectors(self.library, meta)
-            return vectors is not None and vectors.complete_codes(int(meta.get("vectors_end", "0")))
-
     def null_scores_hold(self) -> bool:
-        """Return whether the stored scores of the nonsense queries are of exactly the clips that the library has now.
-
-        False also where these scores or the encoded queries are damaged or missing; `update_null_scores` measures them.
-        """
+        """Return whether the stored scores of the nonsense queries are of exactly the clips in the library now."""
         with self._lock:
             return null_scores_hold(self.connection)
 
