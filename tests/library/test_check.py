@@ -484,17 +484,17 @@ def test_a_repair_between_the_query_and_its_answer_changes_nothing(
 ) -> None:
     """The rows of the new matrix are in another order than those of the old one."""
     reverse_vectors(library)
-    understand = search_module.understand
+    encode = search_module.encode_text
 
     def late(*request: object, **options: object) -> object:
         repair(library)
-        return understand(*request, **options)  # type: ignore[arg-type]
+        return encode(*request, **options)  # type: ignore[arg-type]
 
     with open_library(library) as opened, open_library(library) as other:
         expected = other.search("a red square").hits
         if mapped:
             opened.search("a red square")
-        monkeypatch.setattr(search_module, "understand", late)
+        monkeypatch.setattr(search_module, "encode_text", late)
         assert opened.search("a red square").hits == expected
 
 
