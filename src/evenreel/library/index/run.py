@@ -64,7 +64,7 @@ from evenreel.library.index.stages import (
     check_sound,
     check_speech,
 )
-from evenreel.library.index.worker import FileWorker, Orders, load
+from evenreel.library.index.worker import FileWorker, Orders, load, made_with
 from evenreel.library.people import check_people
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
@@ -497,17 +497,11 @@ def tied_model(store: Store, settings: IndexSettings, encoders: Mapping[str, Enc
     """Load the model of a run, unless it is there, and tie it to the library; one of other weights is refused."""
     name, meta = settings.model or "", store.meta()
     encoder = encoders.get(name) or load(name, settings)
-    tie = {
-        "model": encoder.encoder_id,
-        "asked_model": name,
-        "encoder_id": encoder.encoder_id,
-        "weights_hash": encoder.weights_hash,
-        "dimension": str(encoder.dimension),
-    }
+    tie = made_with(encoder, name)
     if "weights_hash" in meta:
         if meta["weights_hash"] != encoder.weights_hash:
-            made_with = meta.get("encoder_id", meta.get("model", "?"))
-            raise LibraryError(other_model(store.library, made_with, encoder.encoder_id))
+            own = meta.get("encoder_id", meta.get("model", "?"))
+            raise LibraryError(other_model(store.library, own, encoder.encoder_id))
         known = name in (meta.get("model"), meta.get("asked_model"))
         renamed = () if known else ("model", "asked_model", "encoder_id")  # the same weights, as an export has them
         tie = {

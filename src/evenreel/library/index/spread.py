@@ -215,7 +215,7 @@ def driven(address: str, setup: dict[str, Any]) -> Iterator[Iterator[Status]]:
                 raise _no_answer(address) from error
         with open(Path(temp, "driver.log"), "wb") as said:  # what Ray prints is for nobody, but may help who looks
             process = subprocess.Popen(
-                command(__name__),
+                command("evenreel.library.index.spread"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=said,
