@@ -187,7 +187,6 @@ class Library:
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
-        asked: Question
         make = partial(Query, k=k, rerank_depth=rerank_depth)
         asked: Question
         if isinstance(text, str) and not _OF_SEVERAL.search(text):
