@@ -86,6 +86,9 @@ class LibraryProblem:
     remedy: str
 
 
+GONE = LibraryProblem(CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)
+
+
 def verify(library: Path) -> list[LibraryProblem]:
     """Check everything a library holds: the catalog, the hashes of shards, and whatever is derived from them.
 
@@ -97,13 +100,10 @@ def verify(library: Path) -> list[LibraryProblem]:
     if not (library / CATALOG).is_file():
         if next(shard_files(library / SHARDS), None) is None:
             raise LibraryError(f"There is no library at {library}.")
-        return [_GONE, *_problems_of_models(library)]
+        return [GONE, *_problems_of_models(library)]
     # Shards and catalog are two things: beside a writer they could only be compared with excuses.
     with library_lock(library) if os.access(library, os.W_OK) else nullcontext():
         return [*_all_problems(library), *_problems_of_models(library)]
-
-
-_GONE = LibraryProblem(CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)
 
 
 def _problems_of_models(library: Path) -> Iterator[LibraryProblem]:
@@ -115,7 +115,7 @@ def _problems_of_models(library: Path) -> Iterator[LibraryProblem]:
             for problem in _all_problems(place):
                 yield replace(problem, where=f"{where}: {problem.where}")
         elif next(shard_files(place / SHARDS), None) is not None:
-            yield replace(_GONE, where=f"{where}: {CATALOG}")
+            yield replace(GONE, where=f"{where}: {CATALOG}")
         elif place.name in models_of(meta, SOUNDS):  # one in the making may not have begun
             yield LibraryProblem(where, "its vectors are gone", SET_AGAIN)
     if unfinished_exchange(library, meta) is None:  # else those that it has made its shards of are left over
@@ -222,7 +222,11 @@ def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[L
             yield LibraryProblem(where, what, f"{RUN_REPAIR}, then {SET_AGAIN}")
         if rows_of(shard, digest) != stored_rows(connection, clip_id):
             yield LibraryProblem(where, "its rows in the catalog are not those of its shard", RUN_REPAIR)
-        if not _vectors_agree(vectors, first, number, shard):
+        agree = shard.frames is None and first is None  # nothing is in the matrix of a clip without frames
+        if shard.frames is not None and first is not None and vectors is not None:
+            with suppress(LibraryError, OSError):
+                agree = np.array_equal(vectors.read(first, number), shard.frames)
+        if not agree:
             yield LibraryProblem(where, "its rows of the vector matrix are not those of its shard", RUN_REPAIR)
     for path in shard_files(library / SHARDS):
         if path not in known:
@@ -235,26 +239,14 @@ def _is_foreign(shard: Shard, meta: Mapping[str, str]) -> bool:
     return other_model or shard.rule != meta.get("rule")
 
 
-def _vectors_agree(vectors: ExactVectors | None, first: int | None, number: int, shard: Shard) -> bool:
-    """Whether the matrix has the frames of a shard, and nothing of a clip without frames."""
-    if shard.frames is None or first is None or vectors is None:
-        return shard.frames is None and first is None
-    try:
-        return np.array_equal(vectors.read(first, number), shard.frames)
-    except (LibraryError, OSError):
-        return False
-
-
 def _broken_metadata(connection: sqlite3.Connection) -> list[str | bytes]:
     """The files, as the catalog names them, whose metadata is no JSON object."""
     found = []
     for path, metadata in connection.execute("SELECT path, metadata FROM files"):
-        try:
-            is_object = isinstance(json.loads(metadata), dict)
-        except ValueError:
-            is_object = False
-        if not is_object:
-            found.append(path)
+        with suppress(ValueError):
+            if isinstance(json.loads(metadata), dict):
+                continue
+        found.append(path)
     return found
 
 
@@ -434,7 +426,9 @@ def _remove_catalog(path: Path) -> None:
 def _derive(library: Path, connection: sqlite3.Connection, work: _Work, generation: str, drop_missing: bool) -> None:
     """Fill a new catalog with what the old one says of files, and with what the shards say."""
     connection.execute("PRAGMA defer_foreign_keys = ON")
-    _enter_settings(library, connection)
+    known = {key: value for key, value in _settings(library).items() if key not in MADE_ANEW}
+    copy = held_in(library / COPY, ("meta",))  # neither it nor an index run may take the new catalog for an older one
+    catalog.set_meta(connection, known | {"changes": str(max(int(known.get("changes", "0")), copy.changes or 0))})
     held = held_in(library / CATALOG, ("files", "replaced", *FACES))
     if "files" in held.damaged:
         work.done.append(f"what was known about files is lost; {SET_AGAIN}")
@@ -454,14 +448,15 @@ def _derive(library: Path, connection: sqlite3.Connection, work: _Work, generati
     work.done.append("rebuilt the full text")
     if (rows := rebuild_vectors(library, connection, generation, library / SHARDS)) is not None:
         work.done.append(f"rebuilt the vector matrix ({rows} rows)")
-        _measure_nonsense(library, connection, work)
-
-
-def _enter_settings(library: Path, connection: sqlite3.Connection) -> None:
-    known = {key: value for key, value in _settings(library).items() if key not in MADE_ANEW}
-    copy = held_in(library / COPY, ("meta",))  # neither it nor an index run may take the new catalog for an older one
-    least = max(int(known.get("changes", "0")), copy.changes or 0)
-    catalog.set_meta(connection, {**known, "changes": str(least)})
+        meta = catalog.get_meta(connection)
+        vectors = open_vectors(library, meta)
+        bank = bank_of(connection, meta.get("weights_hash", ""), vectors.dimension) if vectors is not None else None
+        if vectors is not None and bank is not None:
+            measure_nonsense(connection, vectors, bank)
+            work.done.append("measured anew how nonsense scores")
+        else:
+            connection.execute("DELETE FROM meta WHERE key LIKE 'null%'")
+            work.done.append("how nonsense scores is not known any more; the next evenreel index measures it")
 
 
 def _enter_own(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
@@ -533,19 +528,6 @@ def _enter_clips(library: Path, connection: sqlite3.Connection, work: _Work) -> 
     for lost, why in ((damaged, "that are damaged"), (others, "of another model, sampling rule or place")):
         if lost:
             work.done.append(f"dropped {count(len(lost), 'shard')} {why}, kept as *{BROKEN}; {SET_AGAIN}")
-
-
-def _measure_nonsense(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
-    meta = catalog.get_meta(connection)
-    vectors, bank = open_vectors(library, meta), None
-    if vectors is not None:
-        bank = bank_of(connection, meta.get("weights_hash", ""), vectors.dimension)
-    if vectors is None or bank is None:
-        connection.execute("DELETE FROM meta WHERE key LIKE 'null%'")
-        work.done.append("how nonsense scores is not known any more; the next evenreel index measures it")
-        return
-    measure_nonsense(connection, vectors, bank)
-    work.done.append("measured anew how nonsense scores")
 
 
 # The vector matrix -----------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from evenreel.errors import EncoderError, EvenreelError, LibraryError, OtherMode
 from evenreel.files import FileState, file_state
 from evenreel.library import Library
 from evenreel.library.contents import ClipMedia
-from evenreel.library.loading import load_pictures, load_sounds
+from evenreel.library.library import load_pictures, load_sounds
 from evenreel.library.published import FollowedLibrary
 from evenreel.library.store.catalog import CATALOG
 from evenreel.library.store.model_folders import MODELS

@@ -20,10 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter,
 
 from evenreel.config import default_library
 from evenreel.library import Library
-from evenreel.library.browsing import BrowsedClip, BrowsedPage
+from evenreel.library.browsing import BrowsedClip, BrowsedPage, Facet
 from evenreel.library.contents import ClipDetail, Examples, FilePage, ListedFile, folder_of
-from evenreel.library.facets import Facet
-from evenreel.library.result_bias import SOURCE, Favours, Share
+from evenreel.library.favours import SOURCE, Favours, Share
 from evenreel.library.search.highlights import marks
 from evenreel.library.search.result import FoldedHit, Hit, MomentHit, SearchResult, TextHit
 from evenreel.server.media import media_type

@@ -14,12 +14,19 @@ from pydantic import StringConstraints, TypeAdapter
 
 from evenreel.errors import UsageError
 from evenreel.library import Library, Marked, Then, UnfinishedText, Without
-from evenreel.library.asking.asked import ONE_QUERY, Question, read_question
-from evenreel.library.asking.examples import MOST_MARKS, Mark, read_mark
-from evenreel.library.asking.steps import MOST_WITHIN_S, WITHIN_S
+from evenreel.library.asking.questions import (
+    MOST_MARKS,
+    MOST_WITHIN_S,
+    ONE_QUERY,
+    WITHIN_S,
+    Mark,
+    Question,
+    read_mark,
+    read_question,
+)
 from evenreel.library.browsing import BrowseOrder
+from evenreel.library.contents import TriedExample
 from evenreel.library.search.result import SearchResult
-from evenreel.library.tried_examples import TriedExample
 from evenreel.server.adding import Adder
 from evenreel.server.desk import Desk
 from evenreel.server.media import Playback
@@ -240,7 +247,7 @@ class Api:
         async with self._uploads.picture(request) as pixels:
 
             def found(library: Library, most: int) -> SearchResult:
-                return library.search_pixels(pixels, most, where, words=asked.words)
+                return library.search_image(pixels, most, where, words=asked.words)
 
             return await self._found(Wanted(found, k, where, asked.fold))
 
