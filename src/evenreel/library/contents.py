@@ -147,14 +147,14 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
     with suppress(LibraryError):  # nothing of the clip depends on it but how it is played
         starts_s = read_shard(shard_path(shards, clip_id)).info.starts_s if shards else 0.0
     known = roots(connection)
-    *about, notes = clip
+    about: tuple[float | None, str, str, int, int, float | None, int] = clip[:-1]
     return ClipDetail(
         clip_id,
         files[0][1] if files else clip_id,
         tuple(ClipFile(name, folder_of(loaded_path(path), known), state) for path, name, state, _ in files),
         *about,
         signs=tuple(TextHit(text, (), start_s, end_s, 1.0) for text, start_s, end_s in signs),
-        notes=tuple(json.loads(notes)),
+        notes=tuple(json.loads(clip[-1])),
         metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
         starts_s=starts_s,
         shots=tuple(
@@ -300,7 +300,7 @@ class LibraryStats:
 
 def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str, str]) -> LibraryStats:
     """Count what a library holds and list what was set aside; `meta` is the catalog's table of that name."""
-    counts = connection.execute(
+    counts: tuple[int, int, int, int, int, float] = connection.execute(
         "SELECT (SELECT count(*) FROM files WHERE state = 'indexed'), (SELECT count(*) FROM clips),"
         " (SELECT count(*) FROM moments), (SELECT count(*) FROM tracks),"
         " (SELECT count(*) FROM files WHERE state = 'missing'),"
