@@ -13,7 +13,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, TextIO, cast
@@ -181,11 +181,7 @@ class AskedLibrary:
 
 
 class LibraryTools:
-    """Tools over one library.
-
-    Args:
-        asked: the REST API of the library.
-    """
+    """Tools over one library."""
 
     def __init__(self, asked: AskedLibrary) -> None:
         self._asked = asked
@@ -348,11 +344,7 @@ def _end_of_page(times: Sequence[float]) -> int:
 
 
 class AssistantServer(MCPServer):
-    """MCP server of a library; what an assistant asks wrongly costs one sentence.
-
-    Args:
-        asked: the REST API of the library.
-    """
+    """MCP server of a library; what an assistant asks wrongly costs one sentence."""
 
     def __init__(self, asked: AskedLibrary) -> None:
         super().__init__("evenreel", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
@@ -370,14 +362,12 @@ class AssistantServer(MCPServer):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Any = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool.
-
-        Raises:
-            ToolError: the arguments do not fit, or the server refuses, in one sentence.
-        """
+        """Call a tool; arguments that do not fit, and what the server refuses, are a `ToolError` of one sentence."""
         for tool in await self.list_tools():
-            if tool.name == name:
-                _check_names(name, arguments, tool.input_schema["properties"])
+            known = tool.input_schema["properties"]
+            if tool.name == name and (strange := sorted(arguments.keys() - known.keys())):  # perhaps a misspelt filter
+                takes = ", ".join(known) or "nothing"
+                raise ToolError(f"{name} takes no '{cut(printable(strange[0]))}'; it takes {takes}.")
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
@@ -387,13 +377,6 @@ class AssistantServer(MCPServer):
             if isinstance(cause, ToolError):  # without the name of the tool before its sentence
                 raise cause from None
             raise
-
-
-def _check_names(tool: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """A misspelt filter must not be left out in silence."""
-    if strange := sorted(set(given) - set(known)):
-        takes = ", ".join(known) or "nothing"
-        raise ToolError(f"{tool} takes no '{cut(printable(strange[0]))}'; it takes {takes}.")
 
 
 def _sentence(problem: Any) -> str:
@@ -429,11 +412,7 @@ def endable_input() -> Iterator[TextIO]:
 
 
 class InputRelay:
-    """Hands what comes from standard input on to a pipe.
-
-    Attributes:
-        lines: the end of the pipe to read from.
-    """
+    """Hands what comes from standard input on to a pipe, of which `lines` is the end to read from."""
 
     def __init__(self) -> None:
         self._real = os.dup(STANDARD_INPUT)
@@ -459,11 +438,7 @@ class InputRelay:
 
 
 class MessageLines:
-    """The lines of an input that are messages.
-
-    Attributes:
-        answer: function that sends the error that another line is answered with; to be set before lines are read.
-    """
+    """The lines of an input that are messages; the others are answered with their error, by `answer`."""
 
     answer: Callable[[SessionMessage], Awaitable[None]]
 

@@ -6,14 +6,17 @@ they write its tables of a person's own (`evenreel.library.personal`), and any n
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
 from evenreel.library import Library, contents
+from evenreel.library.people import LONGEST_NAME as PERSON_NAME
+from evenreel.library.people import person_still
 from evenreel.library.personal import LONGEST_NAME, LONGEST_NOTE, MarkState, PlacedMark, SavedSearch
 from evenreel.library.search.unlike import UnlikeClip, UnlikeClips
 from evenreel.server.desk import Desk
@@ -26,6 +29,7 @@ from evenreel.server.records import (
     Seconds,
     Where,
     about,
+    add_reading,
     as_json,
     finite,
     still_address,
@@ -37,6 +41,7 @@ MOST_HIGHLIGHTS = 100
 At = Annotated[
     float | None, Query(ge=0, le=LATEST_S, allow_inf_nan=False, description="The moment; the whole clip without it.")
 ]
+Who = Annotated[str, Query(min_length=1, max_length=PERSON_NAME, description="Name or number of the person.")]
 SavedName = Annotated[str, Query(min_length=1, max_length=LONGEST_NAME, description="Name of the saved search.")]
 
 
@@ -125,20 +130,23 @@ class PersonalApi:
         self._desk = desk
 
     def add_to(self, router: APIRouter) -> None:
-        for method, path, endpoint, described in (
-            ("GET", "/marks", self.marks, about("Favourites and notes.", list[MarkRecord])),
+        reading: list[tuple[str, Callable[..., Any], dict[str, Any]]] = [
+            ("/marks", self.marks, about("Favourites and notes.", list[MarkRecord])),
+            ("/saved", self.saved, about("Saved searches.", list[SavedRecord])),
+            ("/saved/news", self.news, about("What a saved search finds that is new.", SavedNews, 404)),
+            ("/highlights", self.highlights, about("Clips that are unlike the rest.", Highlights)),
+            ("/people/still", self.face, about("The surest face of a person.", "image/jpeg", 404)),
+        ]
+        for path, reads, described in reading:
+            add_reading(router, path, reads, described)
+        for method, path, writes, described in (
             ("POST", "/clips/{clip_id}/mark", self.mark, about("Make a favourite, write a note.", MarkRecord, 404)),
             ("DELETE", "/clips/{clip_id}/mark", self.unmark, about("Delete a favourite and its note.", None, 404)),
-            ("GET", "/saved", self.saved, about("Saved searches.", list[SavedRecord])),
             ("POST", "/saved", self.save, about("Save a search; what it finds now is seen.", SavedRecord)),
             ("DELETE", "/saved", self.remove, about("Delete a saved search.", None, 404)),
-            ("GET", "/saved/news", self.news, about("What a saved search finds that is new.", SavedNews, 404)),
             ("POST", "/saved/seen", self.seen, about("The same, and none of it is new from now on.", SavedNews, 404)),
-            ("GET", "/highlights", self.highlights, about("Clips that are unlike the rest.", Highlights)),
         ):
-            router.add_api_route(path, endpoint, methods=[method], **described)
-            if method == "GET":
-                router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
+            router.add_api_route(path, writes, methods=[method], **described)
 
     async def marks(self) -> list[MarkRecord]:
         """List favourites and notes."""
@@ -159,18 +167,17 @@ class PersonalApi:
         await self._desk.query(lambda library: library.personal.unmark(clip_id, t))
         return Response(status_code=204)
 
-    async def saved(self) -> list[SavedRecord]:
+    async def saved(self) -> Sequence[SavedSearch]:
         """List the saved searches."""
-        return [_saved(one) for one in await self._desk.look_up(lambda library: library.personal.searches())]
+        return await self._desk.look_up(lambda library: library.personal.searches())
 
-    async def save(self, search: NewSearch) -> SavedRecord:
+    async def save(self, search: NewSearch) -> SavedSearch:
         """Save a search."""
         self._desk.need_model()
         name = search.name or None
-        saved = await self._desk.query(
+        return await self._desk.query(
             lambda library: library.personal.save_search(search.query, search.where, name), model=True
         )
-        return _saved(saved)
 
     async def remove(self, name: SavedName) -> Response:
         """Delete a saved search."""
@@ -198,6 +205,11 @@ class PersonalApi:
         content = await self._desk.query_once(("highlights", where, k), answer)
         return Response(content, media_type="application/json")
 
+    async def face(self, who: Who) -> Response:
+        """Send the surest face of a person, which no browser keeps: it is gone when the person is forgotten."""
+        jpeg = await self._desk.look_up(lambda library: person_still(library.path, who))
+        return Response(jpeg, media_type="image/jpeg", headers={"cache-control": "no-store"})
+
     async def _run(self, name: str, *, keep: bool) -> SavedNews:
         self._desk.need_model()
         found = await self._desk.query(lambda library: library.personal.run_search(name, keep=keep), model=True)
@@ -221,7 +233,3 @@ def _records(library: Library, marks: tuple[PlacedMark, ...] | list[PlacedMark])
         )
         for one in marks
     ]
-
-
-def _saved(search: SavedSearch) -> SavedRecord:
-    return SavedRecord(name=search.name, query=search.query, where=search.where, looked=search.looked)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Annotated, Any
 
+from fastapi import APIRouter, Query, Response
 from fastapi import Path as InPath
-from fastapi import Query, Response
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter, computed_field
 
 from evenreel.config import default_library
@@ -423,6 +423,12 @@ def about(summary: str, answer: Any, *problems: int) -> dict[str, Any]:
         sent = {"description": summary, "content": {answer: {"schema": {"type": "string", "format": "binary"}}}}
         return {"summary": summary, "response_class": Response, "responses": {200: sent, **refusals}}
     return {"summary": summary, "response_model": answer, "responses": refusals}
+
+
+def add_reading(router: APIRouter, path: str, endpoint: Callable[..., Any], described: dict[str, Any]) -> None:
+    """Add a route that reads, whose head can be asked for too."""
+    router.add_api_route(path, endpoint, methods=["GET"], **described)
+    router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
 
 
 def _library_name(folder: str | Path) -> str:

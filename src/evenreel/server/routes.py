@@ -23,7 +23,6 @@ from evenreel.library.tried_examples import TriedExample
 from evenreel.server.adding import Adder
 from evenreel.server.desk import Desk
 from evenreel.server.media import Playback
-from evenreel.server.people import add_people
 from evenreel.server.personal import PersonalApi
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures, Uploads
 from evenreel.server.records import (
@@ -40,6 +39,7 @@ from evenreel.server.records import (
     Stats,
     Where,
     about,
+    add_reading,
     as_json,
 )
 from evenreel.server.settings import MOST_RESULTS
@@ -76,14 +76,7 @@ Width = Annotated[int, Query(ge=16, le=1280, description="In pixels; the next la
 
 @dataclass(frozen=True)
 class Beside:
-    """What a search asks for beside its sentence.
-
-    Attributes:
-        then: what is to come after the sentence, which is then not looked through for a `then`.
-        within_s: most seconds from a moment of the sentence to one of what comes after it.
-        marks: clips that were marked right or wrong.
-        typing: whether the sentence, or what comes after it, is still typed.
-    """
+    """What a search asks for beside its sentence, see `beside`."""
 
     then: str
     within_s: float
@@ -157,24 +150,9 @@ class Wanted:
 
 
 class Api:
-    """Routes of the API over one library.
+    """Routes of the API over one library."""
 
-    Args:
-        desk: runs queries on the library.
-        pictures: makes stills and previews.
-        uploads: receives and decodes pictures to search by.
-        playback: sends the files of clips.
-        adder: indexes again what was set aside.
-    """
-
-    def __init__(
-        self,
-        desk: Desk,
-        pictures: Pictures,
-        uploads: Uploads,
-        playback: Playback,
-        adder: Adder,
-    ) -> None:
+    def __init__(self, desk: Desk, pictures: Pictures, uploads: Uploads, playback: Playback, adder: Adder) -> None:
         self._desk, self._pictures, self._uploads = desk, pictures, uploads
         self._playback, self._adder = playback, adder
 
@@ -182,15 +160,13 @@ class Api:
         """Make the router with all routes below `/api/v1`."""
         router = APIRouter(prefix="/api/v1")
         for path, endpoint, described in self._reading():
-            router.add_api_route(path, endpoint, methods=["GET"], **described)
-            router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
+            add_reading(router, path, endpoint, described)
         described = about("Clips with a frame that looks like a picture.", SearchAnswer, 408, 413, 415)
         described["openapi_extra"] = {"requestBody": PICTURE}
         router.add_api_route("/search/image", self.search_image, methods=["POST"], **described)
         described = about("Try again what was set aside.", Retry)
         router.add_api_route("/retry", self.retry, methods=["POST"], status_code=202, **described)
         PersonalApi(self._desk).add_to(router)
-        add_people(router, self._desk, about("The surest face of a person.", "image/jpeg", 404))
         return router
 
     def _reading(self) -> list[tuple[str, Callable[..., Any], dict[str, Any]]]:
