@@ -1,10 +1,14 @@
-"""The REST API: its routes, what they take, and their limits."""
+"""The REST API: its routes, what they take, and their limits.
+
+Beside trying again and adding folders, whose runs write the catalog, marks and saved searches alone write: tables of a
+person's own (`evenreel.library.personal`), which any number of processes may serve.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -18,12 +22,14 @@ from evenreel.library.asking.asked import ONE_QUERY, Question, read_question
 from evenreel.library.asking.examples import MOST_MARKS, Mark, read_mark
 from evenreel.library.asking.steps import MOST_WITHIN_S, WITHIN_S
 from evenreel.library.browsing import BrowseOrder
+from evenreel.library.people import LONGEST_NAME as PERSON_NAME
+from evenreel.library.people import person_still
+from evenreel.library.personal import LONGEST_NAME, PlacedMark, SavedSearch
 from evenreel.library.search.result import SearchResult
 from evenreel.library.tried_examples import TriedExample
 from evenreel.server.adding import Adder
 from evenreel.server.desk import Desk
 from evenreel.server.media import Playback
-from evenreel.server.personal import PersonalApi
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures, Uploads
 from evenreel.server.records import (
     LATEST_S,
@@ -32,8 +38,14 @@ from evenreel.server.records import (
     ClipId,
     Files,
     Health,
+    Highlights,
     ListedClips,
+    MarkRecord,
+    NewMark,
+    NewSearch,
     Retry,
+    SavedNews,
+    SavedRecord,
     SearchAnswer,
     Spoken,
     Stats,
@@ -41,11 +53,14 @@ from evenreel.server.records import (
     about,
     add_reading,
     as_json,
+    mark_records,
 )
 from evenreel.server.settings import MOST_RESULTS
+from evenreel.wording import printable
 
 FILES_AT_ONCE = 200
 FURTHEST_FILE = 10**9
+MOST_HIGHLIGHTS = 100
 FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 """Header of what never changes: a clip's id is a digest of its content, and so is what is made from it."""
 PICTURE = {
@@ -72,6 +87,12 @@ Fold = Annotated[bool, Query(description="Put clips that are nearly the same und
 Seconds = Annotated[float, Query(ge=0, le=LATEST_S, allow_inf_nan=False, description="From the clip's start.")]
 PartNumber = Annotated[int, Query(ge=0, le=int(LATEST_S / PREVIEW_PART_S), description="Parts follow one another.")]
 Width = Annotated[int, Query(ge=16, le=1280, description="In pixels; the next larger of a few is sent.")]
+
+At = Annotated[
+    float | None, Query(ge=0, le=LATEST_S, allow_inf_nan=False, description="The moment; the whole clip without it.")
+]
+Who = Annotated[str, Query(min_length=1, max_length=PERSON_NAME, description="Name or number of the person.")]
+SavedName = Annotated[str, Query(min_length=1, max_length=LONGEST_NAME, description="Name of the saved search.")]
 
 
 @dataclass(frozen=True)
@@ -166,7 +187,14 @@ class Api:
         router.add_api_route("/search/image", self.search_image, methods=["POST"], **described)
         described = about("Try again what was set aside.", Retry)
         router.add_api_route("/retry", self.retry, methods=["POST"], status_code=202, **described)
-        PersonalApi(self._desk).add_to(router)
+        for method, path, writes, described in (
+            ("POST", "/clips/{clip_id}/mark", self.mark, about("Make a favourite, write a note.", MarkRecord, 404)),
+            ("DELETE", "/clips/{clip_id}/mark", self.unmark, about("Delete a favourite and its note.", None, 404)),
+            ("POST", "/saved", self.save, about("Save a search; what it finds now is seen.", SavedRecord)),
+            ("DELETE", "/saved", self.remove, about("Delete a saved search.", None, 404)),
+            ("POST", "/saved/seen", self.seen, about("The same, and none of it is new from now on.", SavedNews, 404)),
+        ):
+            router.add_api_route(path, writes, methods=[method], **described)
         return router
 
     def _reading(self) -> list[tuple[str, Callable[..., Any], dict[str, Any]]]:
@@ -186,6 +214,11 @@ class Api:
             ("/files", self.files, about("Files of the library, also those that were set aside.", Files)),
             ("/retry", self.retry_state, about("How trying again goes.", Retry)),
             ("/health", self.health, about("Whether the server answers and its model is loaded.", Health)),
+            ("/marks", self.marks, about("Favourites and notes.", list[MarkRecord])),
+            ("/saved", self.saved, about("Saved searches.", list[SavedRecord])),
+            ("/saved/news", self.news, about("What a saved search finds that is new.", SavedNews, 404)),
+            ("/highlights", self.highlights, about("Clips that are unlike the rest.", Highlights)),
+            ("/people/still", self.face, about("The surest face of a person.", "image/jpeg", 404)),
         ]
 
     async def search(
@@ -320,6 +353,72 @@ class Api:
     async def health(self) -> Health:
         """Return the state of the server and of its model; of several workers, those of the one that answers."""
         return Health(status="ok", model=self._desk.model)
+
+    async def marks(self) -> list[MarkRecord]:
+        """List favourites and notes."""
+        return await self._desk.look_up(lambda library: mark_records(library, library.personal.marks()))
+
+    async def mark(self, clip_id: ClipId, said: NewMark) -> MarkRecord:
+        """Make a clip or a moment a favourite, or write a note to it."""
+
+        def written(library: Library) -> MarkRecord:
+            mark = library.personal.mark(clip_id, said.time_s, favourite=said.favourite, note=said.note)
+            gone = PlacedMark(mark, clip_id, mark.path, "here")  # where it says nothing any more
+            return mark_records(library, [next((one for one in library.personal.marks() if one.mark == mark), gone)])[0]
+
+        return await self._desk.query(written)
+
+    async def unmark(self, clip_id: ClipId, t: At = None) -> Response:
+        """Delete what was said of a clip, or of a moment of it."""
+        await self._desk.query(lambda library: library.personal.unmark(clip_id, t))
+        return Response(status_code=204)
+
+    async def saved(self) -> Sequence[SavedSearch]:
+        """List the saved searches."""
+        return await self._desk.look_up(lambda library: library.personal.searches())
+
+    async def save(self, search: NewSearch) -> SavedSearch:
+        """Save a search."""
+        self._desk.need_model()
+        name = search.name or None
+        return await self._desk.query(
+            lambda library: library.personal.save_search(search.query, search.where, name), model=True
+        )
+
+    async def remove(self, name: SavedName) -> Response:
+        """Delete a saved search."""
+        await self._desk.query(lambda library: library.personal.remove_search(name))
+        return Response(status_code=204)
+
+    async def news(self, name: SavedName) -> SavedNews:
+        """Return what is new, and leave it so."""
+        return await self._news(name, keep=True)
+
+    async def seen(self, name: SavedName) -> SavedNews:
+        """Return what is new; from now on it is not."""
+        return await self._news(name, keep=False)
+
+    async def highlights(
+        self,
+        where: Where = None,
+        k: Annotated[int, Query(ge=1, le=MOST_HIGHLIGHTS, description="How many clips at most.")] = 12,
+    ) -> Response:
+        """Choose clips that are unlike the rest."""
+
+        def answer(library: Library) -> bytes:
+            return as_json(Highlights.of(library.highlights(k=k, where=where), library.roots()))
+
+        return _json(await self._desk.query_once(("highlights", where, k), answer))
+
+    async def face(self, who: Who) -> Response:
+        """Send the surest face of a person, which no browser keeps: it is gone when the person is forgotten."""
+        jpeg = await self._desk.look_up(lambda library: person_still(library.path, who))
+        return Response(jpeg, media_type="image/jpeg", headers={"cache-control": "no-store"})
+
+    async def _news(self, name: str, *, keep: bool) -> SavedNews:
+        self._desk.need_model()
+        found = await self._desk.query(lambda library: library.personal.run_search(name, keep=keep), model=True)
+        return SavedNews(name=printable(name), new=[hit.clip_id for hit in found.new])
 
     async def _found(
         self, wanted: Wanted, key: Hashable = None, *, model: bool = True, rerank: bool = False
