@@ -19,7 +19,7 @@ from pydantic import StringConstraints, TypeAdapter
 from evenreel.errors import UsageError
 from evenreel.library import Library, Marked, Then, UnfinishedText, Without
 from evenreel.library.asking.asked import ONE_QUERY, Question, read_question
-from evenreel.library.asking.examples import MOST_MARKS, Mark, read_mark
+from evenreel.library.asking.examples import MOST_MARKS, read_mark
 from evenreel.library.asking.steps import MOST_WITHIN_S, WITHIN_S
 from evenreel.library.browsing import BrowseOrder
 from evenreel.library.people import LONGEST_NAME as PERSON_NAME
@@ -95,30 +95,8 @@ Who = Annotated[str, Query(min_length=1, max_length=PERSON_NAME, description="Na
 SavedName = Annotated[str, Query(min_length=1, max_length=LONGEST_NAME, description="Name of the saved search.")]
 
 
-@dataclass(frozen=True)
-class Beside:
-    """What a search asks for beside its sentence, see `beside`."""
-
-    then: str
-    within_s: float
-    marks: tuple[Mark, ...]
-    typing: bool
-
-    def asked(self, sentence: str) -> Question:
-        """Return what is asked of the library with a sentence."""
-        made = UnfinishedText if self.typing else str
-        if self.then.strip():
-            asked: str | Then | Without = Then(sentence, made(self.then), self.within_s)
-        else:
-            asked = read_question(made(sentence), self.within_s)
-        if not self.marks:
-            return asked
-        if not isinstance(asked, str):
-            raise UsageError(ONE_QUERY)
-        return Marked(asked, self.marks)
-
-
-def beside(
+def asked_for(
+    q: Sentence,
     then: Annotated[str, Query(max_length=LONGEST_QUERY, description="What is to come after `q` in a clip.")] = "",
     within: Annotated[
         float,
@@ -129,21 +107,16 @@ def beside(
     typing: Annotated[
         bool, Query(description="The sentence is still typed: its last word may be the beginning of one.")
     ] = False,
-) -> Beside:
-    """Read from an address what a search asks for beside its sentence."""
+) -> tuple[Question, bool]:
+    """What is asked of the library with a sentence, which with `then` is not looked through for one; and `typing`."""
+    made = UnfinishedText if typing else str
+    asked: str | Then | Without = Then(q, made(then), within) if then.strip() else read_question(made(q), within)
     marks = (*(read_mark(one, right=True) for one in right), *(read_mark(one, right=False) for one in wrong))
-    return Beside(then, within, marks, typing)
-
-
-BesideIt = Annotated[Beside, Depends(beside)]
-
-
-@dataclass(frozen=True)
-class SearchWays:
-    """How a sentence is searched for."""
-
-    rerank: Rerank = True
-    fold: Fold = True
+    if not marks:
+        return asked, typing
+    if not isinstance(asked, str):
+        raise UsageError(ONE_QUERY)
+    return Marked(asked, marks), typing
 
 
 @dataclass(frozen=True)
@@ -223,23 +196,23 @@ class Api:
 
     async def search(
         self,
-        q: Sentence,
-        more: BesideIt,
+        sentence: Annotated[tuple[Question, bool], Depends(asked_for)],
         where: Where = None,
         k: Count = 20,
-        how: Annotated[SearchWays, Depends()] = SearchWays(),
+        rerank: Rerank = True,
+        fold: Fold = True,
     ) -> Response:
         """Search clips by what is seen, written and said, see `Library.search`."""
         self._desk.need_model()
-        asked = more.asked(q)
-        matcher = self._desk.matcher if how.rerank and isinstance(asked, str) else None
+        asked, typing = sentence
+        matcher = self._desk.matcher if rerank and isinstance(asked, str) else None
         depth = self._desk.rerank_depth
 
         def found(library: Library, most: int) -> SearchResult:
             return library.search(asked, most, where, rerank=matcher, rerank_depth=depth)
 
-        key = ("text", asked, more.typing, where, k, how, matcher is not None)
-        return await self._found(Wanted(found, k, where, how.fold), key, rerank=matcher is not None)
+        key = ("text", asked, typing, where, k, fold, matcher is not None)
+        return await self._found(Wanted(found, k, where, fold), key, rerank=matcher is not None)
 
     async def search_image(
         self, request: Request, asked: Annotated[PictureWays, Depends()], where: Where = None, k: Count = 20
