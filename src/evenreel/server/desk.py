@@ -33,8 +33,8 @@ Version = tuple[FileState, ...]
 LOADING = "The model is still being loaded; try again in a moment."
 CACHED_BYTES = 8 * 2**20
 """Most bytes of answers that are kept to be given again."""
-KEPT_PLACES, KEPT_TEXTS = 1_000, 1_000
-"""Most clips whose files' places are kept in memory, and most encoded captions."""
+KEPT_TEXTS = 1_000
+"""Most encoded captions that are kept."""
 
 
 class BusyError(EvenreelError):
@@ -121,7 +121,6 @@ class Desk:
         self._open: list[Library] = []
         self._answers: OrderedDict[Hashable, bytes] = OrderedDict()
         self._answer_bytes = 0
-        self._located: OrderedDict[Hashable, ClipMedia] = OrderedDict()
         self._lock = threading.Lock()
         self._held = OwnModel()
         self._sounds = SoundsModel()
@@ -203,16 +202,7 @@ class Desk:
             self._looking_up -= 1
 
     async def locate(self, clip_id: str) -> ClipMedia:
-        """Find the files of a clip; cached while the library is unchanged."""
-        key = (library_version(self.library), clip_id)
-        if key in self._located:
-            self._located.move_to_end(key)
-            return self._located[key]
-        found = await self.look_up(lambda library: library.locate(clip_id))
-        self._located[key] = found
-        if len(self._located) > KEPT_PLACES:
-            self._located.popitem(last=False)
-        return found
+        return await self.look_up(lambda library: library.locate(clip_id))
 
     def need_model(self) -> None:
         """Raise LoadingError while the model is being loaded; without a model, only words are searched."""

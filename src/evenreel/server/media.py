@@ -249,9 +249,6 @@ class Playback:
         name = printable(PurePath(file.path).name)
         return self._send(descriptor, SentAs(media_type(clip.container, clip.codec), name, clip_id))
 
-    async def made(self, path: Path, kind: str) -> OpenedFile:
-        return await self.sent(path, SentAs(kind, path.name, path.stem))
-
     async def sent(self, path: Path, sent_as: SentAs, ended: Callable[[], None] = lambda: None) -> OpenedFile:
         flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
         descriptor = await asyncio.get_running_loop().run_in_executor(self._readers, os.open, path, flags)

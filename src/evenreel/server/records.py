@@ -66,10 +66,6 @@ def _finite_scores(scores: Mapping[str, float]) -> dict[str, float]:
     return {channel: score for channel, score in scores.items() if math.isfinite(score)}
 
 
-def _at_most_one(share: float) -> float:
-    return min(1.0, share)
-
-
 Text = Annotated[str, PlainSerializer(printable, return_type=str)]
 Seconds = Annotated[float | None, PlainSerializer(finite, return_type=float | None)]
 Scores = Annotated[dict[str, float], PlainSerializer(_finite_scores, return_type=dict[str, float])]
@@ -170,7 +166,7 @@ class FoundClip(Named, Hit):
     folder: str
     duration_s: Seconds
     above_nonsense: Share | None
-    written: Annotated[Share, PlainSerializer(_at_most_one, return_type=Share)]
+    written: Annotated[Share, PlainSerializer(lambda share: min(1.0, share), return_type=Share)]
     scores: Scores
     moments: tuple[Moment, ...]
     steps: tuple[Moment, ...] = ()

@@ -29,7 +29,7 @@ from evenreel.library.search.result import SearchResult
 from evenreel.library.tried_examples import TriedExample
 from evenreel.server.adding import Adder
 from evenreel.server.desk import Desk
-from evenreel.server.media import Playback
+from evenreel.server.media import Playback, SentAs
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures, Uploads
 from evenreel.server.records import (
     LATEST_S,
@@ -269,7 +269,7 @@ class Api:
         made = self._pictures.preview_path(clip_id, part)
         if not await asyncio.to_thread(made.is_file):
             made = await self._pictures.preview(clip_id, await self._playback.unchanged(clip_id, clip), part)
-        return await self._playback.made(made, "video/mp4")
+        return await self._playback.sent(made, SentAs("video/mp4", made.name, made.stem))
 
     async def stats(self) -> Response:
         """Return totals and facets."""
