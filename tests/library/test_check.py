@@ -19,6 +19,7 @@ from evenreel.features import shards
 from evenreel.features.shards import read_shard, write_shard
 from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.library.search import searcher as search_module
+from evenreel.library.search.snapshot import SnapshotReader
 from evenreel.library.store.catalog import open_for_writing, set_meta, transaction
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.user_tables import COPY
@@ -484,17 +485,17 @@ def test_a_repair_between_the_query_and_its_answer_changes_nothing(
 ) -> None:
     """The rows of the new matrix are in another order than those of the old one."""
     reverse_vectors(library)
-    understand = search_module.understand
+    encode = search_module.encode_text
 
     def late(*request: object, **options: object) -> object:
         repair(library)
-        return understand(*request, **options)  # type: ignore[arg-type]
+        return encode(*request, **options)  # type: ignore[arg-type]
 
     with open_library(library) as opened, open_library(library) as other:
         expected = other.search("a red square").hits
         if mapped:
             opened.search("a red square")
-        monkeypatch.setattr(search_module, "understand", late)
+        monkeypatch.setattr(search_module, "encode_text", late)
         assert opened.search("a red square").hits == expected
 
 
@@ -513,15 +514,15 @@ def test_a_reader_sees_the_vectors_that_an_indexer_appends(library: Path, tmp_pa
 
 def test_a_search_that_a_repair_overtakes_is_asked_again(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The matrix of the search's moment is deleted before it is mapped."""
-    look, calls = search_module.look, []
+    read, calls = SnapshotReader._read_columns, []
 
-    def late(*request: object) -> object:
+    def late(reader: SnapshotReader, *, everything: bool) -> None:
         calls.append(1)
+        read(reader, everything=everything)
         if len(calls) == 1:
             repair(library)
-        return look(*request)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(search_module, "look", late)
+    monkeypatch.setattr(SnapshotReader, "_read_columns", late)
     with open_library(library) as opened:
         assert len(opened.search("a red square").hits) == 3
     assert len(calls) == 2

@@ -50,7 +50,7 @@ from evenreel.library.index.plan import (
     mark_gone,
     still_wanted,
 )
-from evenreel.library.index.worker import FileWorker, Orders, Reading
+from evenreel.library.index.worker import FileWorker, Orders, Reading, made_with
 from evenreel.library.people import FaceStage
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SHARDS, loaded_path
@@ -186,6 +186,7 @@ class ReadingStage:
             raise MediaError("failed", what) from error
         report, notes = self._run.report, dict.fromkeys((printable(file.path), note) for note in shard.info.notes)
         report.indexed += self._is_new(str(file.clip_id))
+        self._is_new(f"linked {file.path}")  # whichever copy of a content the second pass reads
         report.heard += shard.is_heard
         report.notes += [note for note in notes if self._is_new("\0".join(note))]
         self._count_file(file, shard.info.duration_s)
@@ -613,7 +614,8 @@ class SoundStage:
         from evenreel.sound.reader import sound_worker
 
         encoder, self._has_read = self._model(), True
-        self._store.begin(self._run.found.roots, _tie(encoder, str(self._name)))
+        rule = {"rule": encoder.windows.rule}
+        self._store.begin(self._run.found.roots, made_with(encoder, str(self._name)) | rule)
         return sound_worker(encoder.windows, self._run.settings.limits)
 
     def read(self, reader: Worker, file: FoundFile) -> Reading | None:
@@ -690,17 +692,6 @@ class SoundStage:
                 )
                 return None
         return known
-
-
-def _tie(encoder: SoundEncoder, name: str) -> dict[str, str]:
-    return {
-        "model": encoder.encoder_id,
-        "asked_model": name,
-        "encoder_id": encoder.encoder_id,
-        "weights_hash": encoder.weights_hash,
-        "dimension": str(encoder.dimension),
-        "rule": encoder.windows.rule,
-    }
 
 
 STAGES: tuple[Callable[[IndexRun], Stage], ...] = (SubtitleStage, SpeechStage, SoundStage, FaceStage)
