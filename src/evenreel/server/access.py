@@ -14,7 +14,7 @@ import html
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from importlib import resources
 from typing import TypeAlias
 from urllib.parse import parse_qs, parse_qsl, quote, unquote_plus, urlencode, urlsplit
@@ -166,7 +166,7 @@ class Login:
         self._token, self._timeout_s = settings.token, settings.upload_timeout_s
         # Each worker has a line of its own: all of them together answer no faster than one would.
         self._guesses = Guesses(WRONG_TOKEN_DELAY_S * settings.workers)
-        self._senders = Senders(settings.trusted_proxies)
+        self._proxies = [proxy_network(proxy) for proxy in settings.trusted_proxies]
         self._html = resources.files("evenreel.server").joinpath("static", "login.html").read_text("utf-8")
 
     async def answer(self, scope: Scope, receive: Receive) -> Response | None:
@@ -236,7 +236,7 @@ class Login:
         return HTMLResponse(filled, status)
 
     async def _may_guess(self, scope: Scope) -> bool:
-        return await self._guesses.wait(self._senders.sender(scope))
+        return await self._guesses.wait(sender_of(scope, self._proxies))
 
     def _with_session(self, scope: Scope, response: Response) -> Response:
         """The response, with the cookie that lets its receiver in from now on.
@@ -283,32 +283,24 @@ def _address(scope: Scope) -> tuple[str, str | None]:
     return own_page(f"{path}?{rest}" if rest else path), given
 
 
-class Senders:
-    """Finds the address of a request's sender."""
+def sender_of(scope: Scope, proxies: Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network] = ()) -> str:
+    """Return the address that a request comes from, '' where unknown; of IPv6 the network that one person has.
 
-    def __init__(self, proxies: Iterable[str] = ()) -> None:
-        self._proxies = [proxy_network(proxy) for proxy in proxies]
-
-    def sender(self, scope: Scope) -> str:
-        """Return the address that a request comes from, '' where unknown; of IPv6 the network that one person has.
-
-        Each proxy adds the address that it was called from to the end of the header, so the last one that is not a
-        trusted proxy's is believed, and nothing before it.
-        """
-        peer = str(scope["client"][0]) if scope.get("client") else ""
-        said = (
-            b",".join(value for name, value in scope["headers"] if name == FORWARDED_FOR).decode("latin-1").split(",")
-        )
-        believed = address_of(peer)
-        for one in reversed(said):
-            if believed is None or not any(believed in network for network in self._proxies):
-                break
-            if (before := address_of(one)) is None:
-                break
-            believed = before
-        if isinstance(believed, ipaddress.IPv6Address):
-            return str(ipaddress.ip_network((believed, OWN_BITS), strict=False))
-        return peer if believed is None else str(believed)
+    Each proxy adds the address that it was called from to the end of the header, so the last one that is not a trusted
+    proxy's is believed, and nothing before it.
+    """
+    peer = str(scope["client"][0]) if scope.get("client") else ""
+    said = b",".join(value for name, value in scope["headers"] if name == FORWARDED_FOR).decode("latin-1").split(",")
+    believed = address_of(peer)
+    for one in reversed(said):
+        if believed is None or not any(believed in network for network in proxies):
+            break
+        if (before := address_of(one)) is None:
+            break
+        believed = before
+    if isinstance(believed, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((believed, OWN_BITS), strict=False))
+    return peer if believed is None else str(believed)
 
 
 async def received(receive: Receive, most: int, within_s: float) -> bytes:

@@ -287,15 +287,11 @@ def _shown(path: str) -> str:
 
 
 class Run:
-    """A process that does what an order says; it ends when its input is closed.
-
-    Attributes:
-        wanted: state to go into when it has ended, as somebody wants it to; None for what it says itself.
-    """
+    """A process that does what an order says; it ends when its input is closed."""
 
     def __init__(self, order: RunOrder) -> None:
         self.order = order
-        self.wanted: RunState | None = None
+        self.wanted: RunState | None = None  # state to go into when it was ended; None for what it says itself
         self.process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
@@ -555,11 +551,7 @@ def reads_text(library: Library) -> bool:
 
 
 class AddingApi:
-    """Routes that browse the home folder, and start, pause and stop adding; for whoever sits at the server's machine.
-
-    Attributes:
-        adder: starts, pauses and stops runs.
-    """
+    """Routes that browse the home folder, and start, pause and stop adding, for who sits at the server's machine."""
 
     def __init__(self, desk: Desk, library: Path, settings: ServeSettings) -> None:
         self._desk, self._library, self._settings = desk, library, settings

@@ -43,23 +43,14 @@ LOOKING = "looking through the folders"
 
 @dataclass(frozen=True)
 class RunOrder:
-    """What a run is to do; a path that is no UTF-8 is kept as it is.
+    """What a run is to do; a path that is no UTF-8 is kept as it is."""
 
-    Attributes:
-        library: folder of the library.
-        places: folders and single files.
-        model: model of a new library; `words` for none, None for the library's own or the default.
-        reads_text: whether on-screen text is read.
-        watch: whether it goes on with what changes in the folders afterwards.
-        retry: whether what was set aside is tried again.
-    """
-
-    library: str
-    places: tuple[str, ...]
-    model: str | None = None
-    reads_text: bool = True
-    watch: bool = False
-    retry: bool = False
+    library: str  # its folder
+    places: tuple[str, ...]  # folders and single files
+    model: str | None = None  # of a new library; `words` for none, None for the library's own or the default
+    reads_text: bool = True  # whether on-screen text is read
+    watch: bool = False  # goes on with what changes in the folders afterwards
+    retry: bool = False  # tries again what was set aside
 
     @staticmethod
     def from_json(told: dict[str, Any]) -> RunOrder:
