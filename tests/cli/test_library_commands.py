@@ -330,8 +330,8 @@ def test_settings_come_from_the_librarys_file_options_and_set(tmp_path: Path) ->
         ("wrkers=2", "no setting 'wrkers'"),
         ("workers", "no NAME=VALUE"),
         ("workers=two", "workers is 'two'"),
-        ("workers=-1", "greater than or equal to 0"),
-        ("max_damaged_share=1.1", "less than or equal to 1"),
+        ("workers=-1", "workers is -1; it should be from 0 to 1,024"),
+        ("max_damaged_share=1.1", "from 0 to 1"),
         ("read_text=perhaps", "read_text"),
     ],
 )
