@@ -37,7 +37,6 @@ from .fakes import Library as Fake
 from .fakes import empty_catalog, on_disk
 
 CLIPS = 60
-STATES = ["indexed", "missing"]
 
 
 def population(sources: str, lengths_s: list[float] | None = None, words: list[bool] | None = None) -> Population:
