@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import re
@@ -14,7 +13,7 @@ from typing import Any
 from evenreel.documents import brief, parse_json
 from evenreel.encoders.families import FAMILIES, OPEN_CLIP, Family
 from evenreel.encoders.preprocessing import Preprocessing, read_preprocessing
-from evenreel.errors import EncoderError, EvenreelError
+from evenreel.errors import EncoderError
 
 OPEN_CLIP_CONFIG, OPEN_CLIP_WEIGHTS = "open_clip_config.json", "open_clip_model.safetensors"
 TOKENIZER_FILES = (
@@ -292,18 +291,3 @@ def file_digest(path: Path) -> str:
     if real.parent.name == "blobs" and _SHA256.fullmatch(real.name) and real.name != total.hexdigest():
         raise EncoderError(f"The file {real} is not what the hub sent out; delete it and run the command again.")
     return total.hexdigest()
-
-
-@contextlib.contextmanager
-def of_model(folder: Path, what: str) -> Iterator[None]:
-    """Make one sentence of whatever a `with` raises over the files of a model, which no library foresees.
-
-    A panic of Rust, which is no `Exception`, is one too.
-    """
-    try:
-        yield
-    except (EvenreelError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    except BaseException as error:
-        words = (str(error).splitlines() or [""])[0]
-        raise EncoderError(f"The model in {folder} {what} ({type(error).__name__}: {words[:200]}).") from error

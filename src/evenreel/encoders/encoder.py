@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.encoders.checkpoint import of_model
-from evenreel.errors import EncoderError, UsageError
+from evenreel.errors import EncoderError, EvenreelError, UsageError
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 
 log = logging.getLogger("evenreel")
@@ -116,6 +116,21 @@ class BatchedEncoder:
                 self.batch_size //= 2
                 log.warning("memory ran out, going on with %d at a time", self.batch_size)
         return results
+
+
+@contextlib.contextmanager
+def of_model(folder: Path, what: str) -> Iterator[None]:
+    """Make one sentence of whatever a `with` raises over the files of a model, which no library foresees.
+
+    A panic of Rust, which is no `Exception`, is one too.
+    """
+    try:
+        yield
+    except (EvenreelError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        words = (str(error).splitlines() or [""])[0]
+        raise EncoderError(f"The model in {folder} {what} ({type(error).__name__}: {words[:200]}).") from error
 
 
 def check_pixels(pixels: Pixels, shape: str) -> None:

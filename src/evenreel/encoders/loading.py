@@ -24,8 +24,9 @@ import numpy as np
 from evenreel.arguments import check_kind, described
 from evenreel.config import MediaLimits
 from evenreel.documents import brief
-from evenreel.encoders.checkpoint import missing_parts, of_model, open_checkpoint
+from evenreel.encoders.checkpoint import missing_parts, open_checkpoint
 from evenreel.encoders.contexts import garbage_left
+from evenreel.encoders.encoder import of_model
 from evenreel.encoders.onnx_encoder import OnnxEncoder, has_onnx, missing_onnx_parts, open_onnx_folder, read_record
 from evenreel.encoders.sources import BUILTIN_FOLDER, locate
 from evenreel.errors import EncoderError, MediaError, UsageError

@@ -23,13 +23,12 @@ from evenreel.encoders.checkpoint import (
     digest_of,
     file_digest,
     json_digest,
-    of_model,
     plain_config,
     processor_files,
     processor_settings,
     read_settings,
 )
-from evenreel.encoders.encoder import BatchedEncoder, TokenArray, lower_case
+from evenreel.encoders.encoder import BatchedEncoder, TokenArray, lower_case, of_model
 from evenreel.encoders.families import FAMILIES, Family
 from evenreel.encoders.preprocessing import Preprocessing, read_preprocessing
 from evenreel.errors import EncoderError

@@ -20,9 +20,9 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from evenreel.encoders.checkpoint import Checkpoint, of_model
+from evenreel.encoders.checkpoint import Checkpoint
 from evenreel.encoders.contexts import quiet
-from evenreel.encoders.encoder import BatchedEncoder, TokenArray, check_pixels, lower_case, unit_rows
+from evenreel.encoders.encoder import BatchedEncoder, TokenArray, check_pixels, lower_case, of_model, unit_rows
 from evenreel.encoders.families import OPEN_CLIP, Family, Instructions
 from evenreel.encoders.patches import patch_features, patch_grid
 from evenreel.encoders.preprocessing import Preprocessing

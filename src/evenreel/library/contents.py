@@ -147,14 +147,20 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
     with suppress(LibraryError):  # nothing of the clip depends on it but how it is played
         starts_s = read_shard(shard_path(shards, clip_id)).info.starts_s if shards else 0.0
     known = roots(connection)
-    about: tuple[float | None, str, str, int, int, float | None, int] = clip[:-1]
+    duration_s, container, codec, width, height, fps, moments, notes = clip
     return ClipDetail(
-        clip_id,
-        files[0][1] if files else clip_id,
-        tuple(ClipFile(name, folder_of(loaded_path(path), known), state) for path, name, state, _ in files),
-        *about,
+        clip_id=clip_id,
+        name=files[0][1] if files else clip_id,
+        files=tuple(ClipFile(name, folder_of(loaded_path(path), known), state) for path, name, state, _ in files),
+        duration_s=duration_s,
+        container=container,
+        codec=codec,
+        width=width,
+        height=height,
+        fps=fps,
+        moments=moments,
         signs=tuple(TextHit(text, (), start_s, end_s, 1.0) for text, start_s, end_s in signs),
-        notes=tuple(json.loads(clip[-1])),
+        notes=tuple(json.loads(notes)),
         metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
         starts_s=starts_s,
         shots=tuple(
@@ -300,7 +306,7 @@ class LibraryStats:
 
 def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str, str]) -> LibraryStats:
     """Count what a library holds and list what was set aside; `meta` is the catalog's table of that name."""
-    counts: tuple[int, int, int, int, int, float] = connection.execute(
+    files, clips, moments, tracks, missing, hours = connection.execute(
         "SELECT (SELECT count(*) FROM files WHERE state = 'indexed'), (SELECT count(*) FROM clips),"
         " (SELECT count(*) FROM moments), (SELECT count(*) FROM tracks),"
         " (SELECT count(*) FROM files WHERE state = 'missing'),"
@@ -310,8 +316,13 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
         "SELECT path, reason, sentence FROM files WHERE state = 'set_aside' ORDER BY path"
     ).fetchall()
     return LibraryStats(
-        str(library),
-        *counts,
+        library=str(library),
+        files=files,
+        clips=clips,
+        moments=moments,
+        tracks=tracks,
+        missing=missing,
+        hours=hours,
         model=meta.get("model") or None,
         rule=meta.get("rule"),
         metadata=tuple(sorted(metadata_keys(connection))),

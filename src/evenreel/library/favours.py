@@ -335,8 +335,8 @@ def _groups(population: Population, rows: Indices) -> tuple[GroupShare, ...]:
         found = int((population.has_words[rows] & read).sum())
         counted.append((ON_SCREEN, "words on screen", found, all_found, int(read.sum()), all_read))
     return tuple(
-        GroupShare(measure, label, one, of, one / of, all_, all_of, all_ / all_of, share_p_value(one, of, all_, all_of))
-        for measure, label, one, all_, of, all_of in counted
+        GroupShare(what, name, one, of, one / of, all_, all_of, all_ / all_of, share_p_value(one, of, all_, all_of))
+        for what, name, one, all_, of, all_of in counted
     )
 
 
