@@ -25,7 +25,6 @@ from evenreel.library.search import seen
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import Query
 from evenreel.library.search.sounds import NO_SOUNDS
-from evenreel.library.store.model_folders import MODELS
 from evenreel.sound import read_sounds
 from tests.library.damage import QUICK, without_models
 from tests.library.index.test_passes import EasingIn
@@ -190,10 +189,8 @@ def test_sounds_are_added_later_kept_in_step_and_end_as_those_of_one_run(videos:
 def test_a_run_that_is_broken_off_goes_on_with_the_next_clip(
     videos: Path, clap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenreel.sound import reader
-
     asked: list[str] = []
-    read = reader.read_sounds
+    read = read_sounds
 
     def stopped(worker: object, path: str, encoder: object) -> object:
         asked.append(path)
@@ -213,9 +210,9 @@ def test_a_run_that_is_broken_off_goes_on_with_the_next_clip(
 def test_sounds_are_verified_repaired_and_taken_up_again(library: Path, films: Path, tmp_path: Path) -> None:
     place = Path(shutil.copytree(library, tmp_path / "library"))
     assert verify(place) == []
-    (vectors,) = (place / MODELS).glob("*/vectors.0.f16")
+    (vectors,) = place.glob("sounds.*.f16")
     data = bytearray(vectors.read_bytes())
-    data[40] ^= 255
+    data[-40] ^= 255
     vectors.write_bytes(data)
     assert verify(place)
     repair(place)
@@ -248,7 +245,7 @@ def test_another_model_takes_the_place_of_the_old_one_and_other_weights_are_refu
     other = str(write_clap(tmp_path / "other", seed=3))
     index(videos, sound=other)
     assert index(videos, sound=str(folder)).sounds == 6
-    assert len(list((library / MODELS).iterdir())) == 1
+    assert len(list(library.glob("sounds.*.f16"))) == 1
     assert verify(library) == []
     shutil.rmtree(folder)
     write_clap(folder, seed=4)

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from evenreel.errors import EncoderError
-from evenreel.sound import load_sound_encoder
-from evenreel.sound.loading import sound_model_here
+from evenreel.sound import load_sound_encoder, sound_model_here
 from tests.sound.clap_models import RATE, TONES, tone, write_clap
 from tests.tiny_checkpoints import tiny_clip
 

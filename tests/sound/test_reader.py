@@ -13,8 +13,14 @@ from hypothesis import strategies as st
 
 from evenreel.errors import MediaError
 from evenreel.media.sound import SoundBlock
-from evenreel.sound import SoundWindow, SoundWindows, cut_windows, load_sound_encoder, read_sounds
-from evenreel.sound.reader import sound_worker
+from evenreel.sound import (
+    SoundWindow,
+    SoundWindows,
+    cut_windows,
+    load_sound_encoder,
+    read_sounds,
+    sound_worker,
+)
 from tests.sound.clap_models import TONES, tone, write_clap
 from tests.sound_files import Track, write_sound
 
@@ -68,7 +74,6 @@ def test_a_beep_is_in_the_windows_that_hold_it(tmp_path: Path, clap: str) -> Non
     path = write_sound(tmp_path / "a.mkv", [Track(samples, rate=48_000, codec="flac")])
     with closing(sound_worker(encoder.windows)) as worker:
         found = read_sounds(worker, path, encoder)
-    assert found.times_s.tolist() == [0.0, 5.0, 10.0, 15.0]
     assert found.spans_s.tolist() == [[0.0, 10.0], [5.0, 15.0], [10.0, 20.0], [15.0, 25.0]]
     scores = found.vectors @ encoder.encode_text(list(TONES)).sentence[2]
     assert scores.argmax() in (2, 3)

@@ -15,7 +15,7 @@ PARTS = {
     "vectors": "the vectors that are searched",
     "shards": "features of each clip, from which all else can be made anew",
     "stills": "small pictures of moments",
-    "models": "vectors of sounds, and of a model in the making",
+    "models": "vectors of a model in the making",
     "others": "everything else",
 }
 """Name of each part, and what it holds."""
@@ -37,7 +37,7 @@ def sizes_on_disk(library: Path) -> dict[str, int]:
 def _part_of(name: str) -> str:
     if name.startswith((CATALOG, COPY)):
         return "catalog"
-    return "vectors" if name.startswith("vectors.") else "others"
+    return "vectors" if name.startswith(("vectors.", "sounds.")) else "others"
 
 
 def _entries(folder: str | Path) -> list[os.DirEntry[str]]:

@@ -11,7 +11,8 @@ from typing import Any
 from evenreel.features.progress import SetAside
 from evenreel.library.index.scan import kept_patterns
 from evenreel.library.store import catalog
-from evenreel.library.store.model_folders import MAKING, SOUNDS, models_of
+from evenreel.library.store.model_folders import making_of
+from evenreel.library.store.vectors import SOUNDS
 from evenreel.wording import count, printable
 
 
@@ -70,9 +71,9 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
         set_aside=tuple(
             SetAside("", printable(catalog.loaded_path(path)), reason, sentence) for path, reason, sentence in aside
         ),
-        making=next(iter(models_of(meta, MAKING).values()), None),
+        making=making.name if (making := making_of(meta)) else None,
         ignored=kept_patterns(meta),
-        sounds=next(iter(models_of(meta, SOUNDS).values()), None),
+        sounds=SOUNDS.own(meta).get("encoder_id"),
     )
 
 
