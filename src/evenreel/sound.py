@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -48,30 +48,16 @@ SILENT = 1e-4
 _FOLLOWS_S = 1e-3  # blocks that are no further apart are one sound
 
 
-@dataclass(frozen=True)
-class SoundWindows:
-    """Windows of a model of sounds.
-
-    Attributes:
-        sample_rate: samples a second.
-        length: samples of a window; the last one of a sound may be shorter.
-        hop: samples from the start of one window to that of the next.
-    """
+class SoundWindows(NamedTuple):
+    """Windows of a model of sounds: samples a second, and samples of a window and from the start of one to the next."""
 
     sample_rate: int = 48_000
     length: int = 480_000
     hop: int = 240_000
 
 
-@dataclass(frozen=True)
-class SoundWindow:
-    """A window of sound.
-
-    Attributes:
-        start_s: when it begins, in seconds of the clip's own clock.
-        end_s: when it ends.
-        samples: (N,) float32, mono, at most the length of a window.
-    """
+class SoundWindow(NamedTuple):
+    """A window of sound: start and end in seconds of the clip's own clock, and samples (N,), mono, as many or fewer."""
 
     start_s: float
     end_s: float
@@ -79,18 +65,13 @@ class SoundWindow:
 
     @property
     def is_silent(self) -> bool:
-        """Whether there is nothing to hear in it."""
         return not np.abs(self.samples).max(initial=0.0) > SILENT
 
 
 def cut_windows(blocks: Iterable[SoundBlock], windows: SoundWindows) -> Iterator[SoundWindow]:
-    """Yield the windows of a sound in rising time; after a gap they begin anew.
+    """Yield the windows of a sound in rising time, at their sample rate; after a gap they begin anew.
 
     No more is held than a window and a block. The last window of a stretch ends where that does.
-
-    Args:
-        blocks: sound in rising time, at the windows' sample rate (`evenreel.media.sound.open_sound`).
-        windows: length and hop.
     """
 
     def window(samples: FloatArray) -> SoundWindow:
@@ -112,18 +93,7 @@ def cut_windows(blocks: Iterable[SoundBlock], windows: SoundWindows) -> Iterator
 
 
 class SoundEncoder:
-    """CLAP in a folder: sound and sentences become vectors of one space; made by `load_sound_encoder`.
-
-    Attributes:
-        encoder_id: name it can be loaded by again.
-        weights_hash: SHA-256 of its weights and settings.
-        dimension: D, the length of a vector.
-        windows: windows of sound that it takes, with a hop of half their length.
-        window: rule of a picture, which it does not take.
-
-    Raises:
-        EncoderError: weights are missing, or its processor makes no windows that can be used.
-    """
+    """CLAP in a folder: sound and sentences become vectors of one space; made by `load_sound_encoder`."""
 
     window = WindowRule()
 
@@ -163,13 +133,7 @@ class SoundEncoder:
         self._longest = min(int(self._tokenizer.model_max_length), positions)
 
     def encode_sound(self, windows: Sequence[FloatArray]) -> FloatArray:
-        """Encode windows of sound, each (N,) float32 at the model's rate and at most a window long: (W, D), unit rows.
-
-        A shorter one is filled up as the model's processor does it.
-
-        Raises:
-            EncoderError: one is longer than a window, empty, or gives no vector.
-        """
+        """Encode windows of sound, each (N,) at the model's rate, filled up by its own processor: (W, D), unit rows."""
         if any(not 0 < len(samples) <= self.windows.length for samples in windows):
             raise EncoderError(f"A window of sound must have 1 to {self.windows.length} samples.")
         import torch
@@ -185,11 +149,7 @@ class SoundEncoder:
         return np.concatenate(found)
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
-        """Encode sentences, cut at the model's limit; each counts as one word.
-
-        Raises:
-            EncoderError: one gives no vector.
-        """
+        """Encode sentences, cut at the model's limit; each counts as one word."""
         import torch
 
         found = [np.zeros((0, self.dimension), np.float32)]
@@ -206,11 +166,6 @@ class SoundEncoder:
         return [len(ids) > self._longest for ids in self._tokenizer(list(captions))["input_ids"]]
 
     def encode_windows(self, pixels: Pixels) -> FloatArray:
-        """Refuse pictures.
-
-        Raises:
-            EncoderError: always.
-        """
         raise EncoderError(f"The model {self.encoder_id} hears sounds and sees no pictures.")
 
 
@@ -231,19 +186,9 @@ def _batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
 def load_sound_encoder(
     name: str, *, revision: str | None = None, device: str = "auto", precision: str = "float32"
 ) -> SoundEncoder:
-    """Load a model of sounds; no code of a model is run.
-
-    A model of the hub that is in the cache is used from there without a look at the network; one that is not is
-    fetched, as it was named, unless the network is switched off (EVENREEL_OFFLINE or HF_HUB_OFFLINE).
-
-    Args:
-        name: folder, or hub id `org/name` or `org/name@revision`, of a CLAP checkpoint with safetensors.
-        revision: commit, branch or tag of a hub id.
-        device: `auto`, `cpu`, `cuda` or another name of torch.
-        precision: `float32`, `bfloat16` or `float16`.
+    """Load a CLAP checkpoint with safetensors, by a folder or hub id as `load_encoder` does; no code of it is run.
 
     Raises:
-        UsageError: the call itself is wrong.
         EncoderError: the model cannot be had or read, is of another kind, or torch is not installed.
     """
     sound_id, folder = locate_sound_model(name, revision)
@@ -321,16 +266,8 @@ def read_sounds(worker: Worker, path: str | os.PathLike[str], encoder: SoundEnco
 
     Memory does not grow with the length of the sound, but for its vectors. Silent windows are left out.
 
-    Args:
-        worker: the worker.
-        path: a local video file.
-        encoder: model of sounds.
-
     Raises:
-        MediaError: the file or its sound cannot be used, it is silent throughout, or the worker crashed, hung or grew
-            too large over it.
-        EncoderError: the model gives no vector.
-        EvenreelError: no worker can be started.
+        MediaError: the sound cannot be used, is silent throughout, or the worker crashed, hung or grew too large.
     """
     notes = list[str]()
 

@@ -41,8 +41,10 @@ TABLES = {
     "unsettled": "SELECT clip_id FROM replaced ORDER BY clip_id",
     "rows": "SELECT clip_id, count FROM vector_rows ORDER BY clip_id",
 }
-META = ("schema_version", "model", "encoder_id", "weights_hash", "dimension", "rule")
-META += ("sounds_encoder_id", "sounds_weights_hash", "sounds_dimension", "sounds_null_clips")
+META = (
+    *("schema_version", "model", "encoder_id", "weights_hash", "dimension", "rule"),
+    *("sounds_encoder_id", "sounds_weights_hash", "sounds_dimension", "sounds_null_clips"),
+)
 
 
 def state(library: Path) -> dict[str, Any]:

@@ -15,19 +15,15 @@ from typer.testing import CliRunner
 from evenreel import open_library
 from evenreel.cli.app import app
 from evenreel.errors import EncoderError, LibraryError, UsageError
-from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.library import Library, index_folders, publish_library, repair, verify
 from evenreel.library.index.report import IndexReport
-from evenreel.library.index.run import RunParts, index_found
-from evenreel.library.index.scan import scan
 from evenreel.library.published import local_folder
 from evenreel.library.search import seen
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import Query
 from evenreel.library.search.sounds import NO_SOUNDS
-from evenreel.sound import read_sounds
+from evenreel.library.store.writer import Store
 from tests.library.damage import QUICK, without_models
-from tests.library.index.test_passes import EasingIn
 from tests.library.state import state
 from tests.sound.clap_models import TONES, tone, write_clap
 from tests.sound_files import Track, write_sound
@@ -141,31 +137,6 @@ def test_a_search_by_words_alone_loads_no_model(library: Path, monkeypatch: pyte
         assert opened.search("a high beep", k=3).notices == ()
 
 
-@pytest.mark.slow
-def test_a_brake_ends_the_listening_and_the_next_run_goes_on(
-    videos: Path, clap: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index(videos)
-    library, settings = videos.parent / "library", replace(WORDS_ALONE, sound=clap)
-    found = scan([videos])
-    easing, halting = Brake(), Brake()
-    report = index_found(
-        library, settings, found, parts=RunParts(EasingIn("listening to sounds", easing), brake=easing)
-    )
-    assert report.unfinished and report.sounds <= 2
-
-    def halted(*arguments: object) -> object:
-        halting.halt()
-        return read_sounds(*arguments)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patch, pytest.raises(RunHaltedError):
-        patch.setattr("evenreel.sound.read_sounds", halted)
-        index_found(library, settings, found, parts=RunParts(brake=halting))
-    assert report.sounds + index(videos, sound=clap).sounds == 6
-    index_folders([videos], videos.parent / "clean", settings)
-    assert state(library) == state(videos.parent / "clean")
-
-
 def test_sounds_are_added_later_kept_in_step_and_end_as_those_of_one_run(videos: Path, clap: str) -> None:
     assert index(videos).sounds == 0
     report = index(videos, sound=clap)
@@ -186,25 +157,26 @@ def test_sounds_are_added_later_kept_in_step_and_end_as_those_of_one_run(videos:
     assert verify(fresh) == []
 
 
-def test_a_run_that_is_broken_off_goes_on_with_the_next_clip(
+def test_a_run_that_is_killed_between_shard_and_catalog_listens_again(
     videos: Path, clap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
-    read = read_sounds
+    index(videos)
+    library, append = videos.parent / "library", Store._append
 
-    def stopped(worker: object, path: str, encoder: object) -> object:
-        asked.append(path)
-        if len(asked) == 3:
+    def stopped(store: Store, *rows: object) -> None:
+        if list(library.glob("sounds.*.f16")):
             raise KeyboardInterrupt
-        return read(worker, path, encoder)  # type: ignore[arg-type]
+        append(store, *rows)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("evenreel.sound.read_sounds", stopped)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Store, "_append", stopped)
         index(videos, sound=clap)
-    assert 4 <= index(videos).sounds <= 6  # what was read last may not have been stored yet
+    assert index(videos, sound=None).sounds == 0
+    assert verify(library) == []
+    assert index(videos).sounds == 5
     fresh = videos.parent / "fresh"
     index_folders([videos], fresh, replace(WORDS_ALONE, sound=clap))
-    assert state(videos.parent / "library") == state(fresh)
+    assert state(library) == state(fresh)
 
 
 def test_sounds_are_verified_repaired_and_taken_up_again(library: Path, films: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -43,6 +44,7 @@ from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
 from evenreel.library.store.confidence import bank_of, measure_nonsense
 from evenreel.library.store.filesystem import BROKEN, free_name, library_lock, refuse_published
 from evenreel.library.store.fulltext import fill_full_text, rebuild_full_text
+from evenreel.library.store.model_folders import MODELS, making_of
 from evenreel.library.store.rows import replace_rows, rows_of, stored_rows
 from evenreel.library.store.user_tables import COPY, FACES, OWN_TABLES, held_by, held_in
 from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix
@@ -313,6 +315,13 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
         try:
             done = _rebuild(library, drop_missing)
             with closing(catalog.open_for_writing(library)) as connection:
+                making = making_of(catalog.get_meta(connection))
+                place = library / MODELS / making.folder if making else None
+                if making and place and (place / CATALOG).exists() and _damage(place):
+                    shutil.rmtree(place)
+                    done.append(
+                        f"dropped the damaged vectors of {making.name}, which was in the making; run: evenreel reindex"
+                    )
                 drop_gone_clips(library, connection)
                 return done
         except (sqlite3.Error, OSError) as error:

@@ -21,7 +21,7 @@ from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError, UsageError
 from evenreel.features.clip_reader import merge
 from evenreel.features.progress import NoProgress, StagedProgress
-from evenreel.features.shards import Shard, read_shard, shard_path, tidy_shards, write_shard
+from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard_path, tidy_shards, write_shard
 from evenreel.library.check import rebuild_vectors
 from evenreel.library.contents import roots, single_files
 from evenreel.library.index.exchange import finish_exchange, waiting_shards
@@ -53,7 +53,7 @@ def reindex(
         library: folder of the library.
         model: the new model: a hub id, a folder, or `builtin`.
         settings: workers, device, precision, limits; None for the defaults.
-        anew: drop what an unfinished run has made, also with another model.
+        anew: drop what an unfinished run with another model has made.
         progress: receives the progress of the run.
 
     Raises:
@@ -98,9 +98,6 @@ def _begin(store: Store, encoder: Encoder, anew: bool) -> None:
             f"Exchanging the model for {making.name} was broken off; go on with evenreel reindex --model "
             f"{making.name}, or add --anew to drop what was made."
         )
-    if anew:
-        store.begin((), {MAKING: "{}"})
-        clear_unnamed(store.library, store.meta())
     store.begin((), {MAKING: json.dumps({place.name: encoder.encoder_id})})
     clear_unnamed(store.library, store.meta())
 
@@ -196,7 +193,13 @@ def _merged(store: Store, encoder: Encoder) -> Iterator[Shard]:
     for (clip_id,) in store.connection.execute("SELECT clip_id FROM clips ORDER BY clip_id").fetchall():
         old = read_shard(shard_path(store.library / SHARDS, clip_id))
         if clip_id in seen:
-            yield merge(read_shard(shard_path(place / SHARDS, clip_id), remedy="add --anew to have it made again"), old)
+            path = shard_path(place / SHARDS, clip_id)
+            try:
+                made = read_shard(path, remedy="it is dropped, and the same command makes it again")
+            except DamagedShardError:
+                path.unlink(missing_ok=True)
+                raise
+            yield merge(made, old)
         else:
             yield replace(old, frames=None, encoder_id=None, weights_hash=None)
 

@@ -129,11 +129,6 @@ def _null_vectors(connection: sqlite3.Connection, encoder: Encoder, of: Matrix) 
     return known
 
 
-def load_null_vectors(connection: sqlite3.Connection, dimension: int) -> FloatArray:
-    """Read the encoded bank of nonsense queries (N, D) that the library was measured with; (0, D) where unknown."""
-    return _decoded(get_meta(connection).get("null_vectors", ""), dimension)
-
-
 def bank_of(connection: sqlite3.Connection, of: Matrix = FRAMES) -> FloatArray | None:
     """Read the bank of nonsense queries (N, D) as the model of a matrix encoded it for this library.
 
