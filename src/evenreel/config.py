@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-from annotated_types import Interval
 
 DEFAULT_MODEL = "google/siglip2-base-patch16-224"
 DEFAULT_RULE = "every 1 s"
@@ -30,12 +27,12 @@ class MediaLimits:
         max_damaged_share: share of a video's pictures that damage may spoil; past it the video is set aside.
     """
 
-    max_side_px: Annotated[int, Interval(ge=1)] = 16_384
-    max_pixels: Annotated[int, Interval(ge=1)] = 40_000_000
-    max_frames: Annotated[int, Interval(ge=1)] = 3_600
-    stall_timeout_s: Annotated[float, Interval(ge=0.1, le=604_800)] = 60.0
-    memory_bytes: Annotated[int, Interval(ge=64 * 2**20, le=2**44)] = 3 * 2**30
-    max_damaged_share: Annotated[float, Interval(ge=0, le=1)] = 0.25
+    max_side_px: int = 16_384
+    max_pixels: int = 40_000_000
+    max_frames: int = 3_600
+    stall_timeout_s: float = 60.0
+    memory_bytes: int = 3 * 2**30
+    max_damaged_share: float = 0.25
 
 
 IMAGE_LIMITS = MediaLimits(stall_timeout_s=10.0, memory_bytes=1536 * 2**20)
@@ -78,7 +75,7 @@ class IndexSettings:
     model: str | None = AUTO
     rule: str = AUTO
     read_text: bool = True
-    workers: Annotated[int, Interval(ge=0, le=1_024)] = 0
+    workers: int = 0
     device: str = "auto"
     precision: str = "float32"
     limits: MediaLimits = MediaLimits()
@@ -91,7 +88,7 @@ class IndexSettings:
     sound: str | None = AUTO
     ignore: tuple[str, ...] = ()
     unignore: tuple[str, ...] = ()
-    passes: Annotated[int, Interval(ge=0, le=2)] = 0
+    passes: int = 0
     people: bool = False
     face_models: Path | None = None
 

@@ -330,8 +330,8 @@ def test_settings_come_from_the_librarys_file_options_and_set(tmp_path: Path) ->
         ("wrkers=2", "no setting 'wrkers'"),
         ("workers", "no NAME=VALUE"),
         ("workers=two", "workers is 'two'"),
-        ("workers=-1", "greater than or equal to 0"),
-        ("max_damaged_share=1.1", "less than or equal to 1"),
+        ("workers=-1", "workers is -1; it should be from 0 to 1,024"),
+        ("max_damaged_share=1.1", "from 0 to 1"),
         ("read_text=perhaps", "read_text"),
     ],
 )
@@ -493,7 +493,7 @@ def test_how_much_damage_is_accepted_can_be_chosen(real_clips: Path, tmp_path: P
     (tmp_path / "videos").mkdir()
     shutil.copy(real_clips / "corrupted.mp4", tmp_path / "videos")
     first = index(tmp_path, "--no-vision")
-    assert first.returncode == 3 and "at most 25% is accepted (--retry --max-damage SHARE)" in first.stdout
+    assert first.returncode == 3 and "at most 25% is accepted (--retry with max_damaged_share" in first.stdout
     second = index(tmp_path, "--retry", "--set", "max_damaged_share=0.8")
     assert (second.returncode, second.stdout.splitlines()[0].startswith("Indexed 1 file ")) == (0, True)
     assert index(tmp_path, "--set", "max_damaged_share=1.1").returncode == 2

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from evenreel.features import shards
 from evenreel.features.shards import read_shard, write_shard
 from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.library.search import searcher as search_module
+from evenreel.library.search.snapshot import ClipColumns
 from evenreel.library.store.catalog import open_for_writing, set_meta, transaction
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.user_tables import COPY
@@ -484,17 +486,17 @@ def test_a_repair_between_the_query_and_its_answer_changes_nothing(
 ) -> None:
     """The rows of the new matrix are in another order than those of the old one."""
     reverse_vectors(library)
-    understand = search_module.understand
+    encode = search_module.encode_text
 
     def late(*request: object, **options: object) -> object:
         repair(library)
-        return understand(*request, **options)  # type: ignore[arg-type]
+        return encode(*request, **options)  # type: ignore[arg-type]
 
     with open_library(library) as opened, open_library(library) as other:
         expected = other.search("a red square").hits
         if mapped:
             opened.search("a red square")
-        monkeypatch.setattr(search_module, "understand", late)
+        monkeypatch.setattr(search_module, "encode_text", late)
         assert opened.search("a red square").hits == expected
 
 
@@ -513,15 +515,16 @@ def test_a_reader_sees_the_vectors_that_an_indexer_appends(library: Path, tmp_pa
 
 def test_a_search_that_a_repair_overtakes_is_asked_again(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The matrix of the search's moment is deleted before it is mapped."""
-    look, calls = search_module.look, []
+    read, calls = ClipColumns.read, []
 
-    def late(*request: object) -> object:
+    def late(columns: ClipColumns, connection: sqlite3.Connection, generation: str) -> dict[str, Any]:
         calls.append(1)
+        found = read(columns, connection, generation)
         if len(calls) == 1:
             repair(library)
-        return look(*request)  # type: ignore[arg-type]
+        return found
 
-    monkeypatch.setattr(search_module, "look", late)
+    monkeypatch.setattr(ClipColumns, "read", late)
     with open_library(library) as opened:
         assert len(opened.search("a red square").hits) == 3
     assert len(calls) == 2

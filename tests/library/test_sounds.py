@@ -221,7 +221,7 @@ def test_another_model_takes_the_place_of_the_old_one_and_other_weights_are_refu
     assert verify(library) == []
     shutil.rmtree(folder)
     write_clap(folder, seed=4)
-    with pytest.raises(LibraryError, match="has other weights: evenreel index FOLDER --sound"):
+    with pytest.raises(LibraryError, match="has other weights: evenreel index FOLDER --set sound"):
         index(videos)
     assert index(videos, sound=str(folder)).sounds == 6
 

@@ -201,7 +201,7 @@ def test_an_empty_folder_is_watched_for_its_first_video(tmp_path: Path, library:
 def test_settings_that_can_never_work_end_the_watching_with_their_sentence(videos: Path, library: Path) -> None:
     watcher = Watcher(library, videos, replace(WORDS_ONLY, ignore=("[z-a]",)))
     watcher.start()
-    with pytest.raises(UsageError, match="--ignore"):
+    with pytest.raises(UsageError, match="ignore"):
         watcher.wait(PATIENCE_S)
     watcher.stop()
     assert not watcher.state.watching

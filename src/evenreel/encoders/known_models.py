@@ -90,7 +90,8 @@ def check_licence(name: str, accepted: bool) -> None:
     if found is not None and found.non_commercial and not accepted:
         raise UsageError(
             f"The weights of {found.id} are under {found.licence}, which forbids commercial use; read it on "
-            f"https://huggingface.co/{found.id}, and give --accept-licence if you keep to it."
+            f"https://huggingface.co/{found.id}, and give --accept-licence (of a library, --set accept_licence=yes) if "
+            "you keep to it."
         )
 
 

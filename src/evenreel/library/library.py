@@ -134,6 +134,7 @@ class Library(LibraryContents):
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
+        asked: Question
         make = partial(Query, k=k, rerank_depth=rerank_depth)
         if isinstance(text, str) and not _OF_SEVERAL.search(text):
             asked, queries = text, [make(text=text, where=where)]

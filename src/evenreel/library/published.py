@@ -244,7 +244,9 @@ def _send(
                     made.parts[digest] = (f"{made.id}.{pieces}", len(piece))
                     piece += part
             if file.tell() < size:
-                raise LibraryError(f"{path} is shorter than the catalog says; run `evenreel repair`, then publish.")
+                raise LibraryError(
+                    f"{path} is shorter than the catalog says; run `evenreel verify --repair`, then publish."
+                )
         progress((done + 1) / len(sources))
     if piece:
         place.put(f"{PIECES}/{made.id}.{pieces}", bytes(piece))

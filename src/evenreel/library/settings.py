@@ -13,6 +13,16 @@ from evenreel.wording import printable
 
 FILE = "settings.txt"
 MAX_BYTES = 100_000
+BOUNDS = {
+    "workers": (0, 1_024),
+    "passes": (0, 2),
+    "max_side_px": (1, 2**31),
+    "max_pixels": (1, 2**31),
+    "max_frames": (1, 2**31),
+    "stall_timeout_s": (0.1, 604_800),
+    "memory_bytes": (64 * 2**20, 2**44),
+    "max_damaged_share": (0, 1),
+}
 
 
 def usual_settings() -> dict[str, Any]:
@@ -76,13 +86,18 @@ def _read(entries: Iterable[str], where: str, known: Collection[str]) -> dict[st
 
 
 def _made(record: type[Any], values: Mapping[str, Any]) -> Any:
-    """A record of settings from texts, read as the types and bounds of its fields say."""
+    """A record of settings from texts, read as the types of its fields say."""
     from pydantic import TypeAdapter, ValidationError
 
     own = {one.name: values[one.name] for one in fields(record) if one.name in values}
     try:
-        return TypeAdapter(record).validate_python(own)
+        made = TypeAdapter(record).validate_python(own)
     except ValidationError as error:
         first = error.errors()[0]
         name, said = first["loc"][0], first["msg"].removeprefix("Input should be ").split(", unable")[0]
         raise UsageError(f"The setting {name} is {printable(str(first['input']))!r}; it should be {said}.") from error
+    for name in own.keys() & BOUNDS.keys():
+        least, most = BOUNDS[name]
+        if not least <= getattr(made, name) <= most:
+            raise UsageError(f"The setting {name} is {getattr(made, name):,}; it should be from {least:,} to {most:,}.")
+    return made

@@ -111,7 +111,7 @@ def _fulfil(outcome: Future[str], path: str, reading: _DigestProgress) -> None:
 
 
 def _overdue(reading: _DigestProgress, timeout_s: float) -> MediaError:
-    limit = f"{timeout_s:g} s, the limit (--timeout)"
+    limit = f"{timeout_s:g} s, the limit (stall_timeout_s; of a corpus --timeout)"
     if reading.in_zeros:
         return MediaError("timeout", f"nothing but zeros came of it for {limit}; is it a download that has not ended?")
     return MediaError("unreadable", f"nothing came of it for {limit}; is its disk or share connected?")

@@ -407,7 +407,9 @@ class Video:
             )
             self._note(said)
             if damage.share > limit:
-                accepted = f"at most {limit:.0%} is accepted (--retry --max-damage SHARE)"
+                accepted = (
+                    f"at most {limit:.0%} is accepted (--retry with max_damaged_share; of a corpus --max-damage SHARE)"
+                )
                 raise MediaError("damaged", f"{said}; {accepted}")
 
     def _note_if_short(self, found_s: float, claimed_s: float) -> None:

@@ -122,7 +122,7 @@ def test_a_vanished_disk_never_empties_a_library(tmp_path: Path, library: Path, 
     before = state(library)
     for file in files[: gone * 3]:
         file.unlink()
-    with pytest.raises(LibraryError, match=f"{gone * 3} of 12 .* is its disk .* connected.*--accept-missing"):
+    with pytest.raises(LibraryError, match=f"{gone * 3} of 12 .* is its disk .* connected.*accept_missing"):
         index(videos, library)
     assert state(library) == before
     assert index(videos, library, accept_missing=True).missing == gone * 3

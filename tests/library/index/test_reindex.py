@@ -144,6 +144,20 @@ def test_the_next_run_finishes_an_exchange(
     assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
 
 
+def test_repair_finishes_an_exchange_that_was_broken_off_behind_its_transaction(
+    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prebuilt.library(videos, library, SETTINGS)
+    broken_off_behind(monkeypatch, library)
+    (problem,) = verify(library)
+    assert problem.where == f"model {NEW}@1"
+    assert problem.what.startswith("its exchange was broken off")
+    assert problem.remedy.startswith("run: evenreel verify --repair")
+    repair(library)
+    assert verify(library) == []
+    assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
+
+
 def test_what_cannot_be_exchanged_is_refused_in_a_sentence(
     videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

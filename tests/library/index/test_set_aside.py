@@ -170,7 +170,7 @@ def test_a_hollow_file_of_300_gb_is_set_aside_at_the_limit(
     hollow(videos / "hollow.mp4")
     report = index(videos, library)
     assert (report.indexed, aside(report)) == (3, {"hollow.mp4": "timeout"})
-    assert "nothing but zeros came of it for 1 s, the limit (--timeout)" in report.set_aside[0].sentence
+    assert "nothing but zeros came of it for 1 s, the limit (stall_timeout_s" in report.set_aside[0].sentence
     assert index(videos, library).did_nothing  # it is remembered
 
 

@@ -230,7 +230,7 @@ def test_arrivals_are_of_one_run(tmp_path: Path) -> None:
     [
         ("s3://key:wo/rd@bucket/x", "redentials"),
         ("nothing://bucket/x", "nothing:// is no kind of place that fsspec opens"),
-        ("x" * 300, "name another place with --staging"),
+        ("x" * 300, "name another place with --set staging"),
     ],
 )
 def test_a_staging_that_is_none_is_refused(
@@ -242,7 +242,7 @@ def test_a_staging_that_is_none_is_refused(
 
 
 def test_staging_without_ray_and_addresses_that_are_none(videos: Path, library: Path) -> None:
-    with pytest.raises(UsageError, match="--staging is where the workers of --ray leave"):
+    with pytest.raises(UsageError, match="setting staging is where the workers of --ray leave"):
         spread_out(videos, library, Machines(staging="/x"))
     for address in ("", "here", "ray://head:10001", "head:port", ":6379"):
         with pytest.raises(LibraryError, match="is no address of a Ray cluster; give HOST:PORT"):

@@ -426,14 +426,14 @@ def test_a_vector_without_a_direction_is_refused(library: Library, value: float)
 def test_moments_that_disagree_with_vectors_are_reported(library: Library) -> None:
     searcher = finish(library)
     library.connection.execute("DELETE FROM moments WHERE clip_id = 'c1' AND number = 4")
-    with pytest.raises(LibraryError, match="4 moments of clip c1 but 5 vectors; run `evenreel repair`"):
+    with pytest.raises(LibraryError, match="4 moments of clip c1 but 5 vectors; run `evenreel verify --repair`"):
         searcher.search(Query("dog beach"))
 
 
 def test_a_damaged_catalog_is_a_sentence(library: Library) -> None:
     searcher = finish(library)
     library.connection.execute("DROP TABLE about")
-    with pytest.raises(LibraryError, match=r"catalog is damaged .*evenreel repair"):
+    with pytest.raises(LibraryError, match=r"catalog is damaged .*evenreel verify --repair"):
         searcher.search(Query("dog beach"))
 
 

@@ -165,7 +165,7 @@ def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[
         if lost and (lost == before or (lost >= GONE_AT_ONCE and lost > GONE_SHARE * before)):
             raise VanishedFilesError(
                 f"{lost} of {before} indexed files are gone from {root}; is its disk or share connected? Nothing was "
-                "changed. If they are gone for good, run again with --accept-missing."
+                "changed. If they are gone for good, run again with --set accept_missing=yes."
             )
 
 

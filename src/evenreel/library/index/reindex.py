@@ -29,7 +29,7 @@ from evenreel.library.index.plan import check_nothing_vanished, known_files, mak
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.run import RunParts, run_stages, writing
 from evenreel.library.index.scan import IgnoreRules, Scan, kept_patterns, scan
-from evenreel.library.index.worker import load
+from evenreel.library.index.worker import load, made_with
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.confidence import update_null_scores
@@ -80,7 +80,7 @@ def reindex(
         if not settings.accept_missing:
             _check_all_made(store, encoder)
         progress.stage("exchanging the model")
-        _exchange(store, encoder, {"asked_model": model})
+        _exchange(store, encoder, model)
         return report
 
 
@@ -154,7 +154,7 @@ def _check_all_made(store: Store, encoder: Encoder) -> None:
             f"The new model has no vectors of {count(len(lost), 'clip')}, for example of {next(iter(lost.values()))}; "
             "are the disks connected, can the files be read, and were they indexed since they changed? The old vectors "
             "stay, the new ones made so far are kept, and the same command goes on from there (--retry reads what was "
-            "set aside once more); with --accept-missing these clips lose their vectors."
+            "set aside once more); with --set accept_missing=yes these clips lose their vectors."
         )
 
 
@@ -164,7 +164,7 @@ def _made(store: Store, encoder: Encoder) -> set[str]:
         return {clip_id for (clip_id,) in made.execute("SELECT clip_id FROM clips WHERE has_vision")}
 
 
-def _exchange(store: Store, encoder: Encoder, asked: dict[str, str]) -> None:
+def _exchange(store: Store, encoder: Encoder, asked: str) -> None:
     """Put the vectors of the new model in the place of the library's own."""
     library, connection = store.library, store.connection
     waiting = waiting_shards(library, encoder.weights_hash)
@@ -174,7 +174,7 @@ def _exchange(store: Store, encoder: Encoder, asked: dict[str, str]) -> None:
         with catalog.transaction(connection):
             for clip_id, digest in digests.items():
                 insert_clip(connection, read_shard(shard_path(waiting, clip_id), digest), digest)
-            _set_model(connection, encoder, asked)
+            catalog.set_meta(connection, made_with(encoder, asked) | {MAKING: "{}"})
             rebuild_vectors(library, connection, generation, waiting)
             connection.execute("DELETE FROM null_scores")
             vectors = open_vectors(library, catalog.get_meta(connection))
@@ -202,15 +202,3 @@ def _merged(store: Store, encoder: Encoder) -> Iterator[Shard]:
             yield merge(made, old)
         else:
             yield replace(old, frames=None, encoder_id=None, weights_hash=None)
-
-
-def _set_model(connection: sqlite3.Connection, encoder: Encoder, asked: dict[str, str]) -> None:
-    """Have the catalog name the new model, and no longer as one in the making."""
-    entries = {
-        "model": encoder.encoder_id,
-        "encoder_id": encoder.encoder_id,
-        "weights_hash": encoder.weights_hash,
-        "dimension": str(encoder.dimension),
-        MAKING: "{}",
-    }
-    catalog.set_meta(connection, entries | asked)

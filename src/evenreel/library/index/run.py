@@ -63,7 +63,7 @@ from evenreel.library.index.stages import (
     check_sound,
     check_speech,
 )
-from evenreel.library.index.worker import FileWorker, Orders, load
+from evenreel.library.index.worker import FileWorker, Orders, load, made_with
 from evenreel.library.people import check_people
 from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.store import catalog
@@ -143,9 +143,9 @@ def check_settings(library: Path, settings: IndexSettings, machines: Machines | 
     if settings.people or settings.face_models is not None:
         check_people(library, settings)
     if settings.passes not in (0, 1, 2):
-        raise UsageError(f"--passes {settings.passes}: files are read in 1 pass or in 2; 0 chooses.")
+        raise UsageError(f"passes={settings.passes}: files are read in 1 pass or in 2; 0 chooses.")
     if settings.passes == 2 and machines is not None and machines.ray is not None:
-        raise UsageError("The workers of --ray read each file in one pass; leave --passes out.")
+        raise UsageError("The workers of --ray read each file in one pass; leave passes out.")
 
 
 def ignore_rules(library: Path, settings: IndexSettings) -> IgnoreRules:
@@ -497,17 +497,11 @@ def tied_model(store: Store, settings: IndexSettings, encoders: Mapping[str, Enc
     """Load the model of a run, unless it is there, and tie it to the library; one of other weights is refused."""
     name, meta = settings.model or "", store.meta()
     encoder = encoders.get(name) or load(name, settings)
-    tie = {
-        "model": encoder.encoder_id,
-        "asked_model": name,
-        "encoder_id": encoder.encoder_id,
-        "weights_hash": encoder.weights_hash,
-        "dimension": str(encoder.dimension),
-    }
+    tie = made_with(encoder, name)
     if "weights_hash" in meta:
         if meta["weights_hash"] != encoder.weights_hash:
-            made_with = meta.get("encoder_id", meta.get("model", "?"))
-            raise LibraryError(other_model(store.library, made_with, encoder.encoder_id))
+            own = meta.get("encoder_id", meta.get("model", "?"))
+            raise LibraryError(other_model(store.library, own, encoder.encoder_id))
         known = name in (meta.get("model"), meta.get("asked_model"))
         renamed = () if known else ("model", "asked_model", "encoder_id")  # the same weights, as an export has them
         tie = {

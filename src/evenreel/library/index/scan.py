@@ -333,9 +333,9 @@ def changed_patterns(known: Sequence[str], more: Sequence[str], without: Sequenc
     """Return a library's patterns with some more at the end, and without others."""
     for pattern in more:
         if not pattern.strip() or pattern.startswith("#"):
-            raise UsageError(f"--ignore {printable(pattern)!r} ignores nothing; give a pattern such as '*.tmp.mp4'.")
+            raise UsageError(f"ignore={printable(pattern)} ignores nothing; give a pattern such as '*.tmp.mp4'.")
         if (why := pattern_trouble(pattern)) is not None:
-            raise UsageError(f"--ignore cannot be used: {why}.")
+            raise UsageError(f"The pattern to ignore cannot be used: {why}.")
     for pattern in without:
         if pattern not in known:
             kept = ", ".join(map(printable, known)) or "none"

@@ -71,7 +71,8 @@ def check_machines(machines: Machines | None) -> None:
     """Refuse a place for what workers make where there are no workers."""
     if machines is not None and machines.staging is not None and machines.ray is None:
         raise UsageError(
-            "--staging is where the workers of --ray leave what they made; name a cluster with --ray, or leave it out."
+            "The setting staging is where the workers of --ray leave what they made; name a cluster with --ray, or "
+            "leave it out."
         )
 
 
@@ -180,7 +181,7 @@ def begin_arrivals(library: Path, staging: str | None) -> tuple[Place, str]:
     place = Place(f"{(staging or str(noted)).rstrip('/')}/{ARRIVING}-{token}")
     noted.mkdir(parents=True, exist_ok=True)
     (noted / "place").write_text(place.root, encoding="utf-8", errors="surrogateescape")
-    with telling(f"Nothing can be left at {place.root}; name another place with --staging"):
+    with telling(f"Nothing can be left at {place.root}; name another place with --set staging=PLACE"):
         place.put("run", token.encode())
     return place, token
 
@@ -214,7 +215,7 @@ def driven(address: str, setup: dict[str, Any]) -> Iterator[Iterator[Status]]:
                 raise _no_answer(address) from error
         with open(Path(temp, "driver.log"), "wb") as said:  # what Ray prints is for nobody, but may help who looks
             process = subprocess.Popen(
-                command(__name__),
+                command("evenreel.library.index.spread"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=said,
@@ -449,7 +450,8 @@ def fault_here(order: dict[str, Any]) -> str | None:
             return None
     except LibraryError as error:
         return f"{who} cannot go on: {error}"
-    return f"{who} does not see {order['staging']}, where it is to leave what it makes; name a place with --staging."
+    where = f"{who} does not see {order['staging']}, where it is to leave what it makes"
+    return f"{where}; name a place with --set staging=PLACE."
 
 
 def _is_open(place: Place, token: str) -> bool:

@@ -177,6 +177,7 @@ class ReadingStage:
             raise MediaError("failed", what) from error
         report, notes = self._run.report, dict.fromkeys((printable(file.path), note) for note in shard.info.notes)
         report.indexed += self._is_new(str(file.clip_id))
+        self._is_new(f"linked {file.path}")  # whichever copy of a content the second pass reads
         report.heard += shard.is_heard
         report.notes += [note for note in notes if self._is_new("\0".join(note))]
         self._count_file(file, shard.info.duration_s)

@@ -149,3 +149,14 @@ def load(name: str, settings: IndexSettings) -> Encoder:
     from evenreel.encoders import load_encoder
 
     return load_encoder(name, device=settings.device, precision=settings.precision)
+
+
+def made_with(encoder: Encoder, asked: str) -> dict[str, str]:
+    """Return the entries of `meta` that say by which model the vectors of a library are."""
+    return {
+        "model": encoder.encoder_id,
+        "asked_model": asked,
+        "encoder_id": encoder.encoder_id,
+        "weights_hash": encoder.weights_hash,
+        "dimension": str(encoder.dimension),
+    }

@@ -17,7 +17,7 @@ class MomentHit:
     """A stretch of a clip that matches the query; `time_s` is its best frame, or the middle of a sign's stretch.
 
     What it matches is meant to start within `starts_s`, and to end within `ends_s`, in four of five cases each
-    (`evenreel.library.search.stretches`); None where frames did not find it.
+    (`evenreel.library.search.moments`); None where frames did not find it.
 
     `time_s` of what is said is where that begins. `score` is the similarity of the best frame, of a sign or of what
     is said; of a clip found by its name or caption, which is one moment from start to end, the share of the query
@@ -70,7 +70,7 @@ class Hit:
 
     `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `said`, `about`, `sounds`): the channel's
     own score; and `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `weaker` says
-    whether the clip is behind the line, by the rule of `evenreel.library.search.ranking`; None where that was not
+    whether the clip is behind the line, by the rule of `evenreel.library.search.rank`; None where that was not
     measured. `above_nonsense` is the share of nonsense queries that do worse on every clip of the library than the
     query does on this one by its frames; no probability; None without frames or where it was not measured. `written`
     is the share of the query's words, rare ones weighing more, that is on screen, said, in the clip's name or in its

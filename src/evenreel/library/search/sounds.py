@@ -29,8 +29,8 @@ from evenreel.library.store.writer import open_vectors
 from evenreel.types import Encoder, FloatArray
 
 NO_SOUNDS = (
-    "The library knows of nothing that its videos sound like: none were listened to (`evenreel index --sound MODEL` "
-    "does)."
+    "The library knows of nothing that its videos sound like: none were listened to (`evenreel index --set "
+    "sound=MODEL` does)."
 )
 
 

@@ -70,5 +70,5 @@ def other_sounds(library: Path, made_with: str, offered: str) -> str:
     """Return the error message for a model of sounds that is another one than that of a library's sounds."""
     return (
         f"The library {library} has sounds by {made_with}, and {offered} has other weights: evenreel index FOLDER "
-        f"--sound {offered} --library {library} encodes them anew."
+        f"--set sound={offered} --library {library} encodes them anew."
     )
