@@ -157,19 +157,21 @@ def test_sounds_are_added_later_kept_in_step_and_end_as_those_of_one_run(videos:
     assert verify(fresh) == []
 
 
+def stopped(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_run_that_is_killed_between_shard_and_catalog_listens_again(
     videos: Path, clap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index(videos)
     library, append = videos.parent / "library", Store._append
 
-    def stopped(store: Store, *rows: object) -> None:
-        if list(library.glob("sounds.*.f16")):
-            raise KeyboardInterrupt
-        append(store, *rows)  # type: ignore[arg-type]
+    def second_stopped(store: Store, *rows: object) -> None:
+        stopped() if list(library.glob("sounds.*.f16")) else append(store, *rows)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Store, "_append", stopped)
+        patch.setattr(Store, "_append", second_stopped)
         index(videos, sound=clap)
     assert index(videos, sound=None).sounds == 0
     assert verify(library) == []
@@ -211,11 +213,15 @@ def test_a_published_snapshot_finds_the_same_sounds(library: Path, tmp_path: Pat
 
 
 def test_another_model_takes_the_place_of_the_old_one_and_other_weights_are_refused(
-    videos: Path, clap: str, tmp_path: Path
+    videos: Path, clap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, library = Path(shutil.copytree(clap, tmp_path / "lent")), videos.parent / "library"
     other = str(write_clap(tmp_path / "other", seed=3))
     index(videos, sound=other)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Store, "_append", stopped)
+        index(videos, sound=str(folder))
+    assert index(videos, sound=other).sounds == 6, "what it heard before was dropped when the other began"
     assert index(videos, sound=str(folder)).sounds == 6
     assert len(list(library.glob("sounds.*.f16"))) == 1
     assert verify(library) == []
@@ -253,6 +259,7 @@ def test_sound_that_cannot_be_read_is_a_note_and_the_clip_stays_found(videos: Pa
     ((path, note),) = report.notes
     assert path == str(videos / "rare.avi")
     assert note.startswith("its sounds cannot be read: its sound codec (adpcm_yamaha)")
+    assert (index(videos).notes, index(videos, retry=True).notes) == ([], report.notes)
     with open_library(videos.parent / "library") as opened:
         assert [Path(hit.path).name for hit in opened.search("rare").hits] == ["rare.avi"]
 

@@ -44,7 +44,7 @@ from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
 from evenreel.library.store.confidence import bank_of, measure_nonsense
 from evenreel.library.store.filesystem import BROKEN, free_name, library_lock, refuse_published
 from evenreel.library.store.fulltext import fill_full_text, rebuild_full_text
-from evenreel.library.store.model_folders import MODELS, making_of
+from evenreel.library.store.model_folders import MODELS, clear_unnamed, making_of
 from evenreel.library.store.rows import replace_rows, rows_of, stored_rows
 from evenreel.library.store.user_tables import COPY, FACES, OWN_TABLES, held_by, held_in
 from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix
@@ -322,6 +322,7 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
                     done.append(
                         f"dropped the damaged vectors of {making.name}, which was in the making; run: evenreel reindex"
                     )
+                clear_unnamed(library, catalog.get_meta(connection))
                 drop_gone_clips(library, connection)
                 return done
         except (sqlite3.Error, OSError) as error:

@@ -581,9 +581,12 @@ class SoundStage:
             raise LibraryError(other_sounds(run.store.library, meta["encoder_id"], model_id))
         if meta.get("weights_hash") != weights:
             self._take_place(weights)
-        problem = "AND problem IS NULL" if run.settings.retry else ""
-        heard = f"SELECT clip_id FROM heard WHERE weights_hash = ? {problem}"
-        self._done = {clip_id for (clip_id,) in run.store.connection.execute(heard, (weights,))}
+        heard = run.store.connection.execute(
+            "SELECT clip_id FROM heard LEFT JOIN sound_rows USING (clip_id)"
+            " WHERE weights_hash = ? AND (first_row IS NOT NULL OR (problem IS NOT NULL AND NOT ?))",
+            (weights, run.settings.retry),
+        )
+        self._done = {clip_id for (clip_id,) in heard}
         return True
 
     def wanted(self, file: FoundFile, have: KnownFile) -> bool:
