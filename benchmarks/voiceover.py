@@ -38,6 +38,7 @@ from benchmarks.planted import found_in
 from evenreel.audits import AuditSettings, measure_overlay
 from evenreel.audits.edits.measures import CONTROL
 from evenreel.audits.edits.overlay_measures import OWN, WRONG
+from evenreel.cli.score.search_scores import search_scores
 from evenreel.config import IndexSettings
 from evenreel.corpus.distractors import VOICEOVER, VOICEOVER_CONTROL
 from evenreel.evaluation.results import Interval
@@ -45,7 +46,6 @@ from evenreel.language.bm25 import bm25_scores
 from evenreel.language.folding import words
 from evenreel.language.scramble import babbled
 from evenreel.library import Library, index_folders, open_library
-from evenreel.library.search_scores import search_scores
 from evenreel.planted import PlantedCorpus, corpus_of, described, edited, plan_corpus, write_corpus
 from evenreel.speech import Utterance, can_speak
 from evenreel.speech.transcripts import as_srt

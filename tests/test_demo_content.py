@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evenreel.cli.audit.library import audit_inputs
 from evenreel.demo import (
     DEMO_QUERIES,
     MORE_TO_READ,
@@ -122,7 +123,7 @@ def test_the_suggested_searches_have_answers() -> None:
 
 def test_the_whole_demo_finds_what_it_looks_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Real files, decoded, encoded, read and searched; a fifth of the clips, so that it is quick."""
-    results = run_demo(tmp_path, count=12)
+    results = run_demo(tmp_path, audit_inputs, count=12)
     wrong = [q.text for q, result in zip(DEMO_QUERIES, results, strict=True) if not is_right(q, result, count=12)]
     assert wrong == []
     printed = capsys.readouterr().out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +21,10 @@ from evenreel.planted import Entity, Scene, SignBoard, sample_scene, write_scene
 if TYPE_CHECKING:
     from evenreel.features.progress import StagedProgress
     from evenreel.library import Library
+    from evenreel.types import Corpus, ScoreBlocks
+
+    AuditInputs = Callable[[Library, Sequence[str]], tuple[Corpus, ScoreBlocks]]
+    """Clips of a library, and their scores for some sentences: `evenreel.cli.audit.library.audit_inputs`."""
 
 VIDEO_COUNT = 60
 GENERATORS = ("generator_a", "generator_b")
@@ -134,7 +138,9 @@ def make_demo_videos(
     _write_metadata(folder / "metadata.csv", scenes)
 
 
-def run_demo(folder: Path, progress: StagedProgress | None = None, count: int = VIDEO_COUNT) -> list[SearchResult]:
+def run_demo(
+    folder: Path, audit_inputs: AuditInputs, progress: StagedProgress | None = None, count: int = VIDEO_COUNT
+) -> list[SearchResult]:
     """Run `evenreel demo`: render videos, index them with the built-in encoder, search, audit."""
     from rich.console import Console
 
@@ -157,7 +163,7 @@ def run_demo(folder: Path, progress: StagedProgress | None = None, count: int = 
     out.print(f"Indexed {report.indexed} of them ({report.frames} frames; {known}) into {library}", markup=False)
     with open_library(library) as opened:
         results = [opened.search(query.text, k=3) for query in DEMO_QUERIES]
-        audited = _audit(opened, count, folder / "report.html")
+        audited = _audit(opened, audit_inputs, count, folder / "report.html")
     for query, result in zip(DEMO_QUERIES, results, strict=True):
         out.print(_describe(query, result))
     out.print("\n[bold]Does this search favour a source?[/]  [dim]an audit[/]")
@@ -175,7 +181,7 @@ def audit_sentences(count: int = VIDEO_COUNT) -> list[str]:
     return list(dict.fromkeys([*asked, *shown]))
 
 
-def _audit(library: Library, count: int, report: Path) -> str:
+def _audit(library: Library, audit_inputs: AuditInputs, count: int, report: Path) -> str:
     """Write a page on the sources that the search favours, and return its sentence, or the extra that it needs."""
     try:
         from evenreel.audits import audit_source
@@ -183,7 +189,7 @@ def _audit(library: Library, count: int, report: Path) -> str:
         from evenreel.report import write_page
         from evenreel.report.result.page import audit_page
 
-        corpus, scores = library.audit_inputs(audit_sentences(count))
+        corpus, scores = audit_inputs(library, audit_sentences(count))
         found = audit_source(scores, corpus)
         write_page(audit_page([found]), report, provenance_of({"library": library.path}))
     except ModuleNotFoundError as error:

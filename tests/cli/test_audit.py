@@ -17,6 +17,7 @@ from evenreel import checkpoint as checkpoint_module
 from evenreel import library as library_module
 from evenreel.audits import AUDITS, Audit, AuditSettings, audit_source
 from evenreel.cli.app import app
+from evenreel.cli.audit import library as audit_library
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.errors import CorpusError, OutputError, ScoresError, UsageError
 from evenreel.evaluation import save_scores
@@ -156,11 +157,18 @@ class Opened:
         return self.corpus, Scores(values(0, 1.0)[:2], ["q1", "q2"], [*REAL, *MADE])
 
 
+def opens(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
+    monkeypatch.setattr(library_module, "open_library", lambda path: opened)
+    monkeypatch.setattr(
+        audit_library, "audit_inputs", lambda opened, queries, **kind: opened.audit_inputs(queries, **kind)
+    )
+
+
 def test_a_library_is_asked_the_sentences_of_the_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clips = load_corpus(place / "corpus").clips
     captions = pl.DataFrame(schema={"caption_id": pl.String, "clip_id": pl.String, "text": pl.String})
     opened = Opened(make_corpus(clips, captions))
-    monkeypatch.setattr(library_module, "open_library", lambda path: opened)
+    opens(monkeypatch, opened)
     done = audit(place, "source", "--library", "lib", "--queries", "q.txt")
     assert done.exit_code == 0, done.output
     assert opened.asked == ["a red bus", "a dog"]
@@ -244,7 +252,7 @@ def test_a_library_is_asked_for_every_clip_where_sources_do_not_matter(
 
     opened = Opened(corpus)
     monkeypatch.setattr(opened, "audit_inputs", inputs)
-    monkeypatch.setattr(library_module, "open_library", lambda path: opened)
+    opens(monkeypatch, opened)
     done = audit(place, "length", "--library", "lib", "--queries", "q.txt")
     assert done.exit_code == 0, done.output
     assert asked == [True]
@@ -334,7 +342,7 @@ def test_hubs_are_found_in_scores_and_in_a_library(
     known = Scores(found, asked, [*REAL, *MADE], ScoreNotes(texts=texts, names=files))
     opened = Opened(Corpus(corpus.clips, corpus.captions.clear()))
     monkeypatch.setattr(opened, "audit_inputs", lambda queries, **_: (opened.corpus, known))
-    monkeypatch.setattr(library_module, "open_library", lambda path: opened)
+    opens(monkeypatch, opened)
     done = audit(place, "hubness", "--library", "lib", "--queries", "q.txt")
     assert done.exit_code == 0, done.output
     assert "Queries with 'dog' have more hubs among their first clips than others." in done.stdout

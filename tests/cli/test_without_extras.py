@@ -153,7 +153,8 @@ def test_metadata_as_text_need_no_extra_and_parquet_says_which(place: Path) -> N
 
 
 def test_the_demo_says_what_its_audit_needs(place: Path) -> None:
-    code = "from pathlib import Path; from evenreel.demo import run_demo; run_demo(Path('demo'), count=4)"
+    code = "from pathlib import Path; from evenreel.cli.audit.library import audit_inputs as of; "
+    code += "from evenreel.demo import run_demo; run_demo(Path('demo'), of, count=4)"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=place, env=environment(place), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

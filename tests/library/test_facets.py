@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import evenreel
-from evenreel.library.facets import MAX_VALUES, NO_CHOICE, Facet, FacetValue, Scalar, facets, written_column
+from evenreel.library.browsing import MAX_VALUES, NO_CHOICE, Facet, FacetValue, Scalar, facets, written_column
 from evenreel.library.search.filters import COLUMNS, columns_of, parse_filter
 from evenreel.library.store.catalog import metadata_keys
 
@@ -171,24 +171,12 @@ def test_a_column_is_written_the_shortest_way(key: str, expected: str | None) ->
     assert written_column(key, {key, "other"}) == expected
 
 
-names = st.text(st.characters(exclude_categories=("Cs",)), max_size=12) | st.sampled_from(
-    [
-        "Source",
-        "source",
-        "SOURCE",
-        "metadata",
-        "metadata.x",
-        "select",
-        "order",
-        "group",
-        "date",
-        "is null",
-        "in",
-        "x",
-        "X",
-        *COLUMNS,
-    ]
-)
+NAMES = [
+    *["Source", "source", "SOURCE", "metadata", "metadata.x", "select", "order", "group", "date", "in", "x", "X"],
+    "is null",
+    *COLUMNS,
+]
+names = st.text(st.characters(exclude_categories=("Cs",)), max_size=12) | st.sampled_from(NAMES)
 words = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=6)
 values: st.SearchStrategy[object] = st.none() | words | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(0, 1)
 

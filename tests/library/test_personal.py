@@ -73,7 +73,8 @@ def test_an_open_library_sees_a_change_at_once(marked: Path) -> None:
 def test_a_mark_without_anything_left_is_gone(marked: Path) -> None:
     with open_library(marked) as opened:
         clip_id = opened.personal.marks()[0].mark.clip_id
-        assert not opened.personal.mark(clip_id, favourite=False).says_something
+        unmarked = opened.personal.mark(clip_id, favourite=False)
+        assert not unmarked.favourite and not unmarked.note
         opened.personal.mark(clip_id, 1.0, note=" ")
         assert opened.personal.marks() == ()
         with pytest.raises(NotFoundError, match="no favourite or note"):

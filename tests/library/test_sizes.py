@@ -10,8 +10,7 @@ import pytest
 
 from evenreel import open_library
 from evenreel.library import index_folders
-from evenreel.library.rendered import SIZES_PX, unknown_to_builtin
-from evenreel.library.sizes import PARTS, sizes_on_disk
+from evenreel.library.contents import PARTS, RENDERED_PX, sizes_on_disk, unknown_to_builtin
 from evenreel.planted.scenes import SceneRanges
 from evenreel.planted.shots import PLANTED_SCENES
 from tests import prebuilt
@@ -40,7 +39,7 @@ def test_the_parts_add_up_to_all_files(videos: Path, library: Path, monkeypatch:
 
 def test_what_is_rendered_has_the_sizes_that_are_known() -> None:
     ranges = SceneRanges(), PLANTED_SCENES
-    assert tuple((one.width, one.height) for one in ranges) == SIZES_PX
+    assert tuple((one.width, one.height) for one in ranges) == RENDERED_PX
 
 
 def test_the_builtin_model_is_warned_of_where_a_clip_is_no_rendered_one(videos: Path, library: Path) -> None:

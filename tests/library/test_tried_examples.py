@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
+from evenreel.library.contents import ExampleKind, example_candidates, tried_examples
 from evenreel.library.search.hits import Hit, SearchResult
-from evenreel.library.tried_examples import ExampleKind, example_candidates, tried_examples
 from tests.library.fakes import empty_catalog
 
 KINDS: tuple[ExampleKind, ...] = ("read", "said", "caption")

@@ -256,27 +256,3 @@ def test_the_library_in_a_watched_folder_does_not_count(videos: Path) -> None:
     (library / "shards" / "ab").mkdir(parents=True)
     names = ("library", "library/shards/ab", "library 2/a.mp4")
     assert noted(videos, *names, left_out=library) == ["library 2/a.mp4"]
-
-
-def test_a_file_settles_when_it_has_stayed_the_same(videos: Path) -> None:
-    changes, path = FileChanges(), videos / "a.mp4"
-    path.write_bytes(b"1")
-    changes.note([str(path)], 0.0, [str(videos)])
-    assert changes.take(watching.SETTLE_S - 0.1) == set()
-    path.write_bytes(b"12")  # it grows, and nobody says so
-    assert changes.take(watching.SETTLE_S) == set()
-    assert changes.take(2 * watching.SETTLE_S - 0.1) == set()
-    assert changes.unsettled(2 * watching.SETTLE_S - 0.1) == {str(path)}
-    assert changes.take(2 * watching.SETTLE_S) == {str(path)}
-    assert changes.take(9 * watching.SETTLE_S) == set()
-
-
-def test_a_file_that_is_gone_settles_too_and_what_is_to_be_looked_at_again_is_settled(videos: Path) -> None:
-    changes, path = FileChanges(), videos / "a.mp4"
-    path.touch()
-    changes.note([str(path)], 0.0, [str(videos)])
-    path.unlink()
-    assert changes.take(watching.SETTLE_S) == set()  # only now it is seen to be gone
-    assert changes.take(2 * watching.SETTLE_S) == {str(path)}
-    changes.again([str(path)])
-    assert changes.take(0.0) == {str(path)}

@@ -101,7 +101,7 @@ def test_moments_are_windows_that_end_at_cuts(tmp_path: Path) -> None:
 def test_a_search_lands_inside_the_shot_that_answers(tmp_path: Path) -> None:
     indexed(tmp_path, (20, 1), (20, 2), (20, 3))
     with open_library(tmp_path / "library", encoder=WindowEncoder()) as opened:
-        (hit,) = opened.search_pixels(next(pictures((1, 2)))).hits
+        (hit,) = opened.search_image(next(pictures((1, 2)))).hits
     best = hit.moments[0]
     assert 3.99 < best.start_s < best.time_s < best.end_s < 8.01
     assert best.end_s - best.start_s > 2.5

@@ -21,8 +21,8 @@ from starlette.types import Message, Scope
 
 from evenreel.errors import UsageError
 from evenreel.server import access
-from evenreel.server.access import BODY_BYTES, Guard, Senders, session_of
-from evenreel.server.settings import ServeSettings
+from evenreel.server.access import BODY_BYTES, Guard, sender_of, session_of
+from evenreel.server.settings import ServeSettings, proxy_network
 
 TOKEN = "correct horse battery"
 LEFT = b"the sender has gone"
@@ -403,7 +403,7 @@ PROXY, INNER = "10.0.0.2", "10.0.1.7"
 def sender(peer: str | None, *forwarded: str, proxies: tuple[str, ...] = ()) -> str:
     headers = [(b"x-forwarded-for", value.encode("latin-1")) for value in forwarded]
     scope = {"type": "http", "headers": headers, "client": None if peer is None else (peer, 1)}
-    return Senders(proxies).sender(scope)
+    return sender_of(scope, [proxy_network(proxy) for proxy in proxies])
 
 
 def test_without_a_trusted_proxy_the_connection_counts() -> None:

@@ -37,7 +37,7 @@ from evenreel.media import workers
 from evenreel.server import ServeSettings, assistants
 from evenreel.server.adding import NOTE
 from evenreel.server.adding_run import RunOrder
-from evenreel.server.assistants import OF_STRANGERS, QUOTES, AskedLibrary, AssistantServer, InputRelay, make_http_app
+from evenreel.server.assistants import OF_STRANGERS, QUOTES, AskedLibrary, AssistantServer, make_http_app
 from tests.cli.test_library_commands import here
 from tests.conftest import REPOSITORY
 from tests.forked import FORKED_SUBPROCESS
@@ -174,26 +174,6 @@ def test_it_ends_when_asked_to_though_its_input_goes_on(served: Served, number: 
         process.send_signal(number)
         assert process.wait(60) == 0
         assert process.stderr is not None and process.stderr.read() == ""
-
-
-def test_a_relay_hands_on_all_of_its_input_and_ends_once() -> None:
-    before = os.dup(0)
-    read, write = os.pipe()
-    os.dup2(read, 0)
-    os.close(read)
-    try:
-        relay = InputRelay()
-        os.write(write, b"some words")
-        assert os.read(relay.lines.fileno(), 100) == b"some words"
-        assert os.read(0, 100) == b""  # what children would read
-        relay.end()
-        relay.end()
-        assert relay.lines.read() == ""
-        relay.lines.close()
-    finally:
-        os.close(write)
-        os.dup2(before, 0)
-        os.close(before)
 
 
 @pytest.mark.parametrize(
@@ -373,7 +353,7 @@ def test_an_opened_moment_shows_the_picture_of_that_time(call: Call, served: Ser
         ("search", {"query": ["a", "star"]}, "query: input should be a valid string"),
         ("search", {"query": "star", "k": 21}, "k: input should be less than or equal to 20"),
         ("search", {"query": "star", "limit": 3}, "search takes no 'limit'; it takes query, k, where."),
-        ("search", {"query": "star", "where": "a b c"}, "There is no column 'a' to filter by; "),
+        ("search", {"query": "star", "where": "a b c"}, "There is no column 'a' to filter by"),
         ("search", {"query": "𝄞" * 2_000, "where": "𝄞" * 4_000}, "The query and the filter are too long together; "),
         ("similar", {"clip_id": "star.mp4"}, "clip_id: string should match pattern"),
         ("similar", {"clip_id": UNKNOWN}, f"The library has no clip '{UNKNOWN}'"),

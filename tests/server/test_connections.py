@@ -18,8 +18,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from evenreel.server import connections
-from evenreel.server.connections import Answering, Connection, Crowd, is_worth_saying
+from evenreel.server import app as server_app
+from evenreel.server.app import Answering, Connection, Crowd, is_worth_saying
 
 IDLE_S = 0.3
 PATIENCE_S = 60.0  # a busy machine is no failure
@@ -147,7 +147,7 @@ def test_hazard_236_no_file_is_left_for_a_connection(
         return really(listener)
 
     monkeypatch.setattr(socket.socket, "accept", accept)
-    monkeypatch.setattr(connections, "_warned", {})
+    monkeypatch.setattr(server_app, "_warned", {})
     log = logging.getLogger("asyncio")
     log.addFilter(is_worth_saying)
 

@@ -155,6 +155,8 @@ def test_a_file_of_a_year_that_http_has_no_word_for_is_sent(
         ("bytes=1-3", 206, b"nsi"),
         ("Bytes=-2", 206, b"de"),
         *((other, 200, b"inside") for other in ("lines=0-1", "lines=9-", "nonsense")),
+        ("bytes=2-", 206, b"side"),
+        ("bytes=" + ",".join(["0-0"] * 10_000), 200, b"inside"),
         ("bytes=6-", 416, None),
         ("bytes=3-1", 400, None),
         ("bytes=x-y", 400, None),

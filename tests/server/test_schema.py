@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -21,7 +19,6 @@ from schemathesis import APIOperation, GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.testclient import TestClient
 
-from evenreel.cli.serve import _say
 from evenreel.library.store.schema import lay_down
 from evenreel.server.adding import Adder
 from evenreel.server.records import Retry
@@ -131,12 +128,3 @@ def test_every_address_is_told_and_has_a_name_of_its_own_for_generated_clients()
     names = Counter(method["operationId"] for method in methods)
     assert set(names.values()) == {1}
     assert {"search", "clip", "browse", "transcripts"} <= set(names)
-
-
-def test_the_command_names_the_address_of_the_description(
-    client: TestClient, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _say(Path("library"), "http://127.0.0.1:8765/", guarded=False)
-    found = re.search(r"API: (\S+)\)", "".join(capsys.readouterr().out.splitlines()))
-    assert found
-    assert client.get(found[1]).json() == client.get("/api/v1/openapi.json").json()

@@ -236,7 +236,8 @@ def demo(
     ),
 ) -> None:
     """Render a small library of real mp4 files, index it, search it, audit it. Nothing is downloaded."""
+    from evenreel.cli.audit.library import audit_inputs
     from evenreel.demo import run_demo
 
     with bars() as progress:
-        run_demo(folder, progress)
+        run_demo(folder, audit_inputs, progress)

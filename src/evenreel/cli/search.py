@@ -13,14 +13,14 @@ import typer
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import CacheOption, DeviceOption, JsonOption, PlaceOption
 from evenreel.cli.publish import fetched
-from evenreel.cli.show_library import show_result, show_unlike
+from evenreel.cli.show_library import empty_sentence, show_result, show_unlike
 from evenreel.config import RERANK_DEPTH, default_library
 from evenreel.errors import LibraryError, UsageError
 from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
     from evenreel.library import Library
-    from evenreel.library.asking.asked import Question as LibraryQuestion
+    from evenreel.library.asking.questions import Question as LibraryQuestion
     from evenreel.library.search.hits import SearchResult
 
 
@@ -96,7 +96,7 @@ class Question:
         return self.query is None and self.image is None and not self.right
 
     def _in_order(self) -> bool:
-        from evenreel.library.asking.steps import Then
+        from evenreel.library.asking.questions import Then
 
         return isinstance(self.question(), Then)
 
@@ -106,8 +106,7 @@ class Question:
         Raises:
             UsageError: it cannot be asked.
         """
-        from evenreel.library.asking.asked import read_question
-        from evenreel.library.asking.examples import Marked, read_mark
+        from evenreel.library.asking.questions import Marked, read_mark, read_question
 
         query = self.query or ""
         if self.right or self.wrong:
@@ -132,7 +131,6 @@ def search(
 ) -> None:
     """Find clips, each with its best moment and the reason; without words, those that are unlike the rest."""
     from evenreel.library import open_library
-    from evenreel.library.stats import empty_sentence
 
     place = fetched(library or default_library(), snapshot_cache)
     with open_library(place, device=device, vision=asked.vision) as opened:

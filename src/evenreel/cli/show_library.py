@@ -306,3 +306,17 @@ def show_done(done: Sequence[str], as_json: bool) -> None:
         return
     for sentence in done:
         console().print(safe(sentence))
+
+
+def empty_sentence(stats: LibraryStats) -> str:
+    """Return a sentence on why nothing can be found in a library without an indexed file, and what to do about it."""
+    found = []
+    if aside := len(stats.set_aside):
+        found.append(f"{count(aside, 'file')} {'was' if aside == 1 else 'were'} set aside")
+    if stats.missing:
+        found.append(f"{count(stats.missing, 'file')} {'is' if stats.missing == 1 else 'are'} missing")
+    why, remedy = " and ".join(found), f"evenreel info --library {stats.library} says which and why."
+    if not found:
+        why = "no video has been indexed into it yet"
+        remedy = f"run evenreel index FOLDER --library {stats.library}."
+    return f"The library {stats.library} is empty: {why}; {remedy}"

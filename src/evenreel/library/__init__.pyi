@@ -1,12 +1,11 @@
-from .asking.examples import Mark as Mark, Marked as Marked
-from .asking.steps import Then as Then, Without as Without
+from .asking.questions import Mark as Mark, Marked as Marked, Then as Then, Without as Without
 from .check import LibraryProblem as LibraryProblem, repair as repair, verify as verify
+from .contents import LibraryStats as LibraryStats
 from .index.run import index_folders as index_folders
 from .index.removing import RemoveReport as RemoveReport, remove_from_library as remove_from_library
 from .index.reindex import reindex as reindex
 from .index.report import IndexReport as IndexReport
-from .library import Library as Library
-from .opened import open_library as open_library
+from .library import Library as Library, open_library as open_library
 from .published import (
     PublishReport as PublishReport,
     PublishSettings as PublishSettings,
@@ -14,4 +13,3 @@ from .published import (
 )
 from .search.query import PlainText as PlainText, UnfinishedText as UnfinishedText
 from .watching import WatchState as WatchState, Watcher as Watcher
-from .stats import LibraryStats as LibraryStats

@@ -86,6 +86,9 @@ class LibraryProblem:
     remedy: str
 
 
+GONE = LibraryProblem(CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)
+
+
 def verify(library: Path) -> list[LibraryProblem]:
     """Check everything a library holds: the catalog, the hashes of shards, and whatever is derived from them.
 
@@ -97,13 +100,10 @@ def verify(library: Path) -> list[LibraryProblem]:
     if not (library / CATALOG).is_file():
         if next(shard_files(library / SHARDS), None) is None:
             raise LibraryError(f"There is no library at {library}.")
-        return [_GONE]
+        return [GONE]
     # Shards and catalog are two things: beside a writer they could only be compared with excuses.
     with library_lock(library) if os.access(library, os.W_OK) else nullcontext():
         return _all_problems(library)
-
-
-_GONE = LibraryProblem(CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)
 
 
 def _settings(library: Path) -> dict[str, str]:
@@ -203,8 +203,12 @@ def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[L
         if rows_of(shard, digest) != stored_rows(connection, clip_id):
             yield LibraryProblem(where, "its rows in the catalog are not those of its shard", RUN_REPAIR)
         for place, (of, own, vectors) in enumerate(matrices):
-            first, number = rows_in_matrices[2 * place : 2 * place + 2]
-            if not _vectors_agree(vectors, first, number, of_shard(shard, of, own)):
+            (first, number), wanted = rows_in_matrices[2 * place : 2 * place + 2], of_shard(shard, of, own)
+            agree = wanted is None and first is None  # nothing is in the matrix of a clip without frames, or sounds
+            if wanted is not None and first is not None and vectors is not None:
+                with suppress(LibraryError, OSError):
+                    agree = np.array_equal(vectors.read(first, number), wanted)
+            if not agree:
                 what = "vector matrix" if of is FRAMES else "matrix of sounds"
                 yield LibraryProblem(where, f"its rows of the {what} are not those of its shard", RUN_REPAIR)
     for path in shard_files(library / SHARDS):
@@ -218,28 +222,14 @@ def _is_foreign(shard: Shard, meta: Mapping[str, str]) -> bool:
     return other_model or shard.rule != meta.get("rule")
 
 
-def _vectors_agree(
-    vectors: ExactVectors | None, first: int | None, number: int, wanted: NDArray[np.float16] | None
-) -> bool:
-    """Whether a matrix has the rows that it is to have of a shard, and else nothing."""
-    if wanted is None or first is None or vectors is None:
-        return wanted is None and first is None
-    try:
-        return np.array_equal(vectors.read(first, number), wanted)
-    except (LibraryError, OSError):
-        return False
-
-
 def _broken_metadata(connection: sqlite3.Connection) -> list[str | bytes]:
     """The files, as the catalog names them, whose metadata is no JSON object."""
     found = []
     for path, metadata in connection.execute("SELECT path, metadata FROM files"):
-        try:
-            is_object = isinstance(json.loads(metadata), dict)
-        except ValueError:
-            is_object = False
-        if not is_object:
-            found.append(path)
+        with suppress(ValueError):
+            if isinstance(json.loads(metadata), dict):
+                continue
+        found.append(path)
     return found
 
 
@@ -418,7 +408,9 @@ def _remove_catalog(path: Path) -> None:
 def _derive(library: Path, connection: sqlite3.Connection, work: _Work, generation: str, drop_missing: bool) -> None:
     """Fill a new catalog with what the old one says of files, and with what the shards say."""
     connection.execute("PRAGMA defer_foreign_keys = ON")
-    _enter_settings(library, connection)
+    known = {key: value for key, value in _settings(library).items() if key not in MADE_ANEW}
+    copy = held_in(library / COPY, ("meta",))  # neither it nor an index run may take the new catalog for an older one
+    catalog.set_meta(connection, known | {"changes": str(max(int(known.get("changes", "0")), copy.changes or 0))})
     held = held_in(library / CATALOG, ("files", "replaced", *FACES))
     if "files" in held.damaged:
         work.done.append(f"what was known about files is lost; {SET_AGAIN}")
@@ -440,13 +432,6 @@ def _derive(library: Path, connection: sqlite3.Connection, work: _Work, generati
         work.done.append(f"rebuilt the vector matrix ({rows} rows)")
     for of in (FRAMES, SOUNDS):
         _measure_nonsense(library, connection, work, of)
-
-
-def _enter_settings(library: Path, connection: sqlite3.Connection) -> None:
-    known = {key: value for key, value in _settings(library).items() if key not in MADE_ANEW}
-    copy = held_in(library / COPY, ("meta",))  # neither it nor an index run may take the new catalog for an older one
-    least = max(int(known.get("changes", "0")), copy.changes or 0)
-    catalog.set_meta(connection, {**known, "changes": str(least)})
 
 
 def _enter_own(library: Path, connection: sqlite3.Connection, work: _Work) -> None:

@@ -1,4 +1,4 @@
-"""Contents of a library: the details of one clip, and its files with those that were set aside and why.
+"""Contents of a library: the details of one clip, its files with those that were set aside and why, and counts of all.
 
 Every function reads the catalog through the caller's connection. Names and folders are for people (see
 `evenreel.wording.printable`), and folders are relative to the indexed folder, so that no answer shows how a disk is
@@ -11,28 +11,41 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from evenreel.encoders.sources import BUILTIN
 from evenreel.errors import LibraryError, NotFoundError, UsageError
+from evenreel.features.progress import SetAside
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.files import file_at, name_key
-from evenreel.library.search.hits import TextHit
-from evenreel.library.store.catalog import load_metadata, loaded_path, stored_path
+from evenreel.library.index.scan import kept_patterns
+from evenreel.library.search.hits import SearchResult, TextHit
+from evenreel.library.store.catalog import (
+    CATALOG,
+    SHARDS,
+    STILLS,
+    load_metadata,
+    loaded_path,
+    metadata_keys,
+    stored_path,
+)
+from evenreel.library.store.filesystem import size_of
+from evenreel.library.store.model_folders import MODELS, making_of
+from evenreel.library.store.user_tables import COPY
+from evenreel.library.store.vectors import SOUNDS
 from evenreel.media.content import FileStamp
 from evenreel.types import Metadata
-from evenreel.wording import printable
+from evenreel.wording import count, is_printable, printable
 
 STATES = ("indexed", "set_aside", "missing")
 
 MAX_SIGNS = 500
 """Most on-screen texts that are listed of one clip; a ticker has thousands."""
-
-LONGEST_EXAMPLE = 60
-"""Most characters of a search that is offered as an example."""
 
 LONGEST_SHOWN = 80
 """Most characters of a clip's id or path in an error."""
@@ -84,36 +97,10 @@ class ListedFile:
 
 @dataclass(frozen=True)
 class FilePage:
-    """A page of the files that a `FileQuery` matches; `total` counts the matches of all pages."""
+    """A page of files; `total` counts the matches of all pages."""
 
     total: int
     files: tuple[ListedFile, ...]
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Example searches that find something in a library."""
-
-    seen: str | None  # caption of a clip, to be found in its frames; None where no clip has one
-    read: str | None  # words that are on screen; None where none were read
-
-
-@dataclass(frozen=True)
-class FileQuery:
-    """Selection and paging of a library's files."""
-
-    state: str | None = None  # one of `STATES`; None matches all
-    text: str = ""  # part of the folder or name, in any case; '' matches all
-    limit: int = 50  # most files to return
-    offset: int = 0  # matching files to skip
-
-    def __post_init__(self) -> None:
-        if self.state is not None and self.state not in STATES:
-            raise UsageError(f"There is no state {self.state!r} of a file; there are: {', '.join(STATES)}.")
-        if self.limit < 1 or self.offset < 0:
-            raise UsageError(
-                f"{self.limit} files from number {self.offset} on cannot be listed; ask for 1 or more, from 0 on."
-            )
 
 
 class Located(NamedTuple):
@@ -153,12 +140,19 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
     files = connection.execute(
         "SELECT path, name, state, metadata FROM files WHERE clip_id = ? ORDER BY state != 'indexed', path", (clip_id,)
     ).fetchall()
-    folder_of = _folders(connection)
+    signs = connection.execute(
+        "SELECT text, start_s, end_s FROM tracks WHERE clip_id = ? ORDER BY start_s, number LIMIT ?",
+        (clip_id, MAX_SIGNS),
+    )
+    starts_s = 0.0
+    with suppress(LibraryError):  # nothing of the clip depends on it but how it is played
+        starts_s = read_shard(shard_path(shards, clip_id)).info.starts_s if shards else 0.0
+    known = roots(connection)
     duration_s, container, codec, width, height, fps, moments, notes = clip
     return ClipDetail(
         clip_id=clip_id,
         name=files[0][1] if files else clip_id,
-        files=tuple(ClipFile(name, folder_of(loaded_path(path)), state) for path, name, state, _ in files),
+        files=tuple(ClipFile(name, folder_of(loaded_path(path), known), state) for path, name, state, _ in files),
         duration_s=duration_s,
         container=container,
         codec=codec,
@@ -166,36 +160,29 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
         height=height,
         fps=fps,
         moments=moments,
-        signs=_signs(connection, clip_id),
+        signs=tuple(TextHit(text, (), start_s, end_s, 1.0) for text, start_s, end_s in signs),
         notes=tuple(json.loads(notes)),
         metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
-        starts_s=_starts_s(shards, clip_id) if shards else 0.0,
+        starts_s=starts_s,
         shots=tuple(
             connection.execute("SELECT start_s, end_s FROM shots WHERE clip_id = ? ORDER BY number", (clip_id,))
         ),
     )
 
 
-def _starts_s(shards: Path, clip_id: str) -> float:
-    try:
-        return read_shard(shard_path(shards, clip_id)).info.starts_s
-    except LibraryError:  # nothing of the clip depends on it but how it is played
-        return 0.0
-
-
-def list_files(connection: sqlite3.Connection, query: FileQuery) -> FilePage:
-    """List a page of the files that match a query, by path."""
-    paths = [
-        path
-        for (path,) in connection.execute(
-            "SELECT path FROM files WHERE ?1 IS NULL OR state = ?1 ORDER BY path", (query.state,)
-        )
-    ]
-    folder_of = _folders(connection)
-    if wanted := name_key(query.text):
-        paths = [path for path in paths if wanted in name_key(_shown(loaded_path(path), folder_of))]
-    chosen = paths[query.offset : query.offset + query.limit]
-    return FilePage(len(paths), tuple(_library_file(connection, path, folder_of) for path in chosen))
+def list_files(
+    connection: sqlite3.Connection, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0
+) -> FilePage:
+    """List a page of the files in a state whose folder or name has a text in it, in any case, by path."""
+    if state is not None and state not in STATES:
+        raise UsageError(f"There is no state {state!r} of a file; there are: {', '.join(STATES)}.")
+    if limit < 1 or offset < 0:
+        raise UsageError(f"{limit} files from number {offset} on cannot be listed; ask for 1 or more, from 0 on.")
+    known, wanted = roots(connection), name_key(text)
+    rows = connection.execute("SELECT path FROM files WHERE ?1 IS NULL OR state = ?1 ORDER BY path", (state,))
+    paths = [stored for (stored,) in rows if not wanted or wanted in name_key(_shown(loaded_path(stored), known))]
+    page = [_listed(connection, stored, known) for stored in paths[offset : offset + limit]]
+    return FilePage(len(paths), tuple(page))
 
 
 def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
@@ -214,21 +201,6 @@ def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
     container, codec, duration_s = about
     files = tuple(Located(path, root_of(path, known), FileStamp(*stamp)) for path, *stamp in found)
     return ClipMedia(container, codec, duration_s, files)
-
-
-def examples(connection: sqlite3.Connection) -> Examples:
-    """Suggest searches: the first short caption by path, and the surely read text that most clips show."""
-    seen = connection.execute(
-        "SELECT json_extract(metadata, '$.caption') AS caption FROM files WHERE state = 'indexed'"
-        " AND length(caption) BETWEEN 8 AND ? ORDER BY path LIMIT 1",
-        (LONGEST_EXAMPLE,),
-    ).fetchone()
-    read = connection.execute(
-        "SELECT text FROM tracks WHERE confidence > 0.9 AND length(text) BETWEEN 4 AND ? AND text GLOB '*[^0-9 .,:/-]*'"
-        " GROUP BY text ORDER BY count(DISTINCT clip_id) DESC, text LIMIT 1",
-        (LONGEST_EXAMPLE,),
-    ).fetchone()
-    return Examples(*(printable(str(found[0])) if found else None for found in (seen, read)))
 
 
 def single_files(connection: sqlite3.Connection) -> list[str]:
@@ -284,16 +256,11 @@ def roots(connection: sqlite3.Connection) -> list[str]:
     return [loaded_path(stored) for (stored,) in connection.execute("SELECT path FROM roots")]
 
 
-def _folders(connection: sqlite3.Connection) -> Callable[[str], str]:
-    """Return `folder_of` for the indexed folders of the catalog."""
-    return partial(folder_of, known=roots(connection))
+def _shown(path: str, known: Sequence[str]) -> str:
+    return os.path.join(folder_of(path, known), printable(os.path.basename(path)))
 
 
-def _shown(path: str, folder_of: Callable[[str], str]) -> str:
-    return os.path.join(folder_of(path), printable(os.path.basename(path)))
-
-
-def _library_file(connection: sqlite3.Connection, stored: str | bytes, folder_of: Callable[[str], str]) -> ListedFile:
+def _listed(connection: sqlite3.Connection, stored: str | bytes, known: Sequence[str]) -> ListedFile:
     name, state, clip_id, reason, sentence, duration_s = connection.execute(
         "SELECT name, state, files.clip_id, reason, sentence, duration_s FROM files LEFT JOIN clips USING (clip_id)"
         " WHERE path = ?",
@@ -302,12 +269,204 @@ def _library_file(connection: sqlite3.Connection, stored: str | bytes, folder_of
     path = loaded_path(stored)
     if sentence is not None:  # a decoder may name the file that it failed on
         sentence = sentence.replace(os.path.dirname(path) + os.sep, "")
-    return ListedFile(name, folder_of(path), state, clip_id, reason, sentence, duration_s)
+    return ListedFile(name, folder_of(path, known), state, clip_id, reason, sentence, duration_s)
 
 
-def _signs(connection: sqlite3.Connection, clip_id: str) -> tuple[TextHit, ...]:
-    rows = connection.execute(
-        "SELECT text, start_s, end_s FROM tracks WHERE clip_id = ? ORDER BY start_s, number LIMIT ?",
-        (clip_id, MAX_SIGNS),
+# Counts and sizes ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LibraryStats:
+    """Counts of what a library holds, and the files that were set aside."""
+
+    library: str
+    files: int
+    clips: int
+    moments: int
+    tracks: int
+    missing: int
+    hours: float
+    model: str | None
+    rule: str | None
+    metadata: tuple[str, ...]
+    set_aside: tuple[SetAside, ...]
+    making: str | None = None
+    """The model whose vectors are made to take the place of the library's own."""
+    sounds: str | None = None
+    """The model of what its clips sound like."""
+    ignored: tuple[str, ...] = ()
+    """Patterns of what the library passes over."""
+    snapshot: str | None = None
+    """The published snapshot that is read; None for a library of its own."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as plain data, the form that `--json` prints."""
+        found = asdict(self) | {"set_aside": [one.to_json() for one in self.set_aside]}
+        return found if self.snapshot else {key: value for key, value in found.items() if key != "snapshot"}
+
+
+def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str, str]) -> LibraryStats:
+    """Count what a library holds and list what was set aside; `meta` is the catalog's table of that name."""
+    files, clips, moments, tracks, missing, hours = connection.execute(
+        "SELECT (SELECT count(*) FROM files WHERE state = 'indexed'), (SELECT count(*) FROM clips),"
+        " (SELECT count(*) FROM moments), (SELECT count(*) FROM tracks),"
+        " (SELECT count(*) FROM files WHERE state = 'missing'),"
+        " (SELECT coalesce(sum(duration_s), 0) / 3600.0 FROM clips)"
+    ).fetchone()
+    aside = connection.execute(
+        "SELECT path, reason, sentence FROM files WHERE state = 'set_aside' ORDER BY path"
+    ).fetchall()
+    return LibraryStats(
+        library=str(library),
+        files=files,
+        clips=clips,
+        moments=moments,
+        tracks=tracks,
+        missing=missing,
+        hours=hours,
+        model=meta.get("model") or None,
+        rule=meta.get("rule"),
+        metadata=tuple(sorted(metadata_keys(connection))),
+        set_aside=tuple(SetAside("", printable(loaded_path(path)), why, told) for path, why, told in aside),
+        making=making.name if (making := making_of(meta)) else None,
+        ignored=kept_patterns(meta),
+        sounds=SOUNDS.own(meta).get("encoder_id"),
     )
-    return tuple(TextHit(text, (), start_s, end_s, 1.0) for text, start_s, end_s in rows)
+
+
+PARTS = {
+    "catalog": "the catalog with its full text, and the copy of a person's own",
+    "vectors": "the vectors that are searched",
+    "shards": "features of each clip, from which all else can be made anew",
+    "stills": "small pictures of moments",
+    "models": "vectors of a model in the making",
+    "others": "everything else",
+}
+"""Name of each part, and what it holds."""
+
+_FOLDERS = {SHARDS: "shards", STILLS: "stills", MODELS: "models"}
+
+
+def sizes_on_disk(library: Path) -> dict[str, int]:
+    """Measure the bytes that each of `PARTS` of a library takes; files that go meanwhile count nothing."""
+    found = dict.fromkeys(PARTS, 0)
+    with suppress(OSError), os.scandir(library) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                found[_FOLDERS.get(entry.name, "others")] += size_of(Path(entry.path))
+                continue
+            part = "catalog" if entry.name.startswith((CATALOG, COPY)) else "others"
+            with suppress(OSError):
+                found["vectors" if entry.name.startswith(("vectors.", "sounds.")) else part] += entry.stat(
+                    follow_symlinks=False
+                ).st_size
+    return found
+
+
+RENDERED_PX = ((320, 240), (160, 120))
+"""Width and height of the scenes of `evenreel demo` and `planted`; hardly any camera makes such."""
+
+
+def unknown_to_builtin(connection: sqlite3.Connection, meta: Mapping[str, str]) -> str | None:
+    """Return a sentence where a library is made with `builtin` and holds clips that it cannot know; None where not.
+
+    That encoder is a few megabytes large, so that everything can be tried without a download, and has seen nothing but
+    rendered scenes. Of other videos it makes vectors too, but what it finds with them is chance.
+    """
+    if meta.get("model") != BUILTIN:
+        return None
+    rendered = " OR ".join("(width = ? AND height = ?)" for _ in RENDERED_PX)
+    sizes = [side for size in RENDERED_PX for side in size]
+    (number,) = connection.execute(f"SELECT count(*) FROM clips WHERE NOT ({rendered})", sizes).fetchone()
+    if not number:
+        return None
+    have = "is no rendered scene" if number == 1 else "are no rendered scenes"
+    return (
+        f"The model builtin knows only the scenes that evenreel demo renders, and {count(number, 'clip')} here {have}: "
+        "what is found there by what is seen is chance. Exchange it with evenreel reindex --model default "
+        "(docs/encoders.md names others)."
+    )
+
+
+# Examples ------------------------------------------------------------------------------------------------------------
+
+ExampleKind = Literal["read", "said", "caption"]
+
+LONGEST_EXAMPLE = 60
+"""Most characters of a search that is offered as an example."""
+MOST_EXAMPLES = 3
+TRIED = 6
+"""Most searches of each kind that are tried."""
+
+_LETTERS = "text GLOB '*[^0-9 .,:/-]*' AND text NOT GLOB '*[\"“”:]*'"  # words, and no sign of the query language
+_CANDIDATES: Mapping[ExampleKind, str] = {
+    "read": f"SELECT text FROM tracks WHERE confidence > 0.9 AND length(text) BETWEEN 4 AND ?1 AND {_LETTERS}"
+    " GROUP BY text ORDER BY count(DISTINCT clip_id) DESC, text LIMIT ?2",
+    "said": f"SELECT text FROM utterances WHERE length(text) BETWEEN 8 AND ?1 AND {_LETTERS}"
+    " ORDER BY length(text) - length(replace(text, ' ', '')) < 2, utterance_id LIMIT ?2",
+    "caption": "SELECT json_extract(metadata, '$.caption') AS text FROM files WHERE state = 'indexed'"
+    f" AND length(text) BETWEEN 8 AND ?1 AND {_LETTERS} ORDER BY path LIMIT ?2",
+}
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Example searches that find something in a library."""
+
+    seen: str | None  # caption of a clip, to be found in its frames; None where no clip has one
+    read: str | None  # words that are on screen; None where none were read
+
+
+@dataclass(frozen=True)
+class TriedExample:
+    """A search that finds more than weaker matches: for words on screen (`read`), words `said`, or a `caption`."""
+
+    kind: ExampleKind
+    query: str
+
+
+def example_candidates(connection: sqlite3.Connection) -> dict[ExampleKind, list[str]]:
+    """List what could be searched for: texts of the catalog in one short line, those of each kind in their order."""
+    found: dict[ExampleKind, list[str]] = {}
+    for kind, sql in _CANDIDATES.items():
+        texts = (str(text).strip() for (text,) in connection.execute(sql, (LONGEST_EXAMPLE, TRIED)))
+        found[kind] = [text for text in dict.fromkeys(texts) if all(map(is_printable, text))]
+    return found
+
+
+def examples(connection: sqlite3.Connection) -> Examples:
+    """Suggest searches: the first short caption by path, and the surely read text that most clips show."""
+    seen = connection.execute(
+        "SELECT json_extract(metadata, '$.caption') AS caption FROM files WHERE state = 'indexed'"
+        " AND length(caption) BETWEEN 8 AND ? ORDER BY path LIMIT 1",
+        (LONGEST_EXAMPLE,),
+    ).fetchone()
+    read = connection.execute(
+        "SELECT text FROM tracks WHERE confidence > 0.9 AND length(text) BETWEEN 4 AND ? AND text GLOB '*[^0-9 .,:/-]*'"
+        " GROUP BY text ORDER BY count(DISTINCT clip_id) DESC, text LIMIT 1",
+        (LONGEST_EXAMPLE,),
+    ).fetchone()
+    return Examples(*(printable(str(found[0])) if found else None for found in (seen, read)))
+
+
+def tried_examples(
+    candidates: Mapping[ExampleKind, list[str]], search: Callable[[str], SearchResult]
+) -> list[TriedExample]:
+    """Try candidates until three are found that some clip fits: of each kind the first, then the second of each."""
+    fitting = [_fitting(kind, texts, search) for kind, texts in candidates.items()]
+    in_turn = (one for several in zip_longest(*fitting) for one in several if one is not None)
+    chosen: dict[str, TriedExample] = {}
+    for example in in_turn:
+        chosen.setdefault(example.query.casefold(), example)
+        if len(chosen) == MOST_EXAMPLES:
+            break
+    return list(chosen.values())
+
+
+def _fitting(kind: ExampleKind, texts: list[str], search: Callable[[str], SearchResult]) -> Iterator[TriedExample]:
+    for text in texts:
+        try:
+            if search(text).answering:
+                yield TriedExample(kind, text)
+        except UsageError:  # words that the language of queries reads in another way
+            continue

@@ -1,4 +1,4 @@
-"""Reading a library: what search, the command line and the page use."""
+"""An open library: its searches, and what it holds, as the command line, the page and Python read it."""
 
 from __future__ import annotations
 
@@ -6,28 +6,36 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenreel.arguments import as_path
 from evenreel.config import RERANK_DEPTH
-from evenreel.errors import OtherModelError, UsageError
-from evenreel.library.asking.asked import (
+from evenreel.errors import LibraryError, OtherModelError, UsageError
+from evenreel.files import FileState
+from evenreel.library import contents
+from evenreel.library.asking.questions import (
+    Marked,
     Question,
+    Then,
+    Without,
     as_question,
     filtered_by_people,
+    picture_with_words,
     queries_of,
     search_by_marks,
-    search_in_order,
     search_without,
     words_vector,
 )
-from evenreel.library.asking.examples import Marked, picture_with_words
-from evenreel.library.asking.steps import Then, Without
-from evenreel.library.loading import load_pictures, load_sounds
+from evenreel.library.asking.sequence import search_in_order
+from evenreel.library.browsing import BrowsedPage, BrowseOrder, Facet, browse, facets
+from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, LibraryStats, TriedExample
+from evenreel.library.favours import Favours, Population, favours, filtered, read_clips
 from evenreel.library.people import clips_of_people
-from evenreel.library.reading import LibraryContents
-from evenreel.library.search.filters import below
+from evenreel.library.personal import PersonalData
+from evenreel.library.search.filters import Filter, below, read_filter
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import Picture, as_pixels
 from evenreel.library.search.query import MOST_CLIPS, Query, picture_vector, readable, unit
@@ -35,23 +43,67 @@ from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.search.sounds import SoundModel
 from evenreel.library.store import catalog
+from evenreel.library.store.filesystem import is_published
 from evenreel.library.store.model_folders import other_model
+from evenreel.library.store.speech import clip_transcripts
+from evenreel.library.store.user_tables import own_state
 from evenreel.library.store.writer import open_vectors
-from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
+from evenreel.types import Encoder
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
-    from evenreel.library.personal import PersonalData
     from evenreel.library.search.rerank import Reranker
     from evenreel.library.search.unlike import UnlikeClips
-    from evenreel.library.tried_examples import TriedExample
-
+    from evenreel.speech import Transcript
 
 _OF_SEVERAL = re.compile(r"then|without|person:", re.IGNORECASE)
 """What a text has that may be more than one sentence."""
 
 
-class Library(LibraryContents):
+def load_pictures(name: str, device: str) -> Encoder:
+    """Load a model of pictures; what it needs is imported with it."""
+    from evenreel.encoders import load_encoder
+
+    return load_encoder(name, device=device)
+
+
+def load_sounds(name: str, device: str) -> Encoder:
+    """Load a model of sounds."""
+    from evenreel.sound import load_sound_encoder
+
+    return load_sound_encoder(name, device=device)
+
+
+def open_library(
+    path: str | PathLike[str],
+    *,
+    encoder: Encoder | None = None,
+    device: str = "auto",
+    vision: bool = True,
+    cache: str | PathLike[str] | None = None,
+) -> Library:
+    """Open a library for searching, see `Library`, or the current snapshot of a published one.
+
+    Args:
+        path: folder of the library, or place of published snapshots: a folder, or `s3://bucket/prefix` with the
+            credentials of the environment.
+        encoder: the model it was made with, if the caller has it loaded already.
+        device: where the model runs when it is loaded for the first search.
+        vision: False searches by words alone and loads no model.
+        cache: folder in which snapshots are kept on this machine; None for the platform's cache folder.
+
+    Raises:
+        LibraryError: there is no library or snapshot, or it is damaged, of a later version, or cannot be reached.
+    """
+    given = path if isinstance(path, str) else as_path(path, "path")
+    if is_published(given):
+        from evenreel.library.published import local_folder
+
+        given = local_folder(given, None if cache is None else as_path(cache, "cache"))
+    return Library(Path(given), encoder=encoder, device=device, vision=vision)
+
+
+class Library:
     """An open library, for reading only: any number may be open beside an indexer.
 
     Every method raises LibraryError where the catalog is damaged or cannot be read just now.
@@ -116,11 +168,10 @@ class Library(LibraryContents):
         """Search for clips that match a sentence, best first.
 
         Args:
-            text: what is to be seen, read or heard, in the language of `search.asked`, and `person:NAME` for clips that
-                somebody is in; an `UnfinishedText` may be cut. With `then` between two of these, or a
-                `Then`: clips in which a moment of one comes before one of the other (`asking.steps`). With `without`:
-                clips that show what follows stand lower (`asking.steps`). A `Marked` has examples of what is right
-                and wrong (`asking.examples`).
+            text: what is to be seen, read or heard, in the language of `search.query`, and `person:NAME` for clips that
+                somebody is in; an `UnfinishedText` may be cut. With `then` between two of these, or a `Then`: clips in
+                which a moment of one comes before one of the other. With `without`, or a `Without`: clips that show
+                what follows stand lower. A `Marked` has examples of what is right and wrong.
             k: most clips to return.
             where: a filter such as `source = 'camera' and duration_s < 60`.
             rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again
@@ -134,8 +185,8 @@ class Library(LibraryContents):
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
-        asked: Question
         make = partial(Query, k=k, rerank_depth=rerank_depth)
+        asked: Question
         if isinstance(text, str) and not _OF_SEVERAL.search(text):
             asked, queries = text, [make(text=text, where=where)]
         else:
@@ -148,13 +199,11 @@ class Library(LibraryContents):
             self._filter(where)
         if isinstance(asked, Then):
             return search_in_order(self._searcher, asked, queries, reranks=rerank is not None)
-        if isinstance(asked, Without):
-            sees = queries[0].asked is not None and queries[0].asked.sees
-            encoder = self._encoder if sees else None
-            return search_without(self._searcher, asked, queries[0], encoder, reranks=rerank is not None)
-        if isinstance(asked, Marked):
-            sees = bool(readable(asked.text)) and queries[0].asked is not None and queries[0].asked.sees
-            encoder = self._encoder if sees else None
+        if isinstance(asked, Without | Marked):
+            first = queries[0].asked
+            encoder = self.encoder if first is not None and first.sees and readable(asked.text) else None
+            if isinstance(asked, Without):
+                return search_without(self._searcher, asked, queries[0], encoder, reranks=rerank is not None)
             return search_by_marks(
                 self._searcher, asked, queries[0], encoder, self.clip_named, reranks=rerank is not None
             )
@@ -167,11 +216,9 @@ class Library(LibraryContents):
         Raises:
             EncoderError: the model of the library cannot be loaded.
         """
-        from evenreel.library.tried_examples import example_candidates, tried_examples
-
         with self._reading():
-            candidates = example_candidates(self._connection)
-        return tried_examples(candidates, lambda text: self.search(text, k=1))
+            candidates = contents.example_candidates(self._connection)
+        return contents.tried_examples(candidates, lambda text: self.search(text, k=1))
 
     def check_matcher(self, pretrained: Pretrained) -> None:
         """Refuse a matcher that cannot order clips of this library, before its model is loaded.
@@ -191,47 +238,33 @@ class Library(LibraryContents):
         from evenreel.library.search.rerank import Reranker
 
         self.check_matcher(pretrained)
-        assert self._encoder is not None  # there is vision
+        assert self.encoder is not None  # there is vision
         if self._reranker is None or self._reranker.pretrained is not pretrained:
-            self._reranker = Reranker(pretrained, self._encoder)
+            self._reranker = Reranker(pretrained, self.encoder)
         return self._reranker
 
     def search_image(
-        self,
-        image: Picture,
-        k: int = 10,
-        where: str | None = None,
-        *,
-        words: str | None = None,
+        self, image: Picture, k: int = 10, where: str | None = None, *, words: str | None = None
     ) -> SearchResult:
-        """Search for clips with a frame like a picture: a file, its bytes, a PIL image or pixels; see `search_pixels`.
+        """Search for clips with a frame like a picture, and like words beside it ('at night'); see `search`.
+
+        Args:
+            image: a file, its bytes, a PIL image or pixels (H, W, 3).
+            k: most clips to return.
+            where: a filter, as in `search`.
+            words: what is to be seen beside what the picture shows.
 
         Raises:
             UsageError: the picture cannot be read, or the library has no vision.
             EncoderError: the model of the library cannot be loaded.
         """
-        return self.search_pixels(as_pixels(image), k, where, words=words)
-
-    def search_pixels(
-        self,
-        pixels: Pixels,
-        k: int = 10,
-        where: str | None = None,
-        *,
-        words: str | None = None,
-    ) -> SearchResult:
-        """Search for clips with a frame like a picture, (H, W, 3), and like words beside it ('at night'); see `search`.
-
-        Raises:
-            UsageError: the library has no vision.
-            EncoderError: the model of the library cannot be loaded.
-        """
+        pixels = as_pixels(image)
         self._filter(where)
-        if self._encoder is None:
+        if self.encoder is None:
             raise UsageError("The library has no vision, so a picture cannot be searched for.")
-        vector = picture_vector(self._encoder, as_pixels(pixels))
+        vector = picture_vector(self.encoder, pixels)
         if words:
-            vector = picture_with_words(unit(vector), words_vector(self._encoder, words))
+            vector = picture_with_words(unit(vector), words_vector(self.encoder, words))
         return self._searcher.search(Query(image=vector, k=k, where=where))
 
     def similar(
@@ -256,8 +289,7 @@ class Library(LibraryContents):
             NotFoundError: the library has no such clip.
             UsageError: `k` is not positive, the filter is wrong, or the frames of the clip were not encoded.
         """
-        beside = words_vector(self._encoder, words) if words else None
-
+        beside = words_vector(self.encoder, words) if words else None
         with self.snapshot():  # at one moment: the model may be exchanged beside it
             vector = self._searcher.clip_vector(clip_id, time_s)
             if beside is not None:
@@ -277,15 +309,13 @@ class Library(LibraryContents):
         Raises:
             EvenreelError: the search raises it, or the vectors cannot be read.
         """
-        from evenreel.library.search.folding import search_folded
+        from evenreel.library.search.folding import fold_takes, search_folded
 
-        return search_folded(search, k, self._fold)
+        def fold(result: SearchResult) -> SearchResult:
+            with self.snapshot() as s:
+                return fold_takes(s, result)
 
-    def _fold(self, result: SearchResult) -> SearchResult:
-        from evenreel.library.search.folding import fold_takes
-
-        with self.snapshot() as s:
-            return fold_takes(s, result)
+        return search_folded(search, k, fold)
 
     def highlights(self, folder: str | Path | None = None, k: int = 12, where: str | None = None) -> UnlikeClips:
         """Choose clips that are unlike the rest, by stored vectors, without the model.
@@ -306,39 +336,98 @@ class Library(LibraryContents):
         with self.snapshot() as s:
             return unlike_clips(s, chosen, k)
 
-    @property
+    @cached_property
     def personal(self) -> PersonalData:
-        """Favourites, notes and saved searches of the library, to read and to write."""
-        from evenreel.library.personal import PersonalData
+        """Favourites, notes and saved searches of the library, to read and to write; filters choose by them too."""
+        return PersonalData(self.path, self._connection, self.clip_named, self.search)
 
-        return PersonalData(self.path, self._personal, self.clip_named, self.search)
+    def roots(self) -> tuple[str, ...]:
+        """Return the folders that were indexed, as the system names them."""
+        with self._reading():
+            return tuple(contents.roots(self._connection))
 
-    def audit_inputs(self, queries: Sequence[str], *, every_clip: bool = False) -> tuple[Corpus, ScoreBlocks]:
-        """Return clips and scores for an audit of this library, see `evenreel.library.audited`.
+    def single_files(self) -> tuple[str, ...]:
+        """List the files that were indexed by themselves, not with a folder, as the system names them."""
+        with self._reading():
+            return tuple(contents.single_files(self._connection))
 
-        Args:
-            queries: sentences that people search for here.
-            every_clip: include clips of unknown source, for audits that do not need it, such as that of lengths.
+    def stats(self) -> LibraryStats:
+        """Count what the library holds and list what was set aside."""
+        with self._reading():
+            found = contents.read_stats(self._connection, self.path, catalog.get_meta(self._connection))
+        from evenreel.library.published import copy_of
 
-        Returns:
-            The clips with frames and, unless `every_clip`, a known source, without captions; and the similarity of each
-            query (`q1`, `q2`, ...) to each clip's best frame. The `notices` of the scores say how many clips are left
-            out.
+        copied = copy_of(self.path)
+        return found if copied is None else replace(found, library=copied.place, snapshot=copied.id)
 
-        Raises:
-            CorpusError: a known source is required and no clip has one.
-            UsageError: no query, an empty one, no vision, or no clip with frames.
-            EncoderError: the model of the library cannot be loaded.
-            LibraryError: the library is damaged.
-        """
-        from evenreel.library.audited import audited, encoded
+    def sizes(self) -> dict[str, int]:
+        """Measure what each part of the library takes on the disk, in bytes; see `evenreel.library.contents.PARTS`."""
+        return contents.sizes_on_disk(self.path)
 
-        encoder = self._encoder
-        if encoder is None:
-            raise UsageError(f"The library {self.path} is searched without vision, so no similarity can be audited.")
-        searched = encoded(queries, encoder)
-        with self.snapshot() as s:
-            return audited(s, searched, every_clip=every_clip)
+    def unknown_to_model(self) -> str | None:
+        """Return a sentence where clips are shown to a model that cannot know them."""
+        with self._reading():
+            return contents.unknown_to_builtin(self._connection, catalog.get_meta(self._connection))
+
+    def clip(self, clip_id: str) -> ClipDetail:
+        """Return everything known about one clip."""
+        with self._reading():
+            return contents.clip_detail(self._connection, clip_id, self.path / catalog.SHARDS)
+
+    def clip_named(self, name: str) -> str:
+        """Return the id of the clip with this id, or of the file with this path."""
+        with self._reading():
+            return contents.clip_named(self._connection, name)
+
+    def transcripts(self, clip: str) -> tuple[Transcript, ...]:
+        """Read what is said in a clip, given by its id or the path of a file, by each source."""
+        with self._reading():
+            return tuple(clip_transcripts(self._connection, contents.clip_named(self._connection, clip)))
+
+    def files(self, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0) -> FilePage:
+        """List files of the library, also those set aside or missing, by path."""
+        with self._reading():
+            return contents.list_files(self._connection, state, text, limit, offset)
+
+    def browse(
+        self, where: str | None = None, order: BrowseOrder = "latest", limit: int = 50, offset: int = 0
+    ) -> BrowsedPage:
+        """List clips without a query."""
+        chosen = self._filter(where)
+        with self._reading():
+            return browse(self._connection, chosen, order, limit, offset)
+
+    def locate(self, clip_id: str) -> ClipMedia:
+        """Find the existing files of a clip, to open them."""
+        with self._reading():
+            return contents.locate(self._connection, clip_id)
+
+    def examples(self) -> Examples:
+        """Suggest searches that find something in this library."""
+        with self._reading():
+            return contents.examples(self._connection)
+
+    def facets(self) -> list[Facet]:
+        """List the columns that the library can be filtered by."""
+        with contextlib.suppress(LibraryError):  # the other columns do not depend on a person's own
+            self.personal.refresh()
+        with self._reading():
+            return facets(self._connection)
+
+    def favours(self, clip_ids: Sequence[str], where: str | None = None, left_out: str | None = None) -> Favours:
+        """Compare the clips of a result with all clips that pass its filter, by source, on-screen text and length."""
+        with self._reading():
+            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+            population = self._populations(version, where, own_state(self.path))
+            return favours(population.without(left_out) if left_out else population, clip_ids)
+
+    @cached_property
+    def _populations(self) -> Callable[[int, str | None, FileState | None], Population]:
+        """What passes a filter, kept in one state of the catalog and of a person's own, by which filters choose too."""
+        clips = lru_cache(maxsize=1)(lambda version: read_clips(self._connection))
+        return lru_cache(maxsize=2)(
+            lambda version, where, own: filtered(self._connection, clips(version), self._filter(where))
+        )
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
@@ -346,19 +435,14 @@ class Library(LibraryContents):
         with self._searcher.snapshot() as s:
             yield s
 
-    @property
-    def encoder(self) -> Encoder | None:
-        """The library's model, loaded when it is first needed; None without vision."""
-        return self._encoder
-
-    @property
-    def made_with(self) -> tuple[str | None, str | None]:
-        """Name and weights hash of the library's model when it was opened; None where it had none."""
-        return self._meta.get("model") or None, self._meta.get("weights_hash")
-
     @cached_property
-    def _encoder(self) -> Encoder | None:
-        """The model, loaded when it is first needed and checked against the library's."""
+    def encoder(self) -> Encoder | None:
+        """The library's model, loaded when it is first needed and checked against the library's; None without vision.
+
+        Raises:
+            EncoderError: it cannot be loaded.
+            LibraryError: it is not the model that the library was made with.
+        """
         if not self._vision:
             return None
         encoder = self._given or load_pictures(self._meta["model"], self._device)
@@ -366,9 +450,29 @@ class Library(LibraryContents):
             raise OtherModelError(other_model(self.path, self._meta["encoder_id"], encoder.encoder_id))
         return encoder
 
+    @property
+    def made_with(self) -> tuple[str | None, str | None]:
+        """Name and weights hash of the library's model when it was opened; None where it had none."""
+        return self._meta.get("model") or None, self._meta.get("weights_hash")
+
     @cached_property
     def _searcher(self) -> Searcher:
         """Kept between searches with all it has read."""
-        encoder = (lambda: self._encoder) if self._vision else None
+        encoder = (lambda: self.encoder) if self._vision else None
         vectors = partial(open_vectors, self.path)
         return Searcher(self._connection, vectors, encoder, self.path, self._filter, self._sounds)
+
+    def _filter(self, where: str | None) -> Filter:
+        """What a person wrote, understood; before a search too, so that no model is loaded for what is wrong."""
+        personal = self.personal  # which tells the connection its functions
+        with catalog.readable(self.path):
+            found = read_filter(self._connection, where, relative_paths=self._relative_paths)
+        if "personal_" in found.sql:
+            personal.refresh()
+        return found
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """The catalog at one moment; what cannot be read of it becomes one sentence."""
+        with catalog.reading(self._connection, self.path), catalog.snapshot(self._connection):
+            yield

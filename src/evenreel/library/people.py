@@ -141,10 +141,9 @@ def _find(people: list[Person], who: str) -> Person:
 
 def _nobody(who: str, people: list[Person]) -> str:
     names = ", ".join([one.name for one in people if one.name][:MOST_TOLD])
-    return (
-        f"Nobody is called {printable(who[:80])!r} among the {len(people):,} people of the library; "
-        f"{f'there are: {names}' if names else 'nobody has a name yet'} (evenreel people lists everyone)."
-    )
+    there = f"there are: {names}" if names else "nobody has a name yet"
+    nobody = f"Nobody is called {printable(who[:80])!r} among the {len(people):,} people of the library"
+    return f"{nobody}; {there} (evenreel people lists everyone)."
 
 
 # What a person says of them -------------------------------------------------------------------------------------------
@@ -431,10 +430,10 @@ def known_names(library: Path, names: Sequence[str], *, typing: bool = False) ->
     if not has_people(library):
         raise UsageError(f"The library knows no people, so person: finds nobody; {HOW_TO_FIND}, or leave it out.")
     people, found = list_people(library, everyone=True), []
+    by_folded = {one.name.casefold(): one.name for one in people if one.name}
     for name in names:
         wanted = name.casefold()
-        by_folded = {one.name.casefold(): one.name for one in people if one.name}
-        known = [by_folded[wanted]] if wanted in by_folded else []
+        known = [own for folded, own in by_folded.items() if wanted == folded]
         known = known or [own for folded, own in by_folded.items() if wanted in folded.split()]
         if len(known) > 1:
             may = ", or ".join(known)

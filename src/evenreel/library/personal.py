@@ -59,11 +59,6 @@ class PersonalMark:
             raise UsageError(f"{self.time_s} is no time in a clip; give seconds from its start.")
         _check_text(self.note, LONGEST_NOTE, "note")
 
-    @property
-    def says_something(self) -> bool:
-        """Whether anything of it is left."""
-        return self.favourite or bool(self.note)
-
 
 @dataclass(frozen=True)
 class PlacedMark:
@@ -109,11 +104,16 @@ class SavedResult:
     new: tuple[Hit, ...]
 
 
-class PersonalView:
-    """A person's marks in an open library, read again where they or the catalog have changed."""
+class PersonalData:
+    """Favourites, notes and saved searches of an open library; they can be changed while another process indexes.
 
-    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
-        self._folder, self._connection = folder, connection
+    The marks are read again where they or the catalog have changed; the connection has functions for filters by them.
+    """
+
+    def __init__(
+        self, folder: Path, connection: sqlite3.Connection, find: Callable[[str], str], search: RunSearch
+    ) -> None:
+        self._folder, self._connection, self._find, self._search = folder, connection, find, search
         self._seen_at: tuple[object, ...] | None = None
         self._placed: list[PlacedMark] = []
         self._favourites, self._notes = "[]", "{}"
@@ -128,33 +128,25 @@ class PersonalView:
             if at == self._seen_at:
                 return
             self._placed = _placed(self._connection, [mark for _, mark in _marks(self._connection)])
-        notes: dict[str, str] = {}
+        notes: dict[str, list[str]] = {}
         for one in self._placed:
             if one.clip_id and one.mark.note:
-                before = notes.get(one.clip_id)
-                notes[one.clip_id] = one.mark.note if before is None else f"{before}\n{one.mark.note}"
+                notes.setdefault(one.clip_id, []).append(one.mark.note)
         favourites = {one.clip_id for one in self._placed if one.clip_id and one.mark.favourite}
-        self._favourites, self._notes = json.dumps(sorted(favourites)), json.dumps(notes)
+        self._favourites = json.dumps(sorted(favourites))
+        self._notes = json.dumps({clip_id: "\n".join(several) for clip_id, several in notes.items()})
         self._seen_at = at
 
-    def of_filter(self, sql: str) -> None:
-        """Read what has changed if a filter asks for it."""
-        if "personal_" in sql:
-            self.refresh()
-
-    @property
-    def placed(self) -> list[PlacedMark]:
-        """The marks with their clips, in the order in which they were made."""
+    def marks(self) -> tuple[PlacedMark, ...]:
+        """List the marks with the clips that they are on now, in the order in which they were made."""
         self.refresh()
-        return self._placed
+        return tuple(self._placed)
 
-    def searches(self) -> dict[str, SavedSearch]:
-        """Read the saved searches by name, in the order in which they were made."""
-        with reading(self._connection, self._folder):
-            return _searches(self._connection)
-
-    def clip(self, clip_id: str) -> tuple[str, float | None]:
-        """Return the first file of a clip, as the system names it, and its length in seconds where that is known."""
+    def mark(
+        self, clip: str, time_s: float | None = None, *, favourite: bool | None = None, note: str | None = None
+    ) -> PersonalMark:
+        """Make a clip, or a moment of it, a favourite, or write a note to it."""
+        clip_id, at = self._find(clip), moment_of(time_s)
         with reading(self._connection, self._folder):
             row = self._connection.execute(
                 "SELECT path, duration_s FROM files JOIN clips USING (clip_id)"
@@ -163,29 +155,11 @@ class PersonalView:
             ).fetchone()
         if row is None:
             raise LibraryError(f"No file has the clip {clip_id} just now; run evenreel index on its folder.")
-        return os.path.abspath(loaded_path(row[0])), row[1]
-
-
-class PersonalData:
-    """Favourites, notes and saved searches of an open library; they can be changed while another process indexes."""
-
-    def __init__(self, folder: Path, view: PersonalView, find: Callable[[str], str], search: RunSearch) -> None:
-        self._folder, self._view, self._find, self._search = folder, view, find, search
-
-    def marks(self) -> tuple[PlacedMark, ...]:
-        """List the marks with the clips that they are on now, in the order in which they were made."""
-        return tuple(self._view.placed)
-
-    def mark(
-        self, clip: str, time_s: float | None = None, *, favourite: bool | None = None, note: str | None = None
-    ) -> PersonalMark:
-        """Make a clip, or a moment of it, a favourite, or write a note to it."""
-        clip_id, at = self._find(clip), moment_of(time_s)
-        path, length_s = self._view.clip(clip_id)
+        path, length_s = os.path.abspath(loaded_path(row[0])), row[1]
         if at is not None and (favourite or note) and length_s is not None and at > length_s:
             # What was marked before its length was known can still be deleted.
             raise UsageError(f"{at:g} s is after the end of the clip, which is {length_s:.2f} s long.")
-        here = [one.mark.clip_id for one in self._view.placed if (one.clip_id, one.mark.time_s) == (clip_id, at)]
+        here = [one.mark.clip_id for one in self.marks() if (one.clip_id, one.mark.time_s) == (clip_id, at)]
         with changing(self._folder) as connection:
             known = {mark.clip_id: (number, mark) for number, mark in _marks(connection) if mark.time_s == at}
             # Under its own content, or under that which its file had before.
@@ -199,7 +173,7 @@ class PersonalData:
                 note=before.note if note is None else note.strip(),
             )
             connection.execute("DELETE FROM marks WHERE number = ?", (number,))
-            if changed.says_something:
+            if changed.favourite or changed.note:
                 key = number, clip_id, WHOLE_CLIP if at is None else at
                 said = int(changed.favourite), changed.note, stored_path(path), changed.made
                 connection.execute("INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?)", (*key, *said))
@@ -209,7 +183,7 @@ class PersonalData:
     def unmark(self, clip: str, time_s: float | None = None) -> None:
         """Delete the mark of a clip, or of a moment of it; also of a clip whose files are gone."""
         at = moment_of(time_s)
-        held = {one.mark.clip_id for one in self._view.placed if clip in {one.clip_id, one.path, one.mark.clip_id}}
+        held = {one.mark.clip_id for one in self.marks() if clip in {one.clip_id, one.path, one.mark.clip_id}}
         with changing(self._folder) as connection:
             gone = [number for number, mark in _marks(connection) if mark.clip_id in held and mark.time_s == at]
             connection.executemany("DELETE FROM marks WHERE number = ?", [(number,) for number in gone])
@@ -218,15 +192,20 @@ class PersonalData:
 
     def searches(self) -> tuple[SavedSearch, ...]:
         """List the saved searches, in the order in which they were made."""
-        return tuple(self._view.searches().values())
+        return tuple(self._saved().values())
+
+    def _saved(self) -> dict[str, SavedSearch]:
+        with reading(self._connection, self._folder):
+            return _searches(self._connection)
 
     def save_search(self, query: str, where: str | None = None, name: str | None = None) -> SavedSearch:
         """Save a search; what it finds now counts as seen."""
         saved = SavedSearch((name or query).strip(), query.strip(), where)
         taken = f"There is a saved search {printable(saved.name)!r}; give another --name, or remove it first."
-        if saved.name in self._view.searches():
+        if saved.name in self._saved():
             raise UsageError(taken)
-        saved = saved.looked_at(_ids(_answering(self._search(saved.query, NEWEST, where))))
+        found = self._search(saved.query, NEWEST, where)
+        saved = saved.looked_at(tuple(hit.clip_id for hit in found.hits if not hit.weaker))
         with changing(self._folder) as connection:
             if saved.name in _searches(connection):
                 raise UsageError(taken)
@@ -239,20 +218,20 @@ class PersonalData:
 
     def run_search(self, name: str, *, keep: bool = False) -> SavedResult:
         """Run a saved search, and note that its clips have been seen."""
-        saved = self._view.searches().get(name)
+        saved = self._saved().get(name)
         if saved is None:
             raise _unknown(name)
         result = self._search(saved.query, NEWEST, saved.where)
-        answering, seen = _answering(result), frozenset(saved.seen)
+        answering = tuple(hit for hit in result.hits if not hit.weaker)
         if not keep:
             with changing(self._folder) as connection:
                 if latest := _searches(connection).get(name):
-                    latest = latest.looked_at(_ids(answering))
+                    latest = latest.looked_at(tuple(hit.clip_id for hit in answering))
                     connection.execute(
                         "UPDATE searches SET seen = ?, looked = ? WHERE name = ?",
                         (json.dumps(latest.seen), latest.looked, name),
                     )
-        return SavedResult(saved, result, tuple(hit for hit in answering if hit.clip_id not in seen))
+        return SavedResult(saved, result, tuple(hit for hit in answering if hit.clip_id not in saved.seen))
 
     def remove_search(self, name: str) -> None:
         """Delete a saved search."""
@@ -327,14 +306,6 @@ def _placed(connection: sqlite3.Connection, marks: list[PersonalMark]) -> list[P
             else PlacedMark(mark, None, mark.path, "gone")
         )
     return placed
-
-
-def _answering(result: SearchResult) -> tuple[Hit, ...]:
-    return tuple(hit for hit in result.hits if not hit.weaker)
-
-
-def _ids(hits: tuple[Hit, ...]) -> tuple[str, ...]:
-    return tuple(hit.clip_id for hit in hits)
 
 
 def _unknown(name: str) -> NotFoundError:

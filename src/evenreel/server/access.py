@@ -13,8 +13,8 @@ import hmac
 import html
 import ipaddress
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Sequence
 from importlib import resources
 from typing import TypeAlias
 from urllib.parse import parse_qs, parse_qsl, quote, unquote_plus, urlencode, urlsplit
@@ -50,6 +50,7 @@ FOR_PROGRAMS = ("/api/", "/mcp")
 LOGIN_BYTES = 4_096
 WRONG_TOKEN_DELAY_S = 0.5
 LONGEST_LINE = 10
+TOO_MANY = "Too many wrong tokens come from your address; try again in a moment."
 ACTION = f'action="{SESSION}"'
 PROBLEM = '<p id="problem" role="alert">'
 FORWARDED_FOR = b"x-forwarded-for"
@@ -101,17 +102,14 @@ class Guard:
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if not is_known_host(_name_of(host), self._settings):
+        found = HOST.fullmatch(host)
+        if not is_known_host(found[1] if found else "", self._settings):
             return _problem(400, "The Host header names no address of this server; name it with --allow-host.")
-        if _from_elsewhere(scope, headers, host):
-            return _problem(403, "The request comes from another site.")
-        return None
-
-
-def _name_of(host: str) -> str:
-    """`[::1]:8765` -> `[::1]`, `localhost:8765` -> `localhost`; nothing for what is no host with a port."""
-    found = HOST.fullmatch(host)
-    return found[1] if found else ""
+        if scope["method"] not in READING:
+            elsewhere = not _same_origin(headers, host)
+        else:  # another site may link to our pages; the API is not for it
+            elsewhere = scope["path"].startswith(FOR_PROGRAMS) and headers.get("sec-fetch-site") == "cross-site"
+        return _problem(403, "The request comes from another site.") if elsewhere else None
 
 
 def _repeated(body: bytes, receive: Receive) -> Receive:
@@ -122,13 +120,6 @@ def _repeated(body: bytes, receive: Receive) -> Receive:
         return messages.pop() if messages else await receive()
 
     return again
-
-
-def _from_elsewhere(scope: Scope, headers: Headers, host: str) -> bool:
-    """Whether another site's page asks; its links to our pages are welcome, the API is not for it."""
-    if scope["method"] not in READING:
-        return not _same_origin(headers, host)
-    return scope["path"].startswith(FOR_PROGRAMS) and headers.get("sec-fetch-site") == "cross-site"
 
 
 def _same_origin(headers: Headers, host: str) -> bool:
@@ -142,14 +133,6 @@ def _same_origin(headers: Headers, host: str) -> bool:
         return False
 
 
-@dataclass
-class Line:
-    """Queue of requests from one address that wait for their answer."""
-
-    length: int = 0
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
 class Guesses:
     """Slows guessing down: wrong tokens of one address are answered one after another.
 
@@ -159,21 +142,20 @@ class Guesses:
 
     def __init__(self, delay_s: float = WRONG_TOKEN_DELAY_S) -> None:
         self._delay_s = delay_s
-        self._lines: dict[str, Line] = {}
+        self._waiting, self._turns = Counter[str](), dict[str, asyncio.Lock]()
 
     async def wait(self, sender: str) -> bool:
         """Wait until a wrong token may be answered; False, at once, where too many of its sender wait already."""
-        line = self._lines.setdefault(sender, Line())
-        if line.length >= LONGEST_LINE:
+        if self._waiting[sender] >= LONGEST_LINE:
             return False
-        line.length += 1
+        self._waiting[sender] += 1
         try:
-            async with line.turn:
+            async with self._turns.setdefault(sender, asyncio.Lock()):
                 await asyncio.sleep(self._delay_s)
         finally:
-            line.length -= 1
-            if not line.length:
-                del self._lines[sender]
+            self._waiting[sender] -= 1
+            if not self._waiting[sender]:
+                del self._waiting[sender], self._turns[sender]
         return True
 
 
@@ -184,7 +166,7 @@ class Login:
         self._token, self._timeout_s = settings.token, settings.upload_timeout_s
         # Each worker has a line of its own: all of them together answer no faster than one would.
         self._guesses = Guesses(WRONG_TOKEN_DELAY_S * settings.workers)
-        self._senders = Senders(settings.trusted_proxies)
+        self._proxies = [proxy_network(proxy) for proxy in settings.trusted_proxies]
         self._html = resources.files("evenreel.server").joinpath("static", "login.html").read_text("utf-8")
 
     async def answer(self, scope: Scope, receive: Receive) -> Response | None:
@@ -202,16 +184,16 @@ class Login:
         known = self._shows_token(scope)
         if known:
             return None
-        if known is False and not await self._guesses.wait(self._senders.sender(scope)):
-            return _problem(429, "Too many wrong tokens come from your address; try again in a moment.")
+        if known is False and not await self._may_guess(scope):
+            return _problem(429, TOO_MANY)
         return _problem(401, "This server needs its token: send it as 'Authorization: Bearer TOKEN'.")
 
     async def _to_a_visitor(self, scope: Scope) -> Response | None:
         """Let in who brings the token in the address, and take it out of there; ask the others for it."""
         asked, given = _address(scope)
         known = self._shows_token(scope, given)
-        if known is False and not await self._guesses.wait(self._senders.sender(scope)):
-            return self._too_many_waiting(asked)
+        if known is False and not await self._may_guess(scope):
+            return self._page(asked, TOO_MANY, 429)
         if not known:
             return self._page(asked, "" if given is None else "The token in the address is not that of this server.")
         return None if given is None else self._with_session(scope, RedirectResponse(asked, 303))
@@ -223,8 +205,8 @@ class Login:
             return RedirectResponse(asked, 303)
         if same_secret(await self._typed_token(request), self._token):
             return self._with_session(request.scope, RedirectResponse(asked, 303))
-        if not await self._guesses.wait(self._senders.sender(request.scope)):
-            return self._too_many_waiting(asked)
+        if not await self._may_guess(request.scope):
+            return self._page(asked, TOO_MANY, 429)
         return self._page(asked, "That is not the token of this server.")
 
     def _shows_token(self, scope: Scope, in_address: str | None = None) -> bool | None:
@@ -253,8 +235,8 @@ class Login:
         filled = self._html.replace(ACTION, f'action="{action}"').replace(PROBLEM, PROBLEM + html.escape(problem))
         return HTMLResponse(filled, status)
 
-    def _too_many_waiting(self, asked: str) -> Response:
-        return self._page(asked, "Too many wrong tokens come from your address; try again in a moment.", 429)
+    async def _may_guess(self, scope: Scope) -> bool:
+        return await self._guesses.wait(sender_of(scope, self._proxies))
 
     def _with_session(self, scope: Scope, response: Response) -> Response:
         """The response, with the cookie that lets its receiver in from now on.
@@ -301,33 +283,24 @@ def _address(scope: Scope) -> tuple[str, str | None]:
     return own_page(f"{path}?{rest}" if rest else path), given
 
 
-class Senders:
-    """Finds the address of a request's sender."""
+def sender_of(scope: Scope, proxies: Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network] = ()) -> str:
+    """Return the address that a request comes from, '' where unknown; of IPv6 the network that one person has.
 
-    def __init__(self, proxies: Iterable[str] = ()) -> None:
-        self._proxies = [proxy_network(proxy) for proxy in proxies]
-
-    def sender(self, scope: Scope) -> str:
-        """Return the address that a request comes from, '' where unknown; of IPv6 the network that one person has.
-
-        Each proxy adds the address that it was called from to the end of the header, so the last one that is not a
-        trusted proxy's is believed, and nothing before it.
-        """
-        peer = str(scope["client"][0]) if scope.get("client") else ""
-        said = (
-            b",".join(value for name, value in scope["headers"] if name == FORWARDED_FOR).decode("latin-1").split(",")
-        )
-        believed = address_of(peer)
-        for one in reversed(said):
-            if believed is None or not self._is_proxy(believed):
-                break
-            if (before := address_of(one)) is None:
-                break
-            believed = before
-        return peer if believed is None else _person(believed)
-
-    def _is_proxy(self, address: Address) -> bool:
-        return any(address in network for network in self._proxies)
+    Each proxy adds the address that it was called from to the end of the header, so the last one that is not a trusted
+    proxy's is believed, and nothing before it.
+    """
+    peer = str(scope["client"][0]) if scope.get("client") else ""
+    said = b",".join(value for name, value in scope["headers"] if name == FORWARDED_FOR).decode("latin-1").split(",")
+    believed = address_of(peer)
+    for one in reversed(said):
+        if believed is None or not any(believed in network for network in proxies):
+            break
+        if (before := address_of(one)) is None:
+            break
+        believed = before
+    if isinstance(believed, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((believed, OWN_BITS), strict=False))
+    return peer if believed is None else str(believed)
 
 
 async def received(receive: Receive, most: int, within_s: float) -> bytes:
@@ -363,12 +336,6 @@ def address_of(text: str) -> Address | None:
     except ValueError:
         return None
     return (found.ipv4_mapped or found) if isinstance(found, ipaddress.IPv6Address) else found
-
-
-def _person(address: Address) -> str:
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    return str(ipaddress.ip_network((address, OWN_BITS), strict=False))
 
 
 def is_near(request: Request, settings: ServeSettings) -> bool:

@@ -34,7 +34,7 @@ from evenreel.processes import command
 from evenreel.server.access import is_near
 from evenreel.server.adding_run import LOOKING, WORDS_ONLY, RunOrder
 from evenreel.server.desk import Desk
-from evenreel.server.records import Retry, about
+from evenreel.server.records import Retry, about, add_reading
 from evenreel.server.settings import ServeSettings, is_loopback
 from evenreel.wording import printable
 
@@ -186,14 +186,6 @@ class HomeFolders:
             raise UsageError(f"{_shown(path)} cannot be opened ({why}); make it readable or choose another.") from error
         return folder
 
-    def find_with_video(self, path: str) -> Path:
-        """Return the folder that a path below the home folder names, which holds a video."""
-        folder = self.find(path)
-        if count_videos(folder, LOOKED_FOR) == (0, False):
-            shown = printable(path) or "your home folder"
-            raise UsageError(f"There is no video in {shown}; choose a folder that holds some.")
-        return folder
-
     def listing(self, path: str, added: Iterable[str] = ()) -> FolderListing:
         folder = self.find(path)
         found, left_out = self._folders_in(folder)
@@ -295,27 +287,22 @@ def _shown(path: str) -> str:
 
 
 class Run:
-    """A process that does what an order says; it ends when its input is closed.
-
-    Attributes:
-        process: the process, once it has begun.
-        wanted: state to go into when it has ended; None for what it says itself.
-    """
+    """A process that does what an order says; it ends when its input is closed."""
 
     def __init__(self, order: RunOrder) -> None:
         self.order = order
-        self.wanted: RunState | None = None
+        self.wanted: RunState | None = None  # state to go into when it was ended; None for what it says itself
         self.process: subprocess.Popen[bytes] | None = None
-        self._lock, self._is_over = threading.Lock(), False
+        self._lock = threading.Lock()
 
     def follow(self, hear: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         """Do it; `hear` is called with what it says, and what it says last is returned."""
         last: dict[str, Any] = {}
         with tempfile.TemporaryFile() as complaints:
-            try:
-                with self._lock:
-                    if self._is_over:
-                        return {}
+            with self._lock:
+                if self.wanted is not None:
+                    return {}
+                try:
                     self.process = process = subprocess.Popen(
                         COMMAND,
                         stdin=subprocess.PIPE,
@@ -323,8 +310,8 @@ class Run:
                         stderr=complaints,
                         start_new_session=True,  # a terminal's Ctrl-C is for the server, which ends it
                     )
-            except OSError as error:
-                return {"failed": f"The run cannot be started ({error.strerror or error}); try again."}
+                except OSError as error:
+                    return {"failed": f"The run cannot be started ({error.strerror or error}); try again."}
             assert process.stdin is not None and process.stdout is not None
             with contextlib.suppress(OSError, ValueError):  # it may have died already
                 process.stdin.write(json.dumps(asdict(self.order)).encode() + b"\n")
@@ -337,32 +324,32 @@ class Run:
                     hear(told)
                     last = told or last
             process.wait()
-            self.ask_to_end()
+            self._ask_to_end()
             if not {"ended", "failed"} & last.keys():
                 complaints.seek(0)
                 complained = complaints.read().decode("utf-8", "replace")[-TOLD_BYTES:]
-                if not self._is_over:
+                if self.wanted is None:
                     log.error("adding folders broke off (status %s): %s", process.returncode, complained)
                 last = {"failed": BROKE}
         return last
 
-    def ask_to_end(self) -> None:
-        if self.process is not None and self.process.stdin is not None:
-            with contextlib.suppress(OSError):
-                self.process.stdin.close()
-
-    def end(self) -> None:
+    def end(self, wanted: RunState) -> None:
         """End it, and wait until it has; it is killed where that takes too long."""
         with self._lock:
-            self._is_over = True
+            self.wanted = wanted
         if self.process is None:
             return
-        self.ask_to_end()
+        self._ask_to_end()
         try:
             self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+    def _ask_to_end(self) -> None:
+        if self.process is not None and self.process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
 
 
 def _told(line: bytes) -> dict[str, Any]:
@@ -480,27 +467,23 @@ class Adder:
     def close(self) -> None:
         """End the process with the server; the next one goes on from there."""
         with self._lock:
-            self._closed = True
-            run = self._run
-            if run is not None:
-                run.wanted = "paused"
+            self._closed, run = True, self._run
         if run is not None:
-            run.end()
+            run.end("paused")
 
     def _end(self, wanted: RunState) -> None:
         assert self._run is not None
-        self._run.wanted = wanted
         self._told = self._told.model_copy(update={"state": "pausing", "per_minute": None, "remaining_s": None})
-        threading.Thread(target=self._run.end, name="pausing", daemon=True).start()
+        threading.Thread(target=self._run.end, args=(wanted,), name="pausing", daemon=True).start()
 
     def _work(self, run: Run, watching: Run | None, before: tuple[RunOrder | None, RunState, int]) -> None:
         """Follow a run until it has ended, and say what came of it."""
         if watching is not None:
-            watching.end()
+            watching.end("idle")
 
         def hear(told: dict[str, Any]) -> None:
             with self._lock:
-                if run is self._run and run.wanted is None and isinstance(told.get("reached"), dict):
+                if run is self._run and self._told.state != "pausing" and isinstance(told.get("reached"), dict):
                     self._told = self._told.model_copy(update=told["reached"])
 
         last = run.follow(hear)
@@ -568,11 +551,7 @@ def reads_text(library: Library) -> bool:
 
 
 class AddingApi:
-    """Routes that browse the home folder, and start, pause and stop adding; for whoever sits at the server's machine.
-
-    Attributes:
-        adder: starts, pauses and stops runs.
-    """
+    """Routes that browse the home folder, and start, pause and stop adding, for who sits at the server's machine."""
 
     def __init__(self, desk: Desk, library: Path, settings: ServeSettings) -> None:
         self._desk, self._library, self._settings = desk, library, settings
@@ -580,19 +559,9 @@ class AddingApi:
 
     def router(self) -> APIRouter:
         router = APIRouter(prefix="/api/v1", dependencies=[Depends(self.check_local)])
-        for method, path, endpoint, described in (
-            ("GET", "/folders", self.folders, about("Folders that can be added.", FolderListing, 404)),
-            ("GET", "/indexing", self.indexing, about("How adding folders goes.", Indexing, 404)),
-            (
-                "POST",
-                "/indexing",
-                self.order_indexing,
-                about("Start, pause, go on with or stop adding folders.", Indexing, 404),
-            ),
-        ):
-            router.add_api_route(path, endpoint, methods=[method], **described)
-            if method == "GET":
-                router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
+        add_reading(router, "/folders", self.folders, about("Folders that can be added.", FolderListing, 404))
+        add_reading(router, "/indexing", self.indexing, about("How adding folders goes.", Indexing, 404))
+        router.add_api_route("/indexing", self.order_indexing, methods=["POST"], **about(ORDERS, Indexing, 404))
         return router
 
     def start(self) -> None:
@@ -637,8 +606,7 @@ class AddingApi:
             raise UsageError("A published snapshot is only read; add folders to the library that it was made of.")
         if order.model is not None and order.model not in {choice.name for choice in MODELS}:
             raise UsageError(f"There is no choice {printable(order.model)}; GET /api/v1/indexing lists them as models.")
-        path = order.folder
-        folder = None if path is None else await asyncio.to_thread(lambda: home_folders().find_with_video(path))
+        folder = None if order.folder is None else await asyncio.to_thread(_with_video, order.folder)
 
         def planned(library: Library) -> RunOrder:
             if folder is not None and is_below(folder, library.roots()):
@@ -662,6 +630,15 @@ class AddingApi:
         if run.watch and all(map(os.path.isfile, run.places)):
             raise UsageError("The library holds single files only; add a folder to have it watched.")
         return run
+
+
+def _with_video(path: str) -> Path:
+    folder = home_folders().find(path)
+    if count_videos(folder, LOOKED_FOR) == (0, False):
+        raise UsageError(
+            f"There is no video in {printable(path) or 'your home folder'}; choose a folder that holds some."
+        )
+    return folder
 
 
 def _is_new(library: Library) -> bool:

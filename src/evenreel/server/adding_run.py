@@ -14,14 +14,13 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from evenreel.config import AUTO, IndexSettings
 from evenreel.errors import EncoderError, EvenreelError, NotFoundError
 from evenreel.extras import needed_extra
 from evenreel.features.lock import is_held
-from evenreel.features.progress import Forecast, VideoProgress
+from evenreel.features.progress import NoProgress, VideoProgress
 from evenreel.wording import count, printable
 
 if TYPE_CHECKING:
@@ -44,35 +43,18 @@ LOOKING = "looking through the folders"
 
 @dataclass(frozen=True)
 class RunOrder:
-    """What a run is to do; a path that is no UTF-8 is kept as it is.
+    """What a run is to do; a path that is no UTF-8 is kept as it is."""
 
-    Attributes:
-        library: folder of the library.
-        places: folders and single files.
-        model: model of a new library; `words` for none, None for the library's own or the default.
-        reads_text: whether on-screen text is read.
-        watch: whether it goes on with what changes in the folders afterwards.
-        retry: whether what was set aside is tried again.
-    """
-
-    library: str
-    places: tuple[str, ...]
-    model: str | None = None
-    reads_text: bool = True
-    watch: bool = False
-    retry: bool = False
+    library: str  # its folder
+    places: tuple[str, ...]  # folders and single files
+    model: str | None = None  # of a new library; `words` for none, None for the library's own or the default
+    reads_text: bool = True  # whether on-screen text is read
+    watch: bool = False  # goes on with what changes in the folders afterwards
+    retry: bool = False  # tries again what was set aside
 
     @staticmethod
     def from_json(told: dict[str, Any]) -> RunOrder:
-        model = told["model"]
-        return RunOrder(
-            library=str(told["library"]),
-            places=tuple(str(place) for place in told["places"]),
-            model=None if model is None else str(model),
-            reads_text=bool(told["reads_text"]),
-            watch=bool(told["watch"]),
-            retry=bool(told["retry"]),
-        )
+        return RunOrder(**told | {"places": tuple(map(str, told["places"]))})
 
     @property
     def settings(self) -> IndexSettings:
@@ -80,78 +62,57 @@ class RunOrder:
         return IndexSettings(model=model, read_text=self.reads_text, retry=self.retry)
 
 
-class SaidProgress:
-    """A `StagedProgress` that tells a function how far a run is, at most every `SAID_EVERY_S` seconds of a stage.
+class SaidProgress(NoProgress):
+    """Tells a function how far a run is, in fields of `adding.Indexing`, at most every `SAID_EVERY_S` of a stage."""
 
-    It is told the fields of `evenreel.server.adding.Indexing` that say so.
-    """
-
-    def __init__(self, say: Callable[[dict[str, Any]], None], clock: Callable[[], float] = time.monotonic) -> None:
-        self._say, self._clock = say, clock
-        self._lock = threading.Lock()
-        self._stage, self._done = LOOKING, 0
-        self._total: int | None = None
+    def __init__(self, say: Callable[[dict[str, Any]], None]) -> None:
+        self._say, self._lock, self._said_at = say, threading.Lock(), 0.0
         self._file: str | None = None
-        self._began = self._said_at = clock()
+        self._begin(LOOKING)
+
+    def _begin(self, stage: str, total: int | None = None) -> None:
+        self._stage, self._total, self._done, self._began = stage, total, 0, time.monotonic()
+        self._video: VideoProgress | None = None
 
     def begin(self, files: int) -> None:
         self.stage("reading videos", files)
-
-    def frame(self) -> None:
-        """Count one more decoded frame; it is no step."""
 
     def file_done(self, path: str) -> None:
         self._file = printable(os.path.basename(path))
         self.advance(1)
 
     def stage(self, name: str, count: int | None = None) -> None:
-        """Begin a stage of `count` steps; None where they cannot be counted."""
         with self._lock:
-            self._stage, self._total, self._done, self._began = name, count, 0, self._clock()
+            self._begin(name, count)
             self._tell()
 
     def advance(self, steps: int) -> None:
         with self._lock:
             self._done += steps
-            if self._done == self._total or self._clock() - self._said_at >= SAID_EVERY_S:
+            if self._done == self._total or time.monotonic() - self._said_at >= SAID_EVERY_S:
                 self._tell()
 
-    def forecast(self, forecast: Forecast) -> None:
-        """Take how much there is to read; each pass says it again."""
-
     def video(self, progress: VideoProgress) -> None:
-        """Tell how far the run has read, with the length of video that is behind it and before it."""
         with self._lock:
             if self._stage != (stage := f"reading {progress.stage}"):
-                self._stage, self._began = stage, self._clock()
+                self._begin(stage)
             self._file = os.path.basename(progress.file) or None
-            self._done, self._total = progress.files_done, progress.files
-            self._tell(progress)
+            self._done, self._total, self._video = progress.files_done, progress.files, progress
+            self._tell()
 
-    def _tell(self, video: VideoProgress | None = None) -> None:
+    def _tell(self) -> None:
         """Tell how far the stage is, and when it will be done at its pace so far."""
-        self._said_at = self._clock()
+        self._said_at, video = time.monotonic(), self._video
         seconds = self._said_at - self._began
         a_minute = 60 * self._done / seconds if self._done > 0 and seconds >= FIRST_S else None
         remaining_s = video.remaining_s if video else None
         if remaining_s is None and a_minute is not None and self._total is not None:
             remaining_s = 60 * (self._total - self._done) / a_minute
-        told = {
-            "stage": self._stage,
-            "file": self._file,
-            "done": self._done,
-            "total": self._total,
-            "per_minute": a_minute,
-            "remaining_s": remaining_s,
-            "video_done_s": video.done_s if video else None,
-            "video_s": video.total_s if video else None,
-            "speed": video.rate if video else None,
-        }
+        told: dict[str, Any] = {"stage": self._stage, "file": self._file, "done": self._done, "total": self._total}
+        told |= {"per_minute": a_minute, "remaining_s": remaining_s}
+        done_s, video_s, speed = (video.done_s, video.total_s, video.rate) if video else (None, None, None)
+        told |= {"video_done_s": done_s, "video_s": video_s, "speed": speed}
         self._say({"reached": told})
-
-
-class StoppedError(BaseException):
-    """Raised when the run is to end; no `except Exception` takes it for a failure."""
 
 
 def index(order: RunOrder) -> str:
@@ -232,7 +193,7 @@ def _names(places: Iterable[str]) -> str:
 
 
 def main() -> None:
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the server was started with
     line = b""
     while not line.endswith(b"\n") and (byte := os.read(0, 1)):  # not a byte more
         line += byte
@@ -243,7 +204,7 @@ def main() -> None:
             watch(order)
         else:
             _say({"ended": index(order)})
-    except StoppedError:
+    except KeyboardInterrupt:
         return
     except EvenreelError as error:
         held = is_held(error)
@@ -259,15 +220,13 @@ def main() -> None:
 def _end_with_input() -> None:
     while os.read(0, 4_096):
         pass
-    last = threading.Timer(FAREWELL_S, os._exit, (1,))
-    last.daemon = True
-    last.start()
-    os.kill(os.getpid(), signal.SIGTERM)
+    _stop()
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise StoppedError
+def _stop() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(FAREWELL_S)
+    os._exit(1)
 
 
 def _say(what: dict[str, Any]) -> None:

@@ -1,4 +1,9 @@
-"""The web application of a library, and its server."""
+"""The web application of a library, and its server with the limits of its connections.
+
+uvicorn limits neither how many are open nor how long one may take to bring a whole request: a connection that says
+nothing stays for ever. So each is a `Connection`, which hands all on to uvicorn's own protocol and is told of answers
+by `Answering`, the outermost part of the application.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +18,23 @@ import pickle
 import signal
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import evenreel
 from evenreel.config import usable_cores
@@ -51,6 +61,10 @@ SERVED = "EVENREEL_SERVED"
 """Variable of the environment that tells a worker what it serves."""
 GRACE_S = 3
 """Seconds that answers under way may take when the server is asked to stop."""
+RARELY_S = 60.0
+"""Seconds between two equal warnings of what visitors can bring about."""
+NO_FILE = "socket.accept() out of system resource"
+"""How asyncio begins to say that no file is left for a connection, which it tries again a second later."""
 STATUS: dict[type[EvenreelError], int] = {
     UsageError: 400,
     EncoderError: 400,
@@ -65,6 +79,9 @@ SECRET = {
     400: "The server has no model that can answer this; only words can be searched.",
     503: "The library cannot be used at the moment; the server's log says why.",
 }
+
+_warned: dict[str, float] = {}
+_current: ContextVar[Connection] = ContextVar("connection")
 
 
 def make_app(library: Path, settings: ServeSettings | None = None, *, adds: bool = True) -> FastAPI:
@@ -148,8 +165,6 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
     if settings.workers == 1:
         run_app(make_app(library, settings), settings, on_ready)
         return
-    import uvicorn
-
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // settings.workers)))
     os.environ[SERVED] = base64.b64encode(pickle.dumps((library, settings))).decode()
     with _listening(settings) as listener:
@@ -165,8 +180,6 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
 
 def worker_app() -> ASGIApp:
     """Make the application of one of several workers, which ends with the process that started it."""
-    from evenreel.server.connections import Answering
-
     library, settings = pickle.loads(base64.b64decode(os.environ[SERVED]))  # noqa: S301 -- our parent's
 
     def end_with_parent() -> None:
@@ -181,10 +194,6 @@ def worker_app() -> ASGIApp:
 
 
 def run_app(app: ASGIApp, settings: ServeSettings, on_ready: Callable[[str], None]) -> None:
-    import uvicorn
-
-    from evenreel.server.connections import Answering
-
     _quieten()
     with _listening(settings) as listener:
         on_ready(_address(settings, listener))
@@ -192,8 +201,6 @@ def run_app(app: ASGIApp, settings: ServeSettings, on_ready: Callable[[str], Non
 
 
 def _options(settings: ServeSettings) -> dict[str, Any]:
-    from evenreel.server.connections import Connection, Crowd
-
     return {
         "http": partial(Connection, Crowd(settings.connections, settings.idle_s)),
         "ws": "none",
@@ -209,8 +216,6 @@ def _options(settings: ServeSettings) -> dict[str, Any]:
 
 
 def _quieten() -> None:
-    from evenreel.server.connections import is_worth_saying
-
     logging.getLogger("uvicorn.error").addFilter(_is_no_hurried_end)
     logging.getLogger("asyncio").addFilter(is_worth_saying)
 
@@ -331,3 +336,142 @@ def _sentence(problem: dict[str, Any]) -> str:
         return "The body is no JSON."
     message = str(problem["msg"])
     return f"{where}: {message[:1].lower()}{message[1:]}"
+
+
+def warn_rarely(message: str, *given: object) -> None:
+    if _is_due(message):
+        log.warning(message, *given)
+
+
+def is_worth_saying(record: logging.LogRecord) -> bool:
+    """Filter for the log of asyncio: connections without a file are one line a minute instead of a page a second."""
+    if not record.getMessage().startswith(NO_FILE):
+        return True
+    if _is_due(NO_FILE):
+        why = record.exc_info[1] if record.exc_info else None
+        log.warning("a connection cannot be taken (%s)", getattr(why, "strerror", None) or why)
+    return False
+
+
+def _is_due(message: str) -> bool:
+    now = time.monotonic()
+    if now - _warned.get(message, -RARELY_S) < RARELY_S:
+        return False
+    _warned[message] = now
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """The connections of a server: `most` at a time, each of which brings a whole request within `idle_s` seconds."""
+
+    most: int
+    idle_s: float
+    there: set[Connection] = field(default_factory=set)
+
+    def make_room(self, latest: Connection) -> None:
+        """Where there is one too many, close that which has waited longest without a whole request.
+
+        Who is silent keeps nobody out. Where all others are being answered, the latest is closed.
+        """
+        if len(self.there) <= self.most:
+            return
+        waiting = [one for one in self.there if one.waits and one is not latest]
+        if not waiting:
+            warn_rarely("all %d connections are being answered; further ones are closed", self.most)
+        min(waiting, key=lambda one: one.waits_since, default=latest).abort()
+
+
+class Connection(asyncio.Protocol):
+    """Connection of a crowd, which is closed when it takes too long to send a request's head, first or later.
+
+    While an answer is under way there is no limit: a player that is paused reads on when it goes on.
+    """
+
+    def __init__(self, crowd: Crowd, **of_uvicorn: Any) -> None:
+        self._crowd, self._protocol = crowd, H11Protocol(**of_uvicorn)
+        self._answers, self._is_whole = 0, True
+        self._hang_up: asyncio.TimerHandle | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has brought no whole request that is not answered."""
+        return not self._answers or not self._is_whole
+
+    def abort(self) -> None:
+        self._crowd.there.discard(self)
+        self._transport.abort()
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        self._protocol.connection_made(transport)
+        self._crowd.there.add(self)
+        self._wait()
+        self._crowd.make_room(self)
+
+    def data_received(self, data: bytes) -> None:
+        _current.set(self)
+        self._protocol.data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._crowd.there.discard(self)
+        self._stop_waiting()
+        self._protocol.connection_lost(exc)
+
+    def eof_received(self) -> None:
+        self._protocol.eof_received()
+
+    def pause_writing(self) -> None:
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._protocol.resume_writing()
+
+    def begin(self, *, is_whole: bool) -> None:
+        """Hear that a request has come, with its body or with that still to come."""
+        self._answers, self._is_whole = self._answers + 1, is_whole
+        self._stop_waiting()
+
+    def has_come_whole(self) -> None:
+        self._is_whole = True
+
+    def end(self) -> None:
+        self._answers -= 1
+        if not self._answers and self in self._crowd.there:
+            self._wait()
+
+    def _wait(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.waits_since = loop.time()
+        self._hang_up = loop.call_later(self._crowd.idle_s, self._transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._hang_up is not None:
+            self._hang_up.cancel()
+            self._hang_up = None
+
+
+class Answering:
+    """ASGI application that tells the connection of each request when it is being answered."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        connection = _current.get(None)
+        if scope["type"] != "http" or connection is None:
+            await self._app(scope, receive, send)
+            return
+
+        async def received() -> Message:
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body", False):
+                connection.has_come_whole()
+            return message
+
+        headers = dict(scope["headers"])
+        connection.begin(is_whole=headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers)
+        try:
+            await self._app(scope, received, send)
+        finally:
+            connection.end()

@@ -10,14 +10,13 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, OtherModelError
 from evenreel.files import FileState, file_state
 from evenreel.library import Library
 from evenreel.library.contents import ClipMedia
-from evenreel.library.loading import load_pictures, load_sounds
+from evenreel.library.library import load_pictures, load_sounds
 from evenreel.library.published import FollowedLibrary
 from evenreel.library.store.catalog import CATALOG
 from evenreel.library.store.user_tables import COPY
@@ -33,10 +32,8 @@ Version = tuple[FileState, ...]
 LOADING = "The model is still being loaded; try again in a moment."
 CACHED_BYTES = 8 * 2**20
 """Most bytes of answers that are kept to be given again."""
-RETRY_S = 300.0
-"""Seconds after which a model of sounds that could not be loaded is tried again."""
-KEPT_PLACES, KEPT_TEXTS = 1_000, 1_000
-"""Most clips whose files' places are kept in memory, and most encoded captions."""
+KEPT_TEXTS = 1_000
+"""Most encoded captions that are kept."""
 
 
 class BusyError(EvenreelError):
@@ -83,19 +80,12 @@ class SharedEncoder:
 
 
 class OwnModel(NamedTuple):
-    """The model of a library that is served, as it stands; replaced as a whole, so that no thread sees half of it.
+    """The model of a library that is served, as it stands; replaced as a whole, so that no thread sees half of it."""
 
-    Attributes:
-        number: another one for each change.
-        encoder: the model; None where it is not loaded.
-        state: `loading`, `ready`, `none` where words alone are searched, or `failed`.
-        trouble: why it failed to load.
-    """
-
-    number: int = 0
+    number: int = 0  # another one for each change
     encoder: SharedEncoder | None = None
-    state: str = "loading"
-    trouble: str = ""
+    state: str = "loading"  # or `ready`, `none` where words alone are searched, `failed`
+    trouble: str = ""  # why it failed to load
 
     def changed(self, state: str, encoder: SharedEncoder | None = None, trouble: str = "") -> OwnModel:
         """Return what it is from now on, with a number of its own where that is anything else."""
@@ -104,24 +94,11 @@ class OwnModel(NamedTuple):
 
 
 class SoundsModel(NamedTuple):
-    """The model of sounds of a library that is served.
-
-    Attributes:
-        name: its name; None where the library has none.
-        encoder: the model; None where it could not be loaded.
-        trouble: why it could not be loaded.
-        tried_s: seconds of the monotonic clock as that was tried.
-    """
+    """The model of sounds of a library that is served; `trouble` says why it could not be loaded."""
 
     name: str | None = None
     encoder: SharedEncoder | None = None
     trouble: str = ""
-    tried_s: float = 0.0
-
-    @property
-    def is_due(self) -> bool:
-        """Whether it could not be loaded and some minutes have gone by since."""
-        return self.name is not None and self.encoder is None and monotonic() - self.tried_s >= RETRY_S
 
 
 class Desk:
@@ -131,12 +108,6 @@ class Desk:
     background, and shared; where the library's model changes, or that of sounds, the new one is loaded. One
     thread more does all re-ranking, so that the clips that a matcher has encoded are kept once. What is
     read by a key is looked up by a thread of its own, so that playing and searching never wait for each other.
-
-    Attributes:
-        matcher: matcher that re-ranks the first clips of a sentence; None without re-ranking.
-        matcher_trouble: why the matcher cannot be used.
-        rerank_depth: number of clips to re-rank.
-        opens_folders: whether files are shown in the file manager of this machine.
     """
 
     def __init__(self, library: Path, settings: ServeSettings) -> None:
@@ -147,7 +118,6 @@ class Desk:
         self._open: list[Library] = []
         self._answers: OrderedDict[Hashable, bytes] = OrderedDict()
         self._answer_bytes = 0
-        self._located: OrderedDict[Hashable, ClipMedia] = OrderedDict()
         self._lock = threading.Lock()
         self._held = OwnModel()
         self._sounds = SoundsModel()
@@ -164,12 +134,10 @@ class Desk:
 
     @property
     def model(self) -> str:
-        """State of the model: `loading`, `ready`, `none` where words alone are searched, or `failed`."""
         return self._held.state
 
     @property
     def trouble(self) -> str:
-        """Why the model failed to load, empty where it did not."""
         return self._held.trouble
 
     def start(self) -> None:
@@ -191,13 +159,7 @@ class Desk:
         self.followed.close()
 
     async def query(self, function: Callable[[Library], T], *, model: bool = False, rerank: bool = False) -> T:
-        """Run a function on the library in one of the threads.
-
-        Args:
-            function: the function.
-            model: whether it is not to be run while the model is being loaded, or exchanged for another one.
-            rerank: whether it re-ranks, which one thread does for all.
-        """
+        """Run a function on the library in one of the threads; with `model`, not while that is loaded or exchanged."""
         if self._waiting >= self._settings.waiting + self._settings.searchers:
             raise BusyError("Too many searches are waiting; try again in a moment.")
         self._look()
@@ -237,16 +199,7 @@ class Desk:
             self._looking_up -= 1
 
     async def locate(self, clip_id: str) -> ClipMedia:
-        """Find the files of a clip; cached while the library is unchanged."""
-        key = (library_version(self.library), clip_id)
-        if key in self._located:
-            self._located.move_to_end(key)
-            return self._located[key]
-        found = await self.look_up(lambda library: library.locate(clip_id))
-        self._located[key] = found
-        if len(self._located) > KEPT_PLACES:
-            self._located.popitem(last=False)
-        return found
+        return await self.look_up(lambda library: library.locate(clip_id))
 
     def need_model(self) -> None:
         """Raise LoadingError while the model is being loaded; without a model, only words are searched."""
@@ -272,7 +225,7 @@ class Desk:
         """Warm up, if the library has changed since that was done; a change may bring a model, or another one."""
         version = library_version(self.library)
         with self._lock:
-            if self._warming or (version == self._looked_at and not self._sounds.is_due):
+            if self._warming or version == self._looked_at:
                 return
             self._warming, self._looked_at = True, version
         threading.Thread(target=self._warm_up, name="model", daemon=True).start()
@@ -333,8 +286,8 @@ class Desk:
             log.warning("the matcher cannot re-rank: %s", error)
 
     def _take_up(self, name: str | None) -> None:
-        """Load the model of sounds, once for all threads, where it is another one or is to be tried again."""
-        if name == self._sounds.name and not self._sounds.is_due:
+        """Load the model of sounds, once for all threads, where it is another one, or could not be loaded before."""
+        if name == self._sounds.name and (name is None or self._sounds.encoder is not None):
             return
         self._sounds = SoundsModel()
         if name is None:
@@ -344,7 +297,7 @@ class Desk:
         except Exception as error:  # whatever it is, all else can still be searched
             trouble = str(error) if isinstance(error, EvenreelError) else f"it failed to load ({error})."
             log.warning("the model of sounds %s cannot be loaded: %s", name, trouble)
-            self._sounds = SoundsModel(name, None, trouble, monotonic())
+            self._sounds = SoundsModel(name, None, trouble)
 
     def _sound_encoder(self, name: str) -> Encoder:
         held = self._sounds

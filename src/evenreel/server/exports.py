@@ -19,7 +19,7 @@ import urllib.parse
 import zipfile
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,7 +36,7 @@ from evenreel.server.access import is_near
 from evenreel.server.desk import BusyError, Desk
 from evenreel.server.media import TYPES, Playback, SentAs
 from evenreel.server.pictures import EXPORT
-from evenreel.server.records import EVERYWHERE, LATEST_S, ClipId, Problem, about
+from evenreel.server.records import EVERYWHERE, LATEST_S, ClipId, Problem, about, add_reading
 from evenreel.server.settings import MOST_RESULTS, ServeSettings
 from evenreel.wording import printable
 
@@ -101,11 +101,8 @@ class ClipPlace(BaseModel):
     path: str
 
 
-@dataclass(frozen=True)
-class MadeExport:
-    path: Path
-    kind: str
-    report: HandoverReport
+Made = tuple[Path, str, HandoverReport]
+"""A file that was made, its media type, and what there is to tell of it."""
 
 
 class Exports:
@@ -116,7 +113,10 @@ class Exports:
         self._waiting = self._sending = 0
 
     def start(self) -> None:
-        remove_abandoned(self._settings.cache)
+        for left in self._settings.cache.glob(f"{EXPORT}*"):  # of killed servers; younger ones may be a worker's
+            with contextlib.suppress(OSError):
+                if time.time() - left.stat().st_mtime > ABANDONED_S:
+                    shutil.rmtree(left, ignore_errors=True)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="export")
         self._worker = self._new_worker()
 
@@ -160,21 +160,26 @@ class Exports:
     async def _made(self, wanted: ExportRequest, request: Request) -> Response:
         report = HandoverReport()
         takes = await self._takes(wanted, report)
-        spoken = await self._spoken(takes) if wanted.form in {"srt", "vtt"} else {}
-        scratch = await asyncio.to_thread(self._scratch)
+        spoken: dict[str, Sequence[Transcript]] = {}
+        if wanted.form in {"srt", "vtt"}:
+            ids = {take.pick.clip_id for take in takes}
+            spoken = await self._desk.query(lambda library: {one: library.transcripts(one) for one in ids})
+        self._settings.cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+        scratch = tempfile.TemporaryDirectory(dir=self._settings.cache, prefix=EXPORT, ignore_cleanup_errors=True)
         try:
             making = self._pool.submit(self._make, wanted, takes, spoken, report, Path(scratch.name))
             made = await self._while_there(making, request)
             if made is None:
                 scratch.cleanup()
                 return Response(status_code=NOBODY_THERE)
-            sent_as = SentAs(made.kind, made.path.name, secrets.token_hex(8), to_save=True, patience_s=PATIENCE_S)
-            answer = await self._playback.sent(made.path, sent_as, partial(self._sent, scratch))
+            path, kind, report = made
+            sent_as = SentAs(kind, path.name, secrets.token_hex(8), to_save=True, patience_s=PATIENCE_S)
+            answer = await self._playback.sent(path, sent_as, partial(self._sent, scratch))
         except BaseException:
             scratch.cleanup()
             raise
         self._sending += 1
-        if sentences := _sentences(made.report):
+        if sentences := _sentences(report):
             answer.headers[NOTES] = _as_header(sentences)
         return answer
 
@@ -182,7 +187,7 @@ class Exports:
         self._sending -= 1
         scratch.cleanup()
 
-    async def _while_there(self, making: Future[MadeExport], request: Request) -> MadeExport | None:
+    async def _while_there(self, making: Future[Made], request: Request) -> Made | None:
         """Wait for what is being made; None where the visitor has gone, and nothing works for them any more."""
         made = asyncio.wrap_future(making)
         while not (await asyncio.wait([made], timeout=LOOKED_AFTER_S))[0]:
@@ -194,10 +199,6 @@ class Exports:
             await asyncio.gather(made, return_exceptions=True)  # what comes of its end is nobody's fault
             return None
         return made.result()
-
-    def _scratch(self) -> tempfile.TemporaryDirectory[str]:
-        self._settings.cache.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return tempfile.TemporaryDirectory(dir=self._settings.cache, prefix=EXPORT, ignore_cleanup_errors=True)
 
     async def _takes(self, wanted: ExportRequest, report: HandoverReport) -> list[Take]:
         """The files of the stretches, compared with what was indexed; the sizes of cuts are checked on the way."""
@@ -221,10 +222,6 @@ class Exports:
             _check_size(length_s, size, exact=wanted.exact)
         return takes
 
-    async def _spoken(self, takes: Sequence[Take]) -> dict[str, Sequence[Transcript]]:
-        ids = {take.pick.clip_id for take in takes}
-        return await self._desk.query(lambda library: {clip_id: library.transcripts(clip_id) for clip_id in ids})
-
     def _make(
         self,
         wanted: ExportRequest,
@@ -232,7 +229,7 @@ class Exports:
         spoken: dict[str, Sequence[Transcript]],
         missing: HandoverReport,
         scratch: Path,
-    ) -> MadeExport:
+    ) -> Made:
         from evenreel.handover.taking import Handover, KnownOfClips
 
         stills = self._desk.followed.stills_of
@@ -247,16 +244,8 @@ class Exports:
             raise _nothing(report)
         if len(report.files) == 1:
             (path,) = report.files
-            return MadeExport(path, MEDIA_TYPES.get(wanted.form) or CUT_TYPES.get(path.suffix, "video/*"), report)
-        return MadeExport(_zipped(report, scratch / f"{file_stem(wanted.title, 'stretches')}.zip"), ZIP, report)
-
-
-def remove_abandoned(cache: Path) -> None:
-    """Delete what killed servers were making a day ago or earlier; younger ones may be another worker's."""
-    for left in cache.glob(f"{EXPORT}*"):
-        with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > ABANDONED_S:
-                shutil.rmtree(left, ignore_errors=True)
+            return path, MEDIA_TYPES.get(wanted.form) or CUT_TYPES.get(path.suffix, "video/*"), report
+        return _zipped(report, scratch / f"{file_stem(wanted.title, 'stretches')}.zip"), ZIP, report
 
 
 def _check_size(length_s: float, size: float, *, exact: bool) -> None:
@@ -313,8 +302,7 @@ class FileManagerApi:
     def router(self) -> APIRouter:
         router = APIRouter(prefix="/api/v1")
         path = "/clips/{clip_id}/folder"
-        router.add_api_route(path, self.place, methods=["GET"], **about("Where a clip's file is.", ClipPlace, 404))
-        router.add_api_route(path, self.place, methods=["HEAD"], include_in_schema=False)
+        add_reading(router, path, self.place, about("Where a clip's file is.", ClipPlace, 404))
         router.add_api_route(path, self.show, methods=["POST"], **about("Show it in the file manager.", ClipPlace, 404))
         return router
 
@@ -345,7 +333,9 @@ class FileManagerApi:
 
 def show_in_folder(path: str) -> None:
     """Open the folder of a file in the system's file manager, with the file marked where the system can."""
-    command = _command(path)
+    command = {"darwin": ["open", "-R", path], "win32": ["explorer", f"/select,{path}"]}.get(
+        sys.platform, ["xdg-open", os.path.dirname(path)]
+    )
     program = shutil.which(command[0])
     if program is None:
         raise UsageError(f"This machine has no {command[0]} to open a folder with; copy the path instead.")
@@ -360,11 +350,3 @@ def show_in_folder(path: str) -> None:
     except OSError as error:
         log.warning("%s cannot be started: %s", program, error)
         raise UsageError(f"{command[0]} cannot be started; copy the path instead.") from error
-
-
-def _command(path: str) -> list[str]:
-    if sys.platform == "darwin":
-        return ["open", "-R", path]
-    if sys.platform == "win32":
-        return ["explorer", f"/select,{path}"]
-    return ["xdg-open", os.path.dirname(path)]

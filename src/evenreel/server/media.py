@@ -110,21 +110,13 @@ def _checked(descriptor: int) -> int:
 
 @dataclass(frozen=True)
 class SentAs:
-    """Headers that a file is sent with.
+    """Headers that a file is sent with."""
 
-    Attributes:
-        kind: media type.
-        name: file name for saving.
-        tag: entity tag, which changes with the content.
-        to_save: whether browsers save it instead of showing it.
-        patience_s: seconds for which its receiver may take nothing of it; None for any time, as players pause.
-    """
-
-    kind: str
+    kind: str  # media type
     name: str
-    tag: str
-    to_save: bool = False
-    patience_s: float | None = None
+    tag: str  # entity tag, which changes with the content
+    to_save: bool = False  # instead of showing it
+    patience_s: float | None = None  # for which its receiver may take nothing of it; players may pause for ever
 
 
 class OpenedFile(FileResponse):
@@ -162,10 +154,8 @@ class OpenedFile(FileResponse):
         """Send the file; where it changes meanwhile, or is not taken, hang up before it is sent whole."""
         try:
             await self._send(scope, send)
-        except _NotTakenError:
-            log.info("%s was not taken for %g s; its receiver was hung up on", self.filename, self._patience_s)
-        except _ChangedError:
-            log.warning("%s changed while it was sent; its receiver was hung up on", self.filename)
+        except _HungUpError as error:
+            log.info("%s %s; its receiver was hung up on", self.filename, error)
         finally:
             if self._latest is None:
                 self._close()
@@ -192,7 +182,7 @@ class OpenedFile(FileResponse):
             try:
                 await asyncio.wait_for(send(body), self._patience_s)
             except asyncio.TimeoutError:
-                raise _NotTakenError from None
+                raise _HungUpError(f"was not taken for {self._patience_s:g} s") from None
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _range(self, asked: Headers) -> tuple[int, int] | None:
@@ -203,7 +193,8 @@ class OpenedFile(FileResponse):
             return None
         found = [re.fullmatch(r"\s*([0-9]{0,18})-([0-9]{0,18})\s*", one) for one in ranges.split(",")]
         size, places = self._stamp.size, [one.groups() for one in found if one is not None]
-        if len(places) < len(found) or ("", "") in places or any(map(_is_reversed, places)):
+        reversed_ones = [one for one in places if all(one) and int(one[1]) < int(one[0])]
+        if len(places) < len(found) or ("", "") in places or reversed_ones:
             raise HTTPException(400, "The Range header makes no sense; write it as 'bytes=0-99'.")
         if len(places) > 1:
             return None
@@ -220,7 +211,7 @@ class OpenedFile(FileResponse):
         os.lseek(self._descriptor, position, os.SEEK_SET)  # one thread at a time reads of a descriptor
         chunk = os.read(self._descriptor, size)
         if len(chunk) != size or FileStamp.of(os.fstat(self._descriptor)) != self._stamp:
-            raise _ChangedError
+            raise _HungUpError("changed while it was sent")
         return chunk
 
     def _close(self, _: object = None) -> None:
@@ -228,20 +219,8 @@ class OpenedFile(FileResponse):
         self._ended()
 
 
-class _NotTakenError(Exception):
-    """The receiver of a file takes nothing of it."""
-
-
-class _ChangedError(Exception):
-    """The file is not what it was when its answer began."""
-
-
-def _is_reversed(place: tuple[str, ...]) -> bool:
-    first, last = place
-    return bool(first and last) and int(last) < int(first)
-
-
-Compared = asyncio.Future[Located]
+class _HungUpError(Exception):
+    """The rest of a file is not sent."""
 
 
 class Playback:
@@ -252,7 +231,7 @@ class Playback:
         self._playing, self._most = 0, max(1, int(settings.connections * MOST_OF_ALL))
         self._closed = False
         self._same = SameContent(settings.limits.stall_timeout_s, lambda: self._closed)
-        self._comparing: dict[tuple[str, FileStamp], Compared] = {}
+        self._comparing: dict[tuple[str, FileStamp], asyncio.Future[Located]] = {}
 
     def start(self) -> None:
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="play")
@@ -269,9 +248,6 @@ class Playback:
         file, descriptor = await self._open_unchanged(clip_id, clip)
         name = printable(PurePath(file.path).name)
         return self._send(descriptor, SentAs(media_type(clip.container, clip.codec), name, clip_id))
-
-    async def made(self, path: Path, kind: str) -> OpenedFile:
-        return await self.sent(path, SentAs(kind, path.name, path.stem))
 
     async def sent(self, path: Path, sent_as: SentAs, ended: Callable[[], None] = lambda: None) -> OpenedFile:
         flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
@@ -338,7 +314,7 @@ class Playback:
                 "The file was touched since it was indexed and is being compared with what it was; try again soon."
             ) from error
 
-    def _forget(self, path: str, stamp: FileStamp, done: Compared) -> None:
+    def _forget(self, path: str, stamp: FileStamp, done: asyncio.Future[Located]) -> None:
         del self._comparing[path, stamp]
         if not done.cancelled():
             done.exception()  # whoever asked may have gone

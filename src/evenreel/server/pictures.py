@@ -12,11 +12,13 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
+from typing import TypeVar
 
 from fastapi import HTTPException, Request
 
@@ -34,6 +36,7 @@ from evenreel.server.settings import ServeSettings
 from evenreel.types import Pixels
 
 log = logging.getLogger("evenreel")
+T = TypeVar("T")
 
 READER = "evenreel.server.picture_reader:PictureReader"
 STILL_WIDTHS = (160, 320, 640, 1280)
@@ -49,9 +52,36 @@ EXPORT = "export-"
 """Beginning of the names of folders in the cache in which `evenreel.server.exports` makes files."""
 TRIM_SHARE = 1 / 16
 """Share of the cache's limit that may be written between two looks at its size."""
-RECEIVING, DECODING, QUEUED = 8, 2, 16
-"""Most pictures to search by that are received, decoded and waiting at a time in all workers; a decoded one may take
-some hundred megabytes."""
+DECODING, QUEUED = 2, 16
+"""Most pictures to search by that are decoded at a time in all workers, and that are received or waiting; a decoded one
+may take some hundred megabytes."""
+
+
+class Workers:
+    """A few processes that can be killed, each with a thread that waits for it."""
+
+    def __init__(self, name: str, workers: list[Worker]) -> None:
+        self._workers, self._idle = workers, SimpleQueue[Worker]()
+        for worker in workers:
+            self._idle.put(worker)
+        self._pool = ThreadPoolExecutor(len(workers), thread_name_prefix=name)
+
+    def run(self, function: Callable[[Worker], T]) -> asyncio.Future[T]:
+        """Call a function with one of them, once one is free."""
+
+        def called() -> T:
+            worker = self._idle.get()
+            try:
+                return function(worker)
+            finally:
+                self._idle.put(worker)
+
+        return asyncio.get_running_loop().run_in_executor(self._pool, called)
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 @dataclass(eq=False)
@@ -75,8 +105,6 @@ class Pictures:
     def __init__(self, library: Path, settings: ServeSettings, stills_of: Callable[[str], Path] | None = None) -> None:
         self._settings = settings
         self._stills_of = stills_of or (lambda _: library / STILLS)
-        self._idle: SimpleQueue[Worker] = SimpleQueue()
-        self._workers: list[Worker] = []
         self._under_way: dict[Path, _PictureJob] = {}
         self._waiting: list[_PictureJob] = []
         self._painting = self._painting_previews = 0
@@ -87,15 +115,11 @@ class Pictures:
 
     def start(self) -> None:
         limits = self._settings.limits
-        self._pool = ThreadPoolExecutor(self._settings.painters, thread_name_prefix="paint")
-        self._workers = [Worker(READER, {"limits": asdict(limits)}, limits) for _ in range(self._settings.painters)]
-        for worker in self._workers:
-            self._idle.put(worker)
+        workers = [Worker(READER, {"limits": asdict(limits)}, limits) for _ in range(self._settings.painters)]
+        self._workers = Workers("paint", workers)
 
     def close(self) -> None:
-        for worker in self._workers:
-            worker.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._workers.close()
 
     async def kept_still(self, clip_id: str, time_s: float, width: int) -> bytes | None:
         """Return a still made before, None without; one made when the clip was indexed is of the nearest moment."""
@@ -133,61 +157,51 @@ class Pictures:
 
     async def _made_once(self, kept: Path, paint: Callable[[Worker], bytes], *, is_preview: bool = False) -> bytes:
         """Who asks for what another has asked for already waits for the same picture."""
-        self._raise_remembered(kept)
+        now = time.monotonic()
+        until, error = self._failed.get(kept, (0.0, None))
+        if error is not None and now < until:
+            raise error
         job = self._under_way.get(kept)
         if job is None:
-            job = _PictureJob(kept, paint, asyncio.get_running_loop().create_future(), self._page_now(), is_preview)
+            self._page += now - self._asked_at > PAGE_GAP_S
+            self._asked_at = now
+            job = _PictureJob(kept, paint, asyncio.get_running_loop().create_future(), self._page, is_preview)
             self._under_way[kept] = job
             self._waiting.append(job)
-            self._give_up_oldest()
+            if len(self._waiting) > WAITING:
+                oldest = self._waiting.pop(0)
+                self._finish(oldest, BusyError("Too many pictures are waited for; try again in a moment."))
             self._go_on()
         return await asyncio.shield(job.done)
 
-    def _page_now(self) -> int:
-        now = time.monotonic()
-        self._page += now - self._asked_at > PAGE_GAP_S
-        self._asked_at = now
-        return self._page
-
-    def _give_up_oldest(self) -> None:
-        if len(self._waiting) > WAITING:
-            job = self._waiting.pop(0)
-            self._finish(job, b"", BusyError("Too many pictures are waited for; try again in a moment."))
-
     def _go_on(self) -> None:
         """Start what can be started: the latest page first, and stills whatever previews there are."""
-        while self._painting < self._settings.painters and (job := self._next()) is not None:
+        while self._painting < self._settings.painters:
+            previews = self._painting_previews < max(1, self._settings.painters - 1)
+            ready = [job for job in self._waiting if previews or not job.is_preview]
+            if not ready:
+                return
+            job = max(ready, key=lambda one: one.page)
             self._waiting.remove(job)
             self._painting += 1
             self._painting_previews += job.is_preview
-            future = asyncio.get_running_loop().run_in_executor(self._pool, self._paint, job)
-            future.add_done_callback(lambda painted, job=job: self._painted_one(job, painted))  # type: ignore[misc]
-
-    def _next(self) -> _PictureJob | None:
-        previews = self._painting_previews < max(1, self._settings.painters - 1)
-        ready = (job for job in self._waiting if previews or not job.is_preview)
-        return max(ready, key=lambda job: job.page, default=None)
-
-    def _paint(self, job: _PictureJob) -> bytes:
-        worker = self._idle.get()
-        try:
-            return job.paint(worker)
-        finally:
-            self._idle.put(worker)
+            self._workers.run(job.paint).add_done_callback(partial(self._painted_one, job))
 
     def _painted_one(self, job: _PictureJob, painted: asyncio.Future[bytes]) -> None:
         self._painting -= 1
         self._painting_previews -= job.is_preview
         if painted.cancelled():
-            self._finish(job, b"", BusyError("The server is being ended."))
+            self._finish(job, BusyError("The server is being ended."))
             return
         error = painted.exception()
         if isinstance(error, MediaError) and error.reason not in TRANSIENT:
-            self._remember(job.kept, error)
-        self._finish(job, b"" if error else painted.result(), error)
+            self._failed[job.kept] = (time.monotonic() + REMEMBERED_S, error)
+            if len(self._failed) > REMEMBERED:
+                self._failed.popitem(last=False)
+        self._finish(job, error, b"" if error else painted.result())
         self._go_on()
 
-    def _finish(self, job: _PictureJob, made: bytes, error: BaseException | None) -> None:
+    def _finish(self, job: _PictureJob, error: BaseException | None, made: bytes = b"") -> None:
         self._under_way.pop(job.kept, None)
         if error is None:
             job.done.set_result(made)
@@ -195,20 +209,16 @@ class Pictures:
             job.done.set_exception(error)
             job.done.exception()  # whoever asked may have gone
 
-    def _remember(self, kept: Path, error: MediaError) -> None:
-        self._failed[kept] = (time.monotonic() + REMEMBERED_S, error)
-        while len(self._failed) > REMEMBERED:
-            self._failed.popitem(last=False)
-
-    def _raise_remembered(self, kept: Path) -> None:
-        until, error = self._failed.get(kept, (0.0, None))
-        if error is not None and time.monotonic() < until:
-            raise error
-
     def _paint_still(self, worker: Worker, kept: Path, file: Located, task: dict[str, object]) -> bytes:
         made = b"".join(array.tobytes() for _, array in worker.run(task) if array is not None)
         _check_unchanged(file)
-        self._keep(kept, made)
+        try:
+            self._make_cache()
+            with replacing(kept) as part:
+                part.write_bytes(made)
+        except OSError as error:  # it costs speed, nothing else
+            log.warning("pictures cannot be kept in %s: %s", self._settings.cache, error.strerror or error)
+        self._note_written(len(made))
         return made
 
     def _paint_preview(self, worker: Worker, kept: Path, file: Located, task: dict[str, object]) -> bytes:
@@ -221,16 +231,6 @@ class Pictures:
             size_bytes = part.stat().st_size
         self._note_written(size_bytes)
         return b""
-
-    def _keep(self, kept: Path, made: bytes) -> None:
-        """Keep a picture; a disk that does not take it costs speed, nothing else."""
-        try:
-            self._make_cache()
-            with replacing(kept) as part:
-                part.write_bytes(made)
-        except OSError as error:
-            log.warning("pictures cannot be kept in %s: %s", self._settings.cache, error.strerror or error)
-        self._note_written(len(made))
 
     def _make_cache(self) -> None:
         """Make the cache folder, readable by this user alone: its pictures may be of private videos."""
@@ -282,38 +282,27 @@ class Uploads:
 
     def __init__(self, settings: ServeSettings) -> None:
         self._settings = settings
-        self._workers: list[Worker] = []
-        self._idle: SimpleQueue[Worker] = SimpleQueue()
-        self._receiving, self._waiting = _Places(settings.share(RECEIVING)), _Places(settings.share(QUEUED))
-        self._decoding = settings.share(DECODING)
+        self._decoding, self._free = settings.share(DECODING), settings.share(QUEUED)
         self._turns = asyncio.Semaphore(self._decoding)
 
     def start(self) -> None:
-        self._pool = ThreadPoolExecutor(self._decoding, thread_name_prefix="decode")
-        self._workers = [image_worker(self._settings.image_limits) for _ in range(self._decoding)]
-        for worker in self._workers:
-            self._idle.put(worker)
+        self._workers = Workers("decode", [image_worker(self._settings.image_limits) for _ in range(self._decoding)])
 
     def close(self) -> None:
-        for worker in self._workers:
-            worker.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._workers.close()
 
     @contextlib.asynccontextmanager
     async def picture(self, request: Request) -> AsyncIterator[Pixels]:
         """Receive and decode the picture of a request, (H, W, 3); the next one is decoded when the block has ended."""
-        with self._receiving.one():
-            content = await self._receive(request)
-        with self._waiting.one():
-            async with self._turns:
-                yield await asyncio.get_running_loop().run_in_executor(self._pool, self._decode, content)
-
-    def _decode(self, content: bytes) -> Pixels:
-        worker = self._idle.get()
+        if not self._free:
+            raise BusyError("Other pictures are being searched for; try again in a moment.")
+        self._free -= 1
         try:
-            return decode_image(content, worker)
+            content = await self._receive(request)
+            async with self._turns:
+                yield await self._workers.run(partial(decode_image, content))
         finally:
-            self._idle.put(worker)
+            self._free += 1
 
     async def _receive(self, request: Request) -> bytes:
         """The body of a request, within the limits of size and time."""
@@ -332,20 +321,3 @@ class Uploads:
         if len(body) > most:
             raise refusal
         return body
-
-
-class _Places:
-    """A few places; who finds them taken does not wait."""
-
-    def __init__(self, count: int) -> None:
-        self._free = count
-
-    @contextlib.contextmanager
-    def one(self) -> Iterator[None]:
-        if not self._free:
-            raise BusyError("Other pictures are being searched for; try again in a moment.")
-        self._free -= 1
-        try:
-            yield
-        finally:
-            self._free += 1

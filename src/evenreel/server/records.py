@@ -9,23 +9,24 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Annotated, Any
 
+from fastapi import APIRouter, Query, Response
 from fastapi import Path as InPath
-from fastapi import Query, Response
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter, computed_field
 
 from evenreel.config import default_library
 from evenreel.library import Library
-from evenreel.library.browsing import BrowsedClip, BrowsedPage
+from evenreel.library.browsing import BrowsedClip, BrowsedPage, Facet
 from evenreel.library.contents import ClipDetail, Examples, FilePage, ListedFile, folder_of
-from evenreel.library.facets import Facet
-from evenreel.library.result_bias import SOURCE, Favours, Share
+from evenreel.library.favours import SOURCE, Favours, Share
+from evenreel.library.personal import LONGEST_NAME, LONGEST_NOTE, MarkState, PlacedMark
 from evenreel.library.search.highlights import marks
 from evenreel.library.search.result import FoldedHit, Hit, MomentHit, SearchResult, TextHit
+from evenreel.library.search.unlike import UnlikeClip, UnlikeClips
 from evenreel.server.media import media_type
 from evenreel.server.pictures import PREVIEW_PART_S
 from evenreel.speech import SpeechSource, Transcript
@@ -62,10 +63,6 @@ def _is_float(value: object) -> bool:
 
 def _finite_scores(scores: Mapping[str, float]) -> dict[str, float]:
     return {channel: score for channel, score in scores.items() if math.isfinite(score)}
-
-
-def _at_most_one(share: float) -> float:
-    return min(1.0, share)
 
 
 Text = Annotated[str, PlainSerializer(printable, return_type=str)]
@@ -168,7 +165,7 @@ class FoundClip(Named, Hit):
     folder: str
     duration_s: Seconds
     above_nonsense: Share | None
-    written: Annotated[Share, PlainSerializer(_at_most_one, return_type=Share)]
+    written: Annotated[Share, PlainSerializer(lambda share: min(1.0, share), return_type=Share)]
     scores: Scores
     moments: tuple[Moment, ...]
     steps: tuple[Moment, ...] = ()
@@ -389,6 +386,86 @@ class ListedClips(BrowsedPage):
         return ListedClips(total=page.total, clips=clips)
 
 
+class NewMark(BaseModel):
+    """What is to be said of a clip, or of a moment of it; None leaves a favourite or note as it is."""
+
+    time_s: Annotated[float | None, Field(ge=0, le=LATEST_S, allow_inf_nan=False)] = None
+    favourite: bool | None = None
+    note: Annotated[str | None, Field(max_length=LONGEST_NOTE)] = None
+
+
+class MarkRecord(BaseModel):
+    """A favourite or a note, with the clip that it is on now.
+
+    `clip_id` is that clip; of a clip whose file is gone, the one that it was made for. `state` is `here`, `replaced`
+    where the file has another content than it had, or `gone`. `made` is ISO 8601 in UTC.
+    """
+
+    clip_id: str
+    time_s: float | None
+    favourite: bool
+    note: str
+    made: str
+    state: MarkState
+    name: str
+    folder: str
+    duration_s: float | None
+    still: str | None
+
+
+class NewSearch(BaseModel):
+    """A search to be saved; its name is the query where it has none."""
+
+    query: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY)]
+    where: Annotated[str | None, Field(max_length=4_000)] = None
+    name: Annotated[str | None, Field(max_length=LONGEST_NAME)] = None
+
+
+class SavedRecord(BaseModel):
+    """A saved search; `looked` is when somebody last looked at what it finds, ISO 8601 in UTC."""
+
+    name: str
+    query: str
+    where: str | None
+    looked: str
+
+
+class SavedNews(BaseModel):
+    """What a saved search finds that it had not shown before: ids of these clips, the best first."""
+
+    name: str
+    new: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HighlightedClip(Named, UnlikeClip):
+    """A clip that is unlike those before it; `apart` is its cosine distance to the nearest of them."""
+
+    path: HiddenText
+    folder: str
+    duration_s: Seconds
+    still: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Highlights(UnlikeClips):
+    """Clips that are unlike the rest, in the order of choice; `compared` of `total` clips were looked at."""
+
+    clips: tuple[HighlightedClip, ...]
+
+    @staticmethod
+    def of(found: UnlikeClips, roots: tuple[str, ...]) -> Highlights:
+        clips = tuple(
+            HighlightedClip(
+                **vars(clip),
+                folder=folder_of(clip.path, roots),
+                still=still_address(clip.clip_id, clip.time_s),
+            )
+            for clip in found.clips
+        )
+        return Highlights(**vars(found) | {"clips": clips})
+
+
 class Retry(BaseModel):
     """A run that tries again what was set aside: `state` is `idle`, `running`, `done` or `failed`."""
 
@@ -401,6 +478,25 @@ class Health(BaseModel):
 
     status: str
     model: str
+
+
+def mark_records(library: Library, marks: tuple[PlacedMark, ...] | list[PlacedMark]) -> list[MarkRecord]:
+    roots = library.roots()
+    return [
+        MarkRecord(
+            clip_id=one.clip_id or one.mark.clip_id,
+            time_s=one.mark.time_s,
+            favourite=one.mark.favourite,
+            note=one.mark.note,
+            made=one.mark.made,
+            state=one.state,
+            name=printable(PurePath(one.path).name),
+            folder=folder_of(one.path, roots),
+            duration_s=finite(one.duration_s),
+            still=still_address(one.clip_id, one.mark.time_s or (one.duration_s or 0.0) / 2) if one.clip_id else None,
+        )
+        for one in marks
+    ]
 
 
 def still_address(clip_id: str, time_s: float) -> str:
@@ -423,6 +519,12 @@ def about(summary: str, answer: Any, *problems: int) -> dict[str, Any]:
         sent = {"description": summary, "content": {answer: {"schema": {"type": "string", "format": "binary"}}}}
         return {"summary": summary, "response_class": Response, "responses": {200: sent, **refusals}}
     return {"summary": summary, "response_model": answer, "responses": refusals}
+
+
+def add_reading(router: APIRouter, path: str, endpoint: Callable[..., Any], described: dict[str, Any]) -> None:
+    """Add a route that reads, whose head can be asked for too."""
+    router.add_api_route(path, endpoint, methods=["GET"], **described)
+    router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
 
 
 def _library_name(folder: str | Path) -> str:

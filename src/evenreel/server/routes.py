@@ -1,10 +1,14 @@
-"""The REST API: its routes, what they take, and their limits."""
+"""The REST API: its routes, what they take, and their limits.
+
+Beside trying again and adding folders, whose runs write the catalog, marks and saved searches alone write: tables of a
+person's own (`evenreel.library.personal`), which any number of processes may serve.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -14,17 +18,24 @@ from pydantic import StringConstraints, TypeAdapter
 
 from evenreel.errors import UsageError
 from evenreel.library import Library, Marked, Then, UnfinishedText, Without
-from evenreel.library.asking.asked import ONE_QUERY, Question, read_question
-from evenreel.library.asking.examples import MOST_MARKS, Mark, read_mark
-from evenreel.library.asking.steps import MOST_WITHIN_S, WITHIN_S
+from evenreel.library.asking.questions import (
+    MOST_MARKS,
+    MOST_WITHIN_S,
+    ONE_QUERY,
+    WITHIN_S,
+    Question,
+    read_mark,
+    read_question,
+)
 from evenreel.library.browsing import BrowseOrder
+from evenreel.library.contents import TriedExample
+from evenreel.library.people import LONGEST_NAME as PERSON_NAME
+from evenreel.library.people import person_still
+from evenreel.library.personal import LONGEST_NAME, PlacedMark, SavedSearch
 from evenreel.library.search.result import SearchResult
-from evenreel.library.tried_examples import TriedExample
 from evenreel.server.adding import Adder
 from evenreel.server.desk import Desk
-from evenreel.server.media import Playback
-from evenreel.server.people import add_people
-from evenreel.server.personal import PersonalApi
+from evenreel.server.media import Playback, SentAs
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures, Uploads
 from evenreel.server.records import (
     LATEST_S,
@@ -33,19 +44,29 @@ from evenreel.server.records import (
     ClipId,
     Files,
     Health,
+    Highlights,
     ListedClips,
+    MarkRecord,
+    NewMark,
+    NewSearch,
     Retry,
+    SavedNews,
+    SavedRecord,
     SearchAnswer,
     Spoken,
     Stats,
     Where,
     about,
+    add_reading,
     as_json,
+    mark_records,
 )
 from evenreel.server.settings import MOST_RESULTS
+from evenreel.wording import printable
 
 FILES_AT_ONCE = 200
 FURTHEST_FILE = 10**9
+MOST_HIGHLIGHTS = 100
 FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 """Header of what never changes: a clip's id is a digest of its content, and so is what is made from it."""
 PICTURE = {
@@ -73,38 +94,15 @@ Seconds = Annotated[float, Query(ge=0, le=LATEST_S, allow_inf_nan=False, descrip
 PartNumber = Annotated[int, Query(ge=0, le=int(LATEST_S / PREVIEW_PART_S), description="Parts follow one another.")]
 Width = Annotated[int, Query(ge=16, le=1280, description="In pixels; the next larger of a few is sent.")]
 
-
-@dataclass(frozen=True)
-class Beside:
-    """What a search asks for beside its sentence.
-
-    Attributes:
-        then: what is to come after the sentence, which is then not looked through for a `then`.
-        within_s: most seconds from a moment of the sentence to one of what comes after it.
-        marks: clips that were marked right or wrong.
-        typing: whether the sentence, or what comes after it, is still typed.
-    """
-
-    then: str
-    within_s: float
-    marks: tuple[Mark, ...]
-    typing: bool
-
-    def asked(self, sentence: str) -> Question:
-        """Return what is asked of the library with a sentence."""
-        made = UnfinishedText if self.typing else str
-        if self.then.strip():
-            asked: str | Then | Without = Then(sentence, made(self.then), self.within_s)
-        else:
-            asked = read_question(made(sentence), self.within_s)
-        if not self.marks:
-            return asked
-        if not isinstance(asked, str):
-            raise UsageError(ONE_QUERY)
-        return Marked(asked, self.marks)
+At = Annotated[
+    float | None, Query(ge=0, le=LATEST_S, allow_inf_nan=False, description="The moment; the whole clip without it.")
+]
+Who = Annotated[str, Query(min_length=1, max_length=PERSON_NAME, description="Name or number of the person.")]
+SavedName = Annotated[str, Query(min_length=1, max_length=LONGEST_NAME, description="Name of the saved search.")]
 
 
-def beside(
+def asked_for(
+    q: Sentence,
     then: Annotated[str, Query(max_length=LONGEST_QUERY, description="What is to come after `q` in a clip.")] = "",
     within: Annotated[
         float,
@@ -115,21 +113,16 @@ def beside(
     typing: Annotated[
         bool, Query(description="The sentence is still typed: its last word may be the beginning of one.")
     ] = False,
-) -> Beside:
-    """Read from an address what a search asks for beside its sentence."""
+) -> tuple[Question, bool]:
+    """What is asked of the library with a sentence, which with `then` is not looked through for one; and `typing`."""
+    made = UnfinishedText if typing else str
+    asked: str | Then | Without = Then(q, made(then), within) if then.strip() else read_question(made(q), within)
     marks = (*(read_mark(one, right=True) for one in right), *(read_mark(one, right=False) for one in wrong))
-    return Beside(then, within, marks, typing)
-
-
-BesideIt = Annotated[Beside, Depends(beside)]
-
-
-@dataclass(frozen=True)
-class SearchWays:
-    """How a sentence is searched for."""
-
-    rerank: Rerank = True
-    fold: Fold = True
+    if not marks:
+        return asked, typing
+    if not isinstance(asked, str):
+        raise UsageError(ONE_QUERY)
+    return Marked(asked, marks), typing
 
 
 @dataclass(frozen=True)
@@ -157,24 +150,9 @@ class Wanted:
 
 
 class Api:
-    """Routes of the API over one library.
+    """Routes of the API over one library."""
 
-    Args:
-        desk: runs queries on the library.
-        pictures: makes stills and previews.
-        uploads: receives and decodes pictures to search by.
-        playback: sends the files of clips.
-        adder: indexes again what was set aside.
-    """
-
-    def __init__(
-        self,
-        desk: Desk,
-        pictures: Pictures,
-        uploads: Uploads,
-        playback: Playback,
-        adder: Adder,
-    ) -> None:
+    def __init__(self, desk: Desk, pictures: Pictures, uploads: Uploads, playback: Playback, adder: Adder) -> None:
         self._desk, self._pictures, self._uploads = desk, pictures, uploads
         self._playback, self._adder = playback, adder
 
@@ -182,15 +160,20 @@ class Api:
         """Make the router with all routes below `/api/v1`."""
         router = APIRouter(prefix="/api/v1")
         for path, endpoint, described in self._reading():
-            router.add_api_route(path, endpoint, methods=["GET"], **described)
-            router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
+            add_reading(router, path, endpoint, described)
         described = about("Clips with a frame that looks like a picture.", SearchAnswer, 408, 413, 415)
         described["openapi_extra"] = {"requestBody": PICTURE}
         router.add_api_route("/search/image", self.search_image, methods=["POST"], **described)
         described = about("Try again what was set aside.", Retry)
         router.add_api_route("/retry", self.retry, methods=["POST"], status_code=202, **described)
-        PersonalApi(self._desk).add_to(router)
-        add_people(router, self._desk, about("The surest face of a person.", "image/jpeg", 404))
+        for method, path, writes, described in (
+            ("POST", "/clips/{clip_id}/mark", self.mark, about("Make a favourite, write a note.", MarkRecord, 404)),
+            ("DELETE", "/clips/{clip_id}/mark", self.unmark, about("Delete a favourite and its note.", None, 404)),
+            ("POST", "/saved", self.save, about("Save a search; what it finds now is seen.", SavedRecord)),
+            ("DELETE", "/saved", self.remove, about("Delete a saved search.", None, 404)),
+            ("POST", "/saved/seen", self.seen, about("The same, and none of it is new from now on.", SavedNews, 404)),
+        ):
+            router.add_api_route(path, writes, methods=[method], **described)
         return router
 
     def _reading(self) -> list[tuple[str, Callable[..., Any], dict[str, Any]]]:
@@ -210,27 +193,32 @@ class Api:
             ("/files", self.files, about("Files of the library, also those that were set aside.", Files)),
             ("/retry", self.retry_state, about("How trying again goes.", Retry)),
             ("/health", self.health, about("Whether the server answers and its model is loaded.", Health)),
+            ("/marks", self.marks, about("Favourites and notes.", list[MarkRecord])),
+            ("/saved", self.saved, about("Saved searches.", list[SavedRecord])),
+            ("/saved/news", self.news, about("What a saved search finds that is new.", SavedNews, 404)),
+            ("/highlights", self.highlights, about("Clips that are unlike the rest.", Highlights)),
+            ("/people/still", self.face, about("The surest face of a person.", "image/jpeg", 404)),
         ]
 
     async def search(
         self,
-        q: Sentence,
-        more: BesideIt,
+        sentence: Annotated[tuple[Question, bool], Depends(asked_for)],
         where: Where = None,
         k: Count = 20,
-        how: Annotated[SearchWays, Depends()] = SearchWays(),
+        rerank: Rerank = True,
+        fold: Fold = True,
     ) -> Response:
         """Search clips by what is seen, written and said, see `Library.search`."""
         self._desk.need_model()
-        asked = more.asked(q)
-        matcher = self._desk.matcher if how.rerank and isinstance(asked, str) else None
+        asked, typing = sentence
+        matcher = self._desk.matcher if rerank and isinstance(asked, str) else None
         depth = self._desk.rerank_depth
 
         def found(library: Library, most: int) -> SearchResult:
             return library.search(asked, most, where, rerank=matcher, rerank_depth=depth)
 
-        key = ("text", asked, more.typing, where, k, how, matcher is not None)
-        return await self._found(Wanted(found, k, where, how.fold), key, rerank=matcher is not None)
+        key = ("text", asked, typing, where, k, fold, matcher is not None)
+        return await self._found(Wanted(found, k, where, fold), key, rerank=matcher is not None)
 
     async def search_image(
         self, request: Request, asked: Annotated[PictureWays, Depends()], where: Where = None, k: Count = 20
@@ -240,7 +228,7 @@ class Api:
         async with self._uploads.picture(request) as pixels:
 
             def found(library: Library, most: int) -> SearchResult:
-                return library.search_pixels(pixels, most, where, words=asked.words)
+                return library.search_image(pixels, most, where, words=asked.words)
 
             return await self._found(Wanted(found, k, where, asked.fold))
 
@@ -287,7 +275,7 @@ class Api:
         made = self._pictures.preview_path(clip_id, part)
         if not await asyncio.to_thread(made.is_file):
             made = await self._pictures.preview(clip_id, await self._playback.unchanged(clip_id, clip), part)
-        return await self._playback.made(made, "video/mp4")
+        return await self._playback.sent(made, SentAs("video/mp4", made.name, made.stem))
 
     async def stats(self) -> Response:
         """Return totals and facets."""
@@ -344,6 +332,72 @@ class Api:
     async def health(self) -> Health:
         """Return the state of the server and of its model; of several workers, those of the one that answers."""
         return Health(status="ok", model=self._desk.model)
+
+    async def marks(self) -> list[MarkRecord]:
+        """List favourites and notes."""
+        return await self._desk.look_up(lambda library: mark_records(library, library.personal.marks()))
+
+    async def mark(self, clip_id: ClipId, said: NewMark) -> MarkRecord:
+        """Make a clip or a moment a favourite, or write a note to it."""
+
+        def written(library: Library) -> MarkRecord:
+            mark = library.personal.mark(clip_id, said.time_s, favourite=said.favourite, note=said.note)
+            gone = PlacedMark(mark, clip_id, mark.path, "here")  # where it says nothing any more
+            return mark_records(library, [next((one for one in library.personal.marks() if one.mark == mark), gone)])[0]
+
+        return await self._desk.query(written)
+
+    async def unmark(self, clip_id: ClipId, t: At = None) -> Response:
+        """Delete what was said of a clip, or of a moment of it."""
+        await self._desk.query(lambda library: library.personal.unmark(clip_id, t))
+        return Response(status_code=204)
+
+    async def saved(self) -> Sequence[SavedSearch]:
+        """List the saved searches."""
+        return await self._desk.look_up(lambda library: library.personal.searches())
+
+    async def save(self, search: NewSearch) -> SavedSearch:
+        """Save a search."""
+        self._desk.need_model()
+        name = search.name or None
+        return await self._desk.query(
+            lambda library: library.personal.save_search(search.query, search.where, name), model=True
+        )
+
+    async def remove(self, name: SavedName) -> Response:
+        """Delete a saved search."""
+        await self._desk.query(lambda library: library.personal.remove_search(name))
+        return Response(status_code=204)
+
+    async def news(self, name: SavedName) -> SavedNews:
+        """Return what is new, and leave it so."""
+        return await self._news(name, keep=True)
+
+    async def seen(self, name: SavedName) -> SavedNews:
+        """Return what is new; from now on it is not."""
+        return await self._news(name, keep=False)
+
+    async def highlights(
+        self,
+        where: Where = None,
+        k: Annotated[int, Query(ge=1, le=MOST_HIGHLIGHTS, description="How many clips at most.")] = 12,
+    ) -> Response:
+        """Choose clips that are unlike the rest."""
+
+        def answer(library: Library) -> bytes:
+            return as_json(Highlights.of(library.highlights(k=k, where=where), library.roots()))
+
+        return _json(await self._desk.query_once(("highlights", where, k), answer))
+
+    async def face(self, who: Who) -> Response:
+        """Send the surest face of a person, which no browser keeps: it is gone when the person is forgotten."""
+        jpeg = await self._desk.look_up(lambda library: person_still(library.path, who))
+        return Response(jpeg, media_type="image/jpeg", headers={"cache-control": "no-store"})
+
+    async def _news(self, name: str, *, keep: bool) -> SavedNews:
+        self._desk.need_model()
+        found = await self._desk.query(lambda library: library.personal.run_search(name, keep=keep), model=True)
+        return SavedNews(name=printable(name), new=[hit.clip_id for hit in found.new])
 
     async def _found(
         self, wanted: Wanted, key: Hashable = None, *, model: bool = True, rerank: bool = False

@@ -11,8 +11,7 @@ import pytest
 import evenreel
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.library import Library, Mark, Marked
-from evenreel.library.asking.examples import MOST_MARKS, PICTURE_WEIGHT, RocchioWeights, moved, read_mark
-from evenreel.library.asking.steps import SHARE
+from evenreel.library.asking.questions import MOST_MARKS, PICTURE_WEIGHT, SHARE, RocchioWeights, moved, read_mark
 from evenreel.library.search.query import ClipMoment
 from evenreel.types import FloatArray, Pixels
 from tests.library.fakes import WordsEncoder, encode, finish, on_disk, paths
@@ -123,8 +122,8 @@ def test_a_mark_is_a_clip_and_a_time(text: str, clip: str, time_s: float | None)
 
 def test_words_beside_a_picture_change_what_is_found(library: Library) -> None:
     pixels = np.zeros((4, 4, 3), np.uint8)
-    assert paths(library.search_pixels(pixels))[0] == "/v/day bus.mp4"
-    found = library.search_pixels(pixels, words="night")
+    assert paths(library.search_image(pixels))[0] == "/v/day bus.mp4"
+    found = library.search_image(pixels, words="night")
     assert paths(found)[0] == "/v/night bus.mp4"
     both = PICTURE_WEIGHT * encode("red bus day") + (1 - PICTURE_WEIGHT) * encode("night")
     expected = encode("red bus night") @ both / np.linalg.norm(both)

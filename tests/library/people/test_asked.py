@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evenreel import open_library
 from evenreel.errors import UsageError
 from evenreel.library import Mark, Marked, UnfinishedText, Without
-from evenreel.library.asking.asked import read_question
+from evenreel.library.asking.questions import read_question
 from evenreel.library.people import asked_people, forget_everyone, forget_person, name_person
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import ClipMoment, PlainText

@@ -130,7 +130,7 @@ def test_a_picture_is_given_as_a_file_as_bytes_or_as_pixels(place: Path, tmp_pat
     with evenreel.open_library(place, encoder=SeesOneThing()) as library:
         as_bytes = library.search_image(png(), k=2)
         assert library.search_image(tmp_path / "still.png", k=2) == as_bytes
-        assert library.search_pixels(read_image(png()), k=2) == as_bytes
+        assert library.search_image(read_image(png()), k=2) == as_bytes
         assert {hit.clip_id for hit in as_bytes.hits} == {"tram", "tram again"}
 
 
@@ -172,10 +172,9 @@ def test_an_image_of_pil_is_turned_as_the_file_would_be_and_not_changed(tmp_path
     ids=["numbers", "channels first", "grey", "nothing", "list"],
 )
 def test_what_is_no_picture_is_told_what_one_is(picture: Any, words: str, place: Path) -> None:
-    with evenreel.open_library(place, encoder=SeesOneThing()) as library:
-        for search in (library.search_image, library.search_pixels):
-            with pytest.raises(UsageError, match=re.escape(words)):
-                search(picture)
+    library = evenreel.open_library(place, encoder=SeesOneThing())
+    with library, pytest.raises(UsageError, match=re.escape(words)):
+        library.search_image(picture)
 
 
 def test_an_image_of_pil_that_is_cut_short_is_refused(tmp_path: Path) -> None:

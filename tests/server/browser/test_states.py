@@ -177,15 +177,6 @@ def test_the_page_begins_with_the_search_box_and_examples(visits: Visits) -> Non
 
 
 @pytest.mark.slow
-def test_nothing_moves_while_pictures_arrive(visits: Visits) -> None:
-    page = visits.found(STAR)
-    unfold(page)
-    for picture in page.locator(".card .still img").all():
-        picture.evaluate("image => image.decode()")
-    assert sum(page.evaluate("() => window.shifts")) < 0.1  # what web.dev calls good
-
-
-@pytest.mark.slow
 def test_while_the_model_is_loaded_it_is_tried_again(visits: Visits) -> None:
     visits.expected.append("status of 503")
     page = visits.blank()

@@ -38,12 +38,8 @@ WATCH = """
         pen.drawImage(video, 0, 0, WIDTH, HEIGHT);
         return Array.from(pen.getImageData(0, 0, WIDTH, HEIGHT).data);
     };
-    window.shifts = [];
-    new PerformanceObserver((list) => window.shifts.push(
-        ...list.getEntries().filter((one) => !one.hadRecentInput).map((one) => one.value),
-    )).observe({type: 'layout-shift', buffered: true});
 """.replace("WIDTH", str(PICTURE_SIZE[0])).replace("HEIGHT", str(PICTURE_SIZE[1]))
-"""Notes what is shown when a clip begins to play, and what moves by itself.
+"""Notes what is shown when a clip begins to play.
 
 Clips play slowly, so that a busy machine looks at a moment while it is there.
 """

@@ -146,10 +146,10 @@ def read_library(named: Named, source: AdaptSource, device: str) -> Given:
         UsageError: the file holds no queries, or the library no clips to learn from.
         LibraryError: the matcher takes features of another model than the library's.
     """
+    from evenreel.cli.adapt.library import library_stream
     from evenreel.cli.clip_pictures import clip_pictures
     from evenreel.cli.text_lines import queries_of
     from evenreel.library import open_library
-    from evenreel.library.adapting import library_stream
 
     assert source.library is not None and source.queries is not None
     asked = queries_of(source.queries)

@@ -295,6 +295,7 @@ def _of_library(
     searched: SearchedLibrary,
 ) -> list[AuditResult]:
     from evenreel.audits import AUDITS, AuditInputs
+    from evenreel.cli.audit.library import audit_inputs, order_inputs
     from evenreel.library import open_library
 
     results = []
@@ -303,11 +304,9 @@ def _of_library(
             asked = list(some)
             try:
                 if of_orders:
-                    from evenreel.library.turned import order_inputs
-
                     corpus, scores = order_inputs(opened, sentences, searched.matcher(), seed=settings.seed)
                 else:
-                    corpus, scores = opened.audit_inputs(sentences, every_clip=not of_source)
+                    corpus, scores = audit_inputs(opened, sentences, every_clip=not of_source)
             except CorpusError as error:
                 for name in asked:
                     not_made(f"The audit {name} was not made. {error}")

@@ -31,10 +31,10 @@ def score_library(library: str, corpus: Corpus, out: Path, device: str) -> Score
         OutputError: the file cannot be written.
         UsageError: the file cannot say what the scores use.
     """
+    from evenreel.cli.score.search_scores import search_scores
     from evenreel.evaluation import save_scores
     from evenreel.features import SetAside
     from evenreel.library import open_library
-    from evenreel.library.search_scores import search_scores
 
     if out.suffix == ".npy":
         raise UsageError("A search uses word counts of the library, which an .npy cannot say; let --out end in .npz.")

@@ -14,18 +14,18 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Column, Indices
-from evenreel.library.asking.steps import Then
+from evenreel.library.asking.questions import NOT_RERANKED, Then
 from evenreel.library.search.hits import ANSWERS, STATES, Hit, MomentHit, SearchResult, TextHit
 from evenreel.library.search.moments import high_stretches, shown, spoken
-from evenreel.library.search.query import readable
-from evenreel.library.search.searcher import Asked, ClipFacts, facts_of, texts_of
+from evenreel.library.search.query import Query, readable
+from evenreel.library.search.searcher import EMPTY, Asked, ClipFacts, Searcher, facts_of, texts_of
 from evenreel.library.search.seen import frames_of
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.search.words import read_texts
@@ -277,7 +277,18 @@ class _FoundPair:
         )
 
 
-def answer_in_order(s: Snapshot, question: Then, k: int, asked: Sequence[Asked]) -> SearchResult:
+def search_in_order(searcher: Searcher, asked: Then, queries: Sequence[Query], *, reranks: bool) -> SearchResult:
+    """Search for clips in which a moment of one query comes before one of another."""
+    if searcher.is_empty():
+        found = SearchResult(queries[0].text or "", (), notices=(EMPTY,))
+    else:
+        encoded = [searcher.encode(query) for query in queries]
+        with searcher.snapshot() as s:
+            found = _answer(s, asked, queries[0].k, [searcher.ask(s, one) for one in encoded])
+    return replace(found, notices=(*found.notices, NOT_RERANKED)) if reranks else found
+
+
+def _answer(s: Snapshot, question: Then, k: int, asked: Sequence[Asked]) -> SearchResult:
     """Put what the channels say under both halves of a question together."""
     found = _first(s, [Half(s, one) for one in asked], k, question.within_s, asked[0].query.where)
     found.sort(key=lambda one: (one.pair.state, -round(one.pair.value, 5), one.about.path))

@@ -27,6 +27,7 @@ from evenreel.features.lock import HOLDER, LOCK
 from evenreel.features.pool import Brake, Claims, ReaderPool
 from evenreel.features.progress import Forecast, NoProgress, SetAside, StagedProgress
 from evenreel.features.shards import remove_shards, shard_files, tidy_shards
+from evenreel.library.contents import unknown_to_builtin
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.metadata import KnownMetadata, read_tables, rows_of_files
 from evenreel.library.index.plan import (
@@ -65,7 +66,6 @@ from evenreel.library.index.stages import (
 )
 from evenreel.library.index.worker import FileWorker, Orders, load, made_with
 from evenreel.library.people import check_people
-from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
 from evenreel.library.store.filesystem import library_lock, refuse_published

@@ -13,16 +13,15 @@ import pytest
 import evenreel
 from evenreel.adaptation.zero_shot import FRAMES, zero_shot
 from evenreel.checkpoint import EncoderNote, Inputs
+from evenreel.cli.adapt.library import library_stream
 from evenreel.cli.text_lines import queries_of
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import Library
-from evenreel.library.adapting import library_stream
 from evenreel.library.search.clip_states import middles
 from evenreel.library.search.rerank import Reranker, stored_clip
 from evenreel.matchers.scoring import matcher_scores
-
-from .fakes import DIMENSION, WordsEncoder, encode, on_disk
-from .mirrored import finish_on_disk
+from tests.library.fakes import DIMENSION, WordsEncoder, encode, on_disk
+from tests.library.mirrored import finish_on_disk
 
 QUERIES = ["a dog  on a beach", "red bus", "a dog on a beach", "red bus", "snow mountain\n", "  "]
 SEEN = {

@@ -26,7 +26,7 @@ from evenreel.types import Encoder, OnScreen, VideoFeatures
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
-    from evenreel.library.library import Library
+    from evenreel.library import Library
 
 
 class LibraryStream(NamedTuple):
@@ -50,43 +50,33 @@ class LibraryStream(NamedTuple):
 def library_stream(
     library: Library, queries: Sequence[str], pretrained: Pretrained | None = None, *, device: str = "cpu"
 ) -> LibraryStream:
-    """Read the queries and clips of a library that a matcher is to be adapted to."""
+    """Read the queries and clips of a library that a matcher, or else the mean frame, is to be adapted to."""
     if pretrained is not None:
         library.check_matcher(pretrained)
     encoder = library.encoder
     if encoder is None:
         raise UsageError(f"The library {library.path} is searched without vision, so no matcher can learn there.")
-    with library.snapshot() as s:
-        return read_stream(s, queries, pretrained or zero_shot_of(encoder, device), encoder)
-
-
-def zero_shot_of(encoder: Encoder, device: str) -> Pretrained:
-    """Make a matcher by the mean frame (`evenreel.adaptation.zero_shot`) for the clips of a library."""
-    note = EncoderNote(encoder.encoder_id, encoder.weights_hash, encoder.dimension)
-    return zero_shot(note, frames=FRAMES, device=device)
-
-
-def read_stream(library: Snapshot, queries: Sequence[str], pretrained: Pretrained, encoder: Encoder) -> LibraryStream:
-    """Read clips and queries of a library at one moment, for the matcher to adapt; see `library_stream`."""
+    if pretrained is None:
+        note = EncoderNote(encoder.encoder_id, encoder.weights_hash, encoder.dimension)
+        pretrained = zero_shot(note, frames=FRAMES, device=device)
     inputs = pretrained.about.inputs
-    read = {query: readable(query) for query in dict.fromkeys(queries)}
-    distinct = tuple(dict.fromkeys(filter(None, read.values())))
-    if min(len(distinct), len(library.seen_ids)) < 2:
-        raise UsageError(
-            "A model can learn from two different queries and two clips with frames or more; there are fewer (queries: "
-            f"{len(distinct):,}, clips: {len(library.seen_ids):,})."
+    read = [text for text in map(readable, queries) if text]
+    distinct = tuple(dict.fromkeys(read))
+    with library.snapshot() as s:
+        if min(len(distinct), len(s.seen_ids)) < 2:
+            raise UsageError(
+                "A model can learn from two different queries and two clips with frames or more; there are fewer "
+                f"(queries: {len(distinct):,}, clips: {len(s.seen_ids):,})."
+            )
+        encode = text_reader(encoder, pretrained.matcher, inputs.words)
+        stream = QueryStream(encode(distinct), distinct, _clips(s, inputs, encoder))
+        names = s.connection.execute(
+            "SELECT clip_id, min(name) FROM files WHERE state = 'indexed' AND clip_id IS NOT NULL GROUP BY clip_id"
         )
-    encode = text_reader(encoder, pretrained.matcher, inputs.words)
-    stream = QueryStream(encode(distinct), distinct, read_clips(library, inputs, encoder))
-    names = library.connection.execute(
-        "SELECT clip_id, min(name) FROM files WHERE state = 'indexed' AND clip_id IS NOT NULL GROUP BY clip_id"
-    )
-    return LibraryStream(
-        pretrained, stream, encode, dict(names.fetchall()), sum(read[query] != "" for query in queries)
-    )
+        return LibraryStream(pretrained, stream, encode, dict(names.fetchall()), len(read))
 
 
-def read_clips(library: Snapshot, inputs: Inputs, encoder: Encoder) -> VideoFeatures:
+def _clips(library: Snapshot, inputs: Inputs, encoder: Encoder) -> VideoFeatures:
     """Read every clip with frames, V of them, in the form that a matcher was trained on."""
     vectors, clip_ids = library.vectors, library.seen_ids
     assert vectors is not None

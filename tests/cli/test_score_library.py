@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 from evenreel import open_library
+from evenreel.cli.score.search_scores import search_scores
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError
 from evenreel.library import Library, index_folders
-from evenreel.library.search_scores import search_scores
 from evenreel.types import Corpus
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.damage import QUICK, without_models

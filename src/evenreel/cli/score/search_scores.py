@@ -13,10 +13,9 @@ import numpy as np
 from evenreel.errors import CorpusError
 from evenreel.files import FileNames
 from evenreel.language.bm25 import WORD_COUNTS
-from evenreel.library.library import Library
+from evenreel.library import Library
 from evenreel.library.search.hits import Hit
 from evenreel.library.search.query import as_sentence
-from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.store.catalog import loaded_path
 from evenreel.progress import Progress
 from evenreel.types import Corpus, ScoreNotes, Scores
@@ -47,7 +46,8 @@ def search_scores(library: Library, corpus: Corpus, progress: Progress = lambda 
     equally.
     """
     with library.snapshot() as s:
-        found = _clips_of_files(s)
+        rows = s.connection.execute("SELECT path, clip_id FROM files WHERE state = 'indexed'")
+        found = {loaded_path(path): clip_id for path, clip_id in rows}
     wanted = _paths(corpus)
     clips = _matched(wanted, found)
     if not clips:
@@ -70,22 +70,11 @@ def _standing(hits: Sequence[Hit]) -> dict[str, float]:
     """How many clips each clip stands before, by its id in the library."""
     standing: dict[str, float] = {}
     behind = len(hits)
-    for _, equal in groupby(hits, _merit):
+    for _, equal in groupby(hits, lambda hit: (hit.weaker is not False, -hit.score, -hit.written)):  # before its path
         ids = [hit.clip_id for hit in equal]
         behind -= len(ids)
         standing |= dict.fromkeys(ids, float(behind))
     return standing
-
-
-def _merit(hit: Hit) -> tuple[bool, float, float]:
-    """What decides where a clip stands, before its path."""
-    return hit.weaker is not False, -hit.score, -hit.written
-
-
-def _clips_of_files(opened: Snapshot) -> dict[str, str]:
-    """Ids of the library's clips by the path of each file."""
-    rows = opened.connection.execute("SELECT path, clip_id FROM files WHERE state = 'indexed'")
-    return {loaded_path(path): clip_id for path, clip_id in rows}
 
 
 def _paths(corpus: Corpus) -> dict[str, str]:

@@ -1,0 +1,401 @@
+"""Bias of a search result: the shown clips compared with all clips that could have been shown.
+
+Without any preference, the n clips shown would be a draw of n of the C clips without replacement. The p value of a
+difference as large as the one seen is computed for
+
+- the share of a source, and of clips with words on screen: the two-sided exact test of the hypergeometric distribution,
+  summing the probabilities of all counts that are no likelier than the one seen (Fisher 1935);
+- the lengths: the mean rank of the shown clips' ranges of length, against seeded random draws. Mann and Whitney's test
+  asks the same, but its normal approximation is wrong where most clips have one length, as generated ones do; the p
+  value counts the draw that was seen, too (Phipson and Smyth 2010).
+
+Differences are significant after Holm's correction over all comparisons: without any preference, at most 1 result in 20
+has one. The ranges of length and the sources are chosen by the library alone, never by what is shown, and so the tests
+hold.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Annotated, Any
+
+import numpy as np
+from annotated_types import Interval
+from numpy.typing import NDArray
+
+from evenreel.arrays import Column, Flags, Indices
+from evenreel.library.search.filters import Filter, passing
+from evenreel.wording import printable
+
+MAX_SOURCES = 20
+"""Sources that are compared one by one, the most frequent of the library; the rest count as one."""
+
+RANGES = 6
+"""Ranges of length with about as many clips in each; the mean rank of six keeps 97 % of what single ranks tell."""
+
+UNKNOWN = "unknown"
+OTHERS = "other sources"
+
+_READABLE = np.array([1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10])
+
+SIGNIFICANT = 0.05
+DRAWS = 9_999
+SEED = 0
+
+SOURCE = "source"
+ON_SCREEN = "on-screen text"
+
+Share = Annotated[float, Interval(ge=0.0, le=1.0)]
+
+
+# Clips that could have been shown ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """C clips with a file that is there, by their ids, rising; arrays are (C,)."""
+
+    clip_ids: NDArray[np.bytes_]  # their ids
+    source_names: tuple[str, ...]  # names of the sources; of those that pass a filter, most frequent first
+    sources: Indices  # index into `source_names` of each clip's source
+    lengths_s: Column  # length in seconds; NaN where it is unknown
+    text_read: Flags  # True where on-screen text was read
+    has_words: Flags  # True where on-screen text was found
+    several: tuple[str, ...] = ()  # ids of the clips of several files, of which a filter may leave out the first
+
+    def places(self, clip_ids: Iterable[str]) -> Indices:
+        """Find the places of N clips, (N,); -1 for one that is not among these."""
+        return places_of(self.clip_ids, as_bytes(clip_ids))
+
+    @cached_property
+    def length_ranges(self) -> tuple[list[float], NDArray[np.int64], float]:
+        """Lower edges of the ranges of length, number of clips in each, and the median length; none where unknown."""
+        known_s = self.lengths_s[~np.isnan(self.lengths_s)]
+        edges = length_edges(known_s) if len(known_s) else []
+        if len(edges) < 2:
+            return [], np.empty(0, np.int64), math.nan
+        return edges, np.histogram(known_s, [*edges, np.inf])[0], float(np.median(known_s))
+
+    @cached_property
+    def counts(self) -> tuple[list[int], int, int]:
+        """Numbers of clips by source, of clips on which text was read, and of those on which some was found."""
+        by_source = np.bincount(self.sources, minlength=len(self.source_names)).tolist()
+        return by_source, int(self.text_read.sum()), int((self.has_words & self.text_read).sum())
+
+    def without(self, clip_id: str) -> Population:
+        """Return the population without one clip; unchanged where it has no such clip."""
+        (gone,) = self.places([clip_id]).tolist()
+        if gone < 0:
+            return self
+        return self.at(np.delete(np.arange(len(self.clip_ids)), gone))
+
+    def at(self, rows: Indices) -> Population:
+        """Return the population of some of its rows."""
+        columns = ("clip_ids", "sources", "lengths_s", "text_read", "has_words")
+        some: dict[str, Any] = {name: getattr(self, name)[rows] for name in columns}
+        return replace(self, **some)
+
+
+def as_bytes(clip_ids: Iterable[str]) -> NDArray[np.bytes_]:
+    """Return ids side by side in UTF-8, (N,), which take a quarter of what texts take."""
+    return np.array([clip_id.encode("utf-8", "surrogateescape") for clip_id in clip_ids], np.bytes_)
+
+
+def places_of(known: NDArray[np.bytes_], wanted: NDArray[np.bytes_]) -> Indices:
+    """Find the places of N ids among known ones, rising: (N,); -1 for one that is not there."""
+    if not len(known) or not len(wanted):
+        return np.full(len(wanted), -1)
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where(known[at] == wanted, at, -1)
+
+
+def read_clips(connection: sqlite3.Connection) -> Population:
+    """Read all clips that a search could find, each with its first file's source."""
+    rows = connection.execute(
+        "SELECT files.clip_id, json_extract(files.metadata, '$.source'), clips.duration_s, clips.has_text"
+        " FROM files JOIN clips ON clips.clip_id = files.clip_id WHERE files.state = 'indexed' ORDER BY files.path DESC"
+    )
+    clips: dict[str, tuple[object, ...]] = {}
+    several: set[str] = set()
+    for clip_id, *about in rows:  # of a clip's files the first one comes last
+        if clip_id in clips:
+            several.add(clip_id)
+        clips[clip_id] = tuple(about)
+    clips = dict(sorted(clips.items(), key=lambda one: one[0].encode("utf-8", "surrogateescape")))
+    sources, lengths_s, text_read = zip(*clips.values(), strict=True) if clips else ((),) * 3
+    number: dict[str, int] = {}
+    coded = [number.setdefault(_source_name(source), len(number)) for source in sources]
+    clip_ids = as_bytes(clips)
+    written = as_bytes(clip_id for (clip_id,) in connection.execute("SELECT DISTINCT clip_id FROM tracks"))
+    return Population(
+        clip_ids=clip_ids,
+        source_names=tuple(number),
+        sources=np.array(coded, np.int64),
+        lengths_s=np.array(lengths_s, np.float64),
+        text_read=np.array(text_read, np.bool_),
+        has_words=np.isin(np.arange(len(clips)), places_of(clip_ids, written)),
+        several=tuple(several),
+    )
+
+
+def filtered(connection: sqlite3.Connection, clips: Population, where: Filter) -> Population:
+    """Return those of all clips that a search with a filter could find, each with the first file that passes it."""
+    passed = {clip_id for (clip_id,) in passing(connection, "DISTINCT files.clip_id", where)}
+    rows = np.sort(places_of(clips.clip_ids, as_bytes(passed)))
+    rows = rows[rows >= 0]
+    names, sources = clips.source_names, clips.sources
+    if clips.several:
+        names, sources = _sources_of_several(connection, clips, where)
+    names, coded = _most_frequent_first(names, sources[rows])
+    return replace(clips.at(rows), source_names=names, sources=coded)
+
+
+def _sources_of_several(
+    connection: sqlite3.Connection, clips: Population, where: Filter
+) -> tuple[tuple[str, ...], Indices]:
+    """Names of the sources and the source of each clip, for clips of several files by those that pass a filter."""
+    number, sources = {name: place for place, name in enumerate(clips.source_names)}, clips.sources.copy()
+    rows = connection.execute(
+        "SELECT files.clip_id, json_extract(files.metadata, '$.source') FROM json_each(?) AS wanted"
+        " CROSS JOIN files ON files.clip_id = wanted.value CROSS JOIN clips ON clips.clip_id = files.clip_id"
+        f" WHERE files.state = 'indexed' AND {where.sql} ORDER BY files.path DESC",
+        (json.dumps(clips.several), *where.parameters),
+    )
+    for clip_id, source in rows:  # of a clip's files the first one comes last
+        sources[places_of(clips.clip_ids, as_bytes([clip_id]))] = number.setdefault(_source_name(source), len(number))
+    return tuple(number), sources
+
+
+def _source_name(source: object) -> str:
+    return UNKNOWN if source in {None, ""} else printable(str(source))
+
+
+def _most_frequent_first(names: Sequence[str], sources: Indices) -> tuple[tuple[str, ...], Indices]:
+    """Names of the sources, the most frequent first and those that are too many as one, and which each clip has."""
+    counts = np.bincount(sources, minlength=len(names)).tolist()
+    there = [source for source in range(len(names)) if counts[source]]
+    ordered = sorted(there, key=lambda source: (-counts[source], names[source]))
+    place = np.zeros(len(names), np.int64)
+    place[ordered] = np.minimum(np.arange(len(ordered)), MAX_SOURCES)
+    others = [OTHERS] if len(ordered) > MAX_SOURCES else []
+    return (*(names[source] for source in ordered[:MAX_SOURCES]), *others), place[sources]
+
+
+def length_edges(lengths_s: NDArray[np.float64]) -> list[float]:
+    """Return the lower edges of length ranges with about as many clips in each: readable numbers, none empty.
+
+    Where nearly all clips have one length, the ranges have about as many different lengths in each.
+
+    Example:
+        >>> length_edges(np.arange(1.0, 61.0))
+        [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]
+    """
+    edges = [0.0]
+    for divided_s in (lengths_s, np.unique(lengths_s)):
+        for edge in sorted(map(_round_readably, np.quantile(divided_s, np.arange(1, RANGES) / RANGES))):
+            if np.any((lengths_s >= edges[-1]) & (lengths_s < edge)) and lengths_s.max() >= edge:
+                edges.append(edge)
+        if len(edges) > 1:
+            break
+    return edges
+
+
+def _round_readably(seconds: float) -> float:
+    """The nearest number of seconds, minutes or hours that a person would choose."""
+    unit = 1 if seconds < 60 else 60 if seconds < 3600 else 3600
+    scale = unit * 10.0 ** np.floor(np.log10(max(seconds, 0.1) / unit))
+    return float(np.round(scale * _READABLE[np.abs(np.log(_READABLE * scale / max(seconds, 0.1))).argmin()], 6))
+
+
+# The comparison ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GroupShare:
+    """Share of a group among the shown clips and among all, with the p value of this comparison alone."""
+
+    measure: str
+    label: str
+    shown: int
+    shown_of: int
+    share_shown: Share
+    all: int
+    all_of: int
+    share_all: Share
+    p_value: Share
+
+
+@dataclass(frozen=True)
+class LengthBin:
+    """Number of clips from `start_s` up to but not including `end_s` seconds; the last range has no end."""
+
+    start_s: float
+    end_s: float | None
+    shown: int
+    all: int
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Lengths of the shown clips beside those of all; clips of unknown length are left out."""
+
+    bins: tuple[LengthBin, ...]
+    median_shown_s: float
+    median_all_s: float
+    p_value: Share
+
+
+@dataclass(frozen=True)
+class Favours:
+    """Comparison of the shown clips with all clips that pass the filter.
+
+    Attributes:
+        shown: number of clips shown.
+        all: number of clips they are compared with, themselves included.
+        groups: shares of each source, and of clips with words on screen.
+        lengths: comparison of lengths; None with fewer than two ranges of length.
+        sentences: one for each difference that is significant after Holm's correction over all comparisons.
+        note: sentence on what was compared, and what a difference does not mean.
+    """
+
+    shown: int
+    all: int
+    groups: tuple[GroupShare, ...]
+    lengths: Lengths | None
+    sentences: tuple[str, ...]
+    note: str
+
+
+def favours(population: Population, shown: Sequence[str]) -> Favours:
+    """Compare shown clips with all clips; ids that are not among those are passed over."""
+    from evenreel.evaluation.stats import holm
+
+    places = population.places(shown)
+    rows = np.unique(places[places >= 0])
+    if not len(rows):
+        return Favours(0, len(population.clip_ids), (), None, (), "No clip is shown, so nothing was compared.")
+    groups = _groups(population, rows)
+    lengths, longer = _lengths(population, rows)
+    sources = [group for group in groups if group.measure == SOURCE]
+    # Of two sources what the one has too much of, the other has too little of: that is said once.
+    said_already = [min(sources, key=lambda one: one.share_shown - one.share_all)] if len(sources) == 2 else []
+    p_values = {_sentence(group): group.p_value for group in groups if group not in said_already}
+    if lengths is not None:
+        p_values[_length_sentence(lengths, longer)] = lengths.p_value
+    adjusted = holm(list(p_values.values()))
+    sentences = tuple(one for one, p_value in zip(p_values, adjusted, strict=True) if p_value < SIGNIFICANT)
+    note = (
+        f"The {len(rows):,} clips shown are compared with all {len(population.clip_ids):,} that could have been. A "
+        "query can rightly favour such clips, so one result is a hint; audits over many queries tell."
+    )
+    if len(rows) == len(population.clip_ids):
+        note = "All clips that the filter lets through are shown, so there is nothing to favour."
+    return Favours(len(rows), len(population.clip_ids), groups, lengths, sentences, note)
+
+
+@lru_cache(maxsize=4096)
+def share_p_value(shown: int, shown_of: int, all_: int, all_of: int) -> float:
+    """Compute the two-sided exact p value of the number of clips of a kind among those that are shown.
+
+    Example:
+        >>> round(share_p_value(3, 3, 3, 6), 3)  # all three of a kind, or none: 2 of the 20 possible draws
+        0.1
+    """
+    fewest, most = max(0, shown_of + all_ - all_of), min(shown_of, all_)
+    counts = np.arange(fewest, most + 1)
+    logarithms = _log_choose(all_, counts) + _log_choose(all_of - all_, shown_of - counts)
+    chances = np.exp(logarithms - _log_choose(all_of, np.array(shown_of)))
+    return float(min(1.0, chances[chances <= chances[shown - fewest] * (1 + 1e-7)].sum()))
+
+
+def length_p_value(shown: NDArray[np.int64], all_: NDArray[np.int64]) -> float:
+    """Compute the p value of the shown clips' mean rank of length, against draws without replacement.
+
+    Both arguments are (ranges,), the numbers of clips in each range of length.
+    """
+    drawn = _drawn_excess(tuple(all_.tolist()), int(shown.sum()))
+    found = len(drawn) - np.searchsorted(drawn, abs(_rank_excess(shown, all_)), "left")
+    return float((1 + found) / (1 + len(drawn)))
+
+
+def _groups(population: Population, rows: Indices) -> tuple[GroupShare, ...]:
+    by_source, all_read, all_found = population.counts
+    names, counted = population.source_names, list[tuple[str, str, int, int, int, int]]()
+    if len(names) > 1:
+        shown = np.bincount(population.sources[rows], minlength=len(names)).tolist()
+        of = len(rows), len(population.sources)
+        counted = [(SOURCE, name, *pair, *of) for name, *pair in zip(names, shown, by_source, strict=True)]
+    read = population.text_read[rows]
+    if read.any():
+        found = int((population.has_words[rows] & read).sum())
+        counted.append((ON_SCREEN, "words on screen", found, all_found, int(read.sum()), all_read))
+    return tuple(
+        GroupShare(what, name, one, of, one / of, all_, all_of, all_ / all_of, share_p_value(one, of, all_, all_of))
+        for what, name, one, all_, of, all_of in counted
+    )
+
+
+def _lengths(population: Population, rows: NDArray[np.int64]) -> tuple[Lengths | None, bool]:
+    """The lengths, and whether the shown ones are the longer ones."""
+    shown_s = population.lengths_s[rows]
+    shown_s = shown_s[~np.isnan(shown_s)]
+    edges, all_, median_s = population.length_ranges
+    if len(edges) < 2 or not len(shown_s):
+        return None, False
+    shown = np.histogram(shown_s, [*edges, np.inf])[0]
+    bins = tuple(map(LengthBin, edges, [*edges[1:], None], shown.tolist(), all_.tolist()))
+    medians = float(np.median(shown_s)), median_s
+    return Lengths(bins, *medians, length_p_value(shown, all_)), bool(_rank_excess(shown, all_) > 0)
+
+
+def _rank_excess(counts: NDArray[np.int64], all_: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How far the ranks of drawn clips are above the middle, doubled and summed: (..., ranges) -> (...)."""
+    doubled_ranks = 2 * np.cumsum(all_) - all_
+    excess: NDArray[np.int64] = counts @ doubled_ranks - counts.sum(axis=-1) * all_.sum()
+    return excess
+
+
+@lru_cache(maxsize=64)
+def _drawn_excess(all_: tuple[int, ...], shown: int) -> NDArray[np.int64]:
+    """How far ranks are from the middle in `DRAWS` draws of `shown` clips, see `_rank_excess`: (DRAWS,), rising."""
+    drawn: NDArray[np.int64] = np.random.default_rng(SEED).multivariate_hypergeometric(all_, shown, DRAWS)
+    return np.sort(np.abs(_rank_excess(drawn, np.array(all_, np.int64))))
+
+
+def _log_choose(total: int, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the logarithms of how many ways there are to choose so many, (n,), of a total."""
+    log_factorial = np.vectorize(lambda count: math.lgamma(count + 1), otypes=[np.float64])
+    logarithm: NDArray[np.float64] = math.lgamma(total + 1) - log_factorial(chosen) - log_factorial(total - chosen)
+    return logarithm
+
+
+def _sentence(group: GroupShare) -> str:
+    shown, all_ = f"{group.shown} of {group.shown_of} results", f"of all {group.all_of:,} clips"
+    if group.measure == ON_SCREEN:
+        return f"{shown} have words on screen; {all_} {group.all:,} have ({_chance(group.p_value)})."
+    by = "of unknown source" if group.label == UNKNOWN else f"by {group.label}"
+    return f"{shown} are {by}; {all_} {group.all:,} are ({_chance(group.p_value)})."
+
+
+def _length_sentence(lengths: Lengths, longer: bool) -> str:
+    return (
+        f"The results are {'longer' if longer else 'shorter'} on the whole: their median is "
+        f"{_duration(lengths.median_shown_s)}, that of all {sum(found.all for found in lengths.bins):,} clips "
+        f"{_duration(lengths.median_all_s)} ({_chance(lengths.p_value)})."
+    )
+
+
+def _chance(p_value: float) -> str:
+    if p_value < 1e-6:
+        return "a difference this large comes by chance in fewer than 1 of 1,000,000 draws"
+    return f"a difference this large comes by chance in 1 of {float(f'{1 / p_value:.2g}'):,.0f} draws"
+
+
+def _duration(seconds: float) -> str:
+    size, unit = (1, "s") if seconds < 60 else (60, "min") if seconds < 3600 else (3600, "h")
+    return f"{seconds / size:.3g} {unit}"
