@@ -14,6 +14,7 @@ import numpy as np
 
 from evenreel.errors import LibraryError
 from evenreel.features.shards import parse_shard, shard_bytes
+from evenreel.library.store.vectors import FRAMES, SOUNDS, Matrix
 
 TABLES = {
     "clips": "SELECT clip_id, container, codec, width, height, duration_s, fps, has_vision, has_text, notes FROM clips"
@@ -34,10 +35,16 @@ TABLES = {
     " JOIN utterances ON utterance_id = said_words.rowid ORDER BY 1, 2",
     "about": "SELECT path, name, caption FROM about JOIN names ON name_id = about.rowid ORDER BY path",
     "null_scores": "SELECT clip_id, round(mean, 5), round(deviation, 5) FROM null_scores ORDER BY clip_id",
+    "heard": "SELECT clip_id, weights_hash, problem FROM heard ORDER BY clip_id",
+    "sound_moments": "SELECT * FROM sound_moments ORDER BY clip_id, number",
+    "sound_null_scores": "SELECT clip_id, round(mean, 5), round(deviation, 5) FROM sound_null_scores ORDER BY clip_id",
     "unsettled": "SELECT clip_id FROM replaced ORDER BY clip_id",
     "rows": "SELECT clip_id, count FROM vector_rows ORDER BY clip_id",
 }
-META = ("schema_version", "model", "encoder_id", "weights_hash", "dimension", "rule")
+META = (
+    *("schema_version", "model", "encoder_id", "weights_hash", "dimension", "rule"),
+    *("sounds_encoder_id", "sounds_weights_hash", "sounds_dimension", "sounds_null_clips"),
+)
 
 
 def state(library: Path) -> dict[str, Any]:
@@ -52,7 +59,7 @@ def state(library: Path) -> dict[str, Any]:
         found["stills"] = {
             path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in library.glob("stills/*/*.safetensors")
         }
-        found["vectors"] = _vectors(library, connection, meta)
+        found["vectors"] = [_vectors(library, connection, meta, of) for of in (FRAMES, SOUNDS)]
     finally:
         connection.close()
     found["models"] = {place.name: state(place) for place in library.glob("models/*")}
@@ -71,12 +78,12 @@ def _without_stamps(path: Path) -> str:
     return hashlib.sha256(payload).hexdigest()
 
 
-def _vectors(library: Path, connection: sqlite3.Connection, meta: dict[str, str]) -> dict[str, bytes]:
-    if "dimension" not in meta:
+def _vectors(library: Path, connection: sqlite3.Connection, meta: dict[str, str], of: Matrix) -> dict[str, bytes]:
+    rows = connection.execute(f"SELECT clip_id, first_row, count FROM {of.rows}").fetchall()
+    if not rows:
         return {}
-    path = library / f"vectors.{meta.get('vectors_generation', '0')}.f16"
-    dimension = int(meta["dimension"])
+    path = library / f"{of.file}.{of.own(meta).get('vectors_generation', '0')}.f16"
+    dimension = int(of.own(meta)["dimension"])
     numbers = np.fromfile(path, "<f2", offset=64)
     matrix = numbers[: len(numbers) // dimension * dimension].reshape(-1, dimension)
-    rows = connection.execute("SELECT clip_id, first_row, count FROM vector_rows")
     return {clip_id: matrix[first : first + count].tobytes() for clip_id, first, count in rows}

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from evenreel.features import shards
 from evenreel.features.shards import read_shard, write_shard
 from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.library.search import searcher as search_module
-from evenreel.library.search.snapshot import SnapshotReader
+from evenreel.library.search.snapshot import ClipColumns
 from evenreel.library.store.catalog import open_for_writing, set_meta, transaction
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.user_tables import COPY
@@ -514,15 +515,16 @@ def test_a_reader_sees_the_vectors_that_an_indexer_appends(library: Path, tmp_pa
 
 def test_a_search_that_a_repair_overtakes_is_asked_again(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The matrix of the search's moment is deleted before it is mapped."""
-    read, calls = SnapshotReader._read_columns, []
+    read, calls = ClipColumns.read, []
 
-    def late(reader: SnapshotReader, *, everything: bool) -> None:
+    def late(columns: ClipColumns, connection: sqlite3.Connection, generation: str) -> dict[str, Any]:
         calls.append(1)
-        read(reader, everything=everything)
+        found = read(columns, connection, generation)
         if len(calls) == 1:
             repair(library)
+        return found
 
-    monkeypatch.setattr(SnapshotReader, "_read_columns", late)
+    monkeypatch.setattr(ClipColumns, "read", late)
     with open_library(library) as opened:
         assert len(opened.search("a red square").hits) == 3
     assert len(calls) == 2

@@ -15,20 +15,15 @@ from typer.testing import CliRunner
 from evenreel import open_library
 from evenreel.cli.app import app
 from evenreel.errors import EncoderError, LibraryError, UsageError
-from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.library import Library, index_folders, publish_library, repair, verify
 from evenreel.library.index.report import IndexReport
-from evenreel.library.index.run import RunParts, index_found
-from evenreel.library.index.scan import scan
 from evenreel.library.published import local_folder
 from evenreel.library.search import seen
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import Query
 from evenreel.library.search.sounds import NO_SOUNDS
-from evenreel.library.store.model_folders import MODELS
-from evenreel.sound import read_sounds
+from evenreel.library.store.writer import Store
 from tests.library.damage import QUICK, without_models
-from tests.library.index.test_passes import EasingIn
 from tests.library.state import state
 from tests.sound.clap_models import TONES, tone, write_clap
 from tests.sound_files import Track, write_sound
@@ -142,31 +137,6 @@ def test_a_search_by_words_alone_loads_no_model(library: Path, monkeypatch: pyte
         assert opened.search("a high beep", k=3).notices == ()
 
 
-@pytest.mark.slow
-def test_a_brake_ends_the_listening_and_the_next_run_goes_on(
-    videos: Path, clap: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index(videos)
-    library, settings = videos.parent / "library", replace(WORDS_ALONE, sound=clap)
-    found = scan([videos])
-    easing, halting = Brake(), Brake()
-    report = index_found(
-        library, settings, found, parts=RunParts(EasingIn("listening to sounds", easing), brake=easing)
-    )
-    assert report.unfinished and report.sounds <= 2
-
-    def halted(*arguments: object) -> object:
-        halting.halt()
-        return read_sounds(*arguments)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patch, pytest.raises(RunHaltedError):
-        patch.setattr("evenreel.sound.read_sounds", halted)
-        index_found(library, settings, found, parts=RunParts(brake=halting))
-    assert report.sounds + index(videos, sound=clap).sounds == 6
-    index_folders([videos], videos.parent / "clean", settings)
-    assert state(library) == state(videos.parent / "clean")
-
-
 def test_sounds_are_added_later_kept_in_step_and_end_as_those_of_one_run(videos: Path, clap: str) -> None:
     assert index(videos).sounds == 0
     report = index(videos, sound=clap)
@@ -187,35 +157,36 @@ def test_sounds_are_added_later_kept_in_step_and_end_as_those_of_one_run(videos:
     assert verify(fresh) == []
 
 
-def test_a_run_that_is_broken_off_goes_on_with_the_next_clip(
+def stopped(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_run_that_is_killed_between_shard_and_catalog_listens_again(
     videos: Path, clap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenreel.sound import reader
+    index(videos)
+    library, append = videos.parent / "library", Store._append
 
-    asked: list[str] = []
-    read = reader.read_sounds
+    def second_stopped(store: Store, *rows: object) -> None:
+        stopped() if list(library.glob("sounds.*.f16")) else append(store, *rows)  # type: ignore[arg-type]
 
-    def stopped(worker: object, path: str, encoder: object) -> object:
-        asked.append(path)
-        if len(asked) == 3:
-            raise KeyboardInterrupt
-        return read(worker, path, encoder)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("evenreel.sound.read_sounds", stopped)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Store, "_append", second_stopped)
         index(videos, sound=clap)
-    assert 4 <= index(videos).sounds <= 6  # what was read last may not have been stored yet
+    assert index(videos, sound=None).sounds == 0
+    assert verify(library) == []
+    assert index(videos).sounds == 5
     fresh = videos.parent / "fresh"
     index_folders([videos], fresh, replace(WORDS_ALONE, sound=clap))
-    assert state(videos.parent / "library") == state(fresh)
+    assert state(library) == state(fresh)
 
 
 def test_sounds_are_verified_repaired_and_taken_up_again(library: Path, films: Path, tmp_path: Path) -> None:
     place = Path(shutil.copytree(library, tmp_path / "library"))
     assert verify(place) == []
-    (vectors,) = (place / MODELS).glob("*/vectors.0.f16")
+    (vectors,) = place.glob("sounds.*.f16")
     data = bytearray(vectors.read_bytes())
-    data[40] ^= 255
+    data[-40] ^= 255
     vectors.write_bytes(data)
     assert verify(place)
     repair(place)
@@ -242,13 +213,17 @@ def test_a_published_snapshot_finds_the_same_sounds(library: Path, tmp_path: Pat
 
 
 def test_another_model_takes_the_place_of_the_old_one_and_other_weights_are_refused(
-    videos: Path, clap: str, tmp_path: Path
+    videos: Path, clap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, library = Path(shutil.copytree(clap, tmp_path / "lent")), videos.parent / "library"
     other = str(write_clap(tmp_path / "other", seed=3))
     index(videos, sound=other)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Store, "_append", stopped)
+        index(videos, sound=str(folder))
+    assert index(videos, sound=other).sounds == 6, "what it heard before was dropped when the other began"
     assert index(videos, sound=str(folder)).sounds == 6
-    assert len(list((library / MODELS).iterdir())) == 1
+    assert len(list(library.glob("sounds.*.f16"))) == 1
     assert verify(library) == []
     shutil.rmtree(folder)
     write_clap(folder, seed=4)
@@ -284,6 +259,7 @@ def test_sound_that_cannot_be_read_is_a_note_and_the_clip_stays_found(videos: Pa
     ((path, note),) = report.notes
     assert path == str(videos / "rare.avi")
     assert note.startswith("its sounds cannot be read: its sound codec (adpcm_yamaha)")
+    assert (index(videos).notes, index(videos, retry=True).notes) == ([], report.notes)
     with open_library(videos.parent / "library") as opened:
         assert [Path(hit.path).name for hit in opened.search("rare").hits] == ["rare.avi"]
 

@@ -10,20 +10,23 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, LibraryError
+from evenreel.features.shards import ClipSounds
 from evenreel.library import Library, index_folders, reindex
 from evenreel.library.search.sounds import NO_SOUNDS
 from evenreel.library.store import catalog as catalogs
-from evenreel.library.store.model_folders import folder_of_model, noted, place_of
+from evenreel.library.store.vectors import SOUNDS
+from evenreel.library.store.writer import Store
 from evenreel.server import ServeSettings, make_app
 from evenreel.server.desk import BusyError, Desk
 from evenreel.types import Encoder
@@ -189,15 +192,16 @@ def test_the_model_is_loaded_once(pictured: Path, monkeypatch: pytest.MonkeyPatc
     assert loaded == ["org/pixels@1"]
 
 
-SOUNDS = folder_of_model("b" * 64)
-
-
-def with_sounds(videos: Path, library: Path) -> None:
-    """Give a library vectors in the place of those of sounds."""
-    index_folders([videos], place_of(library, SOUNDS), replace(SETTINGS, model="org/windows"))
-    with catalogs.open_for_writing(library) as connection:
-        catalogs.set_meta(connection, {"sounds": noted({SOUNDS: "org/windows@1"})})
-    connection.close()
+def with_sounds(library: Path, model: Encoder) -> None:
+    """Give a library vectors of this model in the place of those of sounds."""
+    tie = {"encoder_id": model.encoder_id, "weights_hash": model.weights_hash, "dimension": str(model.dimension)}
+    vectors = np.eye(1, model.dimension, dtype=np.float16)
+    with closing(catalogs.open_for_writing(library)) as connection:
+        clips = [clip_id for (clip_id,) in connection.execute("SELECT clip_id FROM clips")]
+        catalogs.set_meta(connection, SOUNDS.named({**tie, "vectors_generation": "1"}))
+        for clip_id in clips:
+            sounds = ClipSounds(model.encoder_id, model.weights_hash, np.array([[0.0, 1.0]]), vectors)
+            Store(library, connection, {}).put_sounds(clip_id, sounds)
 
 
 def heard(desk: Desk) -> tuple[str, ...]:
@@ -205,7 +209,7 @@ def heard(desk: Desk) -> tuple[str, ...]:
 
 
 def test_a_model_of_sounds_is_taken_up_and_let_go_while_searches_go_on(
-    pictured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pictured: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is loaded beside the searches, which go on without it."""
     library = pictured
@@ -220,13 +224,12 @@ def test_a_model_of_sounds_is_taken_up_and_let_go_while_searches_go_on(
     with open_desk(library, replace(WORDS_ONLY, vision=True)) as desk:
         wait_until(lambda: desk.model == "ready")
         assert heard(desk) == (NO_SOUNDS,)
-        with_sounds(tmp_path / "videos", library)
+        with_sounds(library, load("org/windows"))
         assert "went on without the model org/windows@1: It is still being loaded" in heard(desk)[0]
         gate.set()
         wait_until(lambda: not any("went on without" in notice for notice in heard(desk)))
-        with catalogs.open_for_writing(library) as connection:
-            catalogs.set_meta(connection, {"sounds": noted({})})
-        connection.close()
+        with closing(catalogs.open_for_writing(library)) as connection:
+            connection.execute("DELETE FROM meta WHERE key GLOB 'sounds_*'")
         wait_until(lambda: heard(desk) == (NO_SOUNDS,))
         wait_until(lambda: desk._sounds.name is None)
     assert threads == ["model"]

@@ -396,6 +396,7 @@ def merge(new: Shard, old: Shard) -> Shard:
         cuts_s=old.cuts_s if new.cuts_s is None else new.cuts_s,
         text_times_s=_text_times(read, seen.times_s),
         transcripts=_with_what_was_heard(old, new),
+        sounds=new.sounds or old.sounds,
     )
 
 

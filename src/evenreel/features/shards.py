@@ -39,6 +39,8 @@ _DTYPES = {
     "windows": np.float16,
     "cuts_s": np.float64,
     "text_times_s": np.float64,
+    "sound_spans_s": np.float64,
+    "sound_vectors": np.float16,
 }
 _WRITTEN = re.compile(rf"[0-9a-f]{{32}}{re.escape(SUFFIX)}")
 _SAFE_ID = re.compile(r"[0-9A-Za-z_-]{3,128}")
@@ -56,6 +58,27 @@ class UnreadableShardError(LibraryError):
 
 class NewerShardError(LibraryError):
     """Raised where a shard was written by a later version."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClipSounds:
+    """What a clip sounds like to a model of sounds.
+
+    Attributes:
+        encoder_id: the model.
+        weights_hash: digest of the model.
+        spans_s: (W, 2) float64, start and end of each window that is not silent, in seconds of the clip's own clock.
+        vectors: (W, D) float16, their vectors, rows of unit length.
+        notes: sentences about what is unusual in the sound.
+        problem: why there are none; None where the clip has a sound.
+    """
+
+    encoder_id: str
+    weights_hash: str
+    spans_s: NDArray[np.float64]
+    vectors: NDArray[np.float16]
+    notes: tuple[str, ...] = ()
+    problem: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +105,7 @@ class Shard:
         text_times_s: (R,) float64, times of the frames in which text was read; None where these are `times_s`, as they
             are where `frames` are single frames and no windows of frames.
         transcripts: what is said, by each source that says it; None where nothing was looked for.
+        sounds: what the clip sounds like; None where nobody listened.
     """
 
     clip_id: str
@@ -99,6 +123,7 @@ class Shard:
     cuts_s: NDArray[np.float64] | None = None
     text_times_s: NDArray[np.float64] | None = None
     transcripts: tuple[Transcript, ...] | None = None
+    sounds: ClipSounds | None = None
 
     @property
     def is_heard(self) -> bool:
@@ -229,7 +254,9 @@ def _read_bytes(path: Path, remedy: str) -> bytes:
 
 
 def _arrays(shard: Shard) -> Arrays:
-    values = {name: getattr(shard, name) for name in _DTYPES}
+    values = {name: getattr(shard, name, None) for name in _DTYPES}
+    if shard.sounds is not None:
+        values |= {"sound_spans_s": shard.sounds.spans_s, "sound_vectors": shard.sounds.vectors}
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -248,6 +275,8 @@ def _record(shard: Shard) -> dict[str, Any]:
         record["window_texts"] = list(shard.window_texts)
     if shard.transcripts is not None:
         record["transcripts"] = list(map(transcript_record, shard.transcripts))
+    if (one := shard.sounds) is not None:
+        record["sounds"] = [one.encoder_id, one.weights_hash, list(one.notes), one.problem]
     return record
 
 
@@ -255,6 +284,11 @@ def _build(arrays: Arrays, record: dict[str, Any]) -> Shard:
     if record["format"] > FORMAT:
         raise _NewerFormatError(f"has format {record['format']}, this version reads up to {FORMAT}")
     tracks, window_texts, transcripts = record["tracks"], record.get("window_texts"), record.get("transcripts")
+    sounds = None
+    if "sounds" in record:
+        encoder_id, weights_hash, notes, problem = record["sounds"]
+        heard = arrays["sound_spans_s"], arrays["sound_vectors"]
+        sounds = ClipSounds(encoder_id, weights_hash, *heard, tuple(notes), problem)
     return Shard(
         clip_id=record["clip_id"],
         info=VideoInfo(**{**record["info"], "notes": tuple(record["info"]["notes"])}),
@@ -271,6 +305,7 @@ def _build(arrays: Arrays, record: dict[str, Any]) -> Shard:
         cuts_s=arrays.get("cuts_s"),
         text_times_s=arrays.get("text_times_s"),
         transcripts=None if transcripts is None else tuple(map(transcript_of, transcripts)),
+        sounds=sounds,
     )
 
 
@@ -287,7 +322,8 @@ def _problem(shard: Shard) -> str | None:
             return f"{name} has type {array.dtype} instead of {np.dtype(_DTYPES[name])}"
         if not np.isfinite(array).all():
             return f"{name} holds a value that is not a number"
-    return _time_problem(shard) or _frame_problem(shard) or _text_problem(shard) or _window_problem(shard)
+    problems = (_time_problem, _frame_problem, _text_problem, _window_problem, _sound_problem)
+    return next((found for problem in problems if (found := problem(shard))), None)
 
 
 def _time_problem(shard: Shard) -> str | None:
@@ -347,3 +383,14 @@ def _window_problem(shard: Shard) -> str | None:
     if shard.windows[~written].any():
         return "a window without text has a feature"
     return _length_problem(shard.windows[written])
+
+
+def _sound_problem(shard: Shard) -> str | None:
+    if shard.sounds is None:
+        return None
+    spans, vectors = shard.sounds.spans_s, shard.sounds.vectors
+    if vectors.ndim != 2 or spans.shape != (len(vectors), 2):
+        return f"{spans.shape} spans of sound do not go with vectors of shape {vectors.shape}"
+    if (np.diff(spans[:, 0]) < 0).any() or (spans[:, 1] < spans[:, 0]).any():
+        return "the windows of its sound are out of order"
+    return _length_problem(vectors)

@@ -14,16 +14,17 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evenreel.documents import whole_number
 from evenreel.errors import LibraryError
 from evenreel.features.sealed import glance
 from evenreel.features.shards import (
@@ -43,20 +44,14 @@ from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
 from evenreel.library.store.confidence import bank_of, measure_nonsense
 from evenreel.library.store.filesystem import BROKEN, free_name, library_lock, refuse_published
 from evenreel.library.store.fulltext import fill_full_text, rebuild_full_text
-from evenreel.library.store.model_folders import (
-    SOUNDS,
-    clear_unnamed,
-    library_of,
-    models_of,
-    places,
-    unnamed_folders,
-)
+from evenreel.library.store.model_folders import MODELS, clear_unnamed, making_of
 from evenreel.library.store.rows import replace_rows, rows_of, stored_rows
 from evenreel.library.store.user_tables import COPY, FACES, OWN_TABLES, held_by, held_in
-from evenreel.library.store.vectors import ExactVectors
+from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix
 from evenreel.library.store.writer import (
     closing_error,
     drop_vectors,
+    next_generation,
     open_vectors,
     vectors_files,
     vectors_path,
@@ -71,7 +66,12 @@ UPDATE = "update evenreel"
 REBUILT = f"{CATALOG}.rebuilt"
 """Name of a new catalog until it is whole."""
 
-MADE_ANEW = ("schema_version", "vectors_generation", "vectors_end", "transcripts_unsettled", "null_best", "null_clips")
+_OF_A_MATRIX = ("vectors_generation", "vectors_end", "null_best", "null_clips")
+MADE_ANEW = (
+    "schema_version",
+    "transcripts_unsettled",
+    *(f"{m.prefix}{e}" for m in (FRAMES, SOUNDS) for e in _OF_A_MATRIX),
+)
 """Entries of `meta` that a new catalog has of its own."""
 
 log = logging.getLogger("evenreel")
@@ -100,27 +100,10 @@ def verify(library: Path) -> list[LibraryProblem]:
     if not (library / CATALOG).is_file():
         if next(shard_files(library / SHARDS), None) is None:
             raise LibraryError(f"There is no library at {library}.")
-        return [GONE, *_problems_of_models(library)]
+        return [GONE]
     # Shards and catalog are two things: beside a writer they could only be compared with excuses.
     with library_lock(library) if os.access(library, os.W_OK) else nullcontext():
-        return [*_all_problems(library), *_problems_of_models(library)]
-
-
-def _problems_of_models(library: Path) -> Iterator[LibraryProblem]:
-    """What is wrong with the vectors beside the library's own."""
-    meta = _settings(library)
-    for place, name in places(library, meta).items():
-        where = f"model {name}"
-        if (place / CATALOG).is_file():
-            for problem in _all_problems(place):
-                yield replace(problem, where=f"{where}: {problem.where}")
-        elif next(shard_files(place / SHARDS), None) is not None:
-            yield replace(GONE, where=f"{where}: {CATALOG}")
-        elif place.name in models_of(meta, SOUNDS):  # one in the making may not have begun
-            yield LibraryProblem(where, "its vectors are gone", SET_AGAIN)
-    if unfinished_exchange(library, meta) is None:  # else those that it has made its shards of are left over
-        for place in unnamed_folders(library, meta):
-            yield LibraryProblem(f"folder models/{place.name}", "the catalog does not name these vectors", RUN_REPAIR)
+        return _all_problems(library)
 
 
 def _settings(library: Path) -> dict[str, str]:
@@ -134,7 +117,7 @@ def _settings(library: Path) -> dict[str, str]:
 
 
 def _all_problems(library: Path) -> list[LibraryProblem]:
-    """What is wrong with a library, or with the vectors of one of the models beside its own."""
+    """What is wrong with a library."""
     found: list[LibraryProblem] = []
     try:
         with (
@@ -175,8 +158,6 @@ def _faults(library: Path, connection: sqlite3.Connection) -> list[str]:
 
 def _own_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
     """The copy of a person's own by itself, and beside the catalog."""
-    if not _is_own(library):
-        return
     here, copy = held_by(connection), held_in(library / COPY)
     if copy.damaged:
         what = "it is not what was written" if (library / COPY).exists() else "it is gone"
@@ -188,23 +169,22 @@ def _own_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Lib
         yield LibraryProblem(CATALOG, f"what is a person's own is not what it is in {COPY}", RUN_REPAIR)
 
 
-def _is_own(library: Path) -> bool:
-    """Whether this is a library, and not the vectors beside its own."""
-    return library_of(library) == library
-
-
 def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
     meta = catalog.get_meta(connection)
-    vectors = open_vectors(library, meta) if vectors_path(library, meta).is_file() else None
+    matrices = [
+        (of, of.own(meta), open_vectors(library, meta, of) if vectors_path(library, meta, of).is_file() else None)
+        for of in (FRAMES, SOUNDS)
+    ]
     known, waiting = set(), unfinished_exchange(library, meta)
     if waiting is not None:
         what = "its exchange was broken off before all of its shards were in their place"
         remedy = f"{RUN_REPAIR} (evenreel index finishes it too)"
         yield LibraryProblem(f"model {meta.get('encoder_id')}", what, remedy)
     rows = connection.execute(
-        "SELECT clip_id, shard_hash, first_row, count FROM clips LEFT JOIN vector_rows USING (clip_id)"
+        "SELECT clip_id, shard_hash, vector_rows.first_row, vector_rows.count, sound_rows.first_row, sound_rows.count"
+        " FROM clips LEFT JOIN vector_rows USING (clip_id) LEFT JOIN sound_rows USING (clip_id)"
     )
-    for clip_id, digest, first, number in rows:
+    for clip_id, digest, *rows_in_matrices in rows:
         where = f"clip {printable(str(clip_id))[:80]}"
         if not is_clip_id(clip_id):
             yield LibraryProblem(where, "this is no clip's id", RUN_REPAIR)
@@ -222,12 +202,15 @@ def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[L
             yield LibraryProblem(where, what, f"{RUN_REPAIR}, then {SET_AGAIN}")
         if rows_of(shard, digest) != stored_rows(connection, clip_id):
             yield LibraryProblem(where, "its rows in the catalog are not those of its shard", RUN_REPAIR)
-        agree = shard.frames is None and first is None  # nothing is in the matrix of a clip without frames
-        if shard.frames is not None and first is not None and vectors is not None:
-            with suppress(LibraryError, OSError):
-                agree = np.array_equal(vectors.read(first, number), shard.frames)
-        if not agree:
-            yield LibraryProblem(where, "its rows of the vector matrix are not those of its shard", RUN_REPAIR)
+        for place, (of, own, vectors) in enumerate(matrices):
+            (first, number), wanted = rows_in_matrices[2 * place : 2 * place + 2], of_shard(shard, of, own)
+            agree = wanted is None and first is None  # nothing is in the matrix of a clip without frames, or sounds
+            if wanted is not None and first is not None and vectors is not None:
+                with suppress(LibraryError, OSError):
+                    agree = np.array_equal(vectors.read(first, number), wanted)
+            if not agree:
+                what = "vector matrix" if of is FRAMES else "matrix of sounds"
+                yield LibraryProblem(where, f"its rows of the {what} are not those of its shard", RUN_REPAIR)
     for path in shard_files(library / SHARDS):
         if path not in known:
             yield LibraryProblem(path.name, "no clip of the catalog has this shard", RUN_REPAIR)
@@ -302,8 +285,7 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
     """Rebuild everything derived from the shards, and a person's own from the catalog or its copy.
 
     Nothing is decoded again. A clip whose shard is damaged, or was made with another model or sampling rule, is
-    dropped; the shard is kept as `*.broken`, and its files are read again by the next `evenreel index`. Its sounds
-    are repaired too.
+    dropped; the shard is kept as `*.broken`, and its files are read again by the next `evenreel index`.
 
     Args:
         library: folder of the library.
@@ -323,13 +305,14 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
         try:
             done = _rebuild(library, drop_missing)
             with closing(catalog.open_for_writing(library)) as connection:
-                meta = catalog.get_meta(connection)
-                for place, name in places(library, meta).items():
-                    if (place / CATALOG).exists() or next(shard_files(place / SHARDS), None) is not None:
-                        done += [f"model {name}: {one}" for one in _rebuild(place, drop_missing)]
-                    elif place.name in models_of(meta, SOUNDS):  # one in the making may not have begun
-                        done.append(f"model {name}: its vectors are gone; {SET_AGAIN}")
-                clear_unnamed(library, meta)
+                making = making_of(catalog.get_meta(connection))
+                place = library / MODELS / making.folder if making else None
+                if making and place and (place / CATALOG).exists() and _damage(place):
+                    shutil.rmtree(place)
+                    done.append(
+                        f"dropped the damaged vectors of {making.name}, which was in the making; run: evenreel reindex"
+                    )
+                clear_unnamed(library, catalog.get_meta(connection))
                 drop_gone_clips(library, connection)
                 return done
         except (sqlite3.Error, OSError) as error:
@@ -346,7 +329,7 @@ class _Work:
 
 
 def _rebuild(library: Path, drop_missing: bool) -> list[str]:
-    """Make the catalog and the vectors of a library anew, or those of vectors beside its own."""
+    """Make the catalog and the vectors of a library anew."""
     damage = _damage(library)
     finish_exchange(library, _settings(library))
     _remove_catalog(library / REBUILT)
@@ -356,10 +339,10 @@ def _rebuild(library: Path, drop_missing: bool) -> list[str]:
             with closing(catalog.open_for_repair(library, REBUILT)) as connection:
                 with catalog.transaction(connection):
                     _derive(library, connection, work, generation, drop_missing)
-                if _is_own(library):
-                    held.enter_context(user_tables.alone(library))
+                held.enter_context(user_tables.alone(library))
                 _enter_own(library, connection, work)
-                named = {vectors_path(library, catalog.get_meta(connection))}
+                meta = catalog.get_meta(connection)
+                named = {vectors_path(library, meta, of) for of in (FRAMES, SOUNDS)}
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except BaseException:
             drop_vectors(library, generation)
@@ -379,8 +362,7 @@ def _rebuild(library: Path, drop_missing: bool) -> list[str]:
                 new.backup(old)
             _remove_catalog(library / REBUILT)
         with closing(catalog.open_for_reading(library)) as connection:
-            if _is_own(library):
-                user_tables.write_copy(library, connection)
+            user_tables.write_copy(library, connection)
             stills = list(_still_problems(library, connection))
     for path in work.put_aside:
         if path.exists():
@@ -448,15 +430,8 @@ def _derive(library: Path, connection: sqlite3.Connection, work: _Work, generati
     work.done.append("rebuilt the full text")
     if (rows := rebuild_vectors(library, connection, generation, library / SHARDS)) is not None:
         work.done.append(f"rebuilt the vector matrix ({rows} rows)")
-        meta = catalog.get_meta(connection)
-        vectors = open_vectors(library, meta)
-        bank = bank_of(connection, meta.get("weights_hash", ""), vectors.dimension) if vectors is not None else None
-        if vectors is not None and bank is not None:
-            measure_nonsense(connection, vectors, bank)
-            work.done.append("measured anew how nonsense scores")
-        else:
-            connection.execute("DELETE FROM meta WHERE key LIKE 'null%'")
-            work.done.append("how nonsense scores is not known any more; the next evenreel index measures it")
+    for of in (FRAMES, SOUNDS):
+        _measure_nonsense(library, connection, work, of)
 
 
 def _enter_own(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
@@ -465,7 +440,7 @@ def _enter_own(library: Path, connection: sqlite3.Connection, work: _Work) -> No
     with catalog.transaction(connection, "personal_changes"):
         for table in OWN_TABLES:
             user_tables.enter(connection, table, rows[table])
-    if lost and _is_own(library):
+    if lost:
         work.done.append(f"something of {', '.join(lost)} may be lost: neither the catalog nor {COPY} is whole")
 
 
@@ -484,13 +459,15 @@ def _forget(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
 def _settle_model(library: Path, connection: sqlite3.Connection) -> None:
     """Note the sampling rule and the model that most shards have: each says what it was made with."""
     meta = catalog.get_meta(connection)
-    rules, models = Counter[str](), Counter[tuple[str, str]]()
+    rules, models, hearing = Counter[str](), Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for path in shard_files(library / SHARDS):
         with suppress(Exception):  # a damaged one, which is told of when it is read
             record = glance(path)
             rules[record["rule"]] += 1
             if record["encoder_id"] is not None:
                 models[record["encoder_id"], record["weights_hash"]] += 1
+            if "sounds" in record:
+                hearing[record["sounds"][0], record["sounds"][1]] += 1
     found = {}
     if rules:
         found["rule"] = max(rules, key=lambda rule: (rules[rule], rule == meta.get("rule")))
@@ -501,6 +478,9 @@ def _settle_model(library: Path, connection: sqlite3.Connection) -> None:
         found["encoder_id"], found["weights_hash"] = max(models, key=lambda model: (models[model], model == known))
         if "model" not in meta or meta.get("encoder_id") != found["encoder_id"]:
             found["model"] = found["encoder_id"]
+    if hearing and not SOUNDS.own(meta):
+        ((encoder_id, weights_hash), _), *_ = hearing.most_common(1)
+        found |= SOUNDS.named({"encoder_id": encoder_id, "weights_hash": weights_hash})
     catalog.set_meta(connection, found)
 
 
@@ -523,6 +503,8 @@ def _enter_clips(library: Path, connection: sqlite3.Connection, work: _Work) -> 
         replace_rows(connection, shard, hashlib.sha256(path.read_bytes()).hexdigest())
         if shard.frames is not None:
             catalog.set_meta(connection, {"dimension": str(shard.frames.shape[1])})
+        if shard.sounds is not None and shard.sounds.weights_hash == meta.get("sounds_weights_hash"):
+            catalog.set_meta(connection, {"sounds_dimension": str(shard.sounds.vectors.shape[1])})
     connection.execute("DELETE FROM files WHERE clip_id NOT IN (SELECT clip_id FROM clips)")
     work.put_aside = damaged | others
     for lost, why in ((damaged, "that are damaged"), (others, "of another model, sampling rule or place")):
@@ -530,31 +512,47 @@ def _enter_clips(library: Path, connection: sqlite3.Connection, work: _Work) -> 
             work.done.append(f"dropped {count(len(lost), 'shard')} {why}, kept as *{BROKEN}; {SET_AGAIN}")
 
 
+def _measure_nonsense(library: Path, connection: sqlite3.Connection, work: _Work, of: Matrix) -> None:
+    vectors = open_vectors(library, catalog.get_meta(connection), of)
+    if vectors is None:
+        return
+    what = "how nonsense scores" if of is FRAMES else "how nonsense sounds"
+    if (bank := bank_of(connection, of)) is None:
+        connection.execute("DELETE FROM meta WHERE key GLOB ?", (f"{of.prefix}null_*",))
+        work.done.append(f"{what} is not known any more; the next evenreel index measures it")
+        return
+    measure_nonsense(connection, vectors, bank, of)
+    work.done.append(f"measured anew {what}")
+
+
 # The vector matrix -----------------------------------------------------------------------------------------------
 
 
-def next_generation(library: Path, meta: Mapping[str, str]) -> str:
-    """Return a number that no matrix has had: a reader may still look for one of an older catalog."""
-    used = [path.name.split(".")[1] for path in vectors_files(library)]
-    used.append(meta.get("vectors_generation", "0"))
-    return str(1 + max(whole_number(number) or 0 for number in used))
-
-
 def rebuild_vectors(library: Path, connection: sqlite3.Connection, generation: str, shards: Path) -> int | None:
-    """Write the vector matrix anew into a file of its own, inside the caller's transaction."""
-    meta = catalog.get_meta(connection)
-    connection.execute("DELETE FROM vector_rows")
-    if not meta.get("dimension"):
-        return None
-    vectors = ExactVectors(vectors_path(library, {"vectors_generation": generation}), int(meta["dimension"]))
-    end = 0
-    for (clip_id,) in connection.execute("SELECT clip_id FROM clips WHERE has_vision ORDER BY clip_id").fetchall():
-        path = shard_path(shards, clip_id)
-        frames = read_shard(path).frames
-        if frames is None:
-            raise LibraryError(f"The shard {path} lost its frames while it was read; run the same command again.")
-        first = vectors.append(frames.astype(np.float32), at_row=end)
-        end = first + len(frames)
-        connection.execute("INSERT INTO vector_rows VALUES (?, ?, ?)", (clip_id, first, len(frames)))
-    catalog.set_meta(connection, {"vectors_generation": generation, "vectors_end": str(end)})
-    return end
+    """Write the matrices anew into files of their own, inside the caller's transaction; return how many frames."""
+    for of in (FRAMES, SOUNDS):
+        meta = of.own(catalog.get_meta(connection))
+        connection.execute(f"DELETE FROM {of.rows}")
+        if not meta.get("dimension"):
+            continue
+        place = vectors_path(library, of.named({"vectors_generation": generation}), of)
+        vectors, end = ExactVectors(place, int(meta["dimension"])), 0
+        clips = "clips WHERE has_vision" if of is FRAMES else "heard"
+        for (clip_id,) in connection.execute(f"SELECT clip_id FROM {clips} ORDER BY clip_id").fetchall():
+            found = of_shard(read_shard(shard_path(shards, clip_id)), of, meta)
+            if found is None:  # a sound that another model has heard, or none
+                continue
+            first = vectors.append(found.astype(np.float32), at_row=end)
+            end = first + len(found)
+            connection.execute(f"INSERT INTO {of.rows} VALUES (?, ?, ?)", (clip_id, first, len(found)))
+        catalog.set_meta(connection, of.named({"vectors_generation": generation, "vectors_end": str(end)}))
+    rows = catalog.get_meta(connection).get("vectors_end")
+    return None if rows is None else int(rows)
+
+
+def of_shard(shard: Shard, of: Matrix, own: Mapping[str, str]) -> NDArray[np.float16] | None:
+    """Return the rows that a matrix has of a shard; `own` are its entries of `meta`."""
+    if of is FRAMES:
+        return shard.frames
+    is_own = shard.sounds is not None and shard.sounds.weights_hash == own.get("weights_hash")
+    return shard.sounds.vectors if shard.sounds is not None and is_own and len(shard.sounds.vectors) else None

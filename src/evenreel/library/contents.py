@@ -35,8 +35,9 @@ from evenreel.library.store.catalog import (
     stored_path,
 )
 from evenreel.library.store.filesystem import size_of
-from evenreel.library.store.model_folders import MAKING, MODELS, SOUNDS, models_of
+from evenreel.library.store.model_folders import MODELS, making_of
 from evenreel.library.store.user_tables import COPY
+from evenreel.library.store.vectors import SOUNDS
 from evenreel.media.content import FileStamp
 from evenreel.types import Metadata
 from evenreel.wording import count, is_printable, printable
@@ -327,9 +328,9 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
         rule=meta.get("rule"),
         metadata=tuple(sorted(metadata_keys(connection))),
         set_aside=tuple(SetAside("", printable(loaded_path(path)), why, told) for path, why, told in aside),
-        making=next(iter(models_of(meta, MAKING).values()), None),
+        making=making.name if (making := making_of(meta)) else None,
         ignored=kept_patterns(meta),
-        sounds=next(iter(models_of(meta, SOUNDS).values()), None),
+        sounds=SOUNDS.own(meta).get("encoder_id"),
     )
 
 
@@ -338,7 +339,7 @@ PARTS = {
     "vectors": "the vectors that are searched",
     "shards": "features of each clip, from which all else can be made anew",
     "stills": "small pictures of moments",
-    "models": "vectors of sounds, and of a model in the making",
+    "models": "vectors of a model in the making",
     "others": "everything else",
 }
 """Name of each part, and what it holds."""
@@ -356,7 +357,7 @@ def sizes_on_disk(library: Path) -> dict[str, int]:
                 continue
             part = "catalog" if entry.name.startswith((CATALOG, COPY)) else "others"
             with suppress(OSError):
-                found["vectors" if entry.name.startswith("vectors.") else part] += entry.stat(
+                found["vectors" if entry.name.startswith(("vectors.", "sounds.")) else part] += entry.stat(
                     follow_symlinks=False
                 ).st_size
     return found

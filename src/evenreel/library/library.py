@@ -150,8 +150,6 @@ class Library:
     def close(self) -> None:
         """Close the catalog."""
         self._connection.close()
-        if self._sounds is not None:
-            self._sounds.close()
 
     @property
     def is_frozen(self) -> bool:

@@ -37,9 +37,8 @@ from evenreel.files import is_temporary, make_folder, remove_unfinished, replaci
 from evenreel.library.places import Place, telling
 from evenreel.library.store import catalog
 from evenreel.library.store.filesystem import SNAPSHOT_MARKER, is_published, refuse_published
-from evenreel.library.store.model_folders import MODELS, SOUNDS, models_of, place_of
 from evenreel.library.store.user_tables import AT_HOME, FACES
-from evenreel.library.store.vectors import HEADER_BYTES
+from evenreel.library.store.vectors import FRAMES, HEADER_BYTES, SOUNDS
 from evenreel.library.store.writer import vectors_path
 from evenreel.progress import Progress
 from evenreel.settings_checks import check_settings, number
@@ -195,9 +194,9 @@ def _snapshot(place: Place, pointer: Pointer) -> Snapshot:
     return Snapshot(**json.loads(payload))
 
 
-def _sources(library: Path, room: Path, stills: bool, prefix: str = "") -> Iterator[tuple[str, Path, int]]:
+def _sources(library: Path, room: Path, stills: bool) -> Iterator[tuple[str, Path, int]]:
     """Each file that a server needs: its name, where it lies now, and how many of its bytes count."""
-    copy, clean = room / "copy.sqlite", room / f"{prefix.replace('/', '.')}{catalog.CATALOG}"
+    copy, clean = room / "copy.sqlite", room / catalog.CATALOG
     with (
         contextlib.closing(catalog.open_for_reading(library)) as live,
         contextlib.closing(sqlite3.connect(copy)) as own,
@@ -211,12 +210,12 @@ def _sources(library: Path, room: Path, stills: bool, prefix: str = "") -> Itera
         own.execute("VACUUM INTO ?", (str(clean),))  # nothing that was deleted is left in it, and rows keep their ids
         meta = catalog.get_meta(own)
     copy.unlink()
-    yield f"{prefix}{catalog.CATALOG}", clean, clean.stat().st_size
-    if rows := int(meta.get("vectors_end", "0")):
-        vectors = vectors_path(library, meta)
-        yield f"{prefix}{vectors.name}", vectors, HEADER_BYTES + rows * 2 * int(meta["dimension"])
-    for model in models_of(meta, SOUNDS):
-        yield from _sources(place_of(library, model), room, False, f"{MODELS}/{model}/")
+    yield catalog.CATALOG, clean, clean.stat().st_size
+    for of in (FRAMES, SOUNDS):
+        own_meta = of.own(meta)
+        if rows := int(own_meta.get("vectors_end", "0")):
+            vectors = vectors_path(library, meta, of)
+            yield vectors.name, vectors, HEADER_BYTES + rows * 2 * int(own_meta["dimension"])
     for path in filter(are_whole, shard_files(library / catalog.STILLS) if stills else ()):
         yield path.relative_to(library).as_posix(), path, path.stat().st_size
 

@@ -19,7 +19,6 @@ from evenreel.library.contents import ClipMedia
 from evenreel.library.library import load_pictures, load_sounds
 from evenreel.library.published import FollowedLibrary
 from evenreel.library.store.catalog import CATALOG
-from evenreel.library.store.model_folders import MODELS
 from evenreel.library.store.user_tables import COPY
 from evenreel.server.settings import ServeSettings
 from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
@@ -47,9 +46,7 @@ class LoadingError(EvenreelError):
 
 def library_version(library: Path) -> Version:
     """Return what changes with every change of a catalog, or of a person's own records."""
-    places = (library, *sorted((library / MODELS).glob("*")))
-    catalogs = (place / name for place in places for name in (CATALOG, f"{CATALOG}-wal"))
-    return tuple(file_state(path) or (0, 0, 0) for path in (*catalogs, library / COPY))
+    return tuple(file_state(library / name) or (0, 0, 0) for name in (CATALOG, f"{CATALOG}-wal", COPY))
 
 
 class SharedEncoder:

@@ -144,6 +144,22 @@ def test_the_next_run_finishes_an_exchange(
     assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
 
 
+def test_a_damaged_model_in_the_making_is_dropped_by_a_repair_and_made_again(
+    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prebuilt.library(videos, library, SETTINGS)
+    broken_off(monkeypatch, library, "_exchange")
+    (place,) = library.glob("models/*")
+    (shard, *_) = place.glob("shards/*/*")
+    shard.write_bytes(b"damaged")
+    with pytest.raises(LibraryError, match="the same command makes it again"):
+        reindex(library, NEW)
+    (place / "catalog.sqlite").write_bytes(b"damaged" * 1000)
+    assert "in the making" in " ".join(repair(library))
+    assert reindex(library, NEW).indexed == 4
+    assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
+
+
 def test_repair_finishes_an_exchange_that_was_broken_off_behind_its_transaction(
     videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from evenreel.features.shards import shard_files, shard_path
 from evenreel.files import sync_folder
 from evenreel.library.store.catalog import SHARDS
-from evenreel.library.store.model_folders import folder_of_model
+from evenreel.library.store.vectors import FRAMES, SOUNDS
 from evenreel.library.store.writer import vectors_files, vectors_path
 
 _WAITING = "shards.next-"
@@ -21,7 +21,7 @@ _WAITING = "shards.next-"
 
 def waiting_shards(library: Path, weights_hash: str) -> Path:
     """Return the folder where shards of a new model wait for the catalog to name it."""
-    return library / f"{_WAITING}{folder_of_model(weights_hash)}"
+    return library / f"{_WAITING}{weights_hash[:16]}"
 
 
 def unfinished_exchange(library: Path, meta: Mapping[str, str]) -> Path | None:
@@ -42,7 +42,7 @@ def finish_exchange(library: Path, meta: Mapping[str, str]) -> None:
     own = unfinished_exchange(library, meta)
     for folder in library.glob(f"{_WAITING}*"):
         if folder == own:
-            for path in set(vectors_files(library)) - {vectors_path(library, meta)}:
+            for path in set(vectors_files(library)) - {vectors_path(library, meta, of) for of in (FRAMES, SOUNDS)}:
                 path.unlink(missing_ok=True)
             for path in shard_files(folder):
                 place = shard_path(library / SHARDS, path.stem)

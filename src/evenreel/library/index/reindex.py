@@ -9,6 +9,7 @@ killed in between leaves that to the next one.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,8 +21,8 @@ from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError, UsageError
 from evenreel.features.clip_reader import merge
 from evenreel.features.progress import NoProgress, StagedProgress
-from evenreel.features.shards import Shard, read_shard, shard_path, tidy_shards, write_shard
-from evenreel.library.check import next_generation, rebuild_vectors
+from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard_path, tidy_shards, write_shard
+from evenreel.library.check import rebuild_vectors
 from evenreel.library.contents import roots, single_files
 from evenreel.library.index.exchange import finish_exchange, waiting_shards
 from evenreel.library.index.plan import check_nothing_vanished, known_files, make_plan, mark_gone
@@ -32,15 +33,8 @@ from evenreel.library.index.worker import load, made_with
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.confidence import update_null_scores
-from evenreel.library.store.model_folders import (
-    MAKING,
-    clear_unnamed,
-    folder_of_model,
-    models_of,
-    noted,
-    place_of,
-)
-from evenreel.library.store.writer import Store, drop_vectors, insert_clip, open_vectors
+from evenreel.library.store.model_folders import MAKING, clear_unnamed, making_of, place_of
+from evenreel.library.store.writer import Store, drop_vectors, insert_clip, next_generation, open_vectors
 from evenreel.types import Encoder
 from evenreel.wording import count, printable
 
@@ -92,20 +86,19 @@ def reindex(
 
 def _begin(store: Store, encoder: Encoder, anew: bool) -> None:
     """Note the model that is in the making."""
-    meta, folder = store.meta(), folder_of_model(encoder.weights_hash)
+    meta, making, place = store.meta(), making_of(store.meta()), place_of(store.library, encoder.weights_hash)
     if not meta.get("dimension"):
         raise LibraryError(
             f"The library {store.library} has no model to exchange; evenreel index --model MODEL gives it one."
         )
     if meta.get("weights_hash") == encoder.weights_hash:
         raise UsageError(f"The library {store.library} is made with {encoder.encoder_id} already; name another model.")
-    for other, name in models_of(meta, MAKING).items():
-        if other != folder and not anew:
-            raise UsageError(
-                f"Exchanging the model for {name} was broken off; go on with evenreel reindex --model {name}, or add "
-                "--anew to drop what was made."
-            )
-    store.begin((), {MAKING: noted({folder: encoder.encoder_id})})
+    if making and making.folder != place.name and not anew:
+        raise UsageError(
+            f"Exchanging the model for {making.name} was broken off; go on with evenreel reindex --model "
+            f"{making.name}, or add --anew to drop what was made."
+        )
+    store.begin((), {MAKING: json.dumps({place.name: encoder.encoder_id})})
     clear_unnamed(store.library, store.meta())
 
 
@@ -130,7 +123,7 @@ def _mark_gone(store: Store, found: Scan, settings: IndexSettings) -> tuple[int,
 
 def _make(own: Store, encoder: Encoder, found: Scan, settings: IndexSettings, progress: StagedProgress) -> IndexReport:
     """Make the vectors of the new model, those that an earlier run has not made."""
-    place, model = place_of(own.library, folder_of_model(encoder.weights_hash)), encoder.encoder_id
+    place, model = place_of(own.library, encoder.weights_hash), encoder.encoder_id
     settings = replace(
         settings,
         model=model,
@@ -167,7 +160,7 @@ def _check_all_made(store: Store, encoder: Encoder) -> None:
 
 def _made(store: Store, encoder: Encoder) -> set[str]:
     """The clips that have vectors of the new model."""
-    with closing(catalog.open_for_reading(place_of(store.library, folder_of_model(encoder.weights_hash)))) as made:
+    with closing(catalog.open_for_reading(place_of(store.library, encoder.weights_hash))) as made:
         return {clip_id for (clip_id,) in made.execute("SELECT clip_id FROM clips WHERE has_vision")}
 
 
@@ -181,7 +174,7 @@ def _exchange(store: Store, encoder: Encoder, asked: str) -> None:
         with catalog.transaction(connection):
             for clip_id, digest in digests.items():
                 insert_clip(connection, read_shard(shard_path(waiting, clip_id), digest), digest)
-            catalog.set_meta(connection, made_with(encoder, asked) | {MAKING: noted({})})
+            catalog.set_meta(connection, made_with(encoder, asked) | {MAKING: "{}"})
             rebuild_vectors(library, connection, generation, waiting)
             connection.execute("DELETE FROM null_scores")
             vectors = open_vectors(library, catalog.get_meta(connection))
@@ -196,10 +189,16 @@ def _exchange(store: Store, encoder: Encoder, asked: str) -> None:
 
 def _merged(store: Store, encoder: Encoder) -> Iterator[Shard]:
     """The shard of each clip with the new vectors, and what was read on screen; words alone where there are none."""
-    place, seen = place_of(store.library, folder_of_model(encoder.weights_hash)), _made(store, encoder)
+    place, seen = place_of(store.library, encoder.weights_hash), _made(store, encoder)
     for (clip_id,) in store.connection.execute("SELECT clip_id FROM clips ORDER BY clip_id").fetchall():
         old = read_shard(shard_path(store.library / SHARDS, clip_id))
         if clip_id in seen:
-            yield merge(read_shard(shard_path(place / SHARDS, clip_id)), old)
+            path = shard_path(place / SHARDS, clip_id)
+            try:
+                made = read_shard(path, remedy="it is dropped, and the same command makes it again")
+            except DamagedShardError:
+                path.unlink(missing_ok=True)
+                raise
+            yield merge(made, old)
         else:
             yield replace(old, frames=None, encoder_id=None, weights_hash=None)

@@ -1,7 +1,6 @@
 """Files that a library forgets: their rows go, then the clips that no other file has; the files themselves stay.
 
-The vectors beside the library's own come first and its own rows last, so that a run that is killed in between is
-finished by the same command: until its end the library knows the files.
+What a new model has made of them beside the library (`reindex`) is dropped when that takes the old one's place.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from evenreel.library.store import catalog
 from evenreel.library.store.catalog import loaded_path, stored_path
 from evenreel.library.store.confidence import bank_of, measure_nonsense
 from evenreel.library.store.fulltext import remove_about
-from evenreel.library.store.model_folders import places
+from evenreel.library.store.vectors import FRAMES, SOUNDS, Matrix
 from evenreel.library.store.writer import Store, open_vectors
 from evenreel.wording import printable
 
@@ -83,16 +82,15 @@ def remove_from_library(
         report = _report(library, connection, wanted, ignore)
     if dry_run:
         return report
-    with writing(library) as connection, ExitStack() as opened:
-        meta = catalog.get_meta(connection)
-        stores = [*_beside(library, meta, opened), Store(library, connection, {})]
-        for store in stores:
-            _forget(store, wanted)
-            _measure(store)
+    with writing(library) as connection:
+        store = Store(library, connection, {})
+        _forget(store, wanted)
+        for of in (FRAMES, SOUNDS):
+            _measure(store, of)
         drop_gone_clips(library, connection)
         if report.ignored:
-            patterns = dict.fromkeys((*kept_patterns(meta), *report.ignored))
-            stores[-1].begin((), noted_patterns(tuple(patterns)))
+            patterns = dict.fromkeys((*kept_patterns(store.meta()), *report.ignored))
+            store.begin((), noted_patterns(tuple(patterns)))
     return replace(report, removed=True)
 
 
@@ -129,14 +127,6 @@ def _files(connection: sqlite3.Connection) -> Iterator[tuple[str, str | None]]:
         yield loaded_path(path), clip_id
 
 
-def _beside(library: Path, meta: dict[str, str], opened: ExitStack) -> Iterator[Store]:
-    """The stores of the models beside the library's own, which have rows of the same files."""
-    for place in places(library, meta):
-        if (place / catalog.CATALOG).exists():
-            connection = opened.enter_context(closing(catalog.open_for_writing(place)))
-            yield Store(place, connection, {})
-
-
 def _forget(store: Store, wanted: Sequence[str]) -> None:
     """Delete the rows of files and sources, and the clips that no file has any more."""
     connection = store.connection
@@ -153,14 +143,13 @@ def _forget(store: Store, wanted: Sequence[str]) -> None:
     store.drop_replaced()
 
 
-def _measure(store: Store) -> None:
+def _measure(store: Store, of: Matrix) -> None:
     """Measure how nonsense scores on the clips that are left, without the model."""
-    meta = store.meta()
-    vectors = open_vectors(store.library, meta)
-    if vectors is None or store.null_scores_hold():
+    vectors = open_vectors(store.library, store.meta(), of)
+    if vectors is None or store.null_scores_hold(of):
         return
-    bank = bank_of(store.connection, meta.get("weights_hash", ""), vectors.dimension)
+    bank = bank_of(store.connection, of)
     if bank is None:  # the next index run does it
         return
     with catalog.transaction(store.connection):
-        measure_nonsense(store.connection, vectors, bank)
+        measure_nonsense(store.connection, vectors, bank, of)

@@ -29,9 +29,10 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from evenreel.config import AUTO, IndexSettings, allowed_threads
 from evenreel.errors import LibraryError, MediaError, UsageError
@@ -39,32 +40,22 @@ from evenreel.extras import installed
 from evenreel.features.clip_reader import SharedModel, SpeechHearing, WantedStages
 from evenreel.features.pool import Closable
 from evenreel.features.progress import TRANSIENT, SetAside
-from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard_path, tidy_shards
+from evenreel.features.shards import ClipSounds, DamagedShardError, Shard, read_shard, shard_path
 from evenreel.library.index.plan import (
-    IndexPlan,
     IndexRun,
     KnownFile,
     VideoMeter,
-    known_files,
-    make_plan,
-    mark_gone,
     still_wanted,
 )
-from evenreel.library.index.worker import FileWorker, Orders, Reading, made_with
+from evenreel.library.index.worker import FileWorker, Orders, Reading
 from evenreel.library.people import FaceStage
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SHARDS, loaded_path
-from evenreel.library.store.model_folders import (
-    SOUNDS,
-    clear_unnamed,
-    folder_of_model,
-    models_of,
-    noted,
-    other_sounds,
-    place_of,
-)
-from evenreel.library.store.speech import put_transcripts, settle_transcripts
-from evenreel.library.store.writer import FoundFile, Store
+from evenreel.library.store.fulltext import note_clips
+from evenreel.library.store.model_folders import other_sounds
+from evenreel.library.store.speech import put_transcripts, settle_shard
+from evenreel.library.store.vectors import SOUNDS
+from evenreel.library.store.writer import FoundFile, Store, next_generation, vectors_path
 from evenreel.media.content import stamp
 from evenreel.media.languages import language_tag
 from evenreel.media.workers import Worker
@@ -288,7 +279,7 @@ class SubtitleStage:
 
     def begin(self) -> bool:
         connection = self._run.store.connection
-        settle_transcripts(self._run.store.library, connection)
+        settle_shard(self._run.store.library, connection)
         there = {file.path for file in self._run.found.files}
         beside = sidecars_of(there, self._stamps)
         for stored, clip_id, duration_s in connection.execute(
@@ -557,7 +548,7 @@ class SpeechStage:
 def check_sound(settings: IndexSettings) -> None:
     """Check the model of sounds of a run before anything is read; one that is named is fetched."""
     if settings.sound not in (None, AUTO):
-        from evenreel.sound.loading import check_torch, locate_sound_model
+        from evenreel.sound import check_torch, locate_sound_model
 
         check_torch()
         locate_sound_model(str(settings.sound))
@@ -566,110 +557,98 @@ def check_sound(settings: IndexSettings) -> None:
 class SoundStage:
     """What clips sound like, as vectors of a model of sounds.
 
-    They lie beside the library's own (`evenreel.library.store.model_folders`), with windows of sound for moments.
-    Pictures are not decoded for them, so that a later run adds them to a library that has none. A clip without sound
-    is set aside there alone.
+    Pictures are not decoded for them, so that a later run adds them to a library that has none. Of a clip without sound
+    it is kept that it has none. Another model takes the place of the library's own at once: what the old one heard is
+    searched no longer.
     """
 
     title, readers = "listening to sounds", 1
 
     def __init__(self, run: IndexRun) -> None:
-        self._run = run
-        self._plan, self._has_read = IndexPlan(), False
-        self._waiting: set[str] = set()  # paths
-        self._files: dict[str, list[FoundFile]] = {}  # those that wait, by clip: copies have the same sounds
+        self._run, self._has_read = run, False
         self._encoder: SoundEncoder | None = None
 
     def begin(self) -> bool:
-        run = self._run
-        known = models_of(run.store.meta(), SOUNDS)
-        self._name = self._chosen(next(iter(known.values()), None))
+        run, meta = self._run, SOUNDS.own(self._run.store.meta())
+        self._name = self._chosen(meta.get("encoder_id"))
         if self._name is None:
             return False
-        from evenreel.sound.loading import locate_sound_model, sound_digest
+        from evenreel.sound import locate_sound_model, sound_digest
 
-        model_id, files = locate_sound_model(self._name)
-        folder = folder_of_model(sound_digest(files))
-        if known and folder not in known and run.settings.sound == AUTO:
-            raise LibraryError(other_sounds(run.store.library, next(iter(known.values())), model_id))
-        if folder not in known:  # the library names these from now on, and those of no other model
-            run.store.begin((), {SOUNDS: noted({folder: self._model().encoder_id})})
-            clear_unnamed(run.store.library, run.store.meta())
-        place = place_of(run.store.library, folder)
-        connection = run.opened.enter_context(closing(catalog.open_for_writing(place)))
-        self._store = Store(place, connection, {})
-        there = {row.path: row for row in known_files(connection, tidy_shards(place / SHARDS))}
-        self._plan = make_plan(
-            run.found, there, lambda _, row: not (row.done and row.done.vision), retry=run.settings.retry
+        model_id, folder = locate_sound_model(self._name)
+        weights = sound_digest(folder)
+        if meta.get("weights_hash", weights) != weights and run.settings.sound == AUTO:
+            raise LibraryError(other_sounds(run.store.library, meta["encoder_id"], model_id))
+        if meta.get("weights_hash") != weights:
+            self._take_place(weights)
+        heard = run.store.connection.execute(
+            "SELECT clip_id FROM heard LEFT JOIN sound_rows USING (clip_id)"
+            " WHERE weights_hash = ? AND (first_row IS NOT NULL OR (problem IS NOT NULL AND NOT ?))",
+            (weights, run.settings.retry),
         )
-        self._waiting = {file.path for file in self._plan.work}
+        self._done = {clip_id for (clip_id,) in heard}
         return True
 
     def wanted(self, file: FoundFile, have: KnownFile) -> bool:
-        if file.path in self._waiting:
-            self._files.setdefault(str(file.clip_id), []).append(file)
-        return file.path in self._waiting
+        return file.clip_id not in self._done
 
     def reader(self) -> Worker:
-        from evenreel.sound.reader import sound_worker
+        from evenreel.sound import sound_worker
 
-        encoder, self._has_read = self._model(), True
-        rule = {"rule": encoder.windows.rule}
-        self._store.begin(self._run.found.roots, made_with(encoder, str(self._name)) | rule)
-        return sound_worker(encoder.windows, self._run.settings.limits)
+        self._has_read = True
+        return sound_worker(self._model().windows, self._run.settings.limits)
 
-    def read(self, reader: Worker, file: FoundFile) -> Reading | None:
-        """Encode the sounds of a clip, unless a copy of its file has brought them."""
+    def read(self, reader: Worker, file: FoundFile) -> tuple[FoundFile, ClipSounds]:
+        """Encode the sounds of a clip, or say why it has none."""
         from evenreel.sound import read_sounds
 
-        encoder = self._model()
-        if self._store.done_stages(str(file.clip_id)) is not None:
-            return Reading(file)
-        try:
-            header = read_shard(shard_path(self._run.store.library / SHARDS, str(file.clip_id)))
-        except DamagedShardError as error:  # the next run reads its video anew
-            log.warning("%s", error)
-            return None
-        heard = read_sounds(reader, file.path, encoder)
+        heard = read_sounds(reader, file.path, self._model())
         if stamp(file.path) != file.stamp:
             raise MediaError("changed_while_reading", "the file has changed while its sound was read")
-        shard = Shard(
-            clip_id=str(file.clip_id),
-            info=replace(header.info, notes=heard.notes),
-            encoder_id=encoder.encoder_id,
-            weights_hash=encoder.weights_hash,
-            rule=encoder.windows.rule,
-            times_s=heard.times_s,
-            spans_s=heard.spans_s,
-            frames=heard.vectors.astype("float16"),
-            tracks=None,
-            reader_id=None,
-        )
-        return Reading(file, shard)
+        return file, heard
 
-    def put(self, store: Store, reading: Reading) -> None:
-        if reading.shard is not None:
-            self._store.put_clip(reading.file, reading.shard)
-            self._run.report.sounds += 1
-            for note in reading.shard.info.notes:
-                self._run.note(reading.file.path, note)
-        for file in self._files[str(reading.file.clip_id)]:
-            self._store.link(file)
+    def put(self, store: Store, reading: tuple[FoundFile, ClipSounds]) -> None:
+        file, sounds = reading
+        store.put_sounds(str(file.clip_id), sounds)
+        self._run.report.sounds += 1
+        for note in sounds.notes:
+            self._run.note(file.path, note)
 
     def set_aside(self, store: Store, file: FoundFile, error: MediaError) -> None:
-        if error.reason != "no_sound":  # most films without sound are meant so
+        """Keep that a clip has no sound that can be read; most films without sound are meant so."""
+        if error.reason != "no_sound":
             self._run.note(file.path, f"its sounds cannot be read: {error}")
-        for copy in self._files[str(file.clip_id)]:
-            self._store.set_aside(copy, error)
+        if error.reason not in TRANSIENT:
+            model = self._model()
+            empty = np.empty((0, 2)), np.empty((0, model.dimension), np.float16)
+            what = ClipSounds(model.encoder_id, model.weights_hash, *empty, problem=printable(str(error)))
+            store.put_sounds(str(file.clip_id), what)
 
     def end(self) -> None:
-        for file in self._plan.returned:
-            self._store.link(file)
-        mark_gone(self._store, self._plan)
-        self._store.drop_replaced()
-        if self._has_read and not self._run.brake.eased and not self._store.null_scores_hold():
+        store = self._run.store
+        if self._has_read and not self._run.brake.eased and not store.null_scores_hold(SOUNDS):
             self._run.progress.stage("measuring how nonsense sounds")
-            self._store.update_null_scores(self._model())
+            store.update_null_scores(self._model(), SOUNDS)
+
+    def _take_place(self, weights_hash: str) -> None:
+        """Have the library name this model, in a matrix of its own that begins empty."""
+        model, store = self._model(), self._run.store
+        old = vectors_path(store.library, store.meta(), SOUNDS)
+        tie = {
+            "encoder_id": model.encoder_id,
+            "weights_hash": weights_hash,
+            "dimension": str(model.dimension),
+            "vectors_generation": next_generation(store.library, store.meta()),
+            "vectors_end": "0",
+            "null_best": "[]",
+            "null_clips": "0",
+        }
+        with store.changing() as connection:
+            clips = connection.execute("DELETE FROM sound_rows RETURNING clip_id").fetchall()
+            connection.execute("DELETE FROM sound_null_scores")
+            catalog.set_meta(connection, SOUNDS.named(tie))
+            note_clips(connection, [clip_id for (clip_id,) in clips])
+        old.unlink(missing_ok=True)
 
     def _model(self) -> SoundEncoder:
         if self._encoder is None:
@@ -684,7 +663,7 @@ class SoundStage:
         if self._run.settings.sound != AUTO:
             return self._run.settings.sound
         if known is not None:
-            from evenreel.sound.loading import sound_model_here
+            from evenreel.sound import sound_model_here
 
             if not (installed("torch") and sound_model_here(known)):
                 log.warning(

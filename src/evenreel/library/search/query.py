@@ -11,7 +11,6 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -216,8 +215,8 @@ class EncodedQuery:
     query: Query  # the query
     embedding: TextEmbedding | None  # its text as the model reads it, one row; None where frames are not asked
     vector: FloatArray | None  # (D,) what frames are compared with, of unit length; None likewise
-    # folder of the vectors of sounds, and what they are compared with; None where they are not asked
-    to_hear: tuple[Path, FloatArray] | None
+    # digest of the model of sounds, and what its vectors are compared with; None where they are not asked
+    to_hear: tuple[str, FloatArray] | None
     notices: tuple[str, ...]  # sentences for a person
 
 

@@ -34,8 +34,7 @@ from evenreel.library.search.sounds import Heard, SoundModel
 from evenreel.library.search.words import SOURCES, WordMatches, read_texts
 from evenreel.library.store.catalog import load_metadata, loaded_path
 from evenreel.library.store.confidence import FITS, as_one_of
-from evenreel.library.store.model_folders import SOUNDS
-from evenreel.library.store.vectors import ExactVectors
+from evenreel.library.store.vectors import SOUNDS, ExactVectors
 from evenreel.types import Encoder, FloatArray, Metadata
 
 EMPTY = "The library is empty: none of its files is there; `evenreel info` says what was set aside or is missing."
@@ -193,7 +192,7 @@ class Searcher:
         sound_model: SoundModel | None = None,
     ) -> None:
         self._encoder, self._sounds = encoder, sound_model
-        self._hears = self._heard = False
+        self._hears: Mapping[str, str] = {}  # entries of the catalog that name the model of sounds
         self._reader = SnapshotReader(
             connection,
             open_vectors,
@@ -217,10 +216,7 @@ class Searcher:
     def is_empty(self) -> bool:
         """Return whether no file is there, so that nothing can be found."""
         with self.snapshot() as s:
-            self._hears = self._sounds is not None and SOUNDS in s.meta
-            if self._sounds is not None and (self._hears or self._heard):
-                self._sounds.refresh(s.meta)
-                self._heard = self._hears
+            self._hears = SOUNDS.own(s.meta)
             return not s.allowed(None).any()
 
     def encode(self, query: Query) -> EncodedQuery:
@@ -235,8 +231,8 @@ class Searcher:
             embedding = encode_text(encoder, query.asked.text, notices)
             vector = unit(embedding.sentence[0]) if query.moved is None else query.moved
         to_hear = None
-        if self._sounds is not None and (self._hears or query.channels == {"sounds"}):
-            to_hear, left_out = sounds.encoded_for_sounds(self._sounds, query)
+        if self._sounds is not None:
+            to_hear, left_out = sounds.encode(self._sounds, query, self._hears)
             notices += left_out
         return EncodedQuery(query, embedding, vector, to_hear, tuple(notices))
 
@@ -247,9 +243,7 @@ class Searcher:
         allowed = s.allowed(query.where)
         texts = {channel: words.score(s, channel, query, allowed) for channel in SOURCES if channel in query.channels}
         notices += _nothing_known(s, query)
-        heard = None
-        if self._sounds is not None and encoded.to_hear is not None:
-            heard = sounds.score(s, self._sounds, encoded, allowed, notices)
+        heard = sounds.score(s, encoded, allowed, notices)
         scores = above = None
         if vector is not None:
             scores = seen.score(s, vector, allowed)
@@ -257,7 +251,7 @@ class Searcher:
                 above = seen.above(s, scores)
             if above is None:
                 notices.append(_not_measured(query))
-            elif heard is not None and heard.measured:
+            elif heard is not None and heard.s.measured:
                 above = as_one_of(above, 2)
         of_sounds = None if heard is None else (heard.columns, heard.shares)
         ranked = rank.fuse(texts, of_sounds, scores, above, len(s.there))

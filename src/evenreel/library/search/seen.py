@@ -1,4 +1,7 @@
-"""The channel `seen`: clips by their best frame, and the stretches of a clip that answer."""
+"""The channel `seen`: clips by their best frame, and the stretches of a clip that answer.
+
+The channel `sounds` is the same over another matrix, whose rows are windows of sound (`Snapshot.of`).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from evenreel.errors import LibraryError
 from evenreel.library.search.hits import MomentHit
 from evenreel.library.search.moments import high_stretches
 from evenreel.library.search.snapshot import Snapshot
+from evenreel.library.store.vectors import FRAMES
 from evenreel.types import FloatArray
 
 DECIMALS = 5
@@ -54,9 +58,9 @@ def times_of(s: Snapshot, clip_ids: Sequence[str]) -> dict[str, ClipTimes]:
     shots: dict[str, list[tuple[float, float]]] = {clip_id: [] for clip_id in clip_ids}
     sql = "SELECT clip_id, {} FROM json_each(?) AS wanted CROSS JOIN {} ON clip_id = wanted.value ORDER BY number"
     wanted = (json.dumps(list(clip_ids)),)
-    for clip_id, *span in s.connection.execute(sql.format("time_s, start_s, end_s", "moments"), wanted):
+    for clip_id, *span in s.connection.execute(sql.format("time_s, start_s, end_s", s.of.moments), wanted):
         spans[clip_id].append(tuple(span))
-    for clip_id, *shot in s.connection.execute(sql.format("start_s, end_s", "shots"), wanted):
+    for clip_id, *shot in s.connection.execute(sql.format("start_s, end_s", "shots"), wanted) if s.of is FRAMES else ():
         shots[clip_id].append(tuple(shot))
     return {
         clip_id: ClipTimes(np.array(spans[clip_id], np.float64).reshape(-1, 3), shots[clip_id]) for clip_id in clip_ids

@@ -26,7 +26,7 @@ from evenreel.library.search.filters import Filter
 from evenreel.library.store.catalog import get_meta, reading
 from evenreel.library.store.confidence import DEVIATION_FLOOR, load_null_best
 from evenreel.library.store.user_tables import COPY
-from evenreel.library.store.vectors import ExactVectors
+from evenreel.library.store.vectors import FRAMES, ExactVectors, Matrix
 from evenreel.types import FloatArray
 
 KEPT_FILTERS = 32
@@ -35,10 +35,6 @@ BESIDE = (COPY,)
 """Files beside the catalog by which filters choose too."""
 AT_ONCE = 50_000
 """Rows that are Python objects at one time."""
-_CHANGED = (
-    "SELECT key, NOT gone, ifnull(first_row, 0), ifnull(count, 0), mean, deviation FROM clip_keys"
-    " LEFT JOIN vector_rows USING (clip_id) LEFT JOIN null_scores USING (clip_id) WHERE change > ?"
-)
 
 
 @dataclass(eq=False)
@@ -56,6 +52,7 @@ class Snapshot:
     null_best: FloatArray  # (N,) the best z of each nonsense query, sorted; empty where that was not measured
     vectors: ExactVectors | None  # the frame vectors; None without vision
     read_filter: Callable[[str | None], Filter]
+    of: Matrix  # which matrix these vectors are
     held: dict[Any, Any]  # what outlives a change, and reads again what has changed
     kept: dict[Any, Any] = field(default_factory=dict)  # what was read of this state of the catalog
 
@@ -124,6 +121,44 @@ def numbers(joined: str | None) -> Indices:
     return np.fromstring(joined, np.int64, sep=",") if joined else np.empty(0, np.int64)
 
 
+class ClipColumns:
+    """Which places have a clip, its rows in a matrix, and how nonsense scores on it; what has changed is read again."""
+
+    def __init__(self, of: Matrix) -> None:
+        self._changed = (
+            "SELECT key, NOT gone, ifnull(first_row, 0), ifnull(count, 0), mean, deviation FROM clip_keys"
+            f" LEFT JOIN {of.rows} USING (clip_id) LEFT JOIN {of.nulls} USING (clip_id) WHERE change > ?"
+        )
+        self._change, self._generation = -1, ""
+        self._columns = [np.zeros(1, np.bool_), *np.zeros((2, 1), np.int64), *np.full((2, 1), np.nan)]
+
+    def read(self, connection: sqlite3.Connection, generation: str) -> dict[str, Any]:
+        """Read the columns, as a snapshot has them, of this generation of the matrix."""
+        newest = "SELECT (SELECT ifnull(max(change), 0) FROM clip_keys), (SELECT ifnull(max(key), 0) FROM clip_keys)"
+        change, last = connection.execute(newest).fetchone()
+        if generation != self._generation or change < self._change:
+            self._change = -1
+        columns = [np.zeros(last + 1, np.bool_), *np.zeros((2, last + 1), np.int64), *np.full((2, last + 1), np.nan)]
+        if self._change >= 0:
+            for column, known in zip(columns, self._columns, strict=True):
+                column[: len(known)] = known[: last + 1]
+        cursor = connection.execute(self._changed, (self._change,))
+        while rows := cursor.fetchmany(AT_ONCE):
+            keys, *values = zip(*rows, strict=True)
+            places = np.array(keys, np.int64)
+            for column, value in zip(columns, values, strict=True):
+                column[places] = np.array(value, column.dtype)
+        self._columns, self._change, self._generation = columns, change, generation
+        there, first_rows, counts, means, deviations = columns
+        return {
+            "there": there,
+            "first_rows": first_rows,
+            "counts": counts,
+            "means": _filled(means, 0.0),
+            "deviations": _filled(deviations, DEVIATION_FLOOR),
+        }
+
+
 class SnapshotReader:
     """Reads snapshots of one library; keeps what it read of the catalog until that changes. Threads take turns."""
 
@@ -142,8 +177,7 @@ class SnapshotReader:
         self._lock, self._inside = threading.RLock(), False
         self._last: Snapshot | None = None
         self._read_at: tuple[object, ...] = ()
-        self._change = -1
-        self._columns = [np.zeros(1, np.bool_), *np.zeros((2, 1), np.int64), *np.full((2, 1), np.nan)]
+        self._columns = ClipColumns(FRAMES)
         self._held: dict[Any, Any] = {}
 
     @contextlib.contextmanager
@@ -200,8 +234,8 @@ class SnapshotReader:
         # Rows mean nothing but in the matrix of the same moment.
         is_new = before is None or before.meta.get("vectors_generation", "0") != generation
         vectors = self._open_vectors(meta) if is_new or before is None or before.vectors is None else before.vectors
-        self._read_columns(everything=is_new)
-        there, first_rows, counts, means, deviations = self._columns
+        columns = self._columns.read(self._connection, generation)
+        first_rows, counts = columns["first_rows"], columns["counts"]
         if vectors is not None and counts.any():
             # The file is open from now on, whoever replaces it; where it is damaged, words are searched without it.
             with contextlib.nullcontext() if needs_vectors else contextlib.suppress(LibraryError):
@@ -210,34 +244,13 @@ class SnapshotReader:
             folder=self._folder,
             connection=self._connection,
             meta=meta,
-            there=there,
-            first_rows=first_rows,
-            counts=counts,
-            means=_filled(means, 0.0),
-            deviations=_filled(deviations, DEVIATION_FLOOR),
+            **columns,
             null_best=load_null_best(meta),
             vectors=vectors,
             read_filter=self._read_filter,
+            of=FRAMES,
             held=self._held,
         )
-
-    def _read_columns(self, *, everything: bool) -> None:
-        """Read of the clips what has changed, or all."""
-        newest = "SELECT (SELECT ifnull(max(change), 0) FROM clip_keys), (SELECT ifnull(max(key), 0) FROM clip_keys)"
-        change, last = self._connection.execute(newest).fetchone()
-        if everything or change < self._change:
-            self._change = -1
-        columns = [np.zeros(last + 1, np.bool_), *np.zeros((2, last + 1), np.int64), *np.full((2, last + 1), np.nan)]
-        if self._change >= 0:
-            for column, known in zip(columns, self._columns, strict=True):
-                column[: len(known)] = known[: last + 1]
-        cursor = self._connection.execute(_CHANGED, (self._change,))
-        while rows := cursor.fetchmany(AT_ONCE):
-            keys, *values = zip(*rows, strict=True)
-            places = np.array(keys, np.int64)
-            for column, value in zip(columns, values, strict=True):
-                column[places] = np.array(value, column.dtype)
-        self._columns, self._change = columns, change
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -1,31 +1,30 @@
 """The channel `sounds`: clips by what they sound like, as a model of sounds hears sentences and windows of sound.
 
-Among the sounds of a library one is always the nearest, so a clip is found only where its sound beats enough nonsense,
-by the rule that frames are judged by (`evenreel.library.store.confidence`), and where frames may say so too, each of
-both as much more surely (`as_one_of`). Its rank then weighs 1 where it fits, 0 where it hardly may, and goes straight
-between. A query that asks for sounds alone ranks all of them.
+It is the channel `seen` over another matrix. Among the sounds of a library one is always the nearest, so a clip is
+found only where its sound beats enough nonsense, by the rule that frames are judged by
+(`evenreel.library.store.confidence`), and where frames may say so too, each of both as much more surely (`as_one_of`).
+Its rank then weighs 1 where it fits, 0 where it hardly may, and goes straight between. A query that asks for sounds
+alone ranks all of them.
 """
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from evenreel.arrays import Column, Flags, Indices
+from evenreel.arrays import Column, Flags
 from evenreel.errors import EncoderError, LibraryError
 from evenreel.library.search import seen
 from evenreel.library.search.hits import MomentHit
 from evenreel.library.search.query import EncodedQuery, Query, unit
 from evenreel.library.search.rank import ChannelColumns, ranks_of
-from evenreel.library.search.snapshot import Snapshot, SnapshotReader
-from evenreel.library.store import catalog
-from evenreel.library.store.confidence import FITS, MAY_FIT, as_one_of
-from evenreel.library.store.model_folders import SOUNDS, models_of, other_sounds, place_of
+from evenreel.library.search.snapshot import ClipColumns, Snapshot
+from evenreel.library.store.confidence import FITS, MAY_FIT, as_one_of, load_null_best
+from evenreel.library.store.model_folders import other_sounds
+from evenreel.library.store.vectors import SOUNDS
 from evenreel.library.store.writer import open_vectors
 from evenreel.types import Encoder, FloatArray
 
@@ -36,156 +35,96 @@ NO_SOUNDS = (
 
 
 class SoundModel:
-    """The model of sounds that a library's catalog names, and its vectors: a catalog of their own.
-
-    Both are opened at the first search that asks it, so that damaged ones stop no other.
-    """
+    """The model of sounds that a library names; loaded by the first search that asks it."""
 
     def __init__(self, library: Path, load: Callable[[str], Encoder]) -> None:
         self._library, self._load = library, load
-        self._named: tuple[Path, str] | None = None
         self._encoder: Encoder | None = None
-        self._opened: sqlite3.Connection | None = None
-        self._reader: SnapshotReader | None = None
-        self._file: int | None = None  # inode of the opened catalog
 
-    def refresh(self, meta: Mapping[str, str]) -> None:
-        """Take up the model that entries of the catalog name, and let go one that they name no longer."""
-        named = next(iter(models_of(meta, SOUNDS).items()), None)
-        found = None if named is None else (place_of(self._library, named[0]), named[1])
-        if found != self._named:
-            self.close()
-            self._named, self._encoder = found, None
-
-    def close(self) -> None:
-        """Close its catalog, if it is open."""
-        if self._opened is not None:
-            self._opened.close()
-        self._opened = self._reader = None
-
-    @property
-    def folder(self) -> Path | None:
-        """Folder of the vectors; None where there are none yet, or somebody has deleted them."""
-        folder = None if self._named is None else self._named[0]
-        return folder if folder is not None and (folder / catalog.CATALOG).exists() else None
-
-    @property
-    def name(self) -> str:
-        """Name of the model."""
-        return "" if self._named is None else self._named[1]
-
-    def encode(self, text: str) -> FloatArray:
-        """Encode a sentence to a vector (D,) of unit length."""
-        if self._encoder is None:
-            with self.snapshot() as own:
-                meta = own.meta
-            encoder = self._load(self.name)
-            if encoder.weights_hash != meta.get("weights_hash", encoder.weights_hash):
+    def encode(self, meta: Mapping[str, str], text: str) -> FloatArray:
+        """Encode a sentence to a vector (D,) of unit length by the model that entries of the catalog name."""
+        weights_hash = meta.get("weights_hash")
+        if self._encoder is None or self._encoder.weights_hash != weights_hash:
+            encoder = self._load(meta["encoder_id"])
+            if encoder.weights_hash != weights_hash:
                 raise LibraryError(other_sounds(self._library, meta["encoder_id"], encoder.encoder_id))
             self._encoder = encoder
         return unit(self._encoder.encode_text([text]).sentence[0])
 
-    @contextlib.contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
-        """Read its catalog at one moment; opened anew where another has taken the place of the one that was open."""
-        assert self._named is not None
-        folder = self._named[0]
-        path = folder / catalog.CATALOG
-        file = path.stat().st_ino if path.exists() else None
-        if self._opened is None or self._reader is None or file != self._file:
-            self.close()
-            self._opened, self._file = catalog.open_for_reading(folder), file
-            self._reader = SnapshotReader(
-                self._opened, lambda meta: open_vectors(folder, meta), folder, keeps_model=False
-            )
-        with self._reader.snapshot() as own:
-            yield own
-
 
 @dataclass(frozen=True, eq=False)
 class Heard:
-    """What a model of sounds hears of clips for a query."""
+    """What a model of sounds hears of clips (C,) for a query."""
 
-    model: SoundModel  # the model
+    s: Snapshot  # the library with the matrix of sounds
     vector: FloatArray  # (D,) the query
-    columns: ChannelColumns  # its channel; C places of the library
-    shares: Column  # (C,) share of nonsense that each clip's sound beats; NaN where its sound did not find it
-    measured: bool  # whether nonsense was scored on its sounds
-    own: Indices  # (C,) the place of each clip in the catalog of the sounds
+    columns: ChannelColumns  # its channel
+    shares: Column  # share of nonsense that each clip's sound beats; NaN where its sound did not find it
 
     def stretches(self, clip_id: str, place: int, notices: list[str]) -> list[MomentHit]:
         """Find the stretches of a clip that sound like the query; none, with one notice, where they are damaged."""
         try:
-            with self.model.snapshot() as own:
-                times = seen.times_of(own, [clip_id])[clip_id]
-                return seen.stretches(own, self.vector, int(self.own[place]), times)
+            return seen.stretches(self.s, self.vector, place, seen.times_of(self.s, [clip_id])[clip_id])
         except LibraryError as error:
             sentence = f"Moments by sound are left out: {error}"
             notices.extend([] if sentence in notices else [sentence])
             return []
 
 
-def encoded_for_sounds(model: SoundModel, query: Query) -> tuple[tuple[Path, FloatArray] | None, list[str]]:
-    """Encode a query by the model of sounds; None where it is not asked, or with a notice where it cannot be."""
+def of_sounds(s: Snapshot) -> Snapshot | None:
+    """Return the same library with its matrix of sounds in the place of that of frames; None where it has none."""
+    if SOUNDS not in s.kept:
+        meta, s.kept[SOUNDS] = SOUNDS.own(s.meta), None
+        if s.folder is not None and meta.get("dimension"):
+            columns = s.held.setdefault(SOUNDS, ClipColumns(SOUNDS)).read(s.connection, meta["vectors_generation"])
+            vectors, null_best = open_vectors(s.folder, s.meta, SOUNDS), load_null_best(meta)
+            s.kept[SOUNDS] = replace(s, **columns, vectors=vectors, null_best=null_best, of=SOUNDS, kept={})
+    found: Snapshot | None = s.kept[SOUNDS]
+    return found
+
+
+def encode(model: SoundModel, query: Query, meta: Mapping[str, str]) -> tuple[tuple[str, FloatArray] | None, list[str]]:
+    """Encode a query by the model of sounds; None where it is not asked, or with a notice where it cannot be.
+
+    With the vector goes the digest of the model. `meta` are the entries of the catalog that name it.
+    """
     if query.asked is None or "sounds" not in query.channels or query.moved is not None:
         return None, []
-    folder = model.folder
-    if folder is None:
+    if not meta.get("weights_hash"):
         return None, [NO_SOUNDS] if query.channels == {"sounds"} else []
     try:
-        return (folder, model.encode(query.asked.text)), []
+        return (meta["weights_hash"], model.encode(meta, query.asked.text)), []
     except (LibraryError, EncoderError) as error:
-        return None, [_left_out(model, error)]
+        return None, [_left_out(meta, error)]
 
 
-def score(s: Snapshot, model: SoundModel, encoded: EncodedQuery, allowed: Flags, notices: list[str]) -> Heard | None:
+def score(s: Snapshot, encoded: EncodedQuery, allowed: Flags, notices: list[str]) -> Heard | None:
     """Score the allowed clips (C,) by their sound; None where the model is another meanwhile, or cannot be read.
 
     Where frames may say that a clip fits as well, each has to say it as much more surely. Asked alone, sounds rank all
     clips that have any.
     """
     to_hear, alone = encoded.to_hear, encoded.query.channels == {"sounds"}
-    if to_hear is None or model.folder != to_hear[0]:
+    heard = None if to_hear is None else of_sounds(s)
+    if to_hear is None or heard is None or not len(heard.seen):
         return None
-    models = 1 + (encoded.vector is not None and s.vectors is not None)
+    if SOUNDS.own(s.meta).get("weights_hash") != to_hear[0]:
+        return None
     try:
-        with model.snapshot() as own:
-            if own.vectors is None or not len(own.seen):
-                return None
-            places = _places(s, own)
-            inside = np.zeros(len(own.there), np.bool_)
-            inside[own.seen] = allowed[places[own.seen]]
-            scores = seen.score(own, to_hear[1], inside)
-            above = seen.above(own, scores)
-            measured = own.measured
+        scores = seen.score(heard, to_hear[1], allowed)
     except LibraryError as error:
-        notices.append(_left_out(model, error))
+        notices.append(_left_out(SOUNDS.own(s.meta), error))
         return None
-    shares = np.full(len(scores), np.nan) if above is None else np.where(inside, as_one_of(above, models), 0.0)
-    found = shares >= MAY_FIT
-    if alone:
-        found |= inside
-    weights = 1.0 if alone else np.clip((shares - MAY_FIT) / (FITS - MAY_FIT), 0.0, 1.0)
-    ranks = np.where(found, ranks_of(scores, inside), 0)
-    clips, there = len(s.there), np.flatnonzero(found)
-    columns = ChannelColumns(np.zeros(clips, np.int64), np.zeros(clips), np.zeros(clips))
-    columns.ranks[places[there]], columns.scores[places[there]] = ranks[there], scores[there]
-    columns.weights[places[there]] = weights if alone else weights[there]  # type: ignore[index]
-    of_clips, back = np.full(clips, np.nan), np.zeros(clips, np.int64)
-    of_clips[places[there]], back[places] = shares[there], np.arange(len(places))
-    return Heard(model, to_hear[1], columns, of_clips, measured, back)
+    inside, above = np.isfinite(scores), seen.above(heard, scores)
+    models = 1 + (encoded.vector is not None and s.vectors is not None)
+    shares = np.full(len(scores), np.nan) if above is None else as_one_of(above, models)
+    found = inside if alone else shares >= MAY_FIT
+    weights = 1.0 if alone else np.clip(np.nan_to_num((shares - MAY_FIT) / (FITS - MAY_FIT)), 0.0, 1.0)
+    columns = ChannelColumns(
+        np.where(found, ranks_of(scores, inside), 0), weights, np.where(found, scores, 0.0).astype(np.float64)
+    )
+    return Heard(heard, to_hear[1], columns, np.where(found, shares, np.nan))
 
 
-def _places(s: Snapshot, own: Snapshot) -> Indices:
-    """The places in the library of the clips of a catalog of sounds, (C,); 0 of one that it does not have."""
-    known = s.kept.get("sounds")
-    if known is None or known[0] is not own:
-        found = np.zeros(len(own.there), np.int64)
-        found[own.seen] = s.places(own.seen_ids)
-        s.kept["sounds"] = known = (own, found)
-    places: Indices = known[1]
-    return places
-
-
-def _left_out(model: SoundModel, error: Exception) -> str:
-    return f"The search went on without the model {model.name}: {error}"
+def _left_out(meta: Mapping[str, str], error: Exception) -> str:
+    return f"The search went on without the model {meta.get('encoder_id', '')}: {error}"

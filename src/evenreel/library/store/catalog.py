@@ -20,7 +20,7 @@ from evenreel.errors import EvenreelError, LibraryError
 from evenreel.features.shards import shard_files
 from evenreel.files import TEMPORARY_SUFFIX, replacing
 from evenreel.library.store.filesystem import is_network_filesystem
-from evenreel.library.store.model_folders import MAKING, SOUNDS, library_of
+from evenreel.library.store.model_folders import MAKING, library_of
 from evenreel.library.store.schema import lay_down, tables
 from evenreel.types import Metadata
 
@@ -54,9 +54,12 @@ JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 SHARED_MEMORY_BYTES = 32_768
 SHARDS = "shards"
 STILLS = "stills"
-NUMBERS = ("dimension", "vectors_end", "vectors_generation", "changes", "personal_changes", "schema_version")
+NUMBERS = (
+    *("dimension", "vectors_end", "vectors_generation", "changes", "personal_changes", "schema_version"),
+    *("sounds_dimension", "sounds_vectors_end", "sounds_vectors_generation"),
+)
 """Entries of `meta` that are whole numbers."""
-LISTS = (SOUNDS, MAKING, "ignored")
+LISTS = (MAKING, "ignored")
 """Entries that are JSON."""
 
 log = logging.getLogger("evenreel")
@@ -364,5 +367,6 @@ def delete_clips(connection: sqlite3.Connection, clip_ids: Iterable[str]) -> Non
 
     for clip_id in clip_ids:
         remove_clip_text(connection, clip_id)
-        connection.execute("DELETE FROM null_scores WHERE clip_id = ?", (clip_id,))
+        for nulls in ("null_scores", "sound_null_scores"):
+            connection.execute(f"DELETE FROM {nulls} WHERE clip_id = ?", (clip_id,))
         connection.execute("DELETE FROM clips WHERE clip_id = ?", (clip_id,))

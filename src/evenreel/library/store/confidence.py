@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from evenreel.arrays import Indices
 from evenreel.library.store.catalog import get_meta, set_meta
 from evenreel.library.store.fulltext import note_clips
-from evenreel.library.store.vectors import ExactVectors
+from evenreel.library.store.vectors import FRAMES, ExactVectors, Matrix
 from evenreel.types import Encoder, FloatArray
 
 FITS = 0.95
@@ -68,41 +68,45 @@ def above_nonsense(z: FloatArray, null_best: FloatArray) -> NDArray[np.float64]:
     return below
 
 
-def update_null_scores(connection: sqlite3.Connection, vectors: ExactVectors, encoder: Encoder) -> None:
-    """Update the scores of nonsense queries on the library's clips (table `null_scores`), and their best z.
+def update_null_scores(
+    connection: sqlite3.Connection, vectors: ExactVectors, encoder: Encoder, of: Matrix = FRAMES
+) -> None:
+    """Update the scores of nonsense queries on the clips of a matrix (such as table `null_scores`), and their best z.
 
     Only clips that are new are scored; everything is measured anew after a clip was removed (the best of the rest is
     not known), or when the bank or the encoder has changed. The caller's transaction holds it all.
     """
-    measure_nonsense(connection, vectors, _null_vectors(connection, encoder))
+    measure_nonsense(connection, vectors, _null_vectors(connection, encoder, of), of)
 
 
-def measure_nonsense(connection: sqlite3.Connection, vectors: ExactVectors, queries: FloatArray) -> None:
+def measure_nonsense(
+    connection: sqlite3.Connection, vectors: ExactVectors, queries: FloatArray, of: Matrix = FRAMES
+) -> None:
     """Score encoded nonsense queries on the library's clips that are not scored yet, and store scores and best z."""
-    best = _known_best(connection)
+    best = _known_best(connection, of)
     if best is None:
-        connection.execute("DELETE FROM null_scores")
+        connection.execute(f"DELETE FROM {of.nulls}")
         best = np.full(len(queries), -np.inf, np.float32)
     todo = connection.execute(
-        "SELECT clip_id, first_row, count FROM vector_rows"
-        " WHERE clip_id NOT IN (SELECT clip_id FROM null_scores) ORDER BY first_row"
+        f"SELECT clip_id, first_row, count FROM {of.rows}"
+        f" WHERE clip_id NOT IN (SELECT clip_id FROM {of.nulls}) ORDER BY first_row"
     ).fetchall()
     for start in range(0, len(todo), CLIPS_AT_ONCE):
-        best = np.maximum(best, _measure(connection, vectors, queries, todo[start : start + CLIPS_AT_ONCE]))
-    measured = connection.execute("SELECT count(*) FROM null_scores").fetchone()[0]
+        best = np.maximum(best, _measure(connection, vectors, queries, todo[start : start + CLIPS_AT_ONCE], of))
+    measured = connection.execute(f"SELECT count(*) FROM {of.nulls}").fetchone()[0]
     # In the bank's order, so that a later run can go on from it.
     stored = best.astype(float).tolist() if measured else []
-    set_meta(connection, {"null_best": json.dumps(stored), "null_clips": str(measured)})
+    set_meta(connection, of.named({"null_best": json.dumps(stored), "null_clips": str(measured)}))
 
 
-def null_scores_hold(connection: sqlite3.Connection) -> bool:
+def null_scores_hold(connection: sqlite3.Connection, of: Matrix = FRAMES) -> bool:
     """Return whether the stored scores of nonsense queries are of exactly the clips in the library now.
 
     The encoded nonsense queries must be stored too, for clips that are added.
     """
-    (clips,) = connection.execute("SELECT count(*) FROM vector_rows").fetchone()
-    (measured,) = connection.execute("SELECT count(*) FROM vector_rows JOIN null_scores USING (clip_id)").fetchone()
-    meta = get_meta(connection)
+    (clips,) = connection.execute(f"SELECT count(*) FROM {of.rows}").fetchone()
+    (measured,) = connection.execute(f"SELECT count(*) FROM {of.rows} JOIN {of.nulls} USING (clip_id)").fetchone()
+    meta = of.own(get_meta(connection))
     if clips != measured or meta.get("null_clips", "0") != str(clips):
         return False
     return not clips or meta.keys() >= NOTED
@@ -113,30 +117,26 @@ def load_null_best(meta: Mapping[str, str]) -> FloatArray:
     return np.sort(np.array(json.loads(meta.get("null_best", "[]")), np.float32))
 
 
-def _null_vectors(connection: sqlite3.Connection, encoder: Encoder) -> FloatArray:
+def _null_vectors(connection: sqlite3.Connection, encoder: Encoder, of: Matrix) -> FloatArray:
     """The encoded bank (N, D): kept in the library, so that a text tower runs over it once."""
     digest = _bank_digest(encoder.weights_hash)
-    meta = get_meta(connection)
+    meta = of.own(get_meta(connection))
     if meta.get("null_bank") != digest or not len(known := _decoded(meta.get("null_vectors", ""), encoder.dimension)):
         encoded = encoder.encode_text(null_queries()).sentence.astype("<f2")
         noted = base64.b64encode(encoded.tobytes()).decode()
-        set_meta(connection, {"null_bank": digest, "null_vectors": noted, "null_clips": "unknown"})
+        set_meta(connection, of.named({"null_bank": digest, "null_vectors": noted, "null_clips": "unknown"}))
         known = encoded.astype(np.float32)
     return known
 
 
-def load_null_vectors(connection: sqlite3.Connection, dimension: int) -> FloatArray:
-    """Read the encoded bank of nonsense queries (N, D) that the library was measured with; (0, D) where unknown."""
-    return _decoded(get_meta(connection).get("null_vectors", ""), dimension)
-
-
-def bank_of(connection: sqlite3.Connection, weights_hash: str, dimension: int) -> FloatArray | None:
-    """Read the bank of nonsense queries (N, D) as a model encoded it for this library.
+def bank_of(connection: sqlite3.Connection, of: Matrix = FRAMES) -> FloatArray | None:
+    """Read the bank of nonsense queries (N, D) as the model of a matrix encoded it for this library.
 
     None where it must be encoded.
     """
-    known = load_null_vectors(connection, dimension)
-    same = get_meta(connection).get("null_bank") == _bank_digest(weights_hash)
+    meta = of.own(get_meta(connection))
+    known = _decoded(meta.get("null_vectors", ""), int(meta.get("dimension", "0")))
+    same = meta.get("null_bank") == _bank_digest(meta.get("weights_hash", ""))
     return known if same and len(known) else None
 
 
@@ -157,11 +157,11 @@ def _decoded(stored: str, dimension: int) -> FloatArray:
     return bank if np.all(np.abs(np.linalg.norm(bank, axis=1) - 1) < UNIT_TOLERANCE) else nothing
 
 
-def _known_best(connection: sqlite3.Connection) -> FloatArray | None:
+def _known_best(connection: sqlite3.Connection, of: Matrix) -> FloatArray | None:
     """What earlier runs found, in the bank's order; None where it no longer holds for the clips left."""
-    connection.execute("DELETE FROM null_scores WHERE clip_id NOT IN (SELECT clip_id FROM vector_rows)")
-    meta = get_meta(connection)
-    measured = connection.execute("SELECT count(*) FROM null_scores").fetchone()[0]
+    connection.execute(f"DELETE FROM {of.nulls} WHERE clip_id NOT IN (SELECT clip_id FROM {of.rows})")
+    meta = of.own(get_meta(connection))
+    measured = connection.execute(f"SELECT count(*) FROM {of.nulls}").fetchone()[0]
     if not measured or meta.get("null_clips") != str(measured) or "null_best" not in meta:
         return None
     best = np.array(json.loads(meta["null_best"]), np.float32)
@@ -173,12 +173,13 @@ def _measure(
     vectors: ExactVectors,
     queries: FloatArray,
     clips: list[tuple[str, int, int]],
+    of: Matrix,
 ) -> FloatArray:
     """Score nonsense on some clips and store their means and deviations; the best z of each query (N,)."""
     ids, first_rows, counts = zip(*clips, strict=True)
     means, deviations, best = score_nonsense(vectors, queries, np.array(first_rows), np.array(counts))
     connection.executemany(
-        "INSERT INTO null_scores (clip_id, mean, deviation) VALUES (?, ?, ?)",
+        f"INSERT INTO {of.nulls} (clip_id, mean, deviation) VALUES (?, ?, ?)",
         zip(ids, means.tolist(), deviations.tolist(), strict=True),
     )
     note_clips(connection, ids)

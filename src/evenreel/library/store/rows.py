@@ -9,7 +9,7 @@ from dataclasses import astuple
 from itertools import pairwise
 from typing import Any
 
-from evenreel.features.shards import Shard
+from evenreel.features.shards import ClipSounds, Shard
 from evenreel.library.store.catalog import stored_path
 from evenreel.speech.transcripts import Transcript
 from evenreel.types import TextTrack
@@ -24,6 +24,8 @@ COLUMNS = {
     "utterances": ("clip_id", "number", "transcript", "text", "start_s", "end_s")
     + ("language", "confidence", "speaker", "words"),
     "recorded": ("clip_id", "created"),
+    "heard": ("clip_id", "weights_hash", "problem"),
+    "sound_moments": ("clip_id", "number", "time_s", "start_s", "end_s"),
 }
 """Table -> its columns, in the order of the rows below; every table begins with its key."""
 
@@ -49,6 +51,16 @@ def rows_of(shard: Shard, digest: str) -> Rows:
         ],
         **speech_rows(shard.clip_id, shard.transcripts or ()),
         "recorded": [(shard.clip_id, info.created)] if info.created else [],
+        **sound_rows(shard.clip_id, shard.sounds),
+    }
+
+
+def sound_rows(clip_id: str, sounds: ClipSounds | None) -> Rows:
+    """Return the catalog's rows for what a clip sounds like, by table, in order."""
+    spans = [] if sounds is None else sounds.spans_s.tolist()
+    return {
+        "heard": [] if sounds is None else [(clip_id, sounds.weights_hash, sounds.problem)],
+        "sound_moments": [(clip_id, number, start_s, start_s, end_s) for number, (start_s, end_s) in enumerate(spans)],
     }
 
 

@@ -172,6 +172,27 @@ CREATE TABLE vector_rows (
 ) WITHOUT ROWID;
 -- derived: how nonsense queries score in this library (JSON), see evenreel.library.store.confidence
 CREATE TABLE null_scores (clip_id TEXT PRIMARY KEY, mean REAL NOT NULL, deviation REAL NOT NULL) WITHOUT ROWID;
+-- What a clip sounds like to a model of sounds: `sound_moments` and what follows are as `moments`, `vector_rows` (in the
+-- file sounds.<generation>.f16) and `null_scores`. A clip that another model has heard than that of `meta` has no rows.
+CREATE TABLE heard (
+    clip_id      TEXT PRIMARY KEY REFERENCES clips (clip_id) ON DELETE CASCADE,
+    weights_hash TEXT NOT NULL,     -- of the model
+    problem      TEXT               -- why there is nothing to hear
+) WITHOUT ROWID;
+CREATE TABLE sound_moments (
+    clip_id TEXT NOT NULL REFERENCES clips (clip_id) ON DELETE CASCADE,
+    number  INTEGER NOT NULL,
+    time_s  REAL NOT NULL,
+    start_s REAL NOT NULL,
+    end_s   REAL NOT NULL,
+    PRIMARY KEY (clip_id, number)
+) WITHOUT ROWID;
+CREATE TABLE sound_rows (
+    clip_id   TEXT PRIMARY KEY REFERENCES clips (clip_id) ON DELETE CASCADE,
+    first_row INTEGER NOT NULL,
+    count     INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE sound_null_scores (clip_id TEXT PRIMARY KEY, mean REAL NOT NULL, deviation REAL NOT NULL) WITHOUT ROWID;
 -- own: the names that a person gave, and by what each is known again: the mean vector of its faces, which outlives them;
 -- see evenreel.library.people
 CREATE TABLE people (

@@ -17,7 +17,8 @@ from evenreel.library.store.rows import put_rows, speech_rows
 from evenreel.speech.transcripts import SpeechSource, SpokenWord, Transcript, Utterance
 
 UNSETTLED = "transcripts_unsettled"
-"""Entry of `meta` with the clip whose shard is just getting other transcripts, which the catalog may not have yet."""
+"""Entry of `meta` with the clip whose shard is just getting other transcripts or sounds, which the catalog may not have
+yet."""
 
 
 def put_transcripts(
@@ -25,7 +26,7 @@ def put_transcripts(
 ) -> None:
     """Replace what is said in a clip, in its shard and then in the catalog.
 
-    The clip is noted first, so that the next run enters what the shard of a killed run says (`settle_transcripts`).
+    The clip is noted first, so that the next run enters what the shard of a killed run says (`settle_shard`).
     """
     with transaction(connection):
         set_meta(connection, {UNSETTLED: shard.clip_id})
@@ -34,8 +35,11 @@ def put_transcripts(
         _enter(connection, shard.clip_id, transcripts, digest)
 
 
-def settle_transcripts(library: Path, connection: sqlite3.Connection) -> None:
-    """Enter what a killed run may have written to a shard alone; nothing where it has not."""
+def settle_shard(library: Path, connection: sqlite3.Connection) -> None:
+    """Enter what a killed run may have written to a shard alone; nothing where it has not.
+
+    Sounds that the catalog knows nothing of leave the shard: their rows of the matrix are not there.
+    """
     clip_id = get_meta(connection).get(UNSETTLED)
     if clip_id is None:
         return
@@ -47,6 +51,9 @@ def settle_transcripts(library: Path, connection: sqlite3.Connection) -> None:
     with transaction(connection):
         known = connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone()
         if shard is not None and known:
+            heard = connection.execute("SELECT 1 FROM heard WHERE clip_id = ?", (clip_id,)).fetchone()
+            if shard.sounds is not None and not heard:
+                write_shard(library / SHARDS, replace(shard, sounds=None))
             _enter(connection, clip_id, shard.transcripts or (), hashlib.sha256(path.read_bytes()).hexdigest())
         connection.execute("DELETE FROM meta WHERE key = ?", (UNSETTLED,))
 

@@ -1,4 +1,4 @@
-"""Frame vectors of a library: one append-only float16 matrix in a flat file.
+"""Vectors of a library: one append-only float16 matrix of its frames, and one of its sounds, each a flat file.
 
 Layout: a header line padded to 64 bytes, then the rows, little-endian float16, without gaps. The catalog says which
 rows count; what lies beyond the last row that it names was left by a crash and is written over.
@@ -7,7 +7,7 @@ rows count; what lies beyond the last row that it names was left by a crash and 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +29,29 @@ EXACT_ROWS = 10_000
 """Rows up to which what float16 cuts off a single query counts too: it takes as long again."""
 
 HalfArray = NDArray[np.float16]
+
+
+class Matrix(NamedTuple):
+    """Where a library has the vectors of one of its models."""
+
+    file: str  # name of its file, before the generation
+    prefix: str  # how its entries of `meta` begin: encoder_id, weights_hash, dimension, vectors_*, null_*
+    moments: str  # tables of the catalog: what each row stands for,
+    rows: str  # which rows are a clip's,
+    nulls: str  # and how nonsense scores on it
+
+    def own(self, meta: Mapping[str, str]) -> Mapping[str, str]:
+        """Return its entries of `meta`, under their names without the prefix."""
+        start = self.prefix
+        return {key.removeprefix(start): value for key, value in meta.items() if key.startswith(start)}
+
+    def named(self, entries: Mapping[str, str]) -> dict[str, str]:
+        """Return entries under the names that they have in `meta`, the inverse of `own`."""
+        return {f"{self.prefix}{key}": value for key, value in entries.items()}
+
+
+FRAMES = Matrix("vectors", "", "moments", "vector_rows", "null_scores")
+SOUNDS = Matrix("sounds", "sounds_", "sound_moments", "sound_rows", "sound_null_scores")
 
 
 class ClipTile(NamedTuple):

@@ -9,15 +9,25 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evenreel.documents import whole_number
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.clip_reader import WantedStages, merge
 from evenreel.features.progress import TRANSIENT
-from evenreel.features.shards import DamagedShardError, Shard, read_shard, remove_shard, shard_path, write_shard
+from evenreel.features.shards import (
+    ClipSounds,
+    DamagedShardError,
+    Shard,
+    read_shard,
+    remove_shard,
+    shard_path,
+    write_shard,
+)
 from evenreel.features.stills import Stills, write_stills
 from evenreel.library.store.catalog import (
     SHARDS,
@@ -33,9 +43,17 @@ from evenreel.library.store.catalog import (
     transaction,
 )
 from evenreel.library.store.confidence import null_scores_hold, update_null_scores
-from evenreel.library.store.fulltext import caption_of, index_about, index_clip_text, remove_about, remove_clip_text
-from evenreel.library.store.rows import replace_rows
-from evenreel.library.store.vectors import ExactVectors
+from evenreel.library.store.fulltext import (
+    caption_of,
+    index_about,
+    index_clip_text,
+    note_clips,
+    remove_about,
+    remove_clip_text,
+)
+from evenreel.library.store.rows import put_rows, replace_rows, sound_rows
+from evenreel.library.store.speech import UNSETTLED
+from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix
 from evenreel.media.content import FileStamp
 from evenreel.types import Encoder, Metadata
 from evenreel.wording import printable
@@ -49,7 +67,7 @@ _UNSETTLED_WITHOUT_FILE = (
     "SELECT clip_id FROM replaced WHERE clip_id NOT IN (SELECT clip_id FROM files WHERE clip_id IS NOT NULL)"
 )
 
-_VECTORS = re.compile(r"vectors\.[0-9]+\.f16")
+_VECTORS = re.compile(r"(?:vectors|sounds)\.[0-9]+\.f16")
 
 log = logging.getLogger("evenreel")
 
@@ -65,24 +83,33 @@ class FoundFile:
     clip_id: str | None = None  # the content that it is known to have
 
 
-def vectors_path(library: Path, meta: Mapping[str, str]) -> Path:
-    """Return the file of the vector matrix that the catalog points to."""
-    return library / f"vectors.{meta.get('vectors_generation', '0')}.f16"
+def vectors_path(library: Path, meta: Mapping[str, str], of: Matrix = FRAMES) -> Path:
+    """Return the file of a vector matrix that the catalog points to."""
+    return library / f"{of.file}.{of.own(meta).get('vectors_generation', '0')}.f16"
 
 
 def vectors_files(library: Path) -> list[Path]:
     """List every vector matrix of a library, of any generation; files without a number in their name are left out."""
-    return sorted(path for path in library.glob("vectors.*") if _VECTORS.fullmatch(path.name))
+    return sorted(path for path in library.glob("*.f16") if _VECTORS.fullmatch(path.name))
 
 
 def drop_vectors(library: Path, generation: str) -> None:
-    """Delete a vector matrix that no catalog points to."""
-    vectors_path(library, {"vectors_generation": generation}).unlink(missing_ok=True)
+    """Delete the vector matrices of a generation that no catalog points to."""
+    for of in (FRAMES, SOUNDS):
+        vectors_path(library, of.named({"vectors_generation": generation}), of).unlink(missing_ok=True)
 
 
-def open_vectors(library: Path, meta: Mapping[str, str]) -> ExactVectors | None:
-    """Open the vector matrix of a library; None for a library without vision."""
-    return ExactVectors(vectors_path(library, meta), int(meta["dimension"])) if meta.get("dimension") else None
+def next_generation(library: Path, meta: Mapping[str, str]) -> str:
+    """Return a number that no matrix has had: a reader may still look for one of an older catalog."""
+    used = [path.name.split(".")[1] for path in vectors_files(library)]
+    used += [of.own(meta).get("vectors_generation", "0") for of in (FRAMES, SOUNDS)]
+    return str(1 + max(whole_number(number) or 0 for number in used))
+
+
+def open_vectors(library: Path, meta: Mapping[str, str], of: Matrix = FRAMES) -> ExactVectors | None:
+    """Open a vector matrix of a library; None for a library without vision, or without sounds."""
+    dimension = of.own(meta).get("dimension")
+    return ExactVectors(vectors_path(library, meta, of), int(dimension)) if dimension else None
 
 
 class Store:
@@ -131,24 +158,48 @@ class Store:
         with self._lock, transaction(self.connection):
             insert_clip(self.connection, whole, digest)
             if shard.frames is not None:
-                self._append_vectors(shard)
+                self._append(shard.clip_id, shard.frames)
             elif whole.frames is None:  # those of a shard that was lost
                 self.connection.execute("DELETE FROM vector_rows WHERE clip_id = ?", (shard.clip_id,))
+            if whole.sounds is None:
+                self.connection.execute("DELETE FROM sound_rows WHERE clip_id = ?", (shard.clip_id,))
             self._put_file(file, "indexed", shard.clip_id, None)
 
-    def _append_vectors(self, shard: Shard) -> None:
+    def put_sounds(self, clip_id: str, sounds: ClipSounds) -> None:
+        """Store what a clip sounds like, in its shard and then in the catalog.
+
+        Nothing of a clip whose shard is gone or damaged: the next run reads its video anew. Where a run is killed
+        between the two, the next one listens again (`evenreel.library.store.speech.settle_shard`).
+        """
+        stored = self._stored_shard(clip_id)
+        if stored is None:
+            return
+        with self._lock, transaction(self.connection):
+            set_meta(self.connection, {UNSETTLED: clip_id})
+            put_rows(self.connection, clip_id, sound_rows(clip_id, None))
+            self.connection.execute("DELETE FROM sound_rows WHERE clip_id = ?", (clip_id,))
+        digest = write_shard(self.library / SHARDS, replace(stored, sounds=sounds))
+        with self._lock, transaction(self.connection):
+            put_rows(self.connection, clip_id, sound_rows(clip_id, sounds))
+            self.connection.execute("UPDATE clips SET shard_hash = ? WHERE clip_id = ?", (digest, clip_id))
+            self.connection.execute("DELETE FROM meta WHERE key = ?", (UNSETTLED,))
+            if len(sounds.vectors):
+                self._append(clip_id, sounds.vectors, SOUNDS)
+            note_clips(self.connection, [clip_id])
+
+    def _append(self, clip_id: str, rows: NDArray[np.float16], of: Matrix = FRAMES) -> None:
         meta = get_meta(self.connection)
-        vectors = open_vectors(self.library, meta)
-        if vectors is None or shard.frames is None:
+        vectors = open_vectors(self.library, meta, of)
+        if vectors is None:
             raise LibraryError(f"The library {self.library} has no vision; name the model with --model.")
-        first = vectors.append(shard.frames.astype(np.float32), at_row=int(meta.get("vectors_end", "0")))
+        first = vectors.append(rows.astype(np.float32), at_row=int(of.own(meta).get("vectors_end", "0")))
         self.connection.execute(
-            "INSERT OR REPLACE INTO vector_rows (clip_id, first_row, count) VALUES (?, ?, ?)",
-            (shard.clip_id, first, len(shard.frames)),
+            f"INSERT OR REPLACE INTO {of.rows} (clip_id, first_row, count) VALUES (?, ?, ?)",
+            (clip_id, first, len(rows)),
         )
         # Rows beyond this end were left by a run that was killed and may be overwritten; rows before it never
         # are, so that a reader with an older view of the catalog stays right.
-        set_meta(self.connection, {"vectors_end": str(first + len(shard.frames))})
+        set_meta(self.connection, of.named({"vectors_end": str(first + len(rows))}))
 
     def link(self, file: FoundFile) -> None:
         """Record that a file has the content of a clip that is there."""
@@ -264,21 +315,21 @@ class Store:
             )
             set_meta(self.connection, meta)
 
-    def update_null_scores(self, encoder: Encoder) -> None:
+    def update_null_scores(self, encoder: Encoder, of: Matrix = FRAMES) -> None:
         """Score the bank of nonsense queries, which no video answers, on the library's present clips, and store it.
 
         Searches compare a query's scores with these to say which matches are weaker. A library without
         vectors is left alone.
         """
-        vectors = open_vectors(self.library, get_meta(self.connection))
+        vectors = open_vectors(self.library, get_meta(self.connection), of)
         if vectors is not None:
             with self._lock, transaction(self.connection):
-                update_null_scores(self.connection, vectors, encoder)
+                update_null_scores(self.connection, vectors, encoder, of)
 
-    def null_scores_hold(self) -> bool:
+    def null_scores_hold(self, of: Matrix = FRAMES) -> bool:
         """Return whether the stored scores of the nonsense queries are of exactly the clips in the library now."""
         with self._lock:
-            return null_scores_hold(self.connection)
+            return null_scores_hold(self.connection, of)
 
     def _note_unsettled(self, clip_id: str) -> None:
         """Have the end of a run look whether a file has this clip."""

@@ -1,19 +1,31 @@
-"""CLAP's vectors are those of transformers' own processor and model, one window at a time."""
+"""A model of sounds gives the vectors of transformers' own parts; sound is cut into windows on the clip's clock."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from evenreel.errors import EncoderError
-from evenreel.sound import load_sound_encoder
-from evenreel.sound.loading import sound_model_here
+from evenreel.errors import EncoderError, MediaError
+from evenreel.media.sound import SoundBlock
+from evenreel.sound import (
+    SoundWindows,
+    cut_windows,
+    load_sound_encoder,
+    read_sounds,
+    sound_model_here,
+    sound_worker,
+)
 from tests.sound.clap_models import RATE, TONES, tone, write_clap
+from tests.sound_files import Track, write_sound
 from tests.tiny_checkpoints import tiny_clip
 
 
@@ -46,12 +58,6 @@ def test_vectors_are_those_of_a_plain_loop_over_transformers_own_parts(folder: P
     np.testing.assert_allclose(text.sentence, unit[1], atol=2e-5)
     assert text.words.shape == (2, 1, encoder.dimension)
     assert text.word_mask.all()
-
-
-def test_a_sentence_meets_the_tone_that_it_names(folder: Path) -> None:
-    encoder = load_sound_encoder(str(folder), device="cpu")
-    windows = encoder.encode_sound([tone(pitch, 10.0, seed=17) for pitch in TONES.values()])
-    assert (encoder.encode_text(list(TONES)).sentence @ windows.T).argmax(1).tolist() == [0, 1, 2, 3]
 
 
 def test_a_fusing_model_gives_a_window_the_same_vector_beside_any_others(tmp_path: Path) -> None:
@@ -95,3 +101,59 @@ def test_what_is_no_model_of_sounds_is_refused_in_a_sentence(folder: Path, tmp_p
     assert sound_model_here(str(folder))
     assert not sound_model_here(str(clip))
     assert not sound_model_here(str(tmp_path / "nowhere"))
+
+
+SMALL = SoundWindows(sample_rate=10, length=10, hop=5)
+
+
+def by_hand(stretches: list[tuple[float, list[float]]]) -> Iterator[tuple[float, list[float]]]:
+    """Every half window from the start of each stretch on, until a window reaches its end."""
+    for start_s, samples in stretches:
+        for first in range(0, len(samples), SMALL.hop):
+            yield start_s + first / SMALL.sample_rate, samples[first : first + SMALL.length]
+            if first + SMALL.length >= len(samples):
+                break
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 60), st.integers(1, 30)), min_size=1, max_size=3),
+    st.lists(st.integers(1, 17), min_size=1, max_size=6),
+)
+def test_windows_are_those_cut_by_hand_whatever_the_blocks(shape: list[tuple[int, int]], steps: list[int]) -> None:
+    stretches, blocks, now = list[tuple[float, list[float]]](), list[SoundBlock](), 0
+    for length, gap in shape:
+        samples = [float(now + place) for place in range(length)]
+        stretches.append((now / 10, samples))
+        first, turn = 0, 0
+        while first < length:
+            step = steps[turn % len(steps)]
+            blocks.append(SoundBlock((now + first) / 10, np.array(samples[first : first + step], np.float32), 10))
+            first, turn = first + step, turn + 1
+        now += length + gap
+    found = list(cut_windows(blocks, SMALL))
+    assert [(round(one.start_s, 6), one.samples.tolist()) for one in found] == [
+        (round(start_s, 6), samples) for start_s, samples in by_hand(stretches)
+    ]
+    assert all(one.end_s == pytest.approx(one.start_s + len(one.samples) / 10) for one in found)
+
+
+def test_a_beep_is_in_the_windows_that_hold_it(tmp_path: Path, folder: Path) -> None:
+    encoder = load_sound_encoder(str(folder), device="cpu")
+    samples = np.concatenate([tone(0.0, 12.0, 44_100), tone(3_000.0, 10.0, 44_100), tone(0.0, 2.9, 44_100)])
+    path = write_sound(tmp_path / "a.mkv", [Track(samples, rate=44_100, codec="flac")])
+    with closing(sound_worker(encoder.windows)) as worker:
+        found = read_sounds(worker, path, encoder)
+    np.testing.assert_allclose(found.spans_s, [[0.0, 10.0], [5.0, 15.0], [10.0, 20.0], [15.0, 24.9]], atol=0.01)
+    scores = found.vectors @ encoder.encode_text(list(TONES)).sentence[2]
+    assert scores.argmax() in (2, 3)
+    assert scores[2] > scores[0] + 0.2
+
+
+def test_sound_that_cannot_be_heard_is_one_sentence(tmp_path: Path, folder: Path) -> None:
+    encoder = load_sound_encoder(str(folder), device="cpu")
+    mute = write_sound(tmp_path / "mute.mkv", [])
+    silent = write_sound(tmp_path / "silent.mkv", [Track(np.zeros(96_000, np.float32), rate=48_000, codec="flac")])
+    with closing(sound_worker(encoder.windows)) as worker:
+        for path, sentence in ((mute, "it has no sound stream"), (silent, "its sound is silent throughout")):
+            with pytest.raises(MediaError, match=f"^{sentence}$"):
+                read_sounds(worker, path, encoder)
