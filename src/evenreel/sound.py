@@ -23,7 +23,6 @@ from evenreel.encoders.checkpoint import (
     incomplete,
     json_digest,
     missing_parts,
-    of_model,
     plain_config,
     processor_files,
     read_settings,
@@ -195,6 +194,7 @@ def load_sound_encoder(
     check_torch()
     from evenreel.encoders.contexts import garbage_left, quiet
     from evenreel.encoders.devices import usable_device
+    from evenreel.encoders.encoder import of_model
 
     target = usable_device(device, precision)
     with garbage_left(), quiet(), of_model(folder, "cannot be loaded"):
