@@ -29,6 +29,7 @@ from evenreel.encoders.checkpoint import (
     tokenizer_files,
     weight_names,
 )
+from evenreel.encoders.encoder import of_model
 from evenreel.encoders.sources import folder_here, locate
 from evenreel.errors import EncoderError, MediaError
 from evenreel.extras import installed
@@ -194,7 +195,6 @@ def load_sound_encoder(
     check_torch()
     from evenreel.encoders.contexts import garbage_left, quiet
     from evenreel.encoders.devices import usable_device
-    from evenreel.encoders.encoder import of_model
 
     target = usable_device(device, precision)
     with garbage_left(), quiet(), of_model(folder, "cannot be loaded"):
