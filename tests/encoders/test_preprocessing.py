@@ -78,7 +78,11 @@ def test_what_is_seen_is_what_changes_the_result(height: int, width: int, crop: 
     left, top, right, bottom = how.seen_box(height, width)
     assert 0 <= left < right <= width and 0 <= top < bottom <= height
     inside = np.zeros((1, 3, height, width), np.uint8)
-    inside[..., int(top) : int(np.ceil(bottom)), int(left) : int(np.ceil(right))] = 255
+    around = 2 * max(1.0, min(height, width) / 24) + 1  # a cubic filter reaches two pixels of the smaller picture
+    rows, columns = (
+        slice(max(0, int(low - around)), int(high + around) + 1) for low, high in ((top, bottom), (left, right))
+    )
+    inside[..., rows, columns] = 255
     made = how.resize(inside)
     assert made.shape == (1, 3, crop, crop)
     assert made[..., crop // 2, crop // 2].min() == 255
