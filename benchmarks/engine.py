@@ -61,7 +61,8 @@ class World:
 
 
 def measured(world: World, engine: Engine, matrix: ExactVectors, queries: FloatArray) -> dict[str, float]:
-    keys, recalls, times = keys_of(world.clip_ids), [], {"engine": [], "matrix": []}
+    keys, recalls = keys_of(world.clip_ids), list[float]()
+    times: dict[str, list[float]] = {"engine": [], "matrix": []}
     for number, query in enumerate(queries):
         allowed = None if number % 10 else world.rng.random(len(keys)) < 0.1
         began = time.perf_counter()
@@ -92,8 +93,9 @@ def main() -> None:
         world = World(given.moments, topics, cloud)
         with tempfile.TemporaryDirectory() as room, Engine(given.address or f"{room}/moments.db/{name}") as engine:
             matrix = ExactVectors(Path(room, "vectors.f16"), DIMENSION)
-            matrix.append(world.vectors.astype(np.float32))
-            clips = zip(world.clip_ids, np.split(world.vectors, world.first_rows[1:]), strict=True)
+            whole = world.vectors.astype(np.float32)
+            matrix.append(whole)
+            clips = zip(world.clip_ids, np.split(whole, world.first_rows[1:]), strict=True)
             began = time.perf_counter()
             engine.publish(clips, DIMENSION, "made")
             built_s = round(time.perf_counter() - began, 1)

@@ -96,7 +96,7 @@ class Engine:
             code = getattr(error, "code", None)
             why = f"{type(error).__name__}{f' {code}' if isinstance(code, int) else ''}"
             raise LibraryError(
-                f"The engine at {self.address} {what} ({why}); see that it runs, and publish with --engine."
+                f"The engine at {self.address} {what} ({why}); see that it runs, and publish with publish_to_engine."
             ) from None
 
     def publish(self, clips: Iterable[tuple[str, FloatArray]], dimension: int, weights_hash: str) -> str:
@@ -139,10 +139,12 @@ class Engine:
             current = self._current()
             if current is None:
                 raise LibraryError(
-                    f"The engine at {self.address} has no moments of {self.name}; publish with --engine."
+                    f"The engine at {self.address} has no moments of {self.name}; publish with publish_to_engine."
                 )
             if current.rpartition("_")[2] != weights_hash[:16]:
-                raise LibraryError(f"The engine at {self.address} has vectors of another model; publish with --engine.")
+                raise LibraryError(
+                    f"The engine at {self.address} has vectors of another model; publish with publish_to_engine."
+                )
 
     def best(
         self, query: FloatArray, keys: NDArray[np.int64], first: int, allowed: NDArray[np.bool_] | None = None
