@@ -8,13 +8,11 @@ by `Answering`, the outermost part of the application.
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import logging
 import math
 import multiprocessing
 import os
-import pickle
 import signal
 import socket
 import threading
@@ -32,6 +30,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
+from pydantic import TypeAdapter
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -57,8 +56,9 @@ NO_PAGE = "There is nothing at this address; /api/v1/openapi.json lists those of
 VARIES = {"vary": "accept"}
 QUEUE = 256
 """Connections that the system keeps until they are taken, and that are taken at a time."""
+Served = tuple[Path, ServeSettings]
 SERVED = "EVENREEL_SERVED"
-"""Variable of the environment that tells a worker what it serves."""
+"""Variable of the environment that tells a worker what it serves, as JSON."""
 GRACE_S = 3
 """Seconds that answers under way may take when the server is asked to stop."""
 RARELY_S = 60.0
@@ -166,7 +166,7 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
         run_app(make_app(library, settings), settings, on_ready)
         return
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // settings.workers)))
-    os.environ[SERVED] = base64.b64encode(pickle.dumps((library, settings))).decode()
+    os.environ[SERVED] = TypeAdapter(Served).dump_json((library, settings)).decode()
     with _listening(settings) as listener:
         on_ready(_address(settings, listener))
         uvicorn.run(
@@ -180,7 +180,7 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
 
 def worker_app() -> ASGIApp:
     """Make the application of one of several workers, which ends with the process that started it."""
-    library, settings = pickle.loads(base64.b64decode(os.environ[SERVED]))  # noqa: S301 -- our parent's
+    library, settings = TypeAdapter(Served).validate_json(os.environ[SERVED])
 
     def end_with_parent() -> None:
         parent = multiprocessing.parent_process()
