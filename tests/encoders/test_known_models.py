@@ -9,9 +9,16 @@ import numpy as np
 import pytest
 
 from evenreel.config import DEFAULT_MODEL
-from evenreel.encoders import load_encoder, sources
-from evenreel.encoders.known_models import check_licence, known_models, measure_speed, model_id
-from evenreel.encoders.sources import BUILTIN_FOLDER, folder_here, locate
+from evenreel.encoders import load_encoder, loading
+from evenreel.encoders.loading import (
+    BUILTIN_FOLDER,
+    check_licence,
+    folder_here,
+    known_models,
+    locate,
+    measure_speed,
+    model_id,
+)
 from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import EncoderError, UsageError
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
@@ -53,7 +60,7 @@ def test_a_name_is_understood_wherever_a_model_is_named(
         asked.append(repository)
         return tmp_path
 
-    monkeypatch.setattr(sources, "fetch", fetch)
+    monkeypatch.setattr(loading, "fetch", fetch)
     with caplog.at_level("WARNING", "evenreel"):
         for name in ("fast", "best"):
             locate(name)
@@ -84,7 +91,7 @@ def test_what_is_on_this_machine_is_found_without_a_download(
     checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(sources, "fetch", lambda *_: pytest.fail("something was fetched"))
+    monkeypatch.setattr(loading, "fetch", lambda *_: pytest.fail("something was fetched"))
     assert folder_here("builtin") == BUILTIN_FOLDER
     assert folder_here(str(checkpoints["clip"])) == checkpoints["clip"]
     assert folder_here("org/none") is None

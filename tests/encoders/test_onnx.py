@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenreel.encoders import load_encoder
-from evenreel.encoders.loading import read_first
-from evenreel.encoders.onnx_encoder import RECORD, OnnxEncoder, _check_weights_inside, _session
-from evenreel.encoders.sources import BUILTIN_FOLDER
+from evenreel.encoders.checkpoint import RECORD
+from evenreel.encoders.encoder import OnnxEncoder, _check_weights_inside, _session
+from evenreel.encoders.loading import BUILTIN_FOLDER, read_first
 from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import EncoderError, UsageError
 from evenreel.features.texts import encode_block

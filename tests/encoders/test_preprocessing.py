@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import CLIPImageProcessorPil, SiglipImageProcessorPil
 
-from evenreel.encoders.preprocessing import Preprocessing, read_preprocessing
+from evenreel.encoders.checkpoint import FAMILIES, Preprocessing, read_preprocessing
 from evenreel.errors import EncoderError
 from evenreel.types import Pixels
 from tests.each import of_each
@@ -45,7 +45,7 @@ def difference(pixels: Pixels, name: str) -> float:
     family, settings = SETTINGS[name]
     oracle = ORACLES[family](**settings)
     expected = oracle(pixels, return_tensors="np", input_data_format="channels_first")["pixel_values"][0]
-    how = read_preprocessing(settings, family)
+    how = read_preprocessing(settings, FAMILIES[family])
     found = how.prepare(pixels[None])[0]
     assert found.shape == expected.shape and found.dtype == np.float32
     return float((np.abs(found - expected) * np.array(how.std)[:, None, None] / how.scale).max())
@@ -74,7 +74,7 @@ def first_frame(path: Path) -> Pixels | None:
 
 @given(height=st.integers(1, 90), width=st.integers(1, 90), crop=st.integers(1, 90))
 def test_what_is_seen_is_what_changes_the_result(height: int, width: int, crop: int) -> None:
-    how = read_preprocessing({"size": {"shortest_edge": 24}, "crop_size": crop}, "clip")
+    how = read_preprocessing({"size": {"shortest_edge": 24}, "crop_size": crop}, FAMILIES["clip"])
     left, top, right, bottom = how.seen_box(height, width)
     assert 0 <= left < right <= width and 0 <= top < bottom <= height
     inside = np.zeros((1, 3, height, width), np.uint8)
@@ -90,13 +90,14 @@ def test_what_is_seen_is_what_changes_the_result(height: int, width: int, crop: 
 
 def test_a_frame_of_extreme_shape_takes_no_memory_for_what_is_cut_away() -> None:
     pixels = noise(1, 16_000)  # resized whole it would be 224 x 3 584 000
-    assert read_preprocessing({}, "clip").resize(pixels[None]).shape == (1, 3, 224, 224)
+    assert read_preprocessing({}, FAMILIES["clip"]).resize(pixels[None]).shape == (1, 3, 224, 224)
 
 
 def test_settings_that_are_not_given_are_those_of_the_family() -> None:
-    assert read_preprocessing({"crop_size": None, "resample": None}, "clip") == read_preprocessing({}, "clip")
+    clip, siglip = FAMILIES["clip"], FAMILIES["siglip"]
+    assert read_preprocessing({"crop_size": None, "resample": None}, clip) == read_preprocessing({}, clip)
     halves = (0.5, 0.5, 0.5)
-    assert read_preprocessing({}, "siglip") == Preprocessing(None, (224, 224), None, 3, 1 / 255, halves, halves)
+    assert read_preprocessing({}, siglip) == Preprocessing(None, (224, 224), None, 3, 1 / 255, halves, halves)
 
 
 @pytest.mark.parametrize(
@@ -116,4 +117,4 @@ def test_settings_that_are_not_given_are_those_of_the_family() -> None:
 )
 def test_settings_that_cannot_be_followed_are_refused(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(EncoderError, match=sentence):
-        read_preprocessing(settings, "clip")
+        read_preprocessing(settings, FAMILIES["clip"])

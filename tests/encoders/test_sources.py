@@ -16,8 +16,8 @@ import pytest
 from huggingface_hub import constants
 
 from evenreel.config import DEFAULT_MODEL
-from evenreel.encoders import load_encoder, sources
-from evenreel.encoders.sources import folder_here, locate
+from evenreel.encoders import load_encoder, loading
+from evenreel.encoders.loading import folder_here, locate
 from evenreel.errors import EncoderError, UsageError
 from tests.encoders.hub import COMMIT, Hub
 from tests.encoders.onnx_files import alone, public_export
@@ -143,7 +143,7 @@ def test_a_stray_graph_makes_no_checkpoint_in_the_cache_unusable(
     (snapshot / "model.safetensors").unlink()
     with pytest.raises(EncoderError, match=r"the cache lacks model\.safetensors"):
         load_encoder("org/tiny")
-    monkeypatch.setattr(sources, "installed", lambda package: False)
+    monkeypatch.setattr(loading, "installed", lambda package: False)
     with pytest.raises(EncoderError, match=r"the cache lacks onnx/.*_model\.onnx.*needs torch: pip install"):
         load_encoder("org/tiny")
 
@@ -154,7 +154,7 @@ def test_whole_graphs_in_the_cache_suffice(
 ) -> None:
     snapshot = in_cache(cache, alone(tmp_path / "graphs"), "org/graphs", COMMIT)
     monkeypatch.setenv("EVENREEL_OFFLINE", "1")
-    monkeypatch.setattr(sources, "installed", lambda package: with_torch)
+    monkeypatch.setattr(loading, "installed", lambda package: with_torch)
     assert locate("org/graphs") == (f"org/graphs@{COMMIT}", snapshot)
 
 
@@ -170,7 +170,7 @@ def test_without_torch_a_known_export_stands_in_for_its_checkpoint(
     own = in_cache(cache, checkpoints["clip"], DEFAULT_MODEL, COMMIT)
     monkeypatch.setenv("EVENREEL_OFFLINE", "1")
     assert locate(DEFAULT_MODEL) == (f"{DEFAULT_MODEL}@{COMMIT}", own)
-    monkeypatch.setattr(sources, "installed", lambda package: False)
+    monkeypatch.setattr(loading, "installed", lambda package: False)
     assert locate(DEFAULT_MODEL) == locate("default") == (f"{export}@{COMMIT}", graphs)
     assert f"torch is not installed, so {DEFAULT_MODEL} is used in ONNX form: {export}" in caplog.text
     assert folder_here("default") == graphs
@@ -185,7 +185,7 @@ def test_without_torch_the_ways_on_fetch_graphs(
     cache: Path, online: None, no_sockets: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EVENREEL_OFFLINE", "1")
-    monkeypatch.setattr(sources, "installed", lambda package: False)
+    monkeypatch.setattr(loading, "installed", lambda package: False)
     with pytest.raises(EncoderError) as caught:
         load_encoder("org/graphs")
     assert "--include 'onnx/text_model.onnx*' --include 'onnx/vision_model.onnx*'" in str(caught.value)
@@ -234,7 +234,7 @@ def test_a_model_that_the_hub_has_as_graphs_alone_is_downloaded_and_found_again(
     public_export(clip_copy)
     for other in ("onnx/text_model_quantized.onnx", "onnx/model.onnx", "pytorch_model.bin", "modeling_evil.py"):
         (clip_copy / other).write_bytes(b"not wanted")
-    monkeypatch.setattr(sources, "installed", lambda package: with_torch)
+    monkeypatch.setattr(loading, "installed", lambda package: with_torch)
     hub = serve()
     encoder = load_encoder("org/tiny")
     assert type(encoder).__name__ == "OnnxEncoder"

@@ -13,10 +13,9 @@ import pytest
 from PIL import Image
 
 from evenreel.errors import NotFoundError, UsageError
-from evenreel.handover.lists import as_csv, subtitles
+from evenreel.handover import MOST_STRETCHES
 from evenreel.handover.picks import LEAST_S, picks_of, stretches_of
-from evenreel.handover.settings import MOST_STRETCHES
-from evenreel.handover.sheet import SheetCell, sheet_jpeg
+from evenreel.handover.taking import SheetCell, as_csv, sheet_jpeg, subtitles
 from evenreel.media.picture import to_jpeg
 from evenreel.speech import Transcript, Utterance
 from tests.handover.test_timelines import RATES, facts, take_of

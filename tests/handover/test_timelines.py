@@ -12,8 +12,8 @@ import opentimelineio as otio
 import pytest
 
 from evenreel.handover.frames import FileFacts, FrameRate
-from evenreel.handover.lists import as_edl, as_fcpxml, as_otio, of_one_rate
 from evenreel.handover.picks import CheckedTake, Pick, Take, checked
+from evenreel.handover.taking import as_edl, as_fcpxml, as_otio, of_one_rate
 
 RATES = {
     "23.976": FrameRate(Fraction(24000, 1001)),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from evenreel.onscreen.sheet import SheetReader
+from evenreel.onscreen.scene import SheetReader
 from evenreel.types import Pixels
 
 

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.onscreen.tracks import follow, grouped
+from evenreel.onscreen.reader import follow, grouped
 from evenreel.types import Word
 
 Box = tuple[float, float, float, float]

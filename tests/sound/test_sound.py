@@ -56,8 +56,6 @@ def test_vectors_are_those_of_a_plain_loop_over_transformers_own_parts(folder: P
     np.testing.assert_allclose(found, unit[0], atol=2e-5)
     text = encoder.encode_text(sentences)
     np.testing.assert_allclose(text.sentence, unit[1], atol=2e-5)
-    assert text.words.shape == (2, 1, encoder.dimension)
-    assert text.word_mask.all()
 
 
 def test_a_fusing_model_gives_a_window_the_same_vector_beside_any_others(tmp_path: Path) -> None:
@@ -88,7 +86,7 @@ def test_the_digest_changes_with_weights_and_settings(folder: Path, tmp_path: Pa
 def test_what_is_no_model_of_sounds_is_refused_in_a_sentence(folder: Path, tmp_path: Path) -> None:
     clip = tmp_path / "clip"
     tiny_clip(clip)
-    with pytest.raises(EncoderError, match=r"is of the kind .?clip.?, which hears no sounds; name a CLAP model"):
+    with pytest.raises(EncoderError, match="is of the kind 'clip'; the kinds .* are clap"):
         load_sound_encoder(str(clip))
     cut = shutil.copytree(folder, tmp_path / "cut")
     (cut / "model.safetensors").unlink()

@@ -10,8 +10,8 @@ import pytest
 from huggingface_hub import constants
 
 from evenreel.errors import EncoderError
-from evenreel.speech import load_speech_reader, models
-from evenreel.speech.models import known_speech_models, speech_model_here
+from evenreel.speech import load_speech_reader, recogniser
+from evenreel.speech.recogniser import known_speech_models, speech_model_here
 from tests.encoders.hub import COMMIT, Hub
 from tests.speech.speech_models import write_onnx, write_whisper
 
@@ -90,7 +90,7 @@ def test_a_folder_of_another_kind_is_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("package", ["faster_whisper", "ctranslate2", "onnx_asr"])
 def test_a_missing_package_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    monkeypatch.setattr(models, "installed", lambda name: name != package)
+    monkeypatch.setattr(recogniser, "installed", lambda name: name != package)
     with pytest.raises(EncoderError, match=rf"needs {package}.*pip install 'evenreel\[speech\]'"):
         load_speech_reader(str(tmp_path))
 

@@ -19,11 +19,10 @@ from evenreel.errors import MediaError
 from evenreel.library.index.stages import SUBTITLE_READER
 from evenreel.media.opening import picture_subtitle_options
 from evenreel.media.workers import Worker
-from evenreel.onscreen.sheet import SheetReader
-from evenreel.speech import Subtitles, pictures
-from evenreel.speech.pictures import read_pictures
-from evenreel.speech.streams import read_streams
-from evenreel.speech.subtitle_worker import read_with
+from evenreel.onscreen.scene import SheetReader
+from evenreel.speech import Subtitles, streams
+from evenreel.speech.streams import read_pictures, read_streams
+from evenreel.speech.subtitles import read_with
 from evenreel.types import Pixels
 from tests.speech.picture_files import (
     HAS_ENCODERS,
@@ -229,8 +228,8 @@ def test_pictures_that_are_or_claim_to_be_huge_are_left_out(tmp_path: Path, side
     assert (len(counter.sheets), cues(found)) == (1, [("picture 1", 1.7, 2.4)])
     assert found[0].notes == ("1 of 3 packets of subtitles could not be read",)
     decoder = CodecContext.create("hdmv_pgs_subtitle", "r")
-    decoder.options = picture_subtitle_options(pictures.LARGEST_PIXELS)
-    if side * side > pictures.LARGEST_PIXELS:  # no memory is taken for it
+    decoder.options = picture_subtitle_options(streams.LARGEST_PIXELS)
+    if side * side > streams.LARGEST_PIXELS:  # no memory is taken for it
         with pytest.raises(av.FFmpegError):
             decoder.decode2(av.Packet(packets[0][1]))
 
@@ -246,7 +245,7 @@ def test_a_hundred_thousand_pictures_end_in_a_sentence(tmp_path: Path) -> None:
 
 
 def test_too_many_different_pictures_end_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "MOST_PICTURES", 100)
+    monkeypatch.setattr(streams, "MOST_PICTURES", 100)
     drawing = drawn("Hi", 14)
 
     def numbered(number: int) -> Drawing:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evenreel.speech.pictures import Area
-from evenreel.speech.pictures import drawn as rendered
+from evenreel.speech.streams import Area
+from evenreel.speech.streams import drawn as rendered
 from evenreel.types import Pixels
 from tests.speech.picture_files import Drawing, Look, drawn
 

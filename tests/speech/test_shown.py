@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.speech.pictures import LONGEST_S, cues_of
-from evenreel.speech.pictures import ShownPicture as Shown
+from evenreel.speech.streams import LONGEST_S, cues_of
+from evenreel.speech.streams import ShownPicture as Shown
 
 Cue = tuple[str, float, float]
 

@@ -12,7 +12,7 @@ from evenreel.errors import MediaError
 from evenreel.media.workers import Worker
 from evenreel.speech import Subtitles
 from evenreel.speech.streams import read_streams
-from evenreel.speech.subtitle_worker import TARGET, read_with
+from evenreel.speech.subtitles import TARGET, read_with
 from tests.media_files import Film, steady, write_film
 from tests.speech.subtitle_files import FRENCH, RUSSIAN, Line, film_with_subtitles, reference_cues, written
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.speech import Utterance, parse_subtitles
-from evenreel.speech.transcripts import as_srt, as_text, as_vtt
+from evenreel.speech.subtitles import as_srt, as_text, as_vtt
 
 SAID = (
     Utterance("Good morning, {all} of <you> & me --> here", 0.2, 3599.9996, "sidecar", "en", speaker="Ann & Bob"),

@@ -13,7 +13,6 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -54,24 +53,12 @@ class FrameRate:
         """Whole number of labels in a second of timecode."""
         return math.ceil(self.fps)
 
-    @property
-    def frame_s(self) -> Fraction:
-        return 1 / self.fps
-
     def frame_at(self, time_s: Fraction, slack_s: Fraction = SAME_TIME_S) -> int:
-        """Return the number of the frame on screen at a time; one that begins at most `slack_s` later is taken.
-
-        >>> FrameRate(Fraction(30000, 1001)).frame_at(Fraction(1.001))
-        30
-        """
+        """Return the number of the frame on screen at a time; one that begins at most `slack_s` later is taken."""
         return math.floor((time_s + slack_s) * self.fps)
 
     def frame_after(self, time_s: Fraction, slack_s: Fraction = SAME_TIME_S) -> int:
-        """Return the number of the first frame that begins at a time or after it, or at most `slack_s` before.
-
-        >>> FrameRate(Fraction(25)).frame_after(Fraction(0.5))
-        13
-        """
+        """Return the number of the first frame that begins at a time or after it, or at most `slack_s` before."""
         return math.ceil((time_s - slack_s) * self.fps)
 
     def timecode(self, frame: int) -> str:
@@ -80,8 +67,13 @@ class FrameRate:
         >>> FrameRate(Fraction(30000, 1001), drop=True).timecode(1800)
         '00:01:00;02'
         """
-        label = (self._label(frame) if self.drop else frame) % (24 * 3600 * self.base)
-        seconds, frames = divmod(label, self.base)
+        if self.drop:  # count the labels that are dropped too
+            dropped = self._dropped_a_minute
+            a_minute = 60 * self.base - dropped
+            tens, rest = divmod(frame, 10 * a_minute + dropped)
+            minutes = 0 if rest < 60 * self.base else 1 + (rest - 60 * self.base) // a_minute
+            frame += dropped * (9 * tens + minutes)
+        seconds, frames = divmod(frame % (24 * 3600 * self.base), self.base)
         minutes, seconds = divmod(seconds, 60)
         mark = ";" if self.drop else ":"
         return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}{mark}{frames:02}"
@@ -105,14 +97,6 @@ class FrameRate:
     @property
     def _dropped_a_minute(self) -> int:
         return self.base // 15
-
-    def _label(self, frame: int) -> int:
-        """Count of a frame among all labels, those that are dropped too."""
-        dropped = self._dropped_a_minute
-        a_minute = 60 * self.base - dropped
-        tens, rest = divmod(frame, 10 * a_minute + dropped)
-        minutes = 0 if rest < 60 * self.base else 1 + (rest - 60 * self.base) // a_minute
-        return frame + dropped * (9 * tens + minutes)
 
     def __str__(self) -> str:
         return f"{float(self.fps):.6g} frames a second" + (" (drop-frame)" if self.drop else "")
@@ -147,12 +131,6 @@ def slack_of(stream: VideoStream) -> Fraction:
     """
     fps = stream.guessed_rate or stream.average_rate or Fraction(25)
     return max(SAME_TIME_S, min((stream.time_base or Fraction(1, 1000)) / 2 + SAME_TIME_S, 1 / (4 * fps)))
-
-
-def most_common(rates: Iterable[FrameRate]) -> FrameRate:
-    """Return the rate that most have; of several the first."""
-    given = list(rates)
-    return max(given, key=given.count)
 
 
 @dataclass(frozen=True)

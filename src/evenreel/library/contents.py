@@ -18,7 +18,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from evenreel.encoders.sources import BUILTIN
+from evenreel.encoders.loading import BUILTIN
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.features.progress import SetAside
 from evenreel.features.shards import read_shard, shard_path

@@ -11,7 +11,7 @@ from typing import Any
 
 from evenreel.features.shards import ClipSounds, Shard
 from evenreel.library.store.catalog import stored_path
-from evenreel.speech.transcripts import Transcript
+from evenreel.speech.subtitles import Transcript
 from evenreel.types import TextTrack
 
 COLUMNS = {

@@ -14,7 +14,7 @@ from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard
 from evenreel.library.store.catalog import SHARDS, get_meta, loaded_path, set_meta, transaction
 from evenreel.library.store.fulltext import SAID, index_texts, remove_texts
 from evenreel.library.store.rows import put_rows, speech_rows
-from evenreel.speech.transcripts import SpeechSource, SpokenWord, Transcript, Utterance
+from evenreel.speech.subtitles import SpeechSource, SpokenWord, Transcript, Utterance
 
 UNSETTLED = "transcripts_unsettled"
 """Entry of `meta` with the clip whose shard is just getting other transcripts or sounds, which the catalog may not have
