@@ -29,7 +29,7 @@ from evenreel.types import FloatArray, Pixels
 if TYPE_CHECKING:
     import torch
 
-WINDOWS_AT_ONCE, _CAPTIONS_A_WINDOW = 8, 8  # as many sentences take the memory of a window
+WINDOWS_AT_ONCE = 8
 SILENT = 1e-4
 """Loudest sample of what is silent: three steps of 16 bits."""
 _FOLLOWS_S = 1e-3  # blocks that are no further apart are one sound
@@ -37,19 +37,15 @@ _CLAP = {"clap": Family("CLAP", processor=None, processor_part="feature_extracto
 
 
 class SoundWindows(NamedTuple):
-    """Windows of a model of sounds: samples a second, and samples of a window and from the start of one to the next."""
-
-    sample_rate: int = 48_000
-    length: int = 480_000
-    hop: int = 240_000
+    sample_rate: int  # samples a second
+    length: int  # samples of a window
+    hop: int  # samples from the start of one to the start of the next
 
 
 class SoundWindow(NamedTuple):
-    """A window of sound: start and end in seconds of the clip's own clock, and samples (N,), mono, as many or fewer."""
-
-    start_s: float
+    start_s: float  # of the clip's own clock
     end_s: float
-    samples: FloatArray
+    samples: FloatArray  # (N,), mono, as many as a window has or fewer
 
 
 def cut_windows(blocks: Iterable[SoundBlock], windows: SoundWindows) -> Iterator[SoundWindow]:
@@ -85,9 +81,7 @@ class SoundEncoder(BatchedEncoder):
 
         from evenreel.encoders.towers import load_model
 
-        super().__init__(
-            checkpoint.folder, encoder_id, checkpoint.digest(), batch_size=WINDOWS_AT_ONCE * _CAPTIONS_A_WINDOW
-        )
+        super().__init__(checkpoint.folder, encoder_id, checkpoint.digest(), batch_size=64)
         self._device, self._dtype = device, getattr(torch, precision)
         config = ClapConfig.from_dict(dict(checkpoint.config))
         self._model = load_model(checkpoint, config, self._dtype).to(device).eval().requires_grad_(False)
@@ -113,17 +107,13 @@ class SoundEncoder(BatchedEncoder):
             raise EncoderError(f"A window of sound must have 1 to {self.windows.length} samples.")
         import torch
 
-        def encode(rows: slice) -> FloatArray:
-            made = self._extractor(list(windows[rows]), sampling_rate=self.windows.sample_rate, return_tensors="pt")
-            # None is longer than a window; the processor of a fusing model calls a random one so.
-            longer = torch.zeros((len(windows[rows]), 1), dtype=torch.bool, device=self._device)
-            with torch.inference_mode():
-                features = made["input_features"].to(self._device, self._dtype)
-                found = self._model.get_audio_features(features, is_longer=longer).pooler_output
-            return unit_rows(found.float().cpu().numpy(), "window of sound")
-
-        parts = self._in_batches(len(windows), encode, _CAPTIONS_A_WINDOW)
-        return np.concatenate([np.zeros((0, self.dimension), np.float32), *parts])
+        made = self._extractor(list(windows), sampling_rate=self.windows.sample_rate, return_tensors="pt")
+        # None is longer than a window; the processor of a fusing model calls a random one so.
+        longer = torch.zeros((len(windows), 1), dtype=torch.bool, device=self._device)
+        with torch.inference_mode():
+            features = made["input_features"].to(self._device, self._dtype)
+            found = self._model.get_audio_features(features, is_longer=longer).pooler_output
+        return unit_rows(found.float().cpu().numpy(), "window of sound")
 
     def _text_features(self, ids: TokenArray, mask: TokenArray) -> tuple[FloatArray, None]:
         import torch
@@ -149,11 +139,7 @@ class SoundEncoder(BatchedEncoder):
 def load_sound_encoder(
     name: str, *, revision: str | None = None, device: str = "auto", precision: str = "float32"
 ) -> SoundEncoder:
-    """Load a CLAP checkpoint with safetensors, by a folder or hub id as `load_encoder` does; no code of it is run.
-
-    Raises:
-        EncoderError: the model cannot be had or read, is of another kind, or torch is not installed.
-    """
+    """Load a CLAP checkpoint with safetensors, by a folder or hub id as `load_encoder` does; no code of it is run."""
     check_torch()
     sound_id, folder = locate_sound_model(name, revision)
     with garbage_left():
@@ -210,12 +196,9 @@ def sound_worker(windows: SoundWindows, limits: MediaLimits | None = None) -> Wo
 
 
 def read_sounds(worker: Worker, path: str | os.PathLike[str], encoder: SoundEncoder) -> ClipSounds:
-    """Have a worker of `sound_worker` decode the sound of a video file, and encode it window by window.
+    """Have a worker of `sound_worker` decode the sound of a video file, and encode its windows that are not silent.
 
-    Memory does not grow with the length of the sound, but for its vectors. Silent windows are left out.
-
-    Raises:
-        MediaError: the sound cannot be used, is silent throughout, or the worker crashed, hung or grew too large.
+    Memory does not grow with the length of the sound, but for its vectors.
     """
     notes = list[str]()
 

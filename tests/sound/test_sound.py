@@ -16,14 +16,7 @@ from hypothesis import strategies as st
 
 from evenreel.errors import EncoderError, MediaError
 from evenreel.media.sound import SoundBlock
-from evenreel.sound import (
-    SoundWindows,
-    cut_windows,
-    load_sound_encoder,
-    read_sounds,
-    sound_model_here,
-    sound_worker,
-)
+from evenreel.sound import SoundWindows, cut_windows, load_sound_encoder, read_sounds, sound_model_here, sound_worker
 from tests.sound.clap_models import RATE, TONES, tone, write_clap
 from tests.sound_files import Track, write_sound
 from tests.tiny_checkpoints import tiny_clip

@@ -103,21 +103,13 @@ class FrameRate:
 
 
 def meant_rate(measured: Fraction) -> Fraction:
-    """Return the standard rate that is meant by a measured one, or that one itself where none is near.
-
-    >>> meant_rate(Fraction(2997, 100)), meant_rate(Fraction(15))
-    (Fraction(30000, 1001), Fraction(15, 1))
-    """
+    """Return the standard rate that is meant by a measured one, or that one itself where none is near."""
     nearest = min(STANDARD, key=lambda rate: abs(rate - measured))
     return nearest if abs(nearest - measured) <= _NEAR * nearest else measured
 
 
 def editing_rate(fps: Fraction) -> Fraction:
-    """Return a rate that editors know: the rate itself, else a multiple of it, else 30 or, for a faster one, 60.
-
-    >>> editing_rate(Fraction(25)), editing_rate(Fraction(12)), editing_rate(Fraction(17)), editing_rate(Fraction(120))
-    (Fraction(25, 1), Fraction(24, 1), Fraction(30, 1), Fraction(60, 1))
-    """
+    """Return a rate that editors know: the rate itself, else a multiple of it, else 30 or, for a faster one, 60."""
     if fps in STANDARD:
         return fps
     multiples = [rate for rate in sorted(STANDARD) if (rate / fps).denominator == 1]

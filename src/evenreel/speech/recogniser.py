@@ -46,19 +46,10 @@ _LEAST = 0.1  # what a model is less sure of is what it makes of music or noise
 _APART_S = 1.0  # words of two pieces that are further apart are two utterances
 
 
-class HeardWord(NamedTuple):
-    """A word as a model gives it, with the space before it where its language has one, in seconds of what it heard."""
-
-    text: str
-    start_s: float
-    end_s: float
-    confidence: float | None = None
-
-
 class Heard(NamedTuple):
-    """What a model heard in a stretch."""
+    """What a model heard in a stretch, in seconds of it; words have the space before them where a language has one."""
 
-    segments: tuple[tuple[HeardWord, ...], ...]  # of a model without times one word for all
+    segments: tuple[tuple[SpokenWord, ...], ...]  # of a model without times one word for all
     language: str | None = None  # as a BCP 47 tag; None where the model does not say
     language_confidence: float = 1.0
 
@@ -181,7 +172,7 @@ def utterances_of(heard: Heard, stretch: list[SpeechPiece], *, has_words: bool) 
     """
     begins_s = np.cumsum([0.0, *(piece.length_s for piece in stretch[:-1])])
 
-    def placed(word: HeardWord) -> tuple[int, SpokenWord]:
+    def placed(word: SpokenWord) -> tuple[int, SpokenWord]:
         """The piece that a word is heard in, which it does not leave, and the word on the clip's clock."""
         middle_s = (word.start_s + word.end_s) / 2
         place = max(0, int(np.searchsorted(begins_s, middle_s, "right")) - 1)
@@ -189,21 +180,20 @@ def utterances_of(heard: Heard, stretch: list[SpeechPiece], *, has_words: bool) 
         shift_s, ends_s = piece.start_s - begins_s[place], piece.start_s + piece.length_s
         times = [min(max(piece.start_s, at_s + shift_s), ends_s) for at_s in (word.start_s, word.end_s)]
         start_s, end_s = (round(float(at_s), 3) for at_s in times)
-        return place, SpokenWord(word.text.strip(), start_s, max(start_s, end_s), word.confidence)
+        return place, replace(word, start_s=start_s, end_s=max(start_s, end_s))
 
     for segment in heard.segments:
-        parts: list[list[tuple[str, SpokenWord]]] = []
+        parts: list[list[SpokenWord]] = []
         before = -1
-        for word in segment:
-            place, said = placed(word)
-            if parts and (place == before or said.start_s - parts[-1][-1][1].end_s < _APART_S):
-                parts[-1].append((word.text, said))
+        for place, word in map(placed, segment):
+            if parts and (place == before or word.start_s - parts[-1][-1].end_s < _APART_S):
+                parts[-1].append(word)
             else:
-                parts.append([(word.text, said)])
+                parts.append([word])
             before = place
         for part in parts:
-            text = " ".join("".join(text for text, _ in part).split())
-            words = tuple(word for _, word in part if word.text)
+            text = " ".join("".join(word.text for word in part).split())
+            words = tuple(replace(word, text=word.text.strip()) for word in part if word.text.strip())
             sure = [word.confidence for word in words if word.confidence is not None]
             confidence = sum(sure) / len(sure) if sure else None
             if text and (confidence is None or confidence >= _LEAST):
@@ -248,7 +238,7 @@ class WhisperModel:
         except RuntimeError as error:
             raise _failed(self.speech_id, error) from error
         spoken = (
-            tuple(HeardWord(word.word, float(word.start), float(word.end), float(word.probability)) for word in words)
+            tuple(SpokenWord(word.word, float(word.start), float(word.end), float(word.probability)) for word in words)
             for words in (segment.words or () for segment in segments)
         )
         return Heard(tuple(filter(None, spoken)), language_tag(info.language), float(info.language_probability))
@@ -297,7 +287,7 @@ class OnnxSpeechModel:
         except Exception as error:  # onnxruntime's own classes are not public; a language without token is a KeyError
             raise _failed(self.speech_id, error) from error
         if found.tokens is None or found.timestamps is None:
-            whole = HeardWord(found.text, 0.0, len(samples) / SAMPLE_RATE)
+            whole = SpokenWord(found.text, 0.0, len(samples) / SAMPLE_RATE)
             return Heard(((whole,),) if found.text.strip() else (), language)
         return Heard(tuple(_segments(list(_words(found)))), language)
 
@@ -319,7 +309,7 @@ def _loaded_onnx(folder: Path, kind: str) -> Any:
         raise _unreadable(folder, error, "a model in a form that onnx-asr reads") from error
 
 
-def _words(found: Any) -> Iterator[HeardWord]:
+def _words(found: Any) -> Iterator[SpokenWord]:
     """Words of a result: a token that begins with a space begins a word."""
     sure = found.logprobs or [None] * len(found.tokens)
     groups: list[list[tuple[str, float, float | None]]] = []
@@ -333,12 +323,12 @@ def _words(found: Any) -> Iterator[HeardWord]:
         next_s = groups[place + 1][0][1] if place + 1 < len(groups) else latest_s
         chances = [math.exp(min(0.0, chance)) for _, _, chance in group if chance is not None]
         confidence = sum(chances) / len(chances) if chances else None
-        yield HeardWord("".join(token for token, _, _ in group), group[0][1], min(next_s, latest_s), confidence)
+        yield SpokenWord("".join(token for token, _, _ in group), group[0][1], min(next_s, latest_s), confidence)
 
 
-def _segments(words: list[HeardWord]) -> Iterator[tuple[HeardWord, ...]]:
+def _segments(words: list[SpokenWord]) -> Iterator[tuple[SpokenWord, ...]]:
     """Words up to the end of a sentence, a pause, or a length."""
-    held: list[HeardWord] = []
+    held: list[SpokenWord] = []
     for word in words:
         ended = held and (
             held[-1].text.endswith(_ENDS)

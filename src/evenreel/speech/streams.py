@@ -8,12 +8,13 @@ DVB subtitles writes that down, of whatever kind the stream was.
 from __future__ import annotations
 
 import os
+import time
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import av
 import numpy as np
@@ -33,6 +34,7 @@ from evenreel.media.opening import (
     subtitles_of_text,
 )
 from evenreel.media.video import open_video
+from evenreel.media.workers import Message
 from evenreel.speech.subtitles import (
     LARGEST_BYTES,
     MOST_CUES,
@@ -42,6 +44,7 @@ from evenreel.speech.subtitles import (
     Utterance,
     decode,
     one_line,
+    read_sidecar,
     too_many_cues,
     utterances_of,
 )
@@ -391,3 +394,34 @@ def cues_of(shown: Sequence[ShownPicture], language: str | None) -> list[Utteran
             cue = replace(surer, start_s=before.start_s, end_s=max(before.end_s, cue.end_s))
         found.append(cue)
     return found
+
+
+TARGET = "evenreel.speech.streams:SubtitleFiles"  # what a `Worker` runs to read subtitles of text
+_TICK_S = 1.0
+
+
+class SubtitleFiles:
+    """Worker that answers `{"path", "language"}` of a subtitle file, or `{"path"}` of a video with streams of text.
+
+    With `"pictures": true` the streams of pictures of a video are read, and no others. The answer is a message
+    `subtitles` each, with `utterances`, `notes` and `pictures`; a `tick` says that reading goes on.
+    """
+
+    def __init__(self, reader: SheetRecogniser | None = None) -> None:
+        self._reader = reader
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        if "language" in task:
+            yield {"kind": "subtitles", **asdict(read_sidecar(task["path"], task["language"]))}, None
+            return
+        if task.get("pictures") and self._reader is not None:
+            streams = read_pictures(task["path"], self._reader)
+        else:
+            streams = read_streams(task["path"])
+        told = time.monotonic()
+        for found in streams:
+            if found is not None:
+                yield {"kind": "subtitles", **asdict(found)}, None
+            elif time.monotonic() - told > _TICK_S:
+                told = time.monotonic()
+                yield {"kind": "tick"}, None

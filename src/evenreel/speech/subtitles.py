@@ -18,22 +18,18 @@ import itertools
 import os
 import re
 import stat
-import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from evenreel.errors import MediaError
 from evenreel.files import name_key
 from evenreel.media.content import unreadable
 from evenreel.media.languages import language_tag
-from evenreel.media.workers import Message, Worker
+from evenreel.media.workers import Worker
 from evenreel.wording import count, is_printable, seconds_of
-
-if TYPE_CHECKING:
-    from evenreel.speech.streams import SheetRecogniser
 
 SpeechSource = Literal["sidecar", "stream", "recognised"]
 """Where an utterance is from: a subtitle file beside the video, a subtitle stream inside it, or a speech model."""
@@ -462,41 +458,6 @@ def _decoded(data: bytes) -> tuple[str, str | None]:
     if best is None:
         return data.decode("cp1252", errors="replace"), "its encoding could not be told"
     return data.decode(best.encoding, errors="replace"), None
-
-
-TARGET = "evenreel.speech.subtitles:SubtitleFiles"  # what a `Worker` runs to read subtitles of text
-_TICK_S = 1.0
-
-
-class SubtitleFiles:
-    """Worker that answers `{"path", "language"}` of a subtitle file, or `{"path"}` of a video with streams of text.
-
-    With `"pictures": true` the streams of pictures of a video are read, and no others. The answer is a message
-    `subtitles` each, with `utterances`, `notes` and `pictures`; a `tick` says that reading goes on.
-    """
-
-    def __init__(self, reader: SheetRecogniser | None = None) -> None:
-        self._reader = reader
-
-    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        if "language" in task:
-            yield {"kind": "subtitles", **asdict(read_sidecar(task["path"], task["language"]))}, None
-            return
-        if task.get("pictures") and self._reader is not None:  # whoever has the worker run does not need FFmpeg
-            from evenreel.speech.streams import read_pictures
-
-            streams = read_pictures(task["path"], self._reader)
-        else:
-            from evenreel.speech.streams import read_streams
-
-            streams = read_streams(task["path"])
-        told = time.monotonic()
-        for found in streams:
-            if found is not None:
-                yield {"kind": "subtitles", **asdict(found)}, None
-            elif time.monotonic() - told > _TICK_S:
-                told = time.monotonic()
-                yield {"kind": "tick"}, None
 
 
 def read_sidecar(path: str, language: str | None = None) -> Subtitles:

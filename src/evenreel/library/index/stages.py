@@ -67,7 +67,6 @@ from evenreel.speech.subtitles import (
     UNREADABLE,
     Sidecar,
     Stamp,
-    SubtitleFiles,
     Subtitles,
     Transcript,
     read_with,
@@ -78,6 +77,7 @@ from evenreel.wording import count, printable
 
 if TYPE_CHECKING:
     from evenreel.sound import SoundEncoder
+    from evenreel.speech.streams import SubtitleFiles
 
 log = logging.getLogger("evenreel")
 
@@ -248,6 +248,8 @@ _AFTER_END_S = 1.0  # a subtitle may stay a little longer than the last picture
 
 def subtitle_reader(threads: int) -> SubtitleFiles:
     """Make the worker's object; the models of the recogniser are loaded where there are pictures to read."""
+    from evenreel.speech.streams import SubtitleFiles  # FFmpeg is loaded where subtitles are read
+
     return SubtitleFiles(SheetReader(threads))
 
 
