@@ -1,9 +1,7 @@
-"""Frame numbers and timecodes, against OpenTimelineIO's and against counting labels one by one."""
+"""Frame numbers and timecodes, against OpenTimelineIO's; and what files say of them."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
@@ -26,15 +24,6 @@ DROPPING = (Fraction(30000, 1001), Fraction(60000, 1001))
 RATES = [FrameRate(fps, fps in DROPPING) for fps in STANDARD] + [FrameRate(fps) for fps in STANDARD]
 RATES += [FrameRate(Fraction(30), drop=True), FrameRate(Fraction(60), drop=True)]
 OF_A_DAY_AND_A_HALF = 130_000 * 60
-
-
-def labels(rate: FrameRate) -> Iterator[str]:
-    """All labels in order, without those that SMPTE ST 12-1 drops: by its words, one at a time."""
-    dropped = {30: 2, 60: 4}[rate.base] if rate.drop else 0
-    for minute, second, frame in itertools.product(range(25), range(60), range(rate.base)):
-        if second == 0 and frame < dropped and minute % 10:
-            continue
-        yield f"{minute // 60:02}:{minute % 60:02}:{second:02}{';' if rate.drop else ':'}{frame:02}"
 
 
 @given(rate=st.sampled_from([rate for rate in RATES if rate.drop == (rate.fps in DROPPING)]), data=st.data())
@@ -143,15 +132,7 @@ def test_a_cut_goes_on_with_the_timecode_of_its_file(tmp_path: Path, exact: bool
 
 
 def test_a_timecode_that_is_none_is_left_out_with_a_note(tmp_path: Path) -> None:
-    path = write_film(tmp_path / "a.mkv", Film(range(30), time_base=Fraction(1, 25)))
-    with av.open(str(path)) as source, av.open(str(tmp_path / "b.mkv"), "w") as target:
-        stream = target.add_stream_from_template(source.streams.video[0])
-        target.metadata["timecode"] = "99:99:99:99"
-        for packet in source.demux(video=0):
-            if packet.size:
-                packet.stream = stream
-                target.mux(packet)
-    found = facts_of(tmp_path / "b.mkv")
+    found = facts_of(with_timecode(tmp_path / "b.mkv", Fraction(25), "99:99:99:99"))
     assert found.first_frame == 0
     assert found.note == "has the timecode '99:99:99:99', which is none of its frame rate and is left out"
 

@@ -31,7 +31,6 @@ Packets = list[tuple[int, bytes]]
 
 MS = Fraction(1, 1000)
 SCREEN = (720, 480)
-NEW, NORMAL = 0x80, 0x00
 """States of a composition: of a new epoch, in which nothing of before is used, and of the one that goes on."""
 
 FILM_S = 4
@@ -102,19 +101,13 @@ def drawn(words: str, px: int = 30, look: Look | None = None, font: str | None =
     return Drawing(indices, colours)
 
 
-def display_set(
-    areas: Sequence[tuple[int, int, Drawing]], screen: tuple[int, int] = SCREEN, state: int = NEW, palette: int = 0
-) -> bytes:
-    """A display set that shows drawings at places (x, y), with the colours of the first; none of them clear it.
-
-    One that is not of a new epoch changes the colours of what is shown alone, as a fade does.
-    """
+def display_set(areas: Sequence[tuple[int, int, Drawing]], screen: tuple[int, int] = SCREEN, palette: int = 0) -> bytes:
+    """A display set that shows drawings at places (x, y), with the colours of the first; none of them clear it."""
     objects = b"".join(struct.pack(">HBBHH", number, 0, 0, x, y) for number, (x, y, _) in enumerate(areas))
-    head = struct.pack(">HHBHBBBB", *screen, 0x10, 0, state, 0, palette, len(areas))
+    head = struct.pack(">HHBHBBBB", *screen, 0x10, 0, 0x80, 0, palette, len(areas))
     parts = [segment(0x16, head + objects), segment(0x17, struct.pack(">BBHHHH", 1, 0, 0, 0, *screen))]
     if areas:
         parts.append(palette_segment(areas[0][2].colours, palette))
-    if state == NEW:
         parts += [picture_segments(number, drawing.indices) for number, (_, _, drawing) in enumerate(areas)]
     return b"".join([*parts, segment(0x80, b"")])
 

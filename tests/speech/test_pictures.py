@@ -32,7 +32,6 @@ from evenreel.speech.subtitles import read_with
 from evenreel.types import Pixels
 from tests.speech.picture_files import (
     HAS_ENCODERS,
-    NORMAL,
     Drawing,
     Kind,
     Look,
@@ -121,15 +120,6 @@ def test_a_picture_is_read_once_however_often_it_is_shown(tmp_path: Path) -> Non
     found = of_pictures(film(tmp_path / "film.mkv", packets), counter)
     assert len(counter.sheets) == 2
     assert cues(found) == [("picture 1", 1.04, 1.24), ("picture 2", 2.0, 3.8), ("picture 1", 3.8, 3.9)]
-
-
-def test_colours_that_change_alone_are_those_of_the_same_picture(tmp_path: Path) -> None:
-    drawing = drawn("Hello")
-    fading = [(1200, display_set([(9, 9, drawing.faded(0.5))], state=NORMAL)), (1400, display_set([]))]
-    counter = Counter()
-    packets = [(1000, display_set([(9, 9, drawing)])), *fading]
-    assert cues(of_pictures(film(tmp_path / "film.mkv", packets), counter)) == [("picture 1", 1.0, 1.4)]
-    assert len(counter.sheets) == 1
 
 
 def test_of_each_language_one_stream_is_read_and_none_beside_text(tmp_path: Path) -> None:
@@ -362,25 +352,6 @@ def test_letters_are_black_on_white_whatever_they_are_on_screen(name: str) -> No
 
 def shifted(mask: NDArray[np.bool_], down: int, right: int) -> NDArray[np.bool_]:
     return np.pad(mask, ((down, 0), (right, 0)))[: mask.shape[0], : mask.shape[1]]
-
-
-def test_a_fade_looks_the_same_until_nobody_sees_it() -> None:
-    drawing = drawn("Ribbon", 40)
-    whole = rendered([area_of(drawing)])
-    for share in (0.8, 0.5, 0.25):
-        faded = rendered([area_of(drawing.faded(share))])
-        assert np.array_equal(dark(faded), dark(whole))
-    assert rendered([area_of(drawing.faded(0.1))]) is None
-
-
-def test_areas_stand_below_one_another_from_top_to_bottom() -> None:
-    top, bottom = drawn("Upper", 40), drawn("A lower line", 40)
-    together = rendered([area_of(bottom, 5, 400), area_of(top, 300, 20)])
-    assert together is not None
-    filled = np.flatnonzero((together < 128).any(axis=1))
-    middle = filled[np.argmax(np.diff(filled)) + 1]
-    assert np.array_equal(dark(together[:middle]), dark(rendered([area_of(top)])))
-    assert np.array_equal(dark(together[middle:]), dark(rendered([area_of(bottom)])))
 
 
 def test_nothing_is_rendered_of_nothing() -> None:

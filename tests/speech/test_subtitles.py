@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
+from evenreel.library.index.stages import SUBTITLE_READER
 from evenreel.media.languages import language_tag
 from evenreel.media.workers import Worker
 from evenreel.speech import Subtitles, Utterance, parse_subtitles
-from evenreel.speech.streams import TARGET, read_streams
+from evenreel.speech.streams import read_streams
 from evenreel.speech.subtitles import (
     LARGEST_BYTES,
     MOST_CUES,
@@ -244,26 +245,6 @@ def test_whatever_is_read_is_sound_or_refused(suffix: str, data: bytes) -> None:
         assert (one.source, one.language) == ("sidecar", "en")
 
 
-@given(
-    st.sampled_from(FORMATS),
-    st.lists(
-        st.tuples(
-            st.integers(0, 35_000_00),
-            st.integers(1, 9_00),
-            st.from_regex(r"[a-zA-Zéшж][a-zA-Zéшж ,.!']{0,20}", fullmatch=True),
-        ),
-        min_size=1,
-        max_size=8,
-        unique=True,
-    ),
-)
-def test_what_is_written_is_read(suffix: str, spoken: list[tuple[int, int, str]]) -> None:
-    lines = [Line(start * 10, (start + length) * 10, words) for start, length, words in spoken]
-    found = parse_subtitles(written(suffix, lines).encode(), suffix).utterances
-    expected = {(line.start_ms, line.end_ms, " ".join(line.words.split())) for line in lines}
-    assert {(round(one.start_s * 1000), round(one.end_s * 1000), one.text) for one in found} == expected
-
-
 LINES = [Line(200, 900, FRENCH[0]), Line(1000, 1900, f"{FRENCH[1]}\n{RUSSIAN[0]}", "Ann")]
 
 
@@ -331,7 +312,7 @@ def test_a_film_that_is_cut_short_gives_the_cues_that_are_there(tmp_path: Path) 
 def test_a_worker_reads_files_and_streams_as_they_are_read_here(tmp_path: Path) -> None:
     file = subtitle_file(tmp_path, ".vtt")
     film = film_with_subtitles(tmp_path / "film.mkv", [(file, "ger")])
-    worker = Worker(TARGET, {}, MediaLimits())
+    worker = Worker(SUBTITLE_READER, {"threads": 1}, MediaLimits())
     try:
         (beside,) = read_with(worker, str(file), {"language": "pt-BR"})
         assert [(cue.text, cue.language, cue.speaker) for cue in beside.utterances] == [

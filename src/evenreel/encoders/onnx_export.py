@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
@@ -147,27 +148,15 @@ def _write_settings(towers: Towers, out: Path) -> None:
         (out / name).write_text(json.dumps(settings, indent=2))
 
 
-class _TextTower(nn.Module):
-    """Text tower as a module: token ids and, where the family masks padding, the mask, to sentences and words."""
+class _Tower(nn.Module):
+    """A tower as a module: what `run` makes of its inputs."""
 
-    def __init__(self, towers: Towers) -> None:
+    def __init__(self, towers: Towers, run: Callable[..., Any]) -> None:
         super().__init__()
-        self.model, self._towers = towers.model, towers
+        self.model, self._run = towers.model, run
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        words, sentence = self._towers.text_features(input_ids, attention_mask)
-        return sentence, words
-
-
-class _PictureTower(nn.Module):
-    """Picture tower as a module: prepared pictures to vectors."""
-
-    def __init__(self, towers: Towers) -> None:
-        super().__init__()
-        self.model, self._towers = towers.model, towers
-
-    def forward(self, pixel_values: Tensor) -> Tensor:
-        return self._towers.prepared_features({"pixel_values": pixel_values})
+    def forward(self, *inputs: Tensor) -> Any:
+        return self._run(*inputs)
 
 
 def _write_graphs(towers: Towers, folder: Path, *, fold: bool = True) -> None:
@@ -176,10 +165,12 @@ def _write_graphs(towers: Towers, folder: Path, *, fold: bool = True) -> None:
     names = ["input_ids", *(["attention_mask"] if towers.masks_padding else [])]
     both = {0: "captions"} if towers.family.padded else {0: "captions", 1: "words"}
     axes = {**dict.fromkeys(names, both), "text_embeds": {0: "captions"}, "word_embeds": both}
-    _trace(_TextTower(towers), folder / TEXT, {name: tokens[name] for name in names}, axes, fold=fold)
+    read = _Tower(towers, lambda ids, mask=None: towers.text_features(ids, mask)[::-1])  # sentences first
+    _trace(read, folder / TEXT, {name: tokens[name] for name in names}, axes, fold=fold)
     pictures = {"pixel_values": torch.zeros(2, 3, *towers.preprocessing.output_size)}
     axes = {"pixel_values": {0: "pictures"}, "image_embeds": {0: "pictures"}}
-    _trace(_PictureTower(towers), folder / PICTURES, pictures, axes, fold=fold)
+    see = _Tower(towers, lambda pixels: towers.prepared_features({"pixel_values": pixels}))
+    _trace(see, folder / PICTURES, pictures, axes, fold=fold)
 
 
 def _trace(

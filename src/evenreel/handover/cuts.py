@@ -35,7 +35,7 @@ from evenreel.media.picture import to_jpeg
 from evenreel.media.sampling import GivenTimes
 from evenreel.media.video import Source
 from evenreel.media.workers import Message
-from evenreel.types import FloatArray, Frame, Pixels
+from evenreel.types import FloatArray, Pixels
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -385,95 +385,60 @@ _FASTEST = 240  # frames a second that such a film is looked at
 def encode_stretch(
     path: str, out: str, stretch: tuple[Fraction, Fraction], facts: FileFacts, limits: MediaLimits
 ) -> Iterator[Message]:
-    """Encode a stretch of a file as an mp4 file."""
+    """Encode pictures and sound of a stretch of a file as an mp4 file; yields a sign of life a frame."""
+    span_s, clock = stretch, Fraction(TICKS)
+    times_s = [stretch[0] + Fraction(n, _FASTEST) for n in range(math.ceil((stretch[1] - stretch[0]) * _FASTEST))]
+    if facts.steady:  # whole frames, each looked at in its middle
+        rate, fps = FrameRate(facts.own_fps), facts.own_fps
+        first = max(0, rate.frame_at(stretch[0] - facts.offset_s, facts.slack_s))
+        stop = max(first + 1, rate.frame_after(stretch[1] - facts.offset_s, facts.slack_s))
+        span_s, clock = (facts.offset_s + first / fps, facts.offset_s + stop / fps), fps
+        times_s = [facts.offset_s + (number + Fraction(1, 2)) / fps for number in range(first, stop)]
+    given, most = GivenTimes(list(map(float, times_s))), max(limits.max_frames, len(times_s) + 1)
+    stream, sound, last_pts = None, None, -1
     try:
         with av.open(out, "w", format=FORM, options={"movflags": "+faststart"}) as target:
             if timecode := facts.timecode_at(stretch[0]):
                 target.metadata["timecode"] = timecode
-            film = _Film(target, facts, stretch)
-            yield from film.encode(path, limits)
+            with open_video(path, replace(limits, max_frames=most), threads=2) as video:
+                for frame in video.frames(given):
+                    pixels = even_sided(frame.pixels)
+                    if stream is None:
+                        stream = _picture_stream(target, pixels, facts.own_fps, clock)
+                        sound = EncodedSound.of(path, limits, target)
+                    if (stream.height, stream.width) != pixels.shape[:2]:
+                        why = "the size of its pictures changes in the stretch, which is not encoded"
+                        raise MediaError("failed", why)
+                    picture = av.VideoFrame.from_ndarray(pixels, format="rgb24").reformat(
+                        format="yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG"
+                    )
+                    last_pts = max(round((Fraction(frame.time_s) - span_s[0]) * clock), last_pts + 1)
+                    picture.pts, picture.time_base = last_pts, 1 / clock
+                    target.mux(stream.encode(picture))
+                    yield {}, None
+            if stream is None:
+                raise MediaError("no_frames", "no picture of the stretch can be decoded")
+            for packet in stream.encode(None):
+                if packet.pts == last_pts:  # the last picture stays to the end of the stretch
+                    packet.duration = max(1, round((span_s[1] - span_s[0]) * clock) - last_pts)
+                target.mux_one(packet)
+            if sound is not None:
+                with closing(sound):
+                    yield from sound.encode(*span_s)
     except OSError as error:
         raise cannot_write(error) from error
-    starts_s, ends_s = film.span_s
-    yield {"format": FORM, "starts_s": float(starts_s), "ends_s": float(ends_s), "left_out": film.left_out}, None
+    left_out = ["sound"] if sound is not None and sound.missing else []
+    yield {"format": FORM, "starts_s": float(span_s[0]), "ends_s": float(span_s[1]), "left_out": left_out}, None
 
 
-class _Film:
-    def __init__(self, target: OutputContainer, facts: FileFacts, stretch: tuple[Fraction, Fraction]) -> None:
-        self._target, self._facts, self._stretch = target, facts, stretch
-        self._rate = FrameRate(facts.own_fps)
-        first = max(0, self._rate.frame_at(stretch[0] - facts.offset_s, facts.slack_s))
-        self._frames = range(first, max(first + 1, self._rate.frame_after(stretch[1] - facts.offset_s, facts.slack_s)))
-        self._last_pts = -1
-        self.left_out: list[str] = []
-
-    @property
-    def span_s(self) -> tuple[Fraction, Fraction]:
-        """Start and end of what is encoded, on the player's timeline."""
-        if not self._facts.steady:
-            return self._stretch
-        offset_s, fps = self._facts.offset_s, self._rate.fps
-        return offset_s + self._frames.start / fps, offset_s + self._frames.stop / fps
-
-    def encode(self, path: str, limits: MediaLimits) -> Iterator[Message]:
-        """Encode pictures and sound; yields a sign of life a frame."""
-        times = self._times_s()
-        stream, sound = None, None
-        with open_video(path, replace(limits, max_frames=max(limits.max_frames, len(times) + 1)), threads=2) as video:
-            for frame in video.frames(GivenTimes(times)):
-                if stream is None:
-                    stream = self._picture_stream(frame.pixels)
-                    sound = EncodedSound.of(path, limits, self._target)
-                self._add(stream, frame)
-                yield {}, None
-        if stream is None:
-            raise MediaError("no_frames", "no picture of the stretch can be decoded")
-        self._finish(stream)
-        if sound is not None:
-            with closing(sound):
-                yield from sound.encode(*self.span_s)
-            self.left_out = ["sound"] if sound.missing else []
-
-    def _finish(self, stream: VideoStream) -> None:
-        """Write what is still held; the last picture stays to the end of the stretch."""
-        for packet in stream.encode(None):
-            if packet.pts == self._last_pts:
-                end = len(self._frames) if self._facts.steady else round((self._stretch[1] - self._stretch[0]) * TICKS)
-                packet.duration = max(1, end - self._last_pts)
-            self._target.mux_one(packet)
-
-    def _times_s(self) -> list[float]:
-        """Times at which the frames are on screen: of a steady film their middles."""
-        start_s, end_s = self._stretch
-        if self._facts.steady:
-            fps, offset_s = self._rate.fps, self._facts.offset_s
-            return [float(offset_s + (number + Fraction(1, 2)) / fps) for number in self._frames]
-        count = math.ceil((end_s - start_s) * _FASTEST)
-        return [float(start_s + Fraction(number, _FASTEST)) for number in range(count)]
-
-    def _add(self, stream: VideoStream, frame: Frame) -> None:
-        pixels = even_sided(frame.pixels)
-        if (stream.width, stream.height) != (pixels.shape[1], pixels.shape[0]):
-            raise MediaError("failed", "the size of its pictures changes in the stretch, which is not encoded")
-        picture = av.VideoFrame.from_ndarray(pixels, format="rgb24").reformat(
-            format="yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG"
-        )
-        at = (Fraction(frame.time_s) - self._stretch[0]) * TICKS
-        if self._facts.steady:
-            at = (Fraction(frame.time_s) - self._facts.offset_s) * self._rate.fps - self._frames.start
-        self._last_pts = max(round(at), self._last_pts + 1)
-        picture.pts, picture.time_base = self._last_pts, stream.codec_context.time_base
-        self._target.mux(stream.encode(picture))
-
-    def _picture_stream(self, pixels: Pixels) -> VideoStream:
-        facts, shape = self._facts, even_sided(pixels).shape
-        stream = self._target.add_stream("libx264", rate=self._rate.fps, options=OPTIONS)
-        stream.height, stream.width, stream.pix_fmt = shape[0], shape[1], "yuv420p"
-        context = stream.codec_context
-        context.time_base = 1 / self._rate.fps if facts.steady else Fraction(1, TICKS)
-        context.colorspace = context.color_primaries = context.color_trc = BT709
-        context.color_range = LIMITED_RANGE
-        return stream
+def _picture_stream(target: OutputContainer, pixels: Pixels, fps: Fraction, clock: Fraction) -> VideoStream:
+    stream = target.add_stream("libx264", rate=fps, options=OPTIONS)
+    stream.height, stream.width, stream.pix_fmt = pixels.shape[0], pixels.shape[1], "yuv420p"
+    context = stream.codec_context
+    context.time_base = 1 / clock
+    context.colorspace = context.color_primaries = context.color_trc = BT709
+    context.color_range = LIMITED_RANGE
+    return stream
 
 
 class CutReader:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import av
 import numpy as np
+from av.stream import Discard, Disposition
 from av.subtitles.subtitle import BitmapSubtitle
 from numpy.typing import NDArray
 
@@ -139,8 +140,6 @@ def pictures_to_read(container: InputContainer) -> list[SubtitleStream]:
 
 
 def _is_forced(stream: SubtitleStream) -> bool:
-    from av.stream import Disposition
-
     return bool(stream.disposition & Disposition.forced)
 
 
@@ -157,8 +156,6 @@ def language_of(stream: SubtitleStream) -> str | None:
 
 def subtitle_packets(container: InputContainer, wanted: Collection[int]) -> Iterator[Packet[Stream] | None]:
     """Yield the packets of streams by their numbers, and None now and then in between."""
-    from av.stream import Discard
-
     paced = set(wanted)
     if CONTAINER_NAMES.get(container.format.name) != "mp4":  # the whole file is read anyway, which takes its time
         paced |= {stream.index for stream in container.streams.video}
@@ -396,7 +393,6 @@ def cues_of(shown: Sequence[ShownPicture], language: str | None) -> list[Utteran
     return found
 
 
-TARGET = "evenreel.speech.streams:SubtitleFiles"  # what a `Worker` runs to read subtitles of text
 _TICK_S = 1.0
 
 
@@ -407,17 +403,15 @@ class SubtitleFiles:
     `subtitles` each, with `utterances`, `notes` and `pictures`; a `tick` says that reading goes on.
     """
 
-    def __init__(self, reader: SheetRecogniser | None = None) -> None:
+    def __init__(self, reader: SheetRecogniser) -> None:
         self._reader = reader
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
         if "language" in task:
             yield {"kind": "subtitles", **asdict(read_sidecar(task["path"], task["language"]))}, None
             return
-        if task.get("pictures") and self._reader is not None:
-            streams = read_pictures(task["path"], self._reader)
-        else:
-            streams = read_streams(task["path"])
+        path = task["path"]
+        streams = read_pictures(path, self._reader) if task.get("pictures") else read_streams(path)
         told = time.monotonic()
         for found in streams:
             if found is not None:
