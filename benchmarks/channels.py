@@ -37,10 +37,9 @@ from evenreel.library.search.query import Query
 from evenreel.library.search.rank import RANK_CONSTANT, Ranked
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.store.catalog import create_schema
-from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
-from evenreel.library.store.rows import put_rows, speech_rows
-from evenreel.library.store.vectors import ExactVectors
+from evenreel.library.store.vectors import ExactVectors, update_null_scores
+from evenreel.library.store.writer import put_rows, speech_rows
 from evenreel.speech import Transcript, Utterance
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evenreel import open_library
 from evenreel.errors import UsageError
 from evenreel.library import index_folders, repair, verify
-from evenreel.library.browsing import browse
+from evenreel.library.contents import browse
 from evenreel.library.search.filters import Filter, read_filter
 from tests.library.damage import QUICK, change, table_of, without_models
 from tests.library.fakes import empty_catalog, on_disk

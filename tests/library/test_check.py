@@ -21,8 +21,7 @@ from evenreel.features.shards import read_shard, write_shard
 from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.library.search import searcher as search_module
 from evenreel.library.search.snapshot import ClipColumns
-from evenreel.library.store.catalog import open_for_writing, set_meta, transaction
-from evenreel.library.store.filesystem import library_lock
+from evenreel.library.store.catalog import library_lock, open_for_writing, set_meta, transaction
 from evenreel.library.store.user_tables import COPY
 from evenreel.library.store.writer import insert_clip
 from tests import prebuilt

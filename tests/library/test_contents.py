@@ -14,18 +14,9 @@ from hypothesis import strategies as st
 import evenreel
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.library import Library
-from evenreel.library.contents import (
-    MAX_SIGNS,
-    ClipFile,
-    Examples,
-    ListedFile,
-    examples,
-    list_files,
-    locate,
-    no_clip,
-    root_of,
-)
+from evenreel.library.contents import MAX_SIGNS, ClipFile, Examples, ListedFile, examples, list_files, locate
 from evenreel.library.search.hits import TextHit
+from evenreel.library.store.catalog import no_clip, root_of
 from evenreel.media.content import FileStamp
 
 from .fakes import Library as Fake

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import evenreel
-from evenreel.library.browsing import MAX_VALUES, NO_CHOICE, Facet, FacetValue, Scalar, facets, written_column
+from evenreel.library.contents import MAX_VALUES, NO_CHOICE, Facet, FacetValue, Scalar, facets, written_column
 from evenreel.library.search.filters import COLUMNS, columns_of, parse_filter
 from evenreel.library.store.catalog import metadata_keys
 

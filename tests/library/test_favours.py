@@ -199,7 +199,6 @@ def test_a_clip_that_could_not_be_shown_is_no_clip_to_compare_with() -> None:
     assert middle.clip_ids.tolist() == [b"0", b"2", b"3", b"4"]
     assert middle.lengths_s.tolist() == [1.0, 3.0, 4.0, 5.0]
     assert middle.sources.tolist() == [0, 1, 1, 1]
-    assert middle.without("none") is middle
 
 
 def test_a_clip_counts_once() -> None:

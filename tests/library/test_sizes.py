@@ -10,7 +10,8 @@ import pytest
 
 from evenreel import open_library
 from evenreel.library import index_folders
-from evenreel.library.contents import PARTS, RENDERED_PX, sizes_on_disk, unknown_to_builtin
+from evenreel.library.contents import PARTS, sizes_on_disk
+from evenreel.library.store.catalog import RENDERED_PX, unknown_to_builtin
 from evenreel.planted.scenes import SceneRanges
 from evenreel.planted.shots import PLANTED_SCENES
 from tests import prebuilt

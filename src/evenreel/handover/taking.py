@@ -22,8 +22,8 @@ from evenreel.handover.lists import as_csv, as_edl, as_fcpxml, as_json, as_otio,
 from evenreel.handover.picks import CheckedTake, Pick, Take, checked
 from evenreel.handover.settings import A_FILE_EACH, READER, SUFFIXES, HandoverForm, HandoverSettings
 from evenreel.handover.sheet import MOST_STILLS, STILL_PX, SheetCell, sheet_jpeg
+from evenreel.library.contents import SameContent
 from evenreel.library.store.catalog import STILLS
-from evenreel.library.store.identity import SameContent
 from evenreel.media.workers import Worker
 from evenreel.wording import printable
 

@@ -39,20 +39,30 @@ from evenreel.features.shards import (
 from evenreel.features.stills import are_whole
 from evenreel.library.index.exchange import finish_exchange, named_shard, unfinished_exchange
 from evenreel.library.people import drop_gone_clips
-from evenreel.library.store import catalog, schema, user_tables
-from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
-from evenreel.library.store.confidence import bank_of, measure_nonsense
-from evenreel.library.store.filesystem import BROKEN, free_name, library_lock, refuse_published
+from evenreel.library.store import catalog, user_tables
+from evenreel.library.store.catalog import (
+    BROKEN,
+    CATALOG,
+    MODELS,
+    SHARDS,
+    STILLS,
+    clear_unnamed,
+    free_name,
+    library_lock,
+    making_of,
+    refuse_published,
+)
 from evenreel.library.store.fulltext import fill_full_text, rebuild_full_text
-from evenreel.library.store.model_folders import MODELS, clear_unnamed, making_of
-from evenreel.library.store.rows import replace_rows, rows_of, stored_rows
 from evenreel.library.store.user_tables import COPY, FACES, OWN_TABLES, held_by, held_in
-from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix
+from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix, bank_of, measure_nonsense
 from evenreel.library.store.writer import (
     closing_error,
     drop_vectors,
     next_generation,
     open_vectors,
+    replace_rows,
+    rows_of,
+    stored_rows,
     vectors_files,
     vectors_path,
 )
@@ -148,7 +158,7 @@ def _faults(library: Path, connection: sqlite3.Connection) -> list[str]:
     """What is wrong with the catalog as a file: its header, pages, schema and kinds of values."""
     with (library / CATALOG).open("rb") as file:
         header = file.read(20)
-    different = schema.differences(connection)
+    different = catalog.differences(connection)
     return [
         *(["its header does not say how it is to be written"] if header[18] not in {1, 2} else []),
         *(f"its table {name} is not what was laid down" for name in different),
@@ -237,7 +247,7 @@ def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) ->
     """Check the full text of a copy by itself, and compare it with one that is built anew; broken metadata is none."""
     with closing(sqlite3.connect("", isolation_level=None)) as fresh:  # on disk, and gone in the end
         connection.backup(fresh)
-        for name in set(schema.FULL_TEXT) - schema.tables().keys():
+        for name in set(catalog.FULL_TEXT) - catalog.tables().keys():
             try:
                 fresh.execute(f"INSERT INTO {name} ({name}) VALUES ('integrity-check')")
             except sqlite3.DatabaseError as error:
@@ -250,8 +260,8 @@ def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) ->
         except ValueError:
             yield LibraryProblem("on-screen readings", "they are not what was written", RUN_REPAIR)
             return
-        for name in schema.FULL_TEXT:
-            rows = f"SELECT {'*' if name in schema.tables() else 'rowid, *'} FROM {name}"
+        for name in catalog.FULL_TEXT:
+            rows = f"SELECT {'*' if name in catalog.tables() else 'rowid, *'} FROM {name}"
             if name.endswith("_vocabulary"):  # when a word was counted last says nothing
                 rows = f"SELECT word, texts FROM {name} WHERE texts > 0"
             wanted = sorted(fresh.execute(rows), key=repr)

@@ -34,21 +34,13 @@ from evenreel.wording import printable
 
 MAX_SOURCES = 20
 """Sources that are compared one by one, the most frequent of the library; the rest count as one."""
-
 RANGES = 6
 """Ranges of length with about as many clips in each; the mean rank of six keeps 97 % of what single ranks tell."""
-
-UNKNOWN = "unknown"
-OTHERS = "other sources"
-
-_READABLE = np.array([1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10])
-
+UNKNOWN, OTHERS = "unknown", "other sources"
+SOURCE, ON_SCREEN = "source", "on-screen text"
 SIGNIFICANT = 0.05
-DRAWS = 9_999
-SEED = 0
-
-SOURCE = "source"
-ON_SCREEN = "on-screen text"
+DRAWS, SEED = 9_999, 0
+_READABLE = np.array([1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10])
 
 Share = Annotated[float, Interval(ge=0.0, le=1.0)]
 
@@ -88,14 +80,10 @@ class Population:
         return by_source, int(self.text_read.sum()), int((self.has_words & self.text_read).sum())
 
     def without(self, clip_id: str) -> Population:
-        """Return the population without one clip; unchanged where it has no such clip."""
-        (gone,) = self.places([clip_id]).tolist()
-        if gone < 0:
-            return self
-        return self.at(np.delete(np.arange(len(self.clip_ids)), gone))
+        """Return the population without one clip."""
+        return self.at(np.flatnonzero(self.clip_ids != as_bytes([clip_id])))
 
     def at(self, rows: Indices) -> Population:
-        """Return the population of some of its rows."""
         columns = ("clip_ids", "sources", "lengths_s", "text_read", "has_words")
         some: dict[str, Any] = {name: getattr(self, name)[rows] for name in columns}
         return replace(self, **some)
@@ -273,8 +261,6 @@ class Favours:
 
 def favours(population: Population, shown: Sequence[str]) -> Favours:
     """Compare shown clips with all clips; ids that are not among those are passed over."""
-    from evenreel.evaluation.stats import holm
-
     places = population.places(shown)
     rows = np.unique(places[places >= 0])
     if not len(rows):
@@ -287,8 +273,11 @@ def favours(population: Population, shown: Sequence[str]) -> Favours:
     p_values = {_sentence(group): group.p_value for group in groups if group not in said_already}
     if lengths is not None:
         p_values[_length_sentence(lengths, longer)] = lengths.p_value
-    adjusted = holm(list(p_values.values()))
-    sentences = tuple(one for one, p_value in zip(p_values, adjusted, strict=True) if p_value < SIGNIFICANT)
+    # Holm: of m comparisons the i-th least p value is held against 1 / (m + 1 - i) of the level, until one fails.
+    ordered = sorted(p_values.values())
+    failed = (p for place, p in enumerate(ordered) if p * (len(ordered) - place) >= SIGNIFICANT)
+    least = next(failed, math.inf)
+    sentences = tuple(sentence for sentence, p_value in p_values.items() if p_value < least)
     note = (
         f"The {len(rows):,} clips shown are compared with all {len(population.clip_ids):,} that could have been. A "
         "query can rightly favour such clips, so one result is a hint; audits over many queries tell."

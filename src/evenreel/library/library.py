@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from evenreel.arguments import as_path
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import LibraryError, OtherModelError, UsageError
-from evenreel.files import FileState
 from evenreel.library import contents
 from evenreel.library.asking.questions import (
     Marked,
@@ -30,8 +29,19 @@ from evenreel.library.asking.questions import (
     words_vector,
 )
 from evenreel.library.asking.sequence import search_in_order
-from evenreel.library.browsing import BrowsedPage, BrowseOrder, Facet, browse, facets
-from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, LibraryStats, TriedExample
+from evenreel.library.contents import (
+    BrowsedPage,
+    BrowseOrder,
+    ClipDetail,
+    ClipMedia,
+    Examples,
+    Facet,
+    FilePage,
+    LibraryStats,
+    TriedExample,
+    browse,
+    facets,
+)
 from evenreel.library.favours import Favours, Population, favours, filtered, read_clips
 from evenreel.library.people import clips_of_people
 from evenreel.library.personal import PersonalData
@@ -43,11 +53,8 @@ from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.search.sounds import SoundModel
 from evenreel.library.store import catalog
-from evenreel.library.store.filesystem import is_published
-from evenreel.library.store.model_folders import other_model
-from evenreel.library.store.speech import clip_transcripts
-from evenreel.library.store.user_tables import own_state
-from evenreel.library.store.writer import open_vectors
+from evenreel.library.store.catalog import is_published, other_model
+from evenreel.library.store.writer import clip_transcripts, open_vectors
 from evenreel.types import Encoder
 
 if TYPE_CHECKING:
@@ -344,7 +351,7 @@ class Library:
     def roots(self) -> tuple[str, ...]:
         """Return the folders that were indexed, as the system names them."""
         with self._reading():
-            return tuple(contents.roots(self._connection))
+            return tuple(catalog.roots(self._connection))
 
     def single_files(self) -> tuple[str, ...]:
         """List the files that were indexed by themselves, not with a folder, as the system names them."""
@@ -367,7 +374,7 @@ class Library:
     def unknown_to_model(self) -> str | None:
         """Return a sentence where clips are shown to a model that cannot know them."""
         with self._reading():
-            return contents.unknown_to_builtin(self._connection, catalog.get_meta(self._connection))
+            return catalog.unknown_to_builtin(self._connection, self._meta)
 
     def clip(self, clip_id: str) -> ClipDetail:
         """Return everything known about one clip."""
@@ -418,15 +425,15 @@ class Library:
         """Compare the clips of a result with all clips that pass its filter, by source, on-screen text and length."""
         with self._reading():
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            population = self._populations(version, where, own_state(self.path))
+            population = self._populations(version, where)
             return favours(population.without(left_out) if left_out else population, clip_ids)
 
     @cached_property
-    def _populations(self) -> Callable[[int, str | None, FileState | None], Population]:
-        """What passes a filter, kept in one state of the catalog and of a person's own, by which filters choose too."""
+    def _populations(self) -> Callable[[int, str | None], Population]:
+        """What passes a filter, kept in one state of the catalog."""
         clips = lru_cache(maxsize=1)(lambda version: read_clips(self._connection))
         return lru_cache(maxsize=2)(
-            lambda version, where, own: filtered(self._connection, clips(version), self._filter(where))
+            lambda version, where: filtered(self._connection, clips(version), self._filter(where))
         )
 
     @contextlib.contextmanager

@@ -32,14 +32,13 @@ from evenreel.files import sync_folder, write_durably
 from evenreel.library.search.hits import Hit, MomentHit, SearchResult
 from evenreel.library.search.moments import MAX_MOMENTS
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import CATALOG, get_meta, set_meta, transaction
-from evenreel.library.store.filesystem import library_lock
+from evenreel.library.store.catalog import CATALOG, get_meta, library_lock, set_meta, transaction
 from evenreel.library.store.user_tables import COPY, alone, changing, write_copy
 from evenreel.types import FloatArray
 from evenreel.wording import printable
 
 if TYPE_CHECKING:
-    from evenreel.library.browsing import BrowsedPage
+    from evenreel.library.contents import BrowsedPage
     from evenreel.library.index.plan import IndexRun, KnownFile
     from evenreel.library.store.writer import FoundFile, Store
 

@@ -20,7 +20,7 @@ from typing import Literal
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.library.search.hits import Hit, SearchResult
 from evenreel.library.store.catalog import loaded_path, reading, stored_path
-from evenreel.library.store.user_tables import changing, own_state
+from evenreel.library.store.user_tables import changing
 from evenreel.wording import printable
 
 LONGEST_NOTE = 10_000
@@ -123,8 +123,7 @@ class PersonalData:
     def refresh(self) -> None:
         """Read what has changed."""
         with reading(self._connection, self._folder):
-            (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
-            at = (own_state(self._folder), changes)
+            at = self._connection.execute("PRAGMA data_version").fetchone()
             if at == self._seen_at:
                 return
             self._placed = _placed(self._connection, [mark for _, mark in _marks(self._connection)])

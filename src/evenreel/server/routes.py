@@ -27,8 +27,7 @@ from evenreel.library.asking.questions import (
     read_mark,
     read_question,
 )
-from evenreel.library.browsing import BrowseOrder
-from evenreel.library.contents import TriedExample
+from evenreel.library.contents import BrowseOrder, TriedExample
 from evenreel.library.people import LONGEST_NAME as PERSON_NAME
 from evenreel.library.people import person_still
 from evenreel.library.personal import LONGEST_NAME, PlacedMark, SavedSearch

@@ -13,7 +13,7 @@ from evenreel.library.asking import sequence
 from evenreel.library.search.hits import STATES
 from evenreel.library.search.moments import high_stretches
 from evenreel.library.search.snapshot import Snapshot
-from evenreel.library.store.confidence import above_nonsense
+from evenreel.library.store.vectors import above_nonsense
 from tests.library.fakes import SUBJECTS, WordsEncoder, encode, finish, on_disk
 
 WITHIN_S = 3.0

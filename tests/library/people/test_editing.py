@@ -8,7 +8,7 @@ import pytest
 
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.library.people import list_people, merge_people, name_person
-from evenreel.library.store.filesystem import library_lock
+from evenreel.library.store.catalog import library_lock
 
 
 def who(library: Path) -> list[tuple[str | None, int, int]]:

@@ -19,8 +19,8 @@ from evenreel.library.search.moments import best_moments, high_stretches, shown
 from evenreel.library.search.query import content_words
 from evenreel.library.search.searcher import Query, Searcher
 from evenreel.library.store.catalog import stored_path
-from evenreel.library.store.confidence import FITS, MAY_FIT, null_queries
 from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.vectors import FITS, MAY_FIT, null_queries
 from tests.library.fakes import DIMENSION, SUBJECTS, Library, WordsEncoder, encode, finish, paths
 
 

@@ -53,7 +53,7 @@ def test_hazard_238_a_library_on_a_full_disk_is_read(
         writing.execute("UPDATE files SET mtime_ns = 1")
         shutil.copytree(library, tmp_path / "left", ignore=shutil.ignore_patterns("*-shm"))  # as after a power cut
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=4_096))
-    with no_room(), pytest.raises(LibraryError, match=r"left cannot be opened: its disk is full; make room on it\.$"):
+    with no_room(), pytest.raises(LibraryError, match=r"left cannot be read: its disk is full; make room on it\.$"):
         catalog.open_for_reading(tmp_path / "left")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evenreel.library.store.catalog import get_meta
-from evenreel.library.store.confidence import (
+from evenreel.library.store.vectors import (
     DEVIATION_FLOOR,
     FITS,
     MAY_FIT,

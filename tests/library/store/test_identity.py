@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from evenreel.errors import MediaError
-from evenreel.library.contents import Located
-from evenreel.library.store import identity
-from evenreel.library.store.identity import SameContent
+from evenreel.library import contents as identity
+from evenreel.library.contents import Located, SameContent
 from evenreel.media.content import FileStamp, content_digest
 
 Change = Callable[[Path], object]

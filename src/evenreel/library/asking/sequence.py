@@ -1,7 +1,7 @@
 """Search for one moment after another: clips by the best pair of moments that stand in the order asked for.
 
 A clip stands by the worse of the states of its two moments, then by the sum of how far both are above nonsense
-(`evenreel.library.store.confidence`). A frame is a moment where it lies in a stretch that stands out in its clip
+(`evenreel.library.store.vectors`). A frame is a moment where it lies in a stretch that stands out in its clip
 (`evenreel.library.search.moments`) and the clip answers by its frames; words on screen and words that are said are
 moments of their own, and a share of the query that is written counts as frames do that beat such a share of nonsense.
 Names and captions have no time, so they find no pair.
@@ -29,7 +29,7 @@ from evenreel.library.search.searcher import EMPTY, Asked, ClipFacts, Searcher, 
 from evenreel.library.search.seen import frames_of
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.search.words import read_texts
-from evenreel.library.store.confidence import DEVIATION_FLOOR, FITS, MAY_FIT
+from evenreel.library.store.vectors import DEVIATION_FLOOR, FITS, MAY_FIT
 from evenreel.types import FloatArray
 
 MOST_CANDIDATES = 512

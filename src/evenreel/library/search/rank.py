@@ -10,7 +10,7 @@ A clip is in one of three states:
 - `nothing`: neither. These are the weaker matches, behind a line that is all that is told of the states.
 
 A query of nonsense finds a clip before the line in 10.4 % of cases, whatever the model and the library
-(`evenreel.library.store.confidence` says why). That says nothing of how likely a clip is right.
+(`evenreel.library.store.vectors` says why). That says nothing of how likely a clip is right.
 
 Clips stand by their state, then by their ranks in the channels, which are fused by
 
@@ -38,7 +38,7 @@ from evenreel.library.search import filters
 from evenreel.library.search.hits import ANSWERS, STATES, Channel
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.search.words import WordMatches
-from evenreel.library.store.confidence import FITS, MAY_FIT
+from evenreel.library.store.vectors import FITS, MAY_FIT
 from evenreel.types import FloatArray
 
 RANK_CONSTANT = 60

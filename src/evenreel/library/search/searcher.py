@@ -21,7 +21,6 @@ import numpy as np
 from evenreel.arrays import Column, Flags
 from evenreel.errors import LibraryError, UsageError
 from evenreel.files import first_there
-from evenreel.library.contents import no_clip
 from evenreel.library.search import filters, rank, seen, sounds, words
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.hits import Channel, Hit, MomentHit, SearchResult, TextHit
@@ -32,9 +31,8 @@ from evenreel.library.search.seen import ClipTimes
 from evenreel.library.search.snapshot import Snapshot, SnapshotReader
 from evenreel.library.search.sounds import Heard, SoundModel
 from evenreel.library.search.words import SOURCES, WordMatches, read_texts
-from evenreel.library.store.catalog import load_metadata, loaded_path
-from evenreel.library.store.confidence import FITS, as_one_of
-from evenreel.library.store.vectors import SOUNDS, ExactVectors
+from evenreel.library.store.catalog import load_metadata, loaded_path, no_clip
+from evenreel.library.store.vectors import FITS, SOUNDS, ExactVectors, as_one_of
 from evenreel.types import Encoder, FloatArray, Metadata
 
 EMPTY = "The library is empty: none of its files is there; `evenreel info` says what was set aside or is missing."

@@ -24,9 +24,8 @@ from evenreel.errors import LibraryError, OtherModelError
 from evenreel.library.search import filters
 from evenreel.library.search.filters import Filter
 from evenreel.library.store.catalog import get_meta, reading
-from evenreel.library.store.confidence import DEVIATION_FLOOR, load_null_best
 from evenreel.library.store.user_tables import COPY
-from evenreel.library.store.vectors import FRAMES, ExactVectors, Matrix
+from evenreel.library.store.vectors import DEVIATION_FLOOR, FRAMES, ExactVectors, Matrix, load_null_best
 from evenreel.types import FloatArray
 
 KEPT_FILTERS = 32

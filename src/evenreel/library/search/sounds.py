@@ -2,7 +2,7 @@
 
 It is the channel `seen` over another matrix. Among the sounds of a library one is always the nearest, so a clip is
 found only where its sound beats enough nonsense, by the rule that frames are judged by
-(`evenreel.library.store.confidence`), and where frames may say so too, each of both as much more surely (`as_one_of`).
+(`evenreel.library.store.vectors`), and where frames may say so too, each of both as much more surely (`as_one_of`).
 Its rank then weighs 1 where it fits, 0 where it hardly may, and goes straight between. A query that asks for sounds
 alone ranks all of them.
 """
@@ -22,9 +22,8 @@ from evenreel.library.search.hits import MomentHit
 from evenreel.library.search.query import EncodedQuery, Query, unit
 from evenreel.library.search.rank import ChannelColumns, ranks_of
 from evenreel.library.search.snapshot import ClipColumns, Snapshot
-from evenreel.library.store.confidence import FITS, MAY_FIT, as_one_of, load_null_best
-from evenreel.library.store.model_folders import other_sounds
-from evenreel.library.store.vectors import SOUNDS
+from evenreel.library.store.catalog import other_sounds
+from evenreel.library.store.vectors import FITS, MAY_FIT, SOUNDS, as_one_of, load_null_best
 from evenreel.library.store.writer import open_vectors
 from evenreel.types import Encoder, FloatArray
 
