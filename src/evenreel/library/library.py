@@ -15,34 +15,10 @@ from evenreel.arguments import as_path
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import LibraryError, OtherModelError, UsageError
 from evenreel.library import contents
-from evenreel.library.asking.questions import (
-    Marked,
-    Question,
-    Then,
-    Without,
-    as_question,
-    filtered_by_people,
-    picture_with_words,
-    queries_of,
-    search_by_marks,
-    search_without,
-    words_vector,
-)
+from evenreel.library.asking import questions
+from evenreel.library.asking.questions import Marked, Question, Then, Without
 from evenreel.library.asking.sequence import search_in_order
-from evenreel.library.contents import (
-    BrowsedPage,
-    BrowseOrder,
-    ClipDetail,
-    ClipMedia,
-    Examples,
-    Facet,
-    FilePage,
-    LibraryStats,
-    TriedExample,
-    browse,
-    facets,
-)
-from evenreel.library.favours import Favours, Population, favours, filtered, read_clips
+from evenreel.library.favours import Favours, Population, favours, read_clips
 from evenreel.library.people import clips_of_people
 from evenreel.library.personal import PersonalData
 from evenreel.library.search.filters import Filter, below, read_filter
@@ -197,11 +173,11 @@ class Library:
         if isinstance(text, str) and not _OF_SEVERAL.search(text):
             asked, queries = text, [make(text=text, where=where)]
         else:
-            asked, where, names = filtered_by_people(self.path, as_question(text), where)
+            asked, where, names = questions.filtered_by_people(self.path, questions.as_question(text), where)
             if names and asked == "":
                 make(text="-")  # refuses a wrong number
                 return clips_of_people(self.path, names, self.browse(where, "path", MOST_CLIPS), k)
-            queries = queries_of(asked, partial(make, where=where))
+            queries = questions.queries_of(asked, partial(make, where=where))
         if where is not None:
             self._filter(where)
         if isinstance(asked, Then):
@@ -210,14 +186,14 @@ class Library:
             first = queries[0].asked
             encoder = self.encoder if first is not None and first.sees and readable(asked.text) else None
             if isinstance(asked, Without):
-                return search_without(self._searcher, asked, queries[0], encoder, reranks=rerank is not None)
-            return search_by_marks(
+                return questions.search_without(self._searcher, asked, queries[0], encoder, reranks=rerank is not None)
+            return questions.search_by_marks(
                 self._searcher, asked, queries[0], encoder, self.clip_named, reranks=rerank is not None
             )
         query = queries[0] if rerank is None else replace(queries[0], reranker=self._reranker_of(rerank))
         return self._searcher.search(query)
 
-    def tried_examples(self) -> list[TriedExample]:
+    def tried_examples(self) -> list[contents.TriedExample]:
         """Return up to three searches that some clip of the library fits, each of which was run.
 
         Raises:
@@ -271,7 +247,7 @@ class Library:
             raise UsageError("The library has no vision, so a picture cannot be searched for.")
         vector = picture_vector(self.encoder, pixels)
         if words:
-            vector = picture_with_words(unit(vector), words_vector(self.encoder, words))
+            vector = questions.picture_with_words(unit(vector), questions.words_vector(self.encoder, words))
         return self._searcher.search(Query(image=vector, k=k, where=where))
 
     def similar(
@@ -296,11 +272,11 @@ class Library:
             NotFoundError: the library has no such clip.
             UsageError: `k` is not positive, the filter is wrong, or the frames of the clip were not encoded.
         """
-        beside = words_vector(self.encoder, words) if words else None
+        beside = questions.words_vector(self.encoder, words) if words else None
         with self.snapshot():  # at one moment: the model may be exchanged beside it
             vector = self._searcher.clip_vector(clip_id, time_s)
             if beside is not None:
-                vector = picture_with_words(vector, beside)
+                vector = questions.picture_with_words(vector, beside)
             query = Query(image=vector, k=k, where=where)
             found = self._searcher.search(replace(query, k=k + 1))
         hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
@@ -358,7 +334,7 @@ class Library:
         with self._reading():
             return tuple(contents.single_files(self._connection))
 
-    def stats(self) -> LibraryStats:
+    def stats(self) -> contents.LibraryStats:
         """Count what the library holds and list what was set aside."""
         with self._reading():
             found = contents.read_stats(self._connection, self.path, catalog.get_meta(self._connection))
@@ -376,7 +352,7 @@ class Library:
         with self._reading():
             return catalog.unknown_to_builtin(self._connection, self._meta)
 
-    def clip(self, clip_id: str) -> ClipDetail:
+    def clip(self, clip_id: str) -> contents.ClipDetail:
         """Return everything known about one clip."""
         with self._reading():
             return contents.clip_detail(self._connection, clip_id, self.path / catalog.SHARDS)
@@ -391,35 +367,35 @@ class Library:
         with self._reading():
             return tuple(clip_transcripts(self._connection, contents.clip_named(self._connection, clip)))
 
-    def files(self, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0) -> FilePage:
+    def files(self, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0) -> contents.FilePage:
         """List files of the library, also those set aside or missing, by path."""
         with self._reading():
             return contents.list_files(self._connection, state, text, limit, offset)
 
     def browse(
-        self, where: str | None = None, order: BrowseOrder = "latest", limit: int = 50, offset: int = 0
-    ) -> BrowsedPage:
+        self, where: str | None = None, order: contents.BrowseOrder = "latest", limit: int = 50, offset: int = 0
+    ) -> contents.BrowsedPage:
         """List clips without a query."""
         chosen = self._filter(where)
         with self._reading():
-            return browse(self._connection, chosen, order, limit, offset)
+            return contents.browse(self._connection, chosen, order, limit, offset)
 
-    def locate(self, clip_id: str) -> ClipMedia:
+    def locate(self, clip_id: str) -> contents.ClipMedia:
         """Find the existing files of a clip, to open them."""
         with self._reading():
             return contents.locate(self._connection, clip_id)
 
-    def examples(self) -> Examples:
+    def examples(self) -> contents.Examples:
         """Suggest searches that find something in this library."""
         with self._reading():
             return contents.examples(self._connection)
 
-    def facets(self) -> list[Facet]:
+    def facets(self) -> list[contents.Facet]:
         """List the columns that the library can be filtered by."""
         with contextlib.suppress(LibraryError):  # the other columns do not depend on a person's own
             self.personal.refresh()
         with self._reading():
-            return facets(self._connection)
+            return contents.facets(self._connection)
 
     def favours(self, clip_ids: Sequence[str], where: str | None = None, left_out: str | None = None) -> Favours:
         """Compare the clips of a result with all clips that pass its filter, by source, on-screen text and length."""
@@ -431,10 +407,7 @@ class Library:
     @cached_property
     def _populations(self) -> Callable[[int, str | None], Population]:
         """What passes a filter, kept in one state of the catalog."""
-        clips = lru_cache(maxsize=1)(lambda version: read_clips(self._connection))
-        return lru_cache(maxsize=2)(
-            lambda version, where: filtered(self._connection, clips(version), self._filter(where))
-        )
+        return lru_cache(maxsize=2)(lambda version, where: read_clips(self._connection, self._filter(where)))
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Snapshot]:

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -68,7 +68,6 @@ class Person:
 
 
 def has_people(library: Path) -> bool:
-    """Return whether people are looked for in a library."""
     return bool(_noted(library).get(_MODELS))
 
 
@@ -95,7 +94,7 @@ def _opened(library: Path, *, write: bool = False) -> Iterator[sqlite3.Connectio
 
 @contextmanager
 def _changed(library: Path) -> Iterator[sqlite3.Connection]:
-    """The same, to change in one transaction what a person says."""
+    """The same, to change in one transaction what a person says, with by what each name is known."""
     with _opened(library):
         pass
     with changing(library) as connection:
@@ -366,10 +365,8 @@ def _group(connection: sqlite3.Connection) -> None:
         places = np.argsort(np.argsort(-sizes, kind="stable"))  # the person of most faces has the first number
         for row, label in zip(rest, labels.tolist(), strict=True):
             whose[row] = last + 1 + int(places[label])
-        connection.executemany(
-            "UPDATE faces SET person_id = ? WHERE face_id = ?",
-            zip(whose, (face_id for face_id, _ in rows), strict=True),
-        )
+        update = "UPDATE faces SET person_id = ? WHERE face_id = ?"
+        connection.executemany(update, [(person, face_id) for person, (face_id, _) in zip(whose, rows, strict=True)])
         set_meta(connection, {_LAST: str(last + len(sizes))})
         _note_means(connection)
 
@@ -459,27 +456,25 @@ def clips_of_people(library: Path, names: Sequence[str], page: BrowsedPage, k: i
     """Make the result of a query that asks for people alone: the clips with most of their faces first."""
     times: dict[str, list[tuple[float, float]]] = defaultdict(list)
     with _opened(library) as connection:
-        for clip_id, *face in connection.execute(
+        for clip_id, time_s, score in connection.execute(
             "SELECT clip_id, time_s, max(score) FROM faces JOIN people USING (person_id)"
             " WHERE name IN (SELECT value FROM json_each(?)) GROUP BY clip_id, time_s ORDER BY clip_id, time_s",
             (json.dumps(names),),
         ):
-            times[clip_id].append((face[0], face[1]))
+            times[clip_id].append((time_s, score))
+    first = sorted(page.clips, key=lambda clip: (-len(times[clip.clip_id]), clip.path))[:k]
+    unmeasured: dict[str, Any] = {"weaker": None, "above_nonsense": None, "written": 0.0, "scores": {}, "on_screen": ()}
     hits = tuple(
         Hit(
-            clip_id=clip.clip_id,
-            path=clip.path,
-            score=float(len(times[clip.clip_id])),
-            weaker=None,
-            above_nonsense=None,
-            written=0.0,
-            scores={},
+            clip.clip_id,
+            clip.path,
+            float(len(times[clip.clip_id])),
             moments=_stretches(times[clip.clip_id]),
-            on_screen=(),
             duration_s=clip.duration_s,
             metadata=clip.metadata,
+            **unmeasured,
         )
-        for clip in sorted(page.clips, key=lambda clip: (-len(times[clip.clip_id]), clip.path))[:k]
+        for clip in first
     )
     asked = " ".join(f'person:"{printable(name)}"' for name in names)
     return SearchResult(asked, hits, notices=(BY_FACES,) if hits else ())
@@ -493,5 +488,5 @@ def _stretches(times: list[tuple[float, float]]) -> tuple[MomentHit, ...]:
             runs.append([])
         runs[-1].append(face)
     longest = sorted(runs, key=lambda run: (-len(run), run[0][0]))[:MAX_MOMENTS]
-    best = {run[0][0]: max(run, key=lambda face: face[1]) for run in longest}
-    return tuple(MomentHit(best[run[0][0]][0], run[0][0], run[-1][0], best[run[0][0]][1]) for run in sorted(longest))
+    surest = [(run, max(run, key=lambda face: face[1])) for run in sorted(longest)]
+    return tuple(MomentHit(time_s, run[0][0], run[-1][0], score) for run, (time_s, score) in surest)

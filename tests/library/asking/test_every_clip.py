@@ -13,7 +13,6 @@ from evenreel.library.asking import sequence
 from evenreel.library.search.hits import STATES
 from evenreel.library.search.moments import high_stretches
 from evenreel.library.search.snapshot import Snapshot
-from evenreel.library.store.vectors import above_nonsense
 from tests.library.fakes import SUBJECTS, WordsEncoder, encode, finish, on_disk
 
 WITHIN_S = 3.0
@@ -36,7 +35,8 @@ def slowly(s: Snapshot, first: str, second: str) -> list[tuple[int, float]]:
             scores = frames @ encode(text)
             z = (scores.astype(float) - s.means[clip]) / s.deviations[clip]
             best = np.round(scores, 5).max()
-            share = above_nonsense((best - s.means[clip]) / s.deviations[clip], s.null_best)
+            best_z = (best - s.means[clip]) / s.deviations[clip]
+            share = np.searchsorted(s.null_best, best_z, "left") / max(1, len(s.null_best))
             stretches = high_stretches(scores, spans)
             within = [any(one.start_s <= time_s <= one.end_s for one in stretches) for time_s in spans[:, 0]]
             told.append(

@@ -8,7 +8,7 @@ Raw similarities have no common scale: nonsense scores 0.21 where a good query s
 on the model, the library and the length of the clip. So a bank of nonsense (`null_queries.txt`) is scored
 against every clip. A query's score on a clip becomes z = (score - mean) / deviation over the bank's scores on
 that clip; and the best z that each nonsense query reaches anywhere in the library is the yardstick for the
-best z of a real one: `above_nonsense` is the share of nonsense that stays below.
+best z of a real one: the share of nonsense that stays below (`above_nonsense`).
 
 The rule `above_nonsense >= MAY_FIT` puts a clip before the line of weaker matches. It does so for a query from
 the bank's own distribution with probability (1 + N - ceil(0.9 N)) / (1 + N), 10.4 % for N = 200: the new query and
@@ -243,17 +243,6 @@ def null_queries() -> tuple[str, ...]:
     """Return the bank of nonsense queries: N captions that no video answers, to compare scores of real queries with."""
     text = resources.files("evenreel.library.store").joinpath("null_queries.txt").read_text(encoding="utf-8")
     return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
-
-
-def above_nonsense(z: FloatArray, null_best: FloatArray) -> NDArray[np.float64]:
-    """Return the share of nonsense queries whose best z in the library is below z.
-
-    Example:
-        >>> above_nonsense(np.array([0.5, 2.5, 9.0]), np.array([1.0, 2.0, 3.0, 4.0])).tolist()
-        [0.0, 0.5, 1.0]
-    """
-    below: NDArray[np.float64] = np.searchsorted(null_best, z, "left") / max(1, len(null_best))
-    return below
 
 
 def update_null_scores(

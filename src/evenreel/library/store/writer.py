@@ -187,15 +187,9 @@ class Store:
         stored = self._stored_shard(clip_id)
         if stored is None:
             return
-        with self._lock, transaction(self.connection):
-            set_meta(self.connection, {UNSETTLED: clip_id})
-            put_rows(self.connection, clip_id, sound_rows(clip_id, None))
-            self.connection.execute("DELETE FROM sound_rows WHERE clip_id = ?", (clip_id,))
-        digest = write_shard(self.library / SHARDS, replace(stored, sounds=sounds))
-        with self._lock, transaction(self.connection):
+        heard = replace(stored, sounds=sounds)
+        with self._lock, _rewritten(self.library, self.connection, heard, "heard", SOUNDS.moments, SOUNDS.rows):
             put_rows(self.connection, clip_id, sound_rows(clip_id, sounds))
-            self.connection.execute("UPDATE clips SET shard_hash = ? WHERE clip_id = ?", (digest, clip_id))
-            self.connection.execute("DELETE FROM meta WHERE key = ?", (UNSETTLED,))
             if len(sounds.vectors):
                 self._append(clip_id, sounds.vectors, SOUNDS)
             note_clips(self.connection, [clip_id])
@@ -510,15 +504,29 @@ def _insert(table: str) -> str:
 def put_transcripts(
     library: Path, connection: sqlite3.Connection, shard: Shard, transcripts: Sequence[Transcript]
 ) -> None:
-    """Replace what is said in a clip, in its shard and then in the catalog.
+    """Replace what is said in a clip, in its shard and then in the catalog."""
+    with _rewritten(library, connection, replace(shard, transcripts=tuple(transcripts))):
+        remove_texts(connection, SAID, shard.clip_id)
+        put_rows(connection, shard.clip_id, speech_rows(shard.clip_id, transcripts))
+        index_texts(connection, SAID, shard.clip_id)
 
-    The clip is noted first, so that the next run enters what the shard of a killed run says (`settle_shard`).
+
+@contextmanager
+def _rewritten(library: Path, connection: sqlite3.Connection, shard: Shard, *emptied: str) -> Iterator[None]:
+    """Write the shard of a clip that is known, then change the catalog within the `with`, in one transaction.
+
+    The clip is noted first, and loses its rows in some tables, so that the next run enters what the shard of a killed
+    run says (`settle_shard`).
     """
     with transaction(connection):
         set_meta(connection, {UNSETTLED: shard.clip_id})
-    digest = write_shard(library / SHARDS, replace(shard, transcripts=tuple(transcripts)))
+        for table in emptied:
+            connection.execute(f"DELETE FROM {table} WHERE clip_id = ?", (shard.clip_id,))
+    digest = write_shard(library / SHARDS, shard)
     with transaction(connection):
-        _enter(connection, shard.clip_id, transcripts, digest)
+        yield
+        connection.execute("UPDATE clips SET shard_hash = ? WHERE clip_id = ?", (digest, shard.clip_id))
+        connection.execute("DELETE FROM meta WHERE key = ?", (UNSETTLED,))
 
 
 def settle_shard(library: Path, connection: sqlite3.Connection) -> None:
@@ -537,20 +545,10 @@ def settle_shard(library: Path, connection: sqlite3.Connection) -> None:
     with transaction(connection):
         known = connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone()
         if shard is not None and known:
-            heard = connection.execute("SELECT 1 FROM heard WHERE clip_id = ?", (clip_id,)).fetchone()
-            if shard.sounds is not None and not heard:
-                write_shard(library / SHARDS, replace(shard, sounds=None))
-            _enter(connection, clip_id, shard.transcripts or (), hashlib.sha256(path.read_bytes()).hexdigest())
+            if shard.sounds and not connection.execute("SELECT 1 FROM heard WHERE clip_id = ?", (clip_id,)).fetchone():
+                write_shard(library / SHARDS, shard := replace(shard, sounds=None))
+            insert_clip(connection, shard, hashlib.sha256(path.read_bytes()).hexdigest())
         connection.execute("DELETE FROM meta WHERE key = ?", (UNSETTLED,))
-
-
-def _enter(connection: sqlite3.Connection, clip_id: str, transcripts: Sequence[Transcript], digest: str) -> None:
-    """Put transcripts of a shard with this digest into the catalog, inside the caller's transaction."""
-    remove_texts(connection, SAID, clip_id)
-    put_rows(connection, clip_id, speech_rows(clip_id, transcripts))
-    connection.execute("UPDATE clips SET shard_hash = ? WHERE clip_id = ?", (digest, clip_id))
-    index_texts(connection, SAID, clip_id)
-    connection.execute("DELETE FROM meta WHERE key = ?", (UNSETTLED,))
 
 
 def clip_transcripts(connection: sqlite3.Connection, clip_id: str) -> list[Transcript]:
