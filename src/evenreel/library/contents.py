@@ -12,7 +12,7 @@ import os
 import re
 import sqlite3
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import groupby, zip_longest
@@ -186,9 +186,19 @@ def list_files(
         return os.path.join(folder_of(path, known), printable(os.path.basename(path)))
 
     rows = connection.execute("SELECT path FROM files WHERE ?1 IS NULL OR state = ?1 ORDER BY path", (state,))
-    paths = [stored for (stored,) in rows if not wanted or wanted in name_key(shown(loaded_path(stored)))]
-    page = [_listed(connection, stored, known) for stored in paths[offset : offset + limit]]
-    return FilePage(len(paths), tuple(page))
+    found = [stored for (stored,) in rows if not wanted or wanted in name_key(shown(loaded_path(stored)))]
+    page = []
+    for stored in found[offset : offset + limit]:
+        name, is_in, clip_id, reason, sentence, duration_s = connection.execute(
+            "SELECT name, state, files.clip_id, reason, sentence, duration_s"
+            " FROM files LEFT JOIN clips USING (clip_id) WHERE path = ?",
+            (stored,),
+        ).fetchone()
+        path = loaded_path(stored)
+        if sentence is not None:  # a decoder may name the file that it failed on
+            sentence = sentence.replace(os.path.dirname(path) + os.sep, "")
+        page.append(ListedFile(name, folder_of(path, known), is_in, clip_id, reason, sentence, duration_s))
+    return FilePage(len(found), tuple(page))
 
 
 def _check_page(limit: int, offset: int, what: str) -> None:
@@ -196,34 +206,19 @@ def _check_page(limit: int, offset: int, what: str) -> None:
         raise UsageError(f"{limit} {what} from number {offset} on cannot be listed; ask for 1 or more, from 0 on.")
 
 
-def _listed(connection: sqlite3.Connection, stored: str | bytes, known: Sequence[str]) -> ListedFile:
-    name, state, clip_id, reason, sentence, duration_s = connection.execute(
-        "SELECT name, state, files.clip_id, reason, sentence, duration_s FROM files LEFT JOIN clips USING (clip_id)"
-        " WHERE path = ?",
-        (stored,),
-    ).fetchone()
-    path = loaded_path(stored)
-    if sentence is not None:  # a decoder may name the file that it failed on
-        sentence = sentence.replace(os.path.dirname(path) + os.sep, "")
-    return ListedFile(name, folder_of(path, known), state, clip_id, reason, sentence, duration_s)
-
-
 def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
     """Find the files of a clip that were there at the last index run."""
-    about = connection.execute(
-        "SELECT container, codec, duration_s FROM clips WHERE clip_id = ?", (clip_id,)
-    ).fetchone()
-    if about is None:
-        raise no_clip(clip_id)
-    known = roots(connection)
-    rows = connection.execute(
-        "SELECT path, size, mtime_ns, ctime_ns FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path",
-        (clip_id,),
-    )
-    found = ((loaded_path(stored), *stamp) for stored, *stamp in rows)
-    container, codec, duration_s = about
-    files = tuple(Located(path, root_of(path, known), FileStamp(*stamp)) for path, *stamp in found)
-    return ClipMedia(container, codec, duration_s, files)
+    about = "SELECT container, codec, duration_s FROM clips WHERE clip_id = ?"
+    for container, codec, duration_s in connection.execute(about, (clip_id,)).fetchall():
+        known = roots(connection)
+        rows = connection.execute(
+            "SELECT path, size, mtime_ns, ctime_ns FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path",
+            (clip_id,),
+        )
+        found = ((loaded_path(stored), FileStamp(*stamp)) for stored, *stamp in rows)
+        files = tuple(Located(path, root_of(path, known), stamp) for path, stamp in found)
+        return ClipMedia(container, codec, duration_s, files)
+    raise no_clip(clip_id)
 
 
 def single_files(connection: sqlite3.Connection) -> list[str]:
@@ -235,15 +230,14 @@ def single_files(connection: sqlite3.Connection) -> list[str]:
 
 def clip_named(connection: sqlite3.Connection, name: str) -> str:
     """Return the id of the clip with this id, or of the file with this path."""
-    paths = stored_path(name), stored_path(str(file_at(os.curdir, os.path.abspath(name))))
-    row = connection.execute(
+    rows = connection.execute(
         "SELECT clip_id FROM clips WHERE clip_id = ?1 UNION ALL"
         " SELECT clip_id FROM files WHERE path IN (?1, ?2) AND clip_id IS NOT NULL",
-        paths,
-    ).fetchone()
-    if row is None:
-        raise no_clip(name)
-    return str(row[0])
+        (stored_path(name), stored_path(str(file_at(os.curdir, os.path.abspath(name))))),
+    )
+    for (clip_id,) in rows:
+        return str(clip_id)
+    raise no_clip(name)
 
 
 # Whether a file is still the one that was indexed --------------------------------------------------------------------
@@ -287,7 +281,6 @@ class SameContent:
 
 
 def changed() -> MediaError:
-    """Make the error for a file whose content has changed since it was indexed."""
     return MediaError("changed_while_reading", "the file has changed since it was indexed")
 
 
@@ -359,20 +352,21 @@ PARTS = {
 """Name of each part, and what it holds."""
 
 
+_PART_OF = {CATALOG: "catalog", COPY: "catalog", "vectors.": "vectors", "sounds.": "vectors"} | {
+    f"{folder}{os.sep}": folder for folder in (SHARDS, STILLS, MODELS)
+}
+"""How the names of a part's files begin."""
+
+
 def sizes_on_disk(library: Path) -> dict[str, int]:
     """Measure the bytes that each of `PARTS` of a library takes; files that go meanwhile count nothing."""
-    folders = {SHARDS: "shards", STILLS: "stills", MODELS: "models"}
     found = dict.fromkeys(PARTS, 0)
     with suppress(OSError):
-        for path in library.rglob("*"):
-            first, *below = path.relative_to(library).parts
-            part = folders.get(first, "others")
-            if not below and first.startswith((CATALOG, COPY)):
-                part = "catalog"
-            elif not below and first.startswith(("vectors.", "sounds.")):
-                part = "vectors"
+        for path in filter(Path.is_file, library.rglob("*")):
+            name = str(path.relative_to(library))
+            part = next((part for start, part in _PART_OF.items() if name.startswith(start)), "others")
             with suppress(OSError):
-                found[part] += path.stat().st_size if path.is_file() else 0
+                found[part] += path.stat().st_size
     return found
 
 

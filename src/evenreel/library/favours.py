@@ -185,23 +185,14 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Favours:
-    """Comparison of the shown clips with all clips that pass the filter.
-
-    Attributes:
-        shown: number of clips shown.
-        all: number of clips they are compared with, themselves included.
-        groups: shares of each source, and of clips with words on screen.
-        lengths: comparison of lengths; None with fewer than two ranges of length.
-        sentences: one for each difference that is significant after Holm's correction over all comparisons.
-        note: sentence on what was compared, and what a difference does not mean.
-    """
+    """Comparison of the shown clips with all clips that pass the filter, themselves included."""
 
     shown: int
     all: int
-    groups: tuple[GroupShare, ...]
-    lengths: Lengths | None
-    sentences: tuple[str, ...]
-    note: str
+    groups: tuple[GroupShare, ...]  # shares of each source, and of clips with words on screen
+    lengths: Lengths | None  # None with fewer than two ranges of length
+    sentences: tuple[str, ...]  # one for each difference that is significant after Holm's correction
+    note: str  # what was compared, and what a difference does not mean
 
 
 def favours(population: Population, shown: Sequence[str]) -> Favours:

@@ -357,8 +357,10 @@ def _group(connection: sqlite3.Connection) -> None:
         if not rows:
             return
         vectors = np.stack([_loaded(stored) for _, stored in rows])
-        people, means = _means(connection)
-        whose = [people[joined] if joined >= 0 else None for joined in faces.join_people(vectors, means).tolist()]
+        known = dict(sorted(_means(connection).items()))
+        means = np.stack(list(known.values())) if known else np.zeros((0, 0), np.float32)
+        people = [*known, None]  # -1 is nobody
+        whose = [people[joined] for joined in faces.join_people(vectors, means).tolist()]
         rest = [row for row, person in enumerate(whose) if person is None]
         labels = faces.chinese_whispers(vectors[rest])
         sizes, last = np.bincount(labels), int(get_meta(connection).get(_LAST, "0"))
@@ -381,24 +383,22 @@ def _loaded(stored: bytes) -> FloatArray:
     return vector / max(float(np.linalg.norm(vector)), 1e-12)
 
 
-def _means(connection: sqlite3.Connection) -> tuple[list[int], FloatArray]:
-    """The people, and the mean of the vectors of each (G, D); of one whose faces are gone, the one that was noted."""
+def _means(connection: sqlite3.Connection) -> dict[int, FloatArray]:
+    """The mean (D,) of the vectors of each person; of one whose faces are gone, the one that was noted."""
     own: dict[int, list[FloatArray]] = defaultdict(list)
     for person_id, stored in connection.execute("SELECT person_id, vector FROM faces WHERE person_id NOTNULL"):
         own[person_id].append(_loaded(stored))
     means = {person_id: np.mean(vectors, axis=0) for person_id, vectors in own.items()}
     for person_id, stored in connection.execute("SELECT person_id, mean FROM people WHERE mean NOTNULL"):
         means.setdefault(person_id, np.frombuffer(stored, "<f2").astype(np.float32))
-    people = sorted(means)
-    return people, np.stack([means[one] for one in people]) if people else np.zeros((0, 0), np.float32)
+    return means
 
 
 def _note_means(connection: sqlite3.Connection) -> None:
     """Note by what each name is known, inside the caller's transaction."""
-    people, means = _means(connection)
     connection.executemany(
         "UPDATE people SET mean = ?2 WHERE person_id = ?1 AND mean IS NOT ?2",
-        [(person, _stored(mean)) for person, mean in zip(people, means, strict=True)],
+        [(person, _stored(mean)) for person, mean in _means(connection).items()],
     )
 
 

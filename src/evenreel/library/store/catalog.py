@@ -31,7 +31,6 @@ from evenreel.wording import count, printable
 SCHEMA_VERSION = 8
 
 CATALOG = "catalog.sqlite"
-SQLITE_ERROR = 1  # Python 3.10 does not name SQLite's codes
 
 PASSING = (
     "database is locked",
@@ -49,7 +48,7 @@ PASSING = (
     "access permission denied",
     "large file support is disabled",
 )
-"""Beginnings of SQLite's messages about a lock, a disk or a permission, for errors whose code is not known."""
+"""Beginnings of SQLite's messages about a lock, a disk or a permission."""
 NO_ROOM = ("database or disk is full", "disk I/O error", "unable to open database")
 """Those of them that a full disk has, where the memory that readers share is to be made, of so many bytes."""
 JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
@@ -200,7 +199,7 @@ def reading(connection: sqlite3.Connection, library: Path | None) -> Iterator[No
     try:
         with readable(library):
             yield
-    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+    except (ValueError, TypeError, LookupError, StopIteration, ArithmeticError) as error:
         if isinstance(error, json.JSONDecodeError) or is_spoilt(connection):
             raise damaged(library, error) from error
         raise  # the error is ours
@@ -243,12 +242,13 @@ def is_spoilt(connection: sqlite3.Connection) -> bool:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Return whether an error is due to damaged data, not to a lock, a full disk, a permission or an I/O error."""
+    """Return whether an error is due to damaged data, not to a lock, a full disk, a permission or an I/O error.
+
+    Our statements are right where the schema is: what SQLite calls an error of the statement is one of the data. Told
+    by its message, since text that cannot be decoded has no code, and nothing has one before Python 3.11.
+    """
     if isinstance(error, sqlite3.OperationalError):
-        # Our statements are right where the schema is: what SQLite calls an error of the statement is one of the data.
-        # Text that cannot be decoded has no code, and nothing has one before Python 3.11.
-        code = getattr(error, "sqlite_errorcode", None)
-        return not str(error).startswith(PASSING) if code is None else code == SQLITE_ERROR
+        return not str(error).startswith(PASSING)
     return isinstance(error, sqlite3.DatabaseError)
 
 
