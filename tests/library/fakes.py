@@ -166,9 +166,8 @@ def word_hits(
     """What a channel of words finds, of equal scores by the clips' ids; the texts of so many of them."""
     query = Query(f'"{text}"' if exact else UnfinishedText(text) if typing else as_sentence(readable(text)))
     with SnapshotReader(connection, lambda _: None, keeps_model=False).snapshot() as s:
-        mask = s.there.copy()
+        mask = np.full(len(s.there), allowed is None)  # clips without files, too
         if allowed is not None:
-            mask[:] = False
             mask[s.places(list(allowed))] = True
         found = words.score(s, channel, query, mask)
         places = np.flatnonzero(found.coverage > 0)

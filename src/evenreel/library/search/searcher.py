@@ -109,7 +109,7 @@ def facts_of(s: Snapshot, clip_ids: Sequence[str], where: str | None) -> list[Cl
     ):
         files[clip_id][loaded_path(path)] = metadata
     if where is None:
-        paths = {clip_id: first_there([*its]) if len(its) > 1 else next(iter(its)) for clip_id, its in files.items()}
+        paths = {clip_id: first_there([*its]) if len(its) > 1 else min(its) for clip_id, its in files.items()}
     else:
         paths = filters.first_paths(s.connection, s.read_filter(where), clip_ids, there=True)
     times = seen.times_of(s, clip_ids)

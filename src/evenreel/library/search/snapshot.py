@@ -1,7 +1,7 @@
 """A library at one moment, as searches read it: columns with a place for each clip, vectors, and what is kept.
 
 The place of a clip is its key in the catalog (`clip_keys`): columns are (C,), C above the greatest key, and `there`
-says which places have a clip. What a change of the catalog leaves as it was is not read again.
+says which places have a clip with a file that is there. What a change leaves as it was is not read again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Snapshot:
     folder: Path | None  # folder of the library; None for one in memory
     connection: sqlite3.Connection  # connection to its catalog, within a transaction
     meta: Mapping[str, str]  # the catalog's table of that name
-    there: Flags  # which places have a clip
+    there: Flags  # which places have a clip with a file that is there
     first_rows: Indices  # first row of each clip in the vectors
     counts: Indices  # number of rows of each; 0 of a clip without frames
     means: FloatArray  # mean score of nonsense queries on each
@@ -94,18 +94,22 @@ class Snapshot:
 
     def allowed(self, where: str | None) -> Flags:
         """Mark the clips (C,) with a file that is there and passes a filter."""
+        if where is None:
+            return self.there
         if ("where", where) not in self.kept:
             kept = [key for key in self.kept if key[0] == "where"]
             for key in kept[: max(0, len(kept) + 1 - KEPT_FILTERS)]:
                 del self.kept[key]
-            self.kept["where", where] = self.passing(Filter() if where is None else self.read_filter(where))
+            self.kept["where", where] = self.passing(self.read_filter(where))
         found: Flags = self.kept["where", where]
         return found
 
     def passing(self, where: Filter) -> Flags:
         """Mark the clips (C,) with a file that is there and passes a condition."""
         join = " CROSS JOIN clips ON clips.clip_id = files.clip_id" if "clips." in where.sql else ""
-        with filters.limited(self.connection, where) if where.sql != "TRUE" else contextlib.nullcontext():
+        if where == Filter():
+            return self.there
+        with filters.limited(self.connection, where):
             (keys,) = self.connection.execute(
                 f"SELECT group_concat(key) FROM files{join} CROSS JOIN clip_keys"
                 f" ON clip_keys.clip_id = files.clip_id WHERE files.state = 'indexed' AND {where.sql}",
@@ -122,11 +126,12 @@ def numbers(joined: str | None) -> Indices:
 
 
 class ClipColumns:
-    """Which places have a clip, its rows in a matrix, and how nonsense scores on it; what has changed is read again."""
+    """What a matrix has of each clip that is there, and how nonsense scores on it; what has changed is read again."""
 
     def __init__(self, of: Matrix) -> None:
         self._changed = (
-            "SELECT key, NOT gone, ifnull(first_row, 0), ifnull(count, 0), mean, deviation FROM clip_keys"
+            "SELECT key, NOT gone AND EXISTS (SELECT 1 FROM files WHERE files.clip_id = clip_keys.clip_id"
+            " AND state = 'indexed'), ifnull(first_row, 0), ifnull(count, 0), mean, deviation FROM clip_keys"
             f" LEFT JOIN {of.rows} USING (clip_id) LEFT JOIN {of.nulls} USING (clip_id) WHERE change > ?"
         )
         self._change, self._generation = -1, ""
