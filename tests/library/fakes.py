@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from evenreel.library.search import words
-from evenreel.library.search.hits import Channel, SearchResult, TextHit
 from evenreel.library.search.query import Query, UnfinishedText, as_sentence, readable
+from evenreel.library.search.result import Channel, SearchResult, TextHit
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.snapshot import SnapshotReader
 from evenreel.library.store.catalog import open_for_writing, set_meta

@@ -25,7 +25,7 @@ from evenreel.library.contents import (
     no_clip,
     root_of,
 )
-from evenreel.library.search.hits import TextHit
+from evenreel.library.search.result import TextHit
 from evenreel.media.content import FileStamp
 
 from .fakes import Library as Fake

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
 from evenreel.library.contents import ExampleKind, example_candidates, tried_examples
-from evenreel.library.search.hits import Hit, SearchResult
+from evenreel.library.search.result import Hit, SearchResult
 from tests.library.fakes import empty_catalog
 
 KINDS: tuple[ExampleKind, ...] = ("read", "said", "caption")

@@ -24,7 +24,7 @@ from evenreel.features.progress import SetAside
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.files import file_at, name_key
 from evenreel.library.index.scan import kept_patterns
-from evenreel.library.search.hits import SearchResult, TextHit
+from evenreel.library.search.result import SearchResult, TextHit
 from evenreel.library.store.catalog import (
     CATALOG,
     SHARDS,

@@ -16,7 +16,12 @@ from evenreel.config import RERANK_DEPTH
 from evenreel.errors import LibraryError, OtherModelError, UsageError
 from evenreel.files import FileState
 from evenreel.library import contents
-from evenreel.library.asking.questions import (
+from evenreel.library.browsing import BrowsedPage, BrowseOrder, Facet, browse, facets
+from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, LibraryStats, TriedExample
+from evenreel.library.favours import Favours, Population, favours, filtered, read_clips
+from evenreel.library.people import clips_of_people
+from evenreel.library.personal import PersonalData
+from evenreel.library.search.asking import (
     Marked,
     Question,
     Then,
@@ -26,22 +31,16 @@ from evenreel.library.asking.questions import (
     picture_with_words,
     queries_of,
     search_by_marks,
+    search_in_order,
     search_without,
     words_vector,
 )
-from evenreel.library.asking.sequence import search_in_order
-from evenreel.library.browsing import BrowsedPage, BrowseOrder, Facet, browse, facets
-from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, LibraryStats, TriedExample
-from evenreel.library.favours import Favours, Population, favours, filtered, read_clips
-from evenreel.library.people import clips_of_people
-from evenreel.library.personal import PersonalData
 from evenreel.library.search.filters import Filter, below, read_filter
-from evenreel.library.search.hits import SearchResult
-from evenreel.library.search.image import Picture, as_pixels
-from evenreel.library.search.query import MOST_CLIPS, Query, picture_vector, readable, unit
+from evenreel.library.search.query import MOST_CLIPS, Picture, Query, as_pixels, picture_vector, readable
+from evenreel.library.search.result import SearchResult
 from evenreel.library.search.searcher import Searcher
+from evenreel.library.search.seen import SoundModel, unit
 from evenreel.library.search.snapshot import Snapshot
-from evenreel.library.search.sounds import SoundModel
 from evenreel.library.store import catalog
 from evenreel.library.store.filesystem import is_published
 from evenreel.library.store.model_folders import other_model
@@ -52,8 +51,8 @@ from evenreel.types import Encoder
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
+    from evenreel.library.search.alike import UnlikeClips
     from evenreel.library.search.rerank import Reranker
-    from evenreel.library.search.unlike import UnlikeClips
     from evenreel.speech import Transcript
 
 _OF_SEVERAL = re.compile(r"then|without|person:", re.IGNORECASE)
@@ -309,7 +308,7 @@ class Library:
         Raises:
             EvenreelError: the search raises it, or the vectors cannot be read.
         """
-        from evenreel.library.search.folding import fold_takes, search_folded
+        from evenreel.library.search.alike import fold_takes, search_folded
 
         def fold(result: SearchResult) -> SearchResult:
             with self.snapshot() as s:
@@ -328,7 +327,7 @@ class Library:
         Raises:
             UsageError: `k` is below 1, or the filter is wrong.
         """
-        from evenreel.library.search.unlike import unlike_clips
+        from evenreel.library.search.alike import unlike_clips
 
         chosen = self._filter(where)
         if folder is not None:

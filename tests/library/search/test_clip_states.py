@@ -13,8 +13,7 @@ from torch import Tensor
 
 from evenreel.checkpoint import Inputs, MatcherSpec, Pretrained
 from evenreel.checkpoint.architecture import build
-from evenreel.library.search.clip_states import ClipStates, StateCache, StoredClip, middles
-from evenreel.library.search.rerank import Reranker
+from evenreel.library.search.rerank import ClipStates, Reranker, StateCache, StoredClip, middles
 from evenreel.matchers import MATCHERS
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.similarity.states import tensors_of

@@ -24,10 +24,9 @@ from evenreel.features.graphs import graphs_of
 from evenreel.features.windows import EMPTY, with_windows
 from evenreel.features.word_changes import WordChanges
 from evenreel.library import open_library
-from evenreel.library.search.clip_states import StoredClip
 from evenreel.library.search.query import Query
-from evenreel.library.search.rerank import Reranker, check_encoder, ranks
-from evenreel.library.search.searcher import Searcher
+from evenreel.library.search.rerank import Reranker, StoredClip, check_encoder
+from evenreel.library.search.searcher import Searcher, ranks_of
 from evenreel.library.store.catalog import SCHEMA_VERSION
 from evenreel.matchers import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Limits
@@ -365,7 +364,8 @@ def test_a_library_keeps_the_clips_of_its_last_matcher(library: Library, tmp_pat
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=20))
 def test_ranks_count_the_better_ones(values: list[int]) -> None:
-    assert ranks(np.array(values, np.float32)) == [1 + sum(other > value for other in values) for value in values]
+    found = ranks_of(np.array(values, np.float32), np.ones(len(values), np.bool_))
+    assert found.tolist() == [1 + sum(other > value for other in values) for value in values]
 
 
 # What is refused

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from evenreel.checkpoint import Inputs
 from evenreel.cli.show_library import show_result
-from evenreel.library.search.hits import Hit, SearchResult
 from evenreel.library.search.query import Query
 from evenreel.library.search.rerank import PARTS
+from evenreel.library.search.result import Hit, SearchResult
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from tests.library.fakes import DIMENSION, SUBJECTS, Library, WordsEncoder, encode, finish, paths

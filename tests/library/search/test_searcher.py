@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.language.folding import words
-from evenreel.library.search.hits import Hit, MomentHit, TextHit
-from evenreel.library.search.moments import best_moments, high_stretches, shown
 from evenreel.library.search.query import content_words
+from evenreel.library.search.result import Hit, MomentHit, TextHit
 from evenreel.library.search.searcher import Query, Searcher
+from evenreel.library.search.seen import best_moments, high_stretches, shown
 from evenreel.library.store.catalog import stored_path
 from evenreel.library.store.confidence import FITS, MAY_FIT, null_queries
 from evenreel.library.store.fulltext import rebuild_full_text, remove_about
