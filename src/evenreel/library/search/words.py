@@ -158,23 +158,23 @@ class Vocabulary:
         self.spellings = lru_cache(KEPT_WORDS)(self._spellings)
         if gone or len(new) > FEW_WORDS:
             self._sorted = sorted(word for word in self.texts if word)
-            self._letters = np.array([self._letters_of(word) for word in self._sorted], np.uint64)
-            self._lengths = np.fromiter(map(len, self._sorted), np.int64, len(self._sorted))
+            self._letters, self._lengths = self._shapes(self._sorted)
         else:
             for word in new:
                 at = bisect_left(self._sorted, word)
                 self._sorted.insert(at, word)
-                self._letters = np.insert(self._letters, at, np.uint64(self._letters_of(word)))
-                self._lengths = np.insert(self._lengths, at, len(word))
+                letters, lengths = self._shapes([word])
+                self._letters = np.insert(self._letters, at, letters)
+                self._lengths = np.insert(self._lengths, at, lengths)
         if new or gone:
             self._joined = "\n".join(["", *self._sorted, ""])
 
-    def _letters_of(self, word: str) -> int:
-        """Which letters a word has, a bit for each, some letters sharing one; 0 where words are not guessed."""
-        found = 0
-        for letter in word if self.source.guessed else "":
-            found |= 1 << (ord(letter) & 63)
-        return found
+    def _shapes(self, some: Sequence[str]) -> tuple[NDArray[np.uint64], Indices]:
+        """Which letters words have, a bit for each, some letters sharing one; and how many: (n,), (n,)."""
+        lengths = np.fromiter(map(len, some), np.int64, len(some))
+        letters = np.frombuffer("".join(some).encode("utf-32-le", "surrogatepass"), "<u4")
+        bits = np.uint64(1) << (letters & np.uint32(63)).astype(np.uint64)
+        return np.bitwise_or.reduceat(bits, np.cumsum(lengths) - lengths) if len(some) else bits, lengths
 
     def lookups(self, query: Query) -> dict[str, dict[int, float]]:
         """Find the words, and pairs of words, to look up: the query words each stands for, and how alike they are."""
@@ -253,7 +253,7 @@ class Vocabulary:
             return
         # A wrong letter takes one of the letters away and brings another: of most words more are others.
         near = np.abs(self._lengths - len(word)) <= errors
-        near[near] = _set_bits(self._letters[near] ^ np.uint64(self._letters_of(word))) <= 2 * errors
+        near[near] = _set_bits(self._letters[near] ^ self._shapes([word])[0]) <= 2 * errors
         some = [self._sorted[place] for place in np.flatnonzero(near).tolist()]
         for other, distance, _ in process.extract(word, some, scorer=OSA.distance, score_cutoff=errors, limit=None):
             if _has_numbers(other, word):
