@@ -41,6 +41,7 @@ from evenreel.library.search.result import SearchResult
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.seen import SoundModel, unit
 from evenreel.library.search.snapshot import Snapshot
+from evenreel.library.settings import engine_of
 from evenreel.library.store import catalog
 from evenreel.library.store.filesystem import is_published
 from evenreel.library.store.model_folders import other_model
@@ -459,7 +460,12 @@ class Library:
         """Kept between searches with all it has read."""
         encoder = (lambda: self.encoder) if self._vision else None
         vectors = partial(open_vectors, self.path)
-        return Searcher(self._connection, vectors, encoder, self.path, self._filter, self._sounds)
+        found = Searcher(self._connection, vectors, encoder, self.path, self._filter, self._sounds)
+        if self._vision and (address := engine_of(self.path)):
+            from evenreel.library.engine import SeenByEngine
+
+            found.engine = SeenByEngine(address).score
+        return found
 
     def _filter(self, where: str | None) -> Filter:
         """What a person wrote, understood; before a search too, so that no model is loaded for what is wrong."""

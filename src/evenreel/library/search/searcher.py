@@ -245,6 +245,9 @@ def _columns(
     return channels
 
 
+AskEngine = Callable[[Snapshot, FloatArray, str | None, int, list[str]], FloatArray | None]
+"""`evenreel.library.engine.SeenByEngine.score`."""
+
 Judged = tuple[float, dict[str, float]]
 """Score of a clip by a matcher, and its parts."""
 
@@ -362,6 +365,7 @@ class Searcher:
         sound_model: SoundModel | None = None,
     ) -> None:
         self._encoder, self._sounds = encoder, sound_model
+        self.engine: AskEngine | None = None  # where one is asked what is seen
         self._hears: Mapping[str, str] = {}  # entries of the catalog that name the model of sounds
         self._reader = SnapshotReader(
             connection,
@@ -381,7 +385,7 @@ class Searcher:
             return SearchResult(query.text or "", (), notices=(EMPTY,))
         encoded = self.encode(query)
         with self.snapshot() as s:
-            return self._answer(s, self.ask(s, encoded))
+            return self._answer(s, self.ask(s, encoded, self.engine))
 
     def is_empty(self) -> bool:
         """Return whether no file is there, so that nothing can be found."""
@@ -408,8 +412,8 @@ class Searcher:
                 notices.append(NO_SOUNDS)
         return EncodedQuery(query, embedding, vector, to_hear, tuple(notices))
 
-    def ask(self, s: Snapshot, encoded: EncodedQuery) -> Asked:
-        """Ask the channels of a query."""
+    def ask(self, s: Snapshot, encoded: EncodedQuery, engine: AskEngine | None = None) -> Asked:
+        """Ask the channels of a query; an engine names the clips that frames are compared of, else they are all."""
         query, notices = encoded.query, list(encoded.notices)
         vector = _fitting(s, query, encoded.vector)
         allowed = s.allowed(query.where)
@@ -419,7 +423,10 @@ class Searcher:
         heard = seen.hear(s, encoded.to_hear, allowed, notices, alone=alone, models=models)
         scores = above = None
         if vector is not None:
-            scores = seen.score(s, vector, allowed)
+            if engine is not None:
+                scores = engine(s, vector, query.where, query.enough, notices)
+            if scores is None:
+                scores = seen.score(s, vector, allowed)
             if query.asked is not None and query.moved is None:
                 above = seen.above(s, scores)
             if above is None:
