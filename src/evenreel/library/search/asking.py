@@ -28,9 +28,9 @@ import heapq
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ from evenreel.documents import brief
 from evenreel.errors import UsageError
 from evenreel.library.people import asked_people, known_names, with_people
 from evenreel.library.search.query import ClipMoment, PlainText, Query, UnfinishedText, as_sentence, readable
-from evenreel.library.search.result import Hit, MomentHit, SearchResult, TextHit
+from evenreel.library.search.result import Hit, MomentHit, SearchResult
 from evenreel.library.search.searcher import (
     ANSWERS,
     EMPTY,
@@ -55,7 +55,7 @@ from evenreel.library.search.searcher import (
 )
 from evenreel.library.search.seen import frames_of, high_stretches, shown, spoken, unit
 from evenreel.library.search.snapshot import Snapshot
-from evenreel.library.search.words import read_texts
+from evenreel.library.search.words import SOURCES, TIMED, WordMatches, read_texts
 from evenreel.library.store.confidence import DEVIATION_FLOOR, MAY_FIT
 from evenreel.types import Encoder, FloatArray
 from evenreel.wording import seconds_of
@@ -134,8 +134,6 @@ def read_steps(text: str, within_s: float = WITHIN_S) -> str | Then:
 SHARE = 0.2
 """Share of the vector of what is not wanted that is subtracted; chosen on planted clips (docs/asking.md)."""
 
-RANKED_LOWER = "Clips that show {!r} stand lower and are not left out."
-
 _WITHOUT = re.compile(rf"{QUOTED}|(?P<without>(?<=\s)without(?=\s))", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"\s*(said|on-screen|sounds)\s*:", re.IGNORECASE)
 
@@ -182,15 +180,8 @@ MOST_MARKS = 200
 """Most clips that are marked for one query."""
 
 
-@dataclass(frozen=True)
-class RocchioWeights:
-    """Weights of Rocchio's rule; the defaults were chosen on planted clips (docs/asking.md).
-
-    Attributes:
-        alpha: weight of the query.
-        beta: weight of the mean of what was right.
-        gamma: weight of the mean of what was wrong.
-    """
+class RocchioWeights(NamedTuple):
+    """Weights of Rocchio's rule; the defaults were chosen on planted clips (docs/asking.md)."""
 
     alpha: float = 1.0
     beta: float = 0.25
@@ -269,8 +260,6 @@ def read_mark(text: str, *, right: bool) -> Mark:
 Question = str | Then | Without | Marked
 """What a library can be asked: words, and what is made of them."""
 
-NOTHING_TAKEN = "Nothing seen is asked for, so 'without' changes nothing."
-NO_MATCHER = "A matcher compares clips with words and knows of no examples; leave one of the two out."
 NOT_RERANKED = "A matcher compares clips with one sentence as it stands, so that it ranks nothing anew here."
 ONE_QUERY = "Examples move one query, and 'then' or 'without' part it in two; leave one of the two out."
 
@@ -338,14 +327,14 @@ def search_without(
     searcher: Searcher, asked: Without, query: Query, encoder: Encoder | None, *, reranks: bool
 ) -> SearchResult:
     """Search for what is to be seen, with clips that show what is not wanted lower."""
-    unwanted = readable(asked.without)
+    unwanted, told = readable(asked.without), "Nothing seen is asked for, so 'without' changes nothing."
     if encoder is not None and query.asked is not None:
         vector = text_vector(encoder, query.asked.text)
         query = replace(query, moved=unit(vector - SHARE * words_vector(encoder, unwanted)))
+        told = f"Clips that show {unwanted!r} stand lower and are not left out."
     found = searcher.search(query)
-    more = [RANKED_LOWER.format(unwanted) if encoder is not None else NOTHING_TAKEN]
-    more += [NOT_RERANKED] if reranks else []
-    return replace(found, query=f"{found.query} without {unwanted}", notices=(*found.notices, *more))
+    notices = (*found.notices, told, *([NOT_RERANKED] if reranks else []))
+    return replace(found, query=f"{found.query} without {unwanted}", notices=notices)
 
 
 def search_by_marks(
@@ -359,18 +348,20 @@ def search_by_marks(
 ) -> SearchResult:
     """Search with examples; clips that were marked wrong are left out."""
     if reranks:
-        raise UsageError(NO_MATCHER)
+        raise UsageError("A matcher compares clips with words and knows of no examples; leave one of the two out.")
     places = [(named(mark.moment.clip_id), mark) for mark in asked.marks]
     out = {clip_id for clip_id, mark in places if not mark.right}
     query = replace(query, k=query.k + len(out))
     with searcher.snapshot():  # at one moment: the model may be exchanged beside it
-        vectors = {mark: searcher.clip_vector(clip_id, mark.moment.time_s) for clip_id, mark in places}
-        right, wrong = ([vectors[mark] for mark in asked.marks if mark.right is side] for side in (True, False))
+        examples: dict[bool, list[FloatArray]] = {True: [], False: []}
+        for clip_id, mark in places:
+            examples[mark.right].append(searcher.clip_vector(clip_id, mark.moment.time_s))
         if not readable(asked.text):
-            query = replace(query, text=None, image=moved(None, right, wrong))
-        elif vectors and encoder is not None and query.asked is not None and query.asked.sees:
+            query = replace(query, text=None, image=moved(None, examples[True], examples[False]))
+        elif places and encoder is not None and query.asked is not None and query.asked.sees:
             # words and sounds are not moved by what is seen
-            query = replace(query, moved=moved(text_vector(encoder, query.asked.text), right, wrong))
+            vector = text_vector(encoder, query.asked.text)
+            query = replace(query, moved=moved(vector, examples[True], examples[False]))
         found = searcher.search(query)
     hits = tuple(hit for hit in found.hits if hit.clip_id not in out)[: query.k - len(out)]
     gone = sum(hit.weaker is False for hit in found.hits if hit.clip_id in out)
@@ -417,14 +408,13 @@ MOST_MOMENTS = 2_000
 """Most moments of a query in a clip that are compared with those of another: the best ones."""
 
 
-@dataclass(frozen=True, eq=False)
-class TimedEvidence:
-    """N moments of a clip at which a query may be answered, in any order."""
+class TimedEvidence(NamedTuple):
+    """N moments of a clip at which a query may be answered, in any order: arrays (N,)."""
 
-    starts_s: Column  # (N,) when each begins
-    ends_s: Column  # (N,) when it ends; of a single frame, its time
-    values: Column  # (N,) how far each is above nonsense, in standard deviations
-    states: Indices  # (N,) states of `searcher`
+    starts_s: Column  # when each begins
+    ends_s: Column  # when it ends; of a single frame, its time
+    values: Column  # how far each is above nonsense, in standard deviations
+    states: NDArray[np.int8]  # its state
 
     def best(self) -> Indices:
         """Return the places of the best, `MOST_MOMENTS` at most, by when they begin: (M,)."""
@@ -432,13 +422,12 @@ class TimedEvidence:
         return order[np.argsort(self.starts_s[order])]
 
 
-@dataclass(frozen=True)
-class OrderedPair:
+class OrderedPair(NamedTuple):
     """A moment of a query and a later one of another."""
 
     first: int  # place of the first
     second: int  # place of the second
-    state: int  # the state of the one that answers less well
+    state: int  # of the one that answers less well
     value: float  # sum of how far both are above nonsense
 
 
@@ -497,50 +486,28 @@ def as_deviations(shares: Column, null_best: FloatArray) -> Column:
     return found
 
 
-@dataclass(frozen=True, eq=False)
 class Half:
     """What the channels say of clips, (C,), for one half of the question: how far they are above nonsense, and states.
 
     Frames and the others, words and sounds, are told apart.
     """
 
-    s: Snapshot
-    asked: Asked
+    def __init__(self, s: Snapshot, asked: Asked) -> None:
+        self.s, self.asked, clips = s, asked, asked.clips
+        self.seen = np.full(clips, -np.inf)  # of frames, in standard deviations; -inf without frames
+        if asked.scores is not None:
+            self.seen = self.deviations(asked.scores, np.arange(clips))
+        self.seen_states = states_of(np.zeros(clips) if asked.above is None else asked.above, MAY_FIT)
+        # Share of the query that is on screen or said, or of nonsense that the sound beats; none is below the line.
+        shares = [np.where(asked.sounds >= MAY_FIT, asked.sounds, 0.0)]
+        shares += [asked.texts[channel].coverage for channel in TIMED if channel in asked.texts]
+        share = np.max(shares, axis=0)
+        share[share < ANSWERS] = 0.0
+        self.others = np.where(share > 0, as_deviations(share, s.null_best), -np.inf)
+        self.either = np.maximum(self.seen, self.others)
+        self.states = np.minimum(self.seen_states, states_of(share, ANSWERS))
 
-    @cached_property
-    def seen(self) -> Column:
-        """How far the frames of each clip are above nonsense, in standard deviations; -inf without frames."""
-        scores = self.asked.scores
-        return np.full(len(self.s.there), -np.inf) if scores is None else self.deviations(scores, slice(None))
-
-    @cached_property
-    def seen_states(self) -> NDArray[np.int8]:
-        """States by frames."""
-        above = self.asked.above
-        found = np.zeros(len(self.s.there)) if above is None else np.nan_to_num(above)
-        return states_of(found, MAY_FIT)
-
-    @cached_property
-    def shares(self) -> Column:
-        """Share of the query that is on screen or said, or of nonsense that the sound beats; 0 below the line."""
-        texts, sounds = self.asked.texts, np.nan_to_num(self.asked.sounds)
-        found = np.where(sounds >= MAY_FIT, sounds, 0.0)  # others have no moment by sound
-        for channel in ("on_screen", "said"):
-            if channel in texts:
-                found = np.maximum(found, texts[channel].coverage)
-        return np.where(found >= ANSWERS, found, 0.0)
-
-    @cached_property
-    def others(self) -> Column:
-        """How far words and sounds of each clip are above nonsense; -inf without any."""
-        return np.where(self.shares > 0, as_deviations(self.shares, self.s.null_best), -np.inf)
-
-    @cached_property
-    def states(self) -> NDArray[np.int8]:
-        """The better of the states by frames and by the others."""
-        return np.minimum(self.seen_states, states_of(self.shares, ANSWERS))
-
-    def deviations(self, scores: FloatArray, places: Indices | slice) -> Column:
+    def deviations(self, scores: FloatArray, places: Indices) -> Column:
         """Return how far similarities of frames (N,) to clips at places (N,) are above nonsense."""
         found: Column = (scores.astype(np.float64) - self.s.means[places]) / self.s.deviations[places]
         return found
@@ -559,64 +526,62 @@ class HalfInClip:
 
     def __init__(self, half: Half, place: int, about: ClipFacts, scores: FloatArray | None) -> None:
         s, asked = half.s, half.asked
-        self._s, self._spans_s, self._scores = s, about.times.spans_s, scores
-        self._stretches = [] if scores is None else high_stretches(scores, self._spans_s, about.times.shots)
-        self.on_screen: tuple[TextHit, ...] = texts_of(s, asked.texts.get("on_screen"), place)
-        self.said: tuple[TextHit, ...] = texts_of(s, asked.texts.get("said"), place)
-        self._texts, parts = list[tuple[str, Indices]](), list[TimedEvidence]()
+        self._moments: list[tuple[int, Callable[[int], MomentHit]]] = []  # how many of each kind, and the n-th of it
+        self.texts = {channel: texts_of(s, asked.texts.get(channel), place) for channel in TIMED}
+        parts: list[TimedEvidence] = []
         if scores is not None:
-            parts.append(self._seen(half.deviations(scores, np.full(len(scores), place)), int(half.seen_states[place])))
-        for channel in ("on_screen", "said"):
+            spans_s = about.times.spans_s
+            times_s, stretches = spans_s[:, 0], high_stretches(scores, spans_s, about.times.shots)
+            within = np.zeros(len(times_s), np.bool_)  # frames outside of the stretches that stand out answer nothing
+            for one in stretches:
+                within |= (one.start_s <= times_s) & (times_s <= one.end_s)
+            values = half.deviations(scores, np.full(len(scores), place))
+            states = np.where(within, half.seen_states[place], NOTHING)
+            parts.append(TimedEvidence(times_s, times_s, values, states))
+            self._moments.append((len(times_s), partial(_frame, spans_s, stretches, scores)))
+        for channel in TIMED:
             if channel in asked.texts and asked.texts[channel].coverage[place]:
                 found = asked.texts[channel]
                 at, shares = found.texts_of(place), found.shares(place)
-                facts, states = found.facts[at], np.where(shares >= ANSWERS, states_of(shares, ANSWERS), NOTHING)
-                values = as_deviations(shares, s.null_best)
+                facts, values = found.facts[at], as_deviations(shares, s.null_best)
+                states = states_of(np.where(shares >= ANSWERS, shares, 0.0), ANSWERS)
                 parts.append(TimedEvidence(facts["start_s"], facts["end_s"], values, states))
-                self._texts.append((channel, at))
-        self._matches = asked.texts
+                self._moments.append((len(at), partial(_text, s, found, at)))
         share = np.nan_to_num(asked.sounds[place : place + 1])
-        self._sounds: list[MomentHit] = []
+        heard: list[MomentHit] = []
         if asked.heard is not None and share[0] >= MAY_FIT:
-            self._sounds = asked.heard.stretches(about.clip_id, place, asked.notices)
-        value, state = float(as_deviations(share, s.null_best)[0]), int(states_of(share, MAY_FIT)[0])
-        times = np.array([(one.start_s, one.end_s) for one in self._sounds], float).reshape(-1, 2)
-        parts.append(TimedEvidence(times[:, 0], times[:, 1], np.full(len(times), value), np.full(len(times), state)))
-        self.evidence = TimedEvidence(
-            *(np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0]))
-        )
-
-    def _seen(self, values: Column, state: int) -> TimedEvidence:
-        """Frames as moments; those outside of the stretches that stand out answer nothing."""
-        times_s = self._spans_s[:, 0]
-        within = np.zeros(len(times_s), np.bool_)
-        for one in self._stretches:
-            within |= (one.start_s <= times_s) & (times_s <= one.end_s)
-        return TimedEvidence(times_s, times_s, values, np.where(within, state, NOTHING))
+            heard = asked.heard.stretches(about.clip_id, place, asked.notices)
+        times = np.array([(one.start_s, one.end_s) for one in heard], float).reshape(-1, 2)
+        same = np.zeros(len(heard), int)
+        values, states = as_deviations(share, s.null_best)[same], states_of(share, MAY_FIT)[same]
+        parts.append(TimedEvidence(times[:, 0], times[:, 1], values, states))
+        self._moments.append((len(heard), heard.__getitem__))
+        self.evidence = TimedEvidence(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     def moment(self, place: int) -> MomentHit:
         """Return one of the moments of `evidence` as it is shown."""
-        if self._scores is not None:
-            if place < len(self._spans_s):
-                return self._frame(place, float(self._scores[place]))
-            place -= len(self._spans_s)
-        for channel, at in self._texts:
-            if place < len(at):
-                (text,) = read_texts(self._s, self._matches[channel], at[[place]])  # type: ignore[index]
-                return spoken(text) if channel == "said" else shown(text)
-            place -= len(at)
-        return self._sounds[place]
-
-    def _frame(self, place: int, score: float) -> MomentHit:
-        time_s, start_s, end_s = map(float, self._spans_s[place])
-        around = next((one for one in self._stretches if one.start_s <= time_s <= one.end_s), None)
-        if around is not None:
-            start_s, end_s = around.start_s, around.end_s
-        return MomentHit(time_s, start_s, end_s, score)
+        for count, moment in self._moments:
+            if place < count:
+                return moment(place)
+            place -= count
+        raise IndexError(place)
 
 
-@dataclass(frozen=True, eq=False)
-class _FoundPair:
+def _frame(spans_s: NDArray[np.float64], stretches: list[MomentHit], scores: FloatArray, place: int) -> MomentHit:
+    time_s, start_s, end_s = map(float, spans_s[place])
+    for one in stretches:
+        if one.start_s <= time_s <= one.end_s:
+            start_s, end_s = one.start_s, one.end_s
+            break
+    return MomentHit(time_s, start_s, end_s, float(scores[place]))
+
+
+def _text(s: Snapshot, found: WordMatches, at: Indices, place: int) -> MomentHit:
+    (text,) = read_texts(s, found, at[[place]])
+    return spoken(text) if found.source is SOURCES["said"] else shown(text)
+
+
+class FoundPair(NamedTuple):
     """A clip with the best pair of its moments, and what is shown of it."""
 
     about: ClipFacts
@@ -625,8 +590,11 @@ class _FoundPair:
 
     def hit(self, weaker: bool | None) -> Hit:
         """Return the clip as it is shown."""
-        (one, other), (first, second) = self.halves, (self.pair.first, self.pair.second)
+        (one, other), (first, second, *_) = self.halves, self.pair
         steps = (one.moment(first), other.moment(second))
+        on_screen, said = (
+            tuple(dict.fromkeys(text for half in self.halves for text in half.texts[name])) for name in TIMED
+        )
         return Hit(
             clip_id=self.about.clip_id,
             path=self.about.path,
@@ -636,8 +604,8 @@ class _FoundPair:
             written=0.0,
             scores={"first": float(one.evidence.values[first]), "then": float(other.evidence.values[second])},
             moments=steps,
-            on_screen=tuple(dict.fromkeys(text for half in self.halves for text in half.on_screen)),
-            said=tuple(dict.fromkeys(text for half in self.halves for text in half.said)),
+            on_screen=on_screen,
+            said=said,
             duration_s=self.about.duration_s,
             metadata=self.about.metadata,
             other_paths=self.about.other_paths,
@@ -650,31 +618,27 @@ def search_in_order(searcher: Searcher, asked: Then, queries: Sequence[Query], *
     if searcher.is_empty():
         found = SearchResult(queries[0].text or "", (), notices=(EMPTY,))
     else:
-        encoded = [searcher.encode(query) for query in queries]
+        encoded, k, steps = [searcher.encode(query) for query in queries], queries[0].k, (asked.first, asked.second)
         with searcher.snapshot() as s:
-            found = _answer(s, asked, queries[0].k, [searcher.ask(s, one) for one in encoded])
+            both = [searcher.ask(s, one) for one in encoded]
+            pairs = _first(s, [Half(s, one) for one in both], k, asked.within_s, queries[0].where)
+            pairs.sort(key=lambda one: (one.pair.state, -round(one.pair.value, 5), one.about.path))
+            measured = all(one.measured for one in both)
+            hits = tuple(one.hit(one.pair.state == NOTHING if measured else None) for one in pairs[:k])
+        found = SearchResult(
+            query=", then ".join(map(readable, steps)),
+            hits=hits,
+            matches=sum(hit.weaker is False for hit in hits),
+            notices=tuple(dict.fromkeys(notice for one in both for notice in one.notices)),
+            steps=tuple(map(readable, steps)),
+        )
     return replace(found, notices=(*found.notices, NOT_RERANKED)) if reranks else found
-
-
-def _answer(s: Snapshot, question: Then, k: int, asked: Sequence[Asked]) -> SearchResult:
-    """Put what the channels say under both halves of a question together."""
-    found = _first(s, [Half(s, one) for one in asked], k, question.within_s, asked[0].query.where)
-    found.sort(key=lambda one: (one.pair.state, -round(one.pair.value, 5), one.about.path))
-    measured = all(one.measured for one in asked)
-    hits = tuple(one.hit(one.pair.state == NOTHING if measured else None) for one in found[:k])
-    return SearchResult(
-        query=f"{readable(question.first)}, then {readable(question.second)}",
-        hits=hits,
-        matches=sum(hit.weaker is False for hit in hits),
-        notices=tuple(dict.fromkeys(notice for one in asked for notice in one.notices)),
-        steps=(readable(question.first), readable(question.second)),
-    )
 
 
 def _likeliest(s: Snapshot, halves: Sequence[Half], k: int) -> Indices:
     """Places of the clips that may show both, as many as there is time to look into, in the order of the vectors."""
     one, other = halves
-    sums = np.maximum(one.seen, one.others) + np.maximum(other.seen, other.others)
+    sums = one.either + other.either
     able = np.flatnonzero(np.isfinite(sums))
     merit = np.maximum(one.states, other.states)[able] * 1e6 - sums[able]
     most = max(MOST_CANDIDATES, k)
@@ -689,7 +653,7 @@ def _likeliest(s: Snapshot, halves: Sequence[Half], k: int) -> Indices:
     return found
 
 
-def _first(s: Snapshot, halves: Sequence[Half], k: int, within_s: float, where: str | None) -> list[_FoundPair]:
+def _first(s: Snapshot, halves: Sequence[Half], k: int, within_s: float, where: str | None) -> list[FoundPair]:
     """Find the first clips: the likeliest is looked into until it is better than any other can be."""
     places = _likeliest(s, halves, k)
     counts = s.counts[places]
@@ -697,8 +661,7 @@ def _first(s: Snapshot, halves: Sequence[Half], k: int, within_s: float, where: 
     rows = np.repeat(s.first_rows[places] - starts, counts) + np.arange(int(counts.sum()))
     scores = [half.frame_scores(rows) for half in halves]
     one, other = halves
-    seen = [np.maximum(half.seen, half.others)[places] for half in halves]
-    bounds = np.maximum(one.others[places] + seen[1], seen[0] + other.others[places])
+    bounds = np.maximum(one.others + other.either, one.either + other.others)[places]
     if scores[0] is not None and scores[1] is not None and counts.any():
         first, second = (
             half.deviations(found, np.repeat(places, counts))
@@ -708,11 +671,11 @@ def _first(s: Snapshot, halves: Sequence[Half], k: int, within_s: float, where: 
         framed = counts > 0
         bounds[framed] = np.maximum(bounds[framed], highest_in_order(first, second, counts[framed]))
     states = np.maximum(one.states, other.states)[places]
-    waiting: list[tuple[int, float, int, _FoundPair | None]] = [
+    waiting: list[tuple[int, float, int, FoundPair | None]] = [
         (int(states[clip]), -float(bounds[clip]), clip, None) for clip in np.flatnonzero(np.isfinite(bounds)).tolist()
     ]
     heapq.heapify(waiting)
-    found, left = list[_FoundPair](), k + MOST_LOOKED_INTO
+    found, left = list[FoundPair](), k + MOST_LOOKED_INTO
     while waiting and len(found) < k and left:
         _, _, clip, known = heapq.heappop(waiting)
         if known is not None:
@@ -726,5 +689,5 @@ def _first(s: Snapshot, halves: Sequence[Half], k: int, within_s: float, where: 
         both = HalfInClip(one, place, about, its_scores[0]), HalfInClip(other, place, about, its_scores[1])
         pair = best_pair(both[0].evidence, both[1].evidence, within_s)
         if pair is not None:
-            heapq.heappush(waiting, (pair.state, -pair.value, clip, _FoundPair(about, pair, both)))
+            heapq.heappush(waiting, (pair.state, -pair.value, clip, FoundPair(about, pair, both)))
     return found + [pair for *_, pair in sorted(waiting, key=lambda one: one[:3]) if pair][: k - len(found)]

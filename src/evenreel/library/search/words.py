@@ -98,6 +98,8 @@ SOURCES: Mapping[Channel, WordSource] = {
     "said": WordSource(SAID, 2, guessed=False),
     "about": WordSource(ABOUT, 5, typed=True),
 }
+TIMED: tuple[Channel, ...] = ("on_screen", "said")
+"""Channels of words that are there at a time."""
 
 
 def runs_of(terms: Sequence[str], in_order: Sequence[str]) -> dict[Run, tuple[int, ...]]:
