@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -43,6 +43,11 @@ PARTS = {"video": "seen", "ocr": "on_screen", "hybrid": "both"}
 frames, what is read on screen, and what is seen and read together."""
 
 
+AT_ONCE = 8
+"""Clips that are encoded together: always so many, all of one size, some of them twice where there are fewer. The last
+bits of a product can depend on its shape, and those of a clip must not depend on the clips beside it."""
+
+
 class RerankScores(NamedTuple):
     """Similarities of C clips by a matcher: `scores` (C,), and their `parts` (C,) by name where it gives them."""
 
@@ -54,13 +59,28 @@ class RerankScores(NamedTuple):
         return {name: float(part[place]) for name, part in self.parts.items()}
 
 
+class StoredClip(NamedTuple):
+    """Stored features of one clip, without any of its files.
+
+    `frames` (T, D) float16, their `times_s` (T,) and `spans_s` (T, 2), and its on-screen text.
+    """
+
+    clip_id: str
+    frames: HalfArray
+    times_s: NDArray[np.float64]
+    spans_s: NDArray[np.float64]
+    tracks: tuple[TextTrack, ...] = ()
+
+
 class Reranker:
-    """A matcher that re-ranks shortlists of one library; clips that it has encoded are kept for further queries."""
+    """A matcher that re-ranks shortlists of one library; clips that it has encoded are kept for further queries.
+
+    Encoding is most of the cost of re-ranking (`benchmarks/rerank.py`), and searches of one library find similar clips.
+    """
 
     def __init__(self, pretrained: Pretrained, encoder: Encoder, cache_bytes: int = CACHE_BYTES) -> None:
-        self.pretrained = pretrained
-        self._cache = StateCache(cache_bytes)
-        self._clips = ClipStates(pretrained, encoder, self._cache)
+        self.pretrained, self._encoder, self._most_bytes = pretrained, encoder, cache_bytes
+        self._kept: OrderedDict[str, State] = OrderedDict()  # the one that was asked for last is last
         self._read_of: object = None
 
     @property
@@ -89,11 +109,11 @@ class Reranker:
         A matcher that reads role graphs gets that of the whole text.
         """
         if library is not self._read_of:
-            self._cache.clear()
+            self._kept.clear()
             self._read_of = library
         matcher, texts = self.pretrained.matcher, query_features(self.pretrained, text, query)
         check_words(matcher, texts.word_mask)
-        states = enumerate(self._clips.of(clip_ids, read))
+        states = enumerate(self.states(clip_ids, read))
         largest_first = sorted(states, key=lambda placed: -row_bytes(placed[1]))  # so that none is copied for room
         parts = ((slice(place, place + 1), state) for place, state in largest_first)
         videos = Encoded(tuple(clip_ids), gather_rows(len(clip_ids), parts))
@@ -105,6 +125,25 @@ class Reranker:
         return RerankScores(
             _rounded(found.values), {PARTS.get(name, name): _rounded(part) for name, part in found.parts.items()}
         )
+
+    def states(self, clip_ids: Sequence[str], read: Callable[[str], StoredClip]) -> list[State]:
+        """Return the state of each clip, one row each; equal to the bit in whatever batch it is encoded."""
+        found = {clip_id: self._kept.pop(clip_id) for clip_id in dict.fromkeys(clip_ids) if clip_id in self._kept}
+        inputs = self.pretrained.about.inputs
+        missing = [as_given(read(clip_id), inputs, self._encoder) for clip_id in clip_ids if clip_id not in found]
+        for _, alike in groupby(sorted(missing, key=_size), _size):
+            group = list(alike)
+            for start in range(0, len(group), AT_ONCE):
+                some = group[start : start + AT_ONCE]
+                videos = _joined(some + some[-1:] * (AT_ONCE - len(some)))
+                state = encode_videos(self.pretrained.matcher, videos).state
+                for row, video in enumerate(some):  # a copy: a view would keep the states of all of them
+                    found[video.ids[0]] = mapped(take_rows(state, slice(row, row + 1)), Tensor.clone)
+        self._kept.update(found)
+        kept_bytes = sum(map(_bytes, self._kept.values()))
+        while kept_bytes > self._most_bytes:
+            kept_bytes -= _bytes(self._kept.popitem(last=False)[1])
+        return [found[clip_id] for clip_id in clip_ids]
 
 
 def query_features(pretrained: Pretrained, text: str, query: TextEmbedding) -> TextFeatures:
@@ -142,111 +181,30 @@ def _rounded(scores: FloatArray) -> FloatArray:
     return rounded
 
 
-def unread_notice(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the notice for a matcher that reads on-screen text where that of some clips was never read."""
+def unread_notice(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> list[str]:
+    """Say of a matcher that reads on-screen text where that of some clips was never read."""
     (unread,) = connection.execute(
         "SELECT count(*) FROM clips WHERE NOT has_text AND clip_id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(clip_ids)),),
     ).fetchone()
     if not unread:
-        return ()
+        return []
     which = f"{unread:,} of the {len(clip_ids):,} clips" if unread < len(clip_ids) else "none of the clips"
     found = "was not read in" if unread < len(clip_ids) else "was read in"
-    return (
+    return [
         f"The matcher that re-ranks goes by on-screen text too, which {found} {which} that it ordered; `evenreel "
-        "index` without --no-ocr reads it.",
-    )
+        "index` without --no-ocr reads it."
+    ]
 
 
 def stored_clip(s: Snapshot, clip_id: str, *, text: bool) -> StoredClip:
     """Read the stored features of a clip with frames, with its on-screen text where `text` is True."""
     (place,), times = s.places([clip_id]), times_of(s, [clip_id])[clip_id]
-    frames, tracks = frames_of(s, place, times), _tracks(s.connection, clip_id) if text else ()
+    frames = frames_of(s, place, times)
+    sql = "SELECT text, confidence, start_s, end_s, box FROM tracks WHERE clip_id = ? ORDER BY number"
+    rows = s.connection.execute(sql, (clip_id,)) if text else ()
+    tracks = tuple(TextTrack(text, sure, start, end, tuple(json.loads(box))) for text, sure, start, end, box in rows)
     return StoredClip(clip_id, frames, times.spans_s[:, 0], times.spans_s[:, 1:], tracks)
-
-
-def _tracks(connection: sqlite3.Connection, clip_id: str) -> tuple[TextTrack, ...]:
-    rows = connection.execute(
-        "SELECT text, confidence, start_s, end_s, box FROM tracks WHERE clip_id = ? ORDER BY number", (clip_id,)
-    )
-    return tuple(
-        TextTrack(text, confidence, start_s, end_s, tuple(json.loads(box)))
-        for text, confidence, start_s, end_s, box in rows
-    )
-
-
-# Encoded clips -------------------------------------------------------------------------------------------------------
-
-AT_ONCE = 8
-"""Clips that are encoded together: always so many, all of one size, some of them twice where there are fewer. The last
-bits of a product can depend on its shape, and those of a clip must not depend on the clips beside it."""
-
-
-class StoredClip(NamedTuple):
-    """Stored features of one clip, without any of its files.
-
-    `frames` (T, D) float16, their `times_s` (T,) and `spans_s` (T, 2), and its on-screen text.
-    """
-
-    clip_id: str
-    frames: HalfArray
-    times_s: NDArray[np.float64]
-    spans_s: NDArray[np.float64]
-    tracks: tuple[TextTrack, ...] = ()
-
-
-class StateCache:
-    """Cache of encoded clips by clip id; the least recently used one makes room."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes, self._bytes = most_bytes, 0
-        self._states: OrderedDict[str, State] = OrderedDict()
-
-    def get(self, clip_id: str) -> State | None:
-        """Return the state of a clip; None where it is not kept."""
-        if clip_id in self._states:
-            self._states.move_to_end(clip_id)
-        return self._states.get(clip_id)
-
-    def put(self, clip_id: str, state: State) -> None:
-        """Keep the state of a clip; it must own its memory, since that behind a view would not be counted."""
-        self._states[clip_id] = state
-        self._bytes += _bytes(state)
-        while self._bytes > self._most_bytes:
-            _, oldest = self._states.popitem(last=False)
-            self._bytes -= _bytes(oldest)
-
-    def clear(self) -> None:
-        """Forget all states."""
-        self._states.clear()
-        self._bytes = 0
-
-
-class ClipStates:
-    """Encoded clips of one matcher, read from the library when they are first needed."""
-
-    def __init__(self, pretrained: Pretrained, encoder: Encoder, cache: StateCache) -> None:
-        self._matcher, self._inputs = pretrained.matcher, pretrained.about.inputs
-        self._encoder, self._cache = encoder, cache
-
-    def of(self, clip_ids: Sequence[str], read: Callable[[str], StoredClip]) -> list[State]:
-        """Return the state of each clip, one row each; equal to the bit in whatever batch it is encoded."""
-        found = {clip_id: state for clip_id in clip_ids if (state := self._cache.get(clip_id)) is not None}
-        missing = (as_given(read(clip_id), self._inputs, self._encoder) for clip_id in clip_ids if clip_id not in found)
-        for clip_id, state in self._encoded(missing):
-            found[clip_id] = state
-            self._cache.put(clip_id, state)
-        return [found[clip_id] for clip_id in clip_ids]
-
-    def _encoded(self, videos: Iterable[VideoFeatures]) -> Iterator[tuple[str, State]]:
-        for _, alike in groupby(sorted(videos, key=_size), _size):
-            group = list(alike)
-            for start in range(0, len(group), AT_ONCE):
-                some = group[start : start + AT_ONCE]
-                state = encode_videos(self._matcher, _joined(some + some[-1:] * (AT_ONCE - len(some)))).state
-                for row, video in enumerate(some):
-                    one = take_rows(state, slice(row, row + 1))
-                    yield video.ids[0], mapped(one, Tensor.clone)
 
 
 def as_given(clip: StoredClip, inputs: Inputs, encoder: Encoder) -> VideoFeatures:

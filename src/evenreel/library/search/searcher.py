@@ -465,7 +465,7 @@ def _reranked(s: Snapshot, asked: Asked, places: list[int], judged: dict[int, Ju
     query, embedding, reranker = asked.query, asked.encoded.embedding, asked.query.reranker
     if query.asked is None or embedding is None or asked.vector is None or reranker is None:
         raise UsageError("The library is searched without vision, so a matcher has nothing to re-rank by.")
-    framed = [place for place in places if s.counts[place]]
+    framed = [place for place in places if asked.channels["seen"].ranks[place]]
     if framed:
         clip_ids = s.ids(framed)
         read = partial(stored_clip, s, text=reranker.reads_text)
