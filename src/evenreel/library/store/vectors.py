@@ -117,6 +117,7 @@ class ExactVectors:
         self._path, self._row_bytes = path, 2 * dimension
         self._header = f"evenreel vectors 1 float16 {dimension}\n".encode().ljust(HEADER_BYTES, b" ")
         self._mapped: HalfArray = np.empty((0, dimension), np.float16)
+        self._scanned = self._mapped  # a map of the first rows whose pages are there: a new one has each looked up anew
 
     @property
     def rows(self) -> int:
@@ -163,7 +164,8 @@ class ExactVectors:
         matrix = self._matrix(int((first_rows + counts).max()))
         several, exact = len(queries) > 1, counts.sum() <= EXACT_ROWS
         for tile in clip_tiles(first_rows, counts, TILE_ROWS if several else SCANNED_ROWS):
-            rows, edges = tile.rows_of(matrix)
+            is_old = tile.first_rows[-1] + tile.counts[-1] <= len(self._scanned)
+            rows, edges = tile.rows_of(self._scanned if is_old else matrix)
             found = queries @ widened(rows).T if several else _products(queries[0], rows, exact=exact)[None]
             if edges[-1] == len(rows):  # the last clip ends where its rows do
                 edges = edges[:-1]
@@ -185,6 +187,8 @@ class ExactVectors:
         """The mapped rows, at least `needed` of them; mapped again when a writer has added some."""
         if needed > len(self._mapped):
             self._check_holds(needed)
+            if len(self._mapped) > len(self._scanned) + SCANNED_ROWS or not len(self._scanned):
+                self._scanned = self._mapped
             # A plain array over the map: slicing a memmap costs more than scoring a short clip.
             self._mapped = np.asarray(np.memmap(self._path, "<f2", "r", HEADER_BYTES, (self.rows, self.dimension)))
         return self._mapped
