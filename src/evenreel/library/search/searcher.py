@@ -12,7 +12,7 @@ of sound, where the library has a model of sounds). A clip is in one of three st
 - `NOTHING`: neither. These are the weaker matches, behind a line that is all that is told of the states.
 
 A query of nonsense finds a clip before the line in 10.4 % of cases, whatever the model and the library
-(`evenreel.library.store.confidence` says why). That says nothing of how likely a clip is right.
+(`evenreel.library.store.vectors` says why). That says nothing of how likely a clip is right.
 
 Clips stand by their state, then by their ranks in the channels, which are fused by
 

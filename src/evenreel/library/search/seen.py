@@ -1,7 +1,7 @@
 """The channels of vectors: `seen`, clips by their best frame, and `sounds`, the same over windows of sound.
 
 Among the sounds of a library one is always the nearest, so a clip is found only where its sound beats enough nonsense,
-by the rule that frames are judged by (`evenreel.library.store.confidence`), and where frames may say so too, each of
+by the rule that frames are judged by (`evenreel.library.store.vectors`), and where frames may say so too, each of
 both as much more surely (`as_one_of`). Its rank then weighs 1 where it fits, 0 where it hardly may, and goes straight
 between. A query that asks for sounds alone ranks all of them.
 
