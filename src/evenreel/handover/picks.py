@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from evenreel.errors import MediaError, OutputError, UsageError
 from evenreel.features import SetAside
 from evenreel.handover import LEAST_S, MOST_STRETCHES, HandoverForm
-from evenreel.library.store.identity import changed
+from evenreel.library.contents import changed
 from evenreel.media.content import FileStamp
 from evenreel.wording import printable
 

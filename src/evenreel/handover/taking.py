@@ -49,8 +49,8 @@ from evenreel.handover.picks import (
     free_path,
     stretch_stem,
 )
+from evenreel.library.contents import SameContent
 from evenreel.library.store.catalog import STILLS
-from evenreel.library.store.identity import SameContent
 from evenreel.media.workers import Worker
 from evenreel.speech.subtitles import as_srt, as_vtt, is_in
 from evenreel.wording import printable

@@ -50,12 +50,10 @@ from evenreel.library.index.plan import (
 from evenreel.library.index.worker import FileWorker, Orders, Reading
 from evenreel.library.people import FaceStage
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import SHARDS, loaded_path
+from evenreel.library.store.catalog import SHARDS, loaded_path, other_sounds
 from evenreel.library.store.fulltext import note_clips
-from evenreel.library.store.model_folders import other_sounds
-from evenreel.library.store.speech import put_transcripts, settle_shard
 from evenreel.library.store.vectors import SOUNDS
-from evenreel.library.store.writer import FoundFile, Store, next_generation, vectors_path
+from evenreel.library.store.writer import FoundFile, Store, next_generation, put_transcripts, settle_shard, vectors_path
 from evenreel.media.content import stamp
 from evenreel.media.languages import language_tag
 from evenreel.media.workers import Worker
