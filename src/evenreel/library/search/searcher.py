@@ -35,6 +35,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,13 +67,12 @@ from evenreel.library.store.vectors import SOUNDS, ExactVectors
 from evenreel.types import Encoder, FloatArray, Metadata
 
 EMPTY = "The library is empty: none of its files is there; `evenreel info` says what was set aside or is missing."
-NOTHING_SAID = (
-    "The library knows of nothing that is said: its videos have no subtitles, and none were heard (`evenreel index "
-    "--speech MODEL` hears them)."
-)
-NOTHING_ON_SCREEN = "The library knows of no words on screen: none were read, or there are none."
+NOTHING_KNOWN: Mapping[Channel, str] = {
+    "said": "The library knows of nothing that is said: its videos have no subtitles, and none were heard (`evenreel "
+    "index --speech MODEL` hears them).",
+    "on_screen": "The library knows of no words on screen: none were read, or there are none.",
+}
 NOTHING_SEEN = "The library is searched without vision, so nothing is found by what is seen; leave `seen:` out."
-WORDS_ARE_NOT_RERANKED = "Nothing seen was asked for, so that a matcher ranks nothing anew."
 
 RANK_CONSTANT = 60
 FIT, MAY, NOTHING = range(3)
@@ -80,8 +80,7 @@ ANSWERS = 0.5
 """A clip with this share of the query's weight in writing is no weaker match."""
 
 
-@dataclass(frozen=True, eq=False)
-class ChannelColumns:
+class ChannelColumns(NamedTuple):
     """What one channel says of clips, (C,): ranks from 1 on, 0 where it did not find a clip; their weights; scores."""
 
     ranks: Indices
@@ -252,8 +251,7 @@ Judged = tuple[float, dict[str, float]]
 """Score of a clip by a matcher, and its parts."""
 
 
-@dataclass(frozen=True)
-class ClipFacts:
+class ClipFacts(NamedTuple):
     """What the catalog says of a clip, whatever was asked for."""
 
     clip_id: str  # its id
@@ -396,12 +394,9 @@ class Searcher:
     def encode(self, query: Query) -> EncodedQuery:
         """Encode a query by the models that it asks, which are loaded for that."""
         notices, embedding, vector = query.notices(), None, query.moved
-        encoder = (
-            self._encoder() if self._encoder is not None and query.asked is not None and query.asked.sees else None
-        )
         if query.asked is None:
             vector = unit(query.image)
-        elif encoder is not None:
+        elif query.asked.sees and self._encoder is not None and (encoder := self._encoder()) is not None:
             embedding = encode_text(encoder, query.asked.text, notices)
             vector = unit(embedding.sentence[0]) if query.moved is None else query.moved
         to_hear = None
@@ -418,7 +413,9 @@ class Searcher:
         vector = _fitting(s, query, encoded.vector)
         allowed = s.allowed(query.where)
         texts = {channel: words.score(s, channel, query, allowed) for channel in SOURCES if channel in query.channels}
-        notices += _nothing_known(s, query)
+        for channel, sentence in NOTHING_KNOWN.items():
+            if query.channels == {channel} and not words.vocabulary(s, channel).count:
+                notices.append(sentence)
         alone, models = query.channels == {"sounds"}, 1 + (vector is not None)
         heard = seen.hear(s, encoded.to_hear, allowed, notices, alone=alone, models=models)
         scores = above = None
@@ -439,9 +436,11 @@ class Searcher:
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
         """Return the vector of a clip, (D,) of unit length, for a search of similar clips."""
         with self.snapshot() as s:
-            found = seen.clip_vector(s, clip_id, time_s)
-            if found is not None:
-                return unit(found)
+            (place,), times = s.places([clip_id]), seen.times_of(s, [clip_id])[clip_id]
+            frames = seen.frames_of(s, place, times).astype(np.float32)
+            if len(frames):
+                near = None if time_s is None else int(np.abs(times.spans_s[:, 0] - time_s).argmin())
+                return unit(frames.mean(axis=0) if near is None else frames[near])
             if s.connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone() is None:
                 raise no_clip(clip_id)
             raise UsageError("The frames of this clip were not encoded, so nothing can be found that looks like it.")
@@ -450,7 +449,7 @@ class Searcher:
         query = asked.query
         places, judged = asked.best(s, query.enough), dict[int, Judged]()
         if query.reranker is not None and query.asked is not None and not query.asked.sees:
-            asked.notices.append(WORDS_ARE_NOT_RERANKED)
+            asked.notices.append("Nothing seen was asked for, so that a matcher ranks nothing anew.")
         elif query.reranker is not None:
             asked, places = _reranked(s, asked, places, judged)
         hits = show(s, asked, places[: query.k], judged)
@@ -473,7 +472,7 @@ def _reranked(s: Snapshot, asked: Asked, places: list[int], judged: dict[int, Ju
         seen_so_far = asked.channels["seen"]
         ranks = seen_so_far.ranks.copy()
         ranks[framed] = ranks_of(found.scores, np.ones(len(framed), np.bool_))
-        asked = replace(asked, channels={**asked.channels, "seen": replace(seen_so_far, ranks=ranks)})
+        asked = replace(asked, channels={**asked.channels, "seen": seen_so_far._replace(ranks=ranks)})
         judged.update((place, (float(found.scores[at]), found.of(at))) for at, place in enumerate(framed))
         if reranker.reads_text:
             asked.notices.extend(unread_notice(s.connection, clip_ids))
@@ -503,16 +502,6 @@ def _fitting(s: Snapshot, query: Query, vector: FloatArray | None) -> FloatArray
             f"{s.vectors.dimension}; search with the encoder that the library was made with."
         )
     return vector
-
-
-def _nothing_known(s: Snapshot, query: Query) -> list[str]:
-    """What a query asks for that the library knows nothing of."""
-    told: dict[Channel, str] = {"said": NOTHING_SAID, "on_screen": NOTHING_ON_SCREEN}
-    return [
-        sentence
-        for channel, sentence in told.items()
-        if query.channels == {channel} and not words.vocabulary(s, channel).count
-    ]
 
 
 def _not_measured(query: Query) -> str:
