@@ -19,7 +19,7 @@ from evenreel.library.search.result import SearchResult
 from evenreel.library.search.words import marks
 from evenreel.library.store.catalog import create_schema, transaction
 from evenreel.library.store.confidence import FITS
-from evenreel.library.store.fulltext import SAID, index_clip_text, index_texts, rebuild_full_text, remove_texts
+from evenreel.library.store.fulltext import index_clip_text
 from evenreel.library.store.rows import put_rows, speech_rows
 from evenreel.speech import Transcript, Utterance
 from tests.features.pixel_encoder import PixelEncoder
@@ -128,29 +128,3 @@ def test_the_share_that_is_said_is_that_of_plain_counting(said: Said, asked: lis
         for match in found:
             own = said[int(match.clip_id, 16)]
             assert all(hit.text in own and set(hit.matched) <= set(words(hit.text)) for hit in match.hits)
-
-
-@settings(max_examples=20)
-@given(st.lists(LINES, min_size=1, max_size=4), st.data())
-def test_the_index_of_what_is_said_is_kept_as_it_would_be_built(said: Said, data: st.DataObject) -> None:
-    with closing(library_of(said)) as connection:
-        number = data.draw(st.integers(0, len(said) - 1))
-        clip_id = f"{number:032x}"
-        with transaction(connection):
-            remove_texts(connection, SAID, clip_id)
-            new = tuple(Utterance(line, 1.0, 2.0, "stream") for line in data.draw(LINES))
-            put_rows(connection, clip_id, speech_rows(clip_id, [Transcript("stream", "0", new)]))
-            index_texts(connection, SAID, clip_id)
-        kept = tables(connection)
-        with transaction(connection):
-            rebuild_full_text(connection)
-        assert kept == tables(connection)
-
-
-def tables(connection: sqlite3.Connection) -> list[list[tuple[object, ...]]]:
-    queries = (
-        "rowid, text FROM said_words",
-        "word, texts FROM said_vocabulary WHERE texts > 0",
-        "* FROM said_blocks",
-    )
-    return [sorted(connection.execute(f"SELECT {query}").fetchall()) for query in queries]

@@ -173,12 +173,6 @@ def test_what_was_found_is_marked(tmp_path: Path, query: str, clip_id: str, mark
     assert [sign.text[start:end] for start, end in marks(sign.text, sign.matched, sign.found)] == marked
 
 
-def test_what_is_typed_so_far_is_marked(tmp_path: Path) -> None:
-    (hit,) = searched(tmp_path, "pha", typing=True).hits
-    (sign,) = hit.on_screen
-    assert marks(sign.text, sign.matched, sign.found) == ((0, 3),)
-
-
 SERIES = [
     *(f"basketball game {letter}" for letter in ("alpha", "beta", "gamma", "delta", "omega", "sigma")),
     *(f"gate {number}" for number in (1, 2, 3, 4)), *(f"lecture part {number}" for number in (1, 2, 3)),

@@ -369,7 +369,7 @@ class Searcher:
             connection,
             open_vectors,
             folder,
-            read_filter=read_filter or partial(filters.read_filter, connection),
+            read_filter=read_filter,
             keeps_model=encoder is not None,
         )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,14 +24,12 @@ from evenreel.library.search import filters
 from evenreel.library.search.filters import Filter
 from evenreel.library.store.catalog import get_meta, reading
 from evenreel.library.store.confidence import DEVIATION_FLOOR, load_null_best
-from evenreel.library.store.user_tables import COPY
+from evenreel.library.store.user_tables import own_state
 from evenreel.library.store.vectors import FRAMES, ExactVectors, Matrix
 from evenreel.types import FloatArray
 
 KEPT_FILTERS = 32
 """Filters of which is kept what passes; a byte for each clip."""
-BESIDE = (COPY,)
-"""Files beside the catalog by which filters choose too."""
 AT_ONCE = 50_000
 """Rows that are Python objects at one time."""
 
@@ -235,8 +232,7 @@ class SnapshotReader:
     def _version(self) -> tuple[object, ...]:
         """Changes whenever anyone has changed the catalog, or what is a person's own."""
         (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
-        beside = () if self._folder is None else map(_stamp, map(self._folder.joinpath, BESIDE))
-        return changes, self._connection.total_changes, *beside
+        return changes, self._connection.total_changes, own_state(self._folder)
 
     def _load(self, *, needs_vectors: bool) -> Snapshot:
         meta, before = get_meta(self._connection), self._last
@@ -263,14 +259,6 @@ class SnapshotReader:
             of=FRAMES,
             held=self._held,
         )
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What differs wherever a file was written anew; None where there is none."""
-    with contextlib.suppress(OSError):
-        found = os.stat(path)
-        return found.st_ino, found.st_size, found.st_mtime_ns
-    return None
 
 
 def _filled(values: FloatArray, where_none: float) -> FloatArray:
