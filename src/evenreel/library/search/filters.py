@@ -206,9 +206,9 @@ def parse_filter(text: str, keys: Collection[str] = (), columns: Mapping[str, Fi
 
 
 @contextlib.contextmanager
-def limited(connection: sqlite3.Connection, where: str | Filter | None) -> Iterator[None]:
+def limited(connection: sqlite3.Connection, where: Filter) -> Iterator[None]:
     """Stop what is read within the `with` where a filter takes too long for the number of files."""
-    if where is None or where == Filter():
+    if where == Filter():
         yield
         return
     (files,) = connection.execute("SELECT count(*) FROM files").fetchone()

@@ -60,7 +60,7 @@ from evenreel.library.search.seen import (
     whole,
 )
 from evenreel.library.search.snapshot import Snapshot, SnapshotReader
-from evenreel.library.search.words import SOURCES, WordMatches, read_texts
+from evenreel.library.search.words import SOURCES, TIMED, WordMatches, read_texts
 from evenreel.library.store.catalog import load_metadata, loaded_path
 from evenreel.library.store.confidence import FITS, MAY_FIT, as_one_of
 from evenreel.library.store.vectors import SOUNDS, ExactVectors
@@ -173,43 +173,39 @@ class Asked:
         """Return whether a channel found a clip."""
         return channel in self.channels and bool(self.channels[channel].ranks[place])
 
-    def beats(self, place: int) -> float | None:
-        """Return the share of nonsense that a clip's frames beat; None without frames, or where it was not measured."""
-        return None if self.above is None or np.isnan(self.above[place]) else float(self.above[place])
+    def share(self, channel: Channel, place: int) -> float | None:
+        """Return the share of nonsense that a clip's frames or sound beat, or of the query that a channel of words has.
 
-    def sounds_of(self, place: int) -> float | None:
-        """Return the share of nonsense that a clip's sound beats; None where its sound did not find it."""
-        return None if np.isnan(self.sounds[place]) else float(self.sounds[place])
+        None where that was not measured, or did not find the clip.
+        """
+        columns: dict[Channel, Column | None] = {name: one.coverage for name, one in self.texts.items()}
+        column = (columns | {"seen": self.above, "sounds": self.sounds}).get(channel)
+        return None if column is None or np.isnan(column[place]) else float(column[place])
 
     def weaker(self, place: int) -> bool | None:
         """Return whether a clip is a weaker match; None where no nonsense was scored to compare it with."""
         if self.states[place] != NOTHING:
             return False
-        measured: dict[Channel, float | None] = {"seen": self.beats(place), "sounds": self.sounds_of(place)}
-        return None if any(self.found_in(name, place) and one is None for name, one in measured.items()) else True
+        measured: tuple[Channel, ...] = ("seen", "sounds")
+        return None if any(self.found_in(one, place) and self.share(one, place) is None for one in measured) else True
 
     def answers_by(self, channel: Channel, place: int) -> bool:
         """Return whether a clip would be in the answer by one channel alone."""
-        if channel == "seen":
-            return (self.beats(place) or 0.0) >= MAY_FIT
-        if channel == "sounds":
-            return (self.sounds_of(place) or 0.0) >= MAY_FIT
-        return channel in self.texts and bool(self.texts[channel].coverage[place] >= ANSWERS)
+        return (self.share(channel, place) or 0.0) >= (MAY_FIT if channel in {"seen", "sounds"} else ANSWERS)
 
     def found_by(self, place: int) -> Channel:
         """Return the channel that is the best reason for a clip.
 
         A name or a caption, which says nothing of when, is one only where frames would not have found the clip.
         """
-        seen = (self.beats(place) or 0.0) if self.found_in("seen", place) else -1.0
+        seen = (self.share("seen", place) or 0.0) if self.found_in("seen", place) else -1.0
         written = float(self.written[place])
         if self.found_in("sounds", place):
             alone = not self.found_in("seen", place) and not written
-            if alone or (self.sounds_of(place) or 0.0) > max(seen, written):
+            if alone or (self.share("sounds", place) or 0.0) > max(seen, written):
                 return "sounds"
-        for channel in ("on_screen", "said"):
-            share = float(self.texts[channel].coverage[place]) if channel in self.texts else 0.0
-            if share and share >= max(seen, written):
+        for channel in TIMED:
+            if (share := self.share(channel, place)) and share >= max(seen, written):
                 return channel
         by_name = self.found_in("about", place) and written > seen and not self.answers_by("seen", place)
         return "about" if by_name else "seen"
@@ -303,7 +299,7 @@ def show(s: Snapshot, asked: Asked, places: Sequence[int], judged: Mapping[int, 
     """Make the hits of clips, given by their places in order, with the moments that answer."""
     hits, vector, heard = [], asked.vector, asked.heard
     for place, about in zip(places, facts_of(s, s.ids(places), asked.query.where), strict=True):
-        found = {channel: texts_of(s, asked.texts.get(channel), place) for channel in ("on_screen", "said")}
+        found = {channel: texts_of(s, asked.texts.get(channel), place) for channel in TIMED}
         moments: dict[Channel, list[MomentHit]] = {
             "seen": [] if vector is None else seen.stretches(s, vector, place, about.times),
             "on_screen": [shown(sign) for sign in found["on_screen"]],
@@ -326,13 +322,13 @@ def show(s: Snapshot, asked: Asked, places: Sequence[int], judged: Mapping[int, 
                 path=about.path,
                 score=float(asked.fused[place]),
                 weaker=asked.weaker(place),
-                above_nonsense=asked.beats(place),
+                above_nonsense=asked.share("seen", place),
                 written=float(asked.written[place]),
                 scores=scores | ({} if reranked is None else {"reranked": reranked}),
                 moments=best,
                 on_screen=found["on_screen"],
                 said=found["said"],
-                sounds=asked.sounds_of(place),
+                sounds=asked.share("sounds", place),
                 duration_s=about.duration_s,
                 metadata=about.metadata,
                 other_paths=about.other_paths,

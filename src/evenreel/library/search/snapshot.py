@@ -191,12 +191,7 @@ class SnapshotReader:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        """Read the library at one moment, whatever an indexer writes meanwhile; within another one, at the same.
-
-        Raises:
-            LibraryError: it is damaged, or cannot be read just now.
-            OtherModelError: its model was exchanged for another one.
-        """
+        """Read the library at one moment, whatever an indexer writes meanwhile; within another one, at the same."""
         with self._lock, reading(self._connection, self._folder):
             if self._inside and self._last is not None:
                 yield self._last
