@@ -36,10 +36,9 @@ from evenreel.evaluation.intervals import GroupedMean, hits_interval
 from evenreel.library.search.query import Query
 from evenreel.library.search.searcher import RANK_CONSTANT, Asked, Searcher
 from evenreel.library.store.catalog import create_schema
-from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
-from evenreel.library.store.rows import put_rows, speech_rows
-from evenreel.library.store.vectors import ExactVectors
+from evenreel.library.store.vectors import ExactVectors, update_null_scores
+from evenreel.library.store.writer import put_rows, speech_rows
 from evenreel.speech import Transcript, Utterance
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 

@@ -29,7 +29,7 @@ from benchmarks.asking.pool import HALVES, PLACES, SHAPES, Half, Kind, ScenePool
 from evenreel.encoders import load_encoder
 from evenreel.library.search.asking import SHARE
 from evenreel.library.search.seen import unit
-from evenreel.library.store.confidence import FITS, null_queries
+from evenreel.library.store.vectors import FITS, null_queries
 from evenreel.types import Encoder, FloatArray
 
 FORMS = ("{a} without {x}", "{a} but not {x}", "{a} and no {x}", "{a}. There is no {x}.", "There is no {x}. {a}.")

@@ -19,9 +19,8 @@ from evenreel.library.search.result import Channel, SearchResult, TextHit
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.snapshot import SnapshotReader
 from evenreel.library.store.catalog import open_for_writing, set_meta
-from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import note_clips, rebuild_full_text
-from evenreel.library.store.vectors import ExactVectors
+from evenreel.library.store.vectors import ExactVectors, update_null_scores
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 
 SUBJECTS = ["red bus", "dog beach", "snow mountain", "guitar concert", "pancake kitchen", "blue boat"]

@@ -17,8 +17,8 @@ from evenreel.library.engine import Engine, publish_to_engine, version_of
 from evenreel.library.search.result import SearchResult
 from evenreel.library.settings import engine_of, index_settings
 from evenreel.library.store.catalog import set_meta
-from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.vectors import update_null_scores
 from tests.library.fakes import SUBJECTS, Library, WordsEncoder, on_disk
 
 pytest.importorskip("pymilvus", reason="needs the extra engine")

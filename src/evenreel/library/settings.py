@@ -27,7 +27,7 @@ BOUNDS = {
 
 
 def usual_settings() -> dict[str, Any]:
-    """Return every setting's default, by name; those of `MediaLimits` stand beside the others."""
+    """Return every setting's default, by name."""
     records = (IndexSettings, Machines, MediaLimits)
     return {one.name: one.default for record in records for one in fields(record) if one.name != "limits"}
 
@@ -35,17 +35,10 @@ def usual_settings() -> dict[str, Any]:
 def index_settings(
     library: Path, given: Sequence[str] = (), options: Mapping[str, Any] | None = None, only: Collection[str] = ()
 ) -> tuple[IndexSettings, Machines]:
-    """Make the settings of a run: those of the library's file, over them `options`, over them `given`.
+    """Make the settings of a run: those of the library's file, over them `options` but for None, then `given`.
 
-    Args:
-        library: folder of the library; it may have no file.
-        given: entries such as `workers=2`; a setting of several values may be there several times.
-        options: values by name; one that is None is not given.
-        only: settings that this run takes, `limits` for all of `MediaLimits`; empty for all. Others are refused, but
-            passed over in the library's file.
-
-    Raises:
-        UsageError: an entry is none, names no setting, or has a value that the setting cannot have.
+    `given` are entries such as `workers=2`. Only those named by `only` are taken, `limits` for all of `MediaLimits`;
+    others are refused, but passed over in the library's file.
     """
     limits = {one.name for one in fields(MediaLimits)}
     taken = {*only, *(limits if "limits" in only else ())} or set(usual_settings())
@@ -69,8 +62,7 @@ def engine_of(library: Path) -> str | None:
 def _lines(file: Path) -> list[str]:
     try:
         with file.open("rb") as opened:
-            read = opened.read(MAX_BYTES + 1)
-        text = read.decode("utf-8-sig")
+            text = (read := opened.read(MAX_BYTES + 1)).decode("utf-8-sig")
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:

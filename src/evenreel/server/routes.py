@@ -18,8 +18,7 @@ from pydantic import StringConstraints, TypeAdapter
 
 from evenreel.errors import UsageError
 from evenreel.library import Library, Marked, Then, UnfinishedText, Without
-from evenreel.library.browsing import BrowseOrder
-from evenreel.library.contents import TriedExample
+from evenreel.library.contents import BrowseOrder, TriedExample
 from evenreel.library.people import LONGEST_NAME as PERSON_NAME
 from evenreel.library.people import person_still
 from evenreel.library.personal import LONGEST_NAME, PlacedMark, SavedSearch

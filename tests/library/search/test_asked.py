@@ -15,7 +15,7 @@ from evenreel.library.search.result import Hit, SearchResult
 from evenreel.library.search.searcher import NOTHING_SEEN, Searcher
 from evenreel.library.search.words import marks
 from evenreel.library.store.fulltext import rebuild_full_text
-from evenreel.library.store.rows import put_rows, speech_rows
+from evenreel.library.store.writer import put_rows, speech_rows
 from evenreel.speech import Transcript, Utterance
 from tests.library.fakes import Library, WordsEncoder, empty_catalog, finish, word_hits
 

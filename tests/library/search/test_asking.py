@@ -33,7 +33,6 @@ from evenreel.library.search.result import SearchResult
 from evenreel.library.search.searcher import NOTHING
 from evenreel.library.search.seen import high_stretches
 from evenreel.library.search.snapshot import Snapshot
-from evenreel.library.store.confidence import above_nonsense
 from evenreel.types import FloatArray, Pixels
 from tests.library.fakes import SUBJECTS, WordsEncoder, encode, finish, on_disk, paths
 
@@ -193,7 +192,7 @@ def slow_look(s: Snapshot, first: str, second: str) -> list[tuple[int, float]]:
             scores = frames @ encode(text)
             z = (scores.astype(float) - s.means[clip]) / s.deviations[clip]
             best = np.round(scores, 5).max()
-            share = above_nonsense((best - s.means[clip]) / s.deviations[clip], s.null_best)
+            share = (s.null_best < (best - s.means[clip]) / s.deviations[clip]).mean()
             stretches = high_stretches(scores, spans)
             within = [any(one.start_s <= time_s <= one.end_s for one in stretches) for time_s in spans[:, 0]]
             told.append(

@@ -18,9 +18,9 @@ from evenreel.library import index_folders
 from evenreel.library.search.result import SearchResult
 from evenreel.library.search.words import marks
 from evenreel.library.store.catalog import create_schema, transaction
-from evenreel.library.store.confidence import FITS
 from evenreel.library.store.fulltext import index_clip_text
-from evenreel.library.store.rows import put_rows, speech_rows
+from evenreel.library.store.vectors import FITS
+from evenreel.library.store.writer import put_rows, speech_rows
 from evenreel.speech import Transcript, Utterance
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.damage import QUICK, without_models

@@ -14,8 +14,8 @@ from evenreel.library.search.result import MomentHit, TextHit
 from evenreel.library.search.searcher import Query, Searcher
 from evenreel.library.search.seen import best_moments, high_stretches, shown
 from evenreel.library.store.catalog import stored_path
-from evenreel.library.store.confidence import MAY_FIT, null_queries
 from evenreel.library.store.fulltext import rebuild_full_text, remove_about
+from evenreel.library.store.vectors import MAY_FIT, null_queries
 from tests.library.fakes import DIMENSION, SUBJECTS, Library, WordsEncoder, encode, finish, paths
 
 

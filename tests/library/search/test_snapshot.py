@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from evenreel.library.search.snapshot import SnapshotReader
 from evenreel.library.search.words import SOURCES, vocabulary
-from evenreel.library.store.catalog import delete_clips, set_meta
-from evenreel.library.store.confidence import update_null_scores
+from evenreel.library.store.catalog import set_meta
 from evenreel.library.store.fulltext import index_about, index_clip_text, rebuild_full_text, remove_about
+from evenreel.library.store.vectors import update_null_scores
+from evenreel.library.store.writer import delete_clips
 from tests.library.fakes import SUBJECTS, Library
 
 STEPS = st.lists(

@@ -14,8 +14,8 @@ from evenreel.library.search.query import Query, UnfinishedText
 from evenreel.library.search.result import SearchResult
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.words import marks
-from evenreel.library.store.confidence import FITS
 from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.vectors import FITS
 from tests.library.fakes import Library, spelt
 
 SIGNS = {

@@ -14,7 +14,7 @@ SMART Retrieval System, 1971), towards the mean of what was right and away from 
 here of unit vectors in the space that texts and pictures share, q' made one too.
 
 'A, then B' asks for one moment after another. A clip stands by the worse of the states of its two moments, then by the
-sum of how far both are above nonsense (`evenreel.library.store.confidence`). A frame is a moment where it lies in a
+sum of how far both are above nonsense (`evenreel.library.store.vectors`). A frame is a moment where it lies in a
 stretch that stands out in its clip and the clip answers by its frames; words on screen and words that are said are
 moments of their own, and a share of the query that is written counts as frames do that beat such a share of nonsense.
 Names and captions have no time, so they find no pair. Each half is asked as a query of its own. No clip can be better
@@ -56,7 +56,7 @@ from evenreel.library.search.searcher import (
 from evenreel.library.search.seen import frames_of, high_stretches, shown, spoken, unit
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.search.words import SOURCES, TIMED, WordMatches, read_texts
-from evenreel.library.store.confidence import DEVIATION_FLOOR, MAY_FIT
+from evenreel.library.store.vectors import DEVIATION_FLOOR, MAY_FIT
 from evenreel.types import Encoder, FloatArray
 from evenreel.wording import seconds_of
 

@@ -12,7 +12,7 @@ of sound, where the library has a model of sounds). A clip is in one of three st
 - `NOTHING`: neither. These are the weaker matches, behind a line that is all that is told of the states.
 
 A query of nonsense finds a clip before the line in 10.4 % of cases, whatever the model and the library
-(`evenreel.library.store.confidence` says why). That says nothing of how likely a clip is right.
+(`evenreel.library.store.vectors` says why). That says nothing of how likely a clip is right.
 
 Clips stand by their state, then by their ranks in the channels, which are fused by
 
@@ -43,7 +43,6 @@ from numpy.typing import NDArray
 from evenreel.arrays import Column, Flags, Indices
 from evenreel.errors import LibraryError, UsageError
 from evenreel.files import first_there
-from evenreel.library.contents import no_clip
 from evenreel.library.search import filters, seen, words
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.query import EncodedQuery, Query, encode_text, readable
@@ -61,9 +60,8 @@ from evenreel.library.search.seen import (
 )
 from evenreel.library.search.snapshot import Snapshot, SnapshotReader
 from evenreel.library.search.words import SOURCES, TIMED, WordMatches, read_texts
-from evenreel.library.store.catalog import load_metadata, loaded_path
-from evenreel.library.store.confidence import FITS, MAY_FIT, as_one_of
-from evenreel.library.store.vectors import SOUNDS, ExactVectors
+from evenreel.library.store.catalog import load_metadata, loaded_path, no_clip
+from evenreel.library.store.vectors import FITS, MAY_FIT, SOUNDS, ExactVectors, as_one_of
 from evenreel.types import Encoder, FloatArray, Metadata
 
 EMPTY = "The library is empty: none of its files is there; `evenreel info` says what was set aside or is missing."

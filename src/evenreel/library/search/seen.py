@@ -1,7 +1,7 @@
 """The channels of vectors: `seen`, clips by their best frame, and `sounds`, the same over windows of sound.
 
 Among the sounds of a library one is always the nearest, so a clip is found only where its sound beats enough nonsense,
-by the rule that frames are judged by (`evenreel.library.store.confidence`), and where frames may say so too, each of
+by the rule that frames are judged by (`evenreel.library.store.vectors`), and where frames may say so too, each of
 both as much more surely (`as_one_of`). Its rank then weighs 1 where it fits, 0 where it hardly may, and goes straight
 between. A query that asks for sounds alone ranks all of them.
 
@@ -28,9 +28,8 @@ from evenreel.errors import EncoderError, LibraryError
 from evenreel.features.frame_windows import within_shots
 from evenreel.library.search.result import MomentHit, TextHit
 from evenreel.library.search.snapshot import ClipColumns, Snapshot
-from evenreel.library.store.confidence import FITS, MAY_FIT, as_one_of, load_null_best
-from evenreel.library.store.model_folders import other_sounds
-from evenreel.library.store.vectors import FRAMES, SOUNDS
+from evenreel.library.store.catalog import other_sounds
+from evenreel.library.store.vectors import FITS, FRAMES, MAY_FIT, SOUNDS, as_one_of, load_null_best
 from evenreel.library.store.writer import open_vectors
 from evenreel.types import Encoder, FloatArray
 

@@ -23,9 +23,7 @@ from evenreel.errors import LibraryError, OtherModelError
 from evenreel.library.search import filters
 from evenreel.library.search.filters import Filter
 from evenreel.library.store.catalog import get_meta, reading
-from evenreel.library.store.confidence import DEVIATION_FLOOR, load_null_best
-from evenreel.library.store.user_tables import own_state
-from evenreel.library.store.vectors import FRAMES, ExactVectors, Matrix
+from evenreel.library.store.vectors import DEVIATION_FLOOR, FRAMES, ExactVectors, Matrix, load_null_best
 from evenreel.types import FloatArray
 
 KEPT_FILTERS = 32
@@ -225,9 +223,9 @@ class SnapshotReader:
         return self._last
 
     def _version(self) -> tuple[object, ...]:
-        """Changes whenever anyone has changed the catalog, or what is a person's own."""
+        """Changes whenever anyone has changed the catalog."""
         (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
-        return changes, self._connection.total_changes, own_state(self._folder)
+        return changes, self._connection.total_changes
 
     def _load(self, *, needs_vectors: bool) -> Snapshot:
         meta, before = get_meta(self._connection), self._last
