@@ -259,38 +259,29 @@ class ClipFacts(NamedTuple):
 
 def facts_of(s: Snapshot, clip_ids: Sequence[str], where: str | None) -> list[ClipFacts]:
     """Read what is shown of clips, with the first file of each that passes a filter and is there now."""
-    wanted = json.dumps(list(clip_ids))
-    about = s.connection.execute(
-        "SELECT clips.clip_id, duration_s, EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id)"
-        " FROM json_each(?) AS wanted CROSS JOIN clips ON clips.clip_id = wanted.value",
-        (wanted,),
-    )
-    known = {clip_id: facts for clip_id, *facts in about}
+    condition, found = Filter() if where is None else s.read_filter(where), list[ClipFacts]()
     files: dict[str, dict[str, str]] = {clip_id: {} for clip_id in clip_ids}
-    for clip_id, path, metadata in s.connection.execute(
-        "SELECT clip_id, files.path, metadata FROM json_each(?) AS wanted"
-        " CROSS JOIN files ON files.clip_id = wanted.value"
-        " WHERE state = 'indexed' ORDER BY files.path",
-        (wanted,),
-    ):
-        files[clip_id][loaded_path(path)] = metadata
-    if where is None:
-        paths = {clip_id: first_there([*its]) if len(its) > 1 else min(its) for clip_id, its in files.items()}
-    else:
-        paths = filters.first_paths(s.connection, s.read_filter(where), clip_ids, there=True)
-    times = seen.times_of(s, clip_ids)
-    return [
-        ClipFacts(
-            clip_id=clip_id,
-            path=paths[clip_id],
-            duration_s=known[clip_id][0],
-            metadata=load_metadata(files[clip_id][paths[clip_id]]),
-            other_paths=tuple(other for other in files[clip_id] if other != paths[clip_id]),
-            times=times[clip_id],
-            has_tracks=bool(known[clip_id][1]),
-        )
-        for clip_id in clip_ids
-    ]
+    fitting: dict[str, list[str]] = {clip_id: [] for clip_id in clip_ids}
+    about: dict[str, tuple[float | None, int]] = {}
+    with filters.limited(s.connection, condition):
+        rows = s.connection.execute(
+            f"SELECT clips.clip_id, files.path, metadata, {condition.sql}, duration_s,"
+            " EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id) FROM json_each(?) AS wanted"
+            " CROSS JOIN clips ON clips.clip_id = wanted.value CROSS JOIN files ON files.clip_id = clips.clip_id"
+            " WHERE state = 'indexed' ORDER BY files.path",
+            (*condition.parameters, json.dumps(list(clip_ids))),
+        ).fetchall()
+    for clip_id, stored, metadata, fits, duration_s, has_tracks in rows:
+        path, about[clip_id] = loaded_path(stored), (duration_s, has_tracks)
+        files[clip_id][path] = metadata
+        fitting[clip_id] += [path] if fits else []
+    for clip_id, times in seen.times_of(s, clip_ids).items():
+        path = first_there(fitting[clip_id])
+        others = tuple(other for other in files[clip_id] if other != path)
+        duration_s, has_tracks = about[clip_id]
+        metadata = load_metadata(files[clip_id][path])
+        found.append(ClipFacts(clip_id, path, duration_s, metadata, others, times, bool(has_tracks)))
+    return found
 
 
 def show(s: Snapshot, asked: Asked, places: Sequence[int], judged: Mapping[int, Judged]) -> tuple[Hit, ...]:
