@@ -99,7 +99,7 @@ def test_frames_say_less_of_a_step_where_sounds_may_answer_too(library: Path, mo
         searcher = opened._searcher
         assert not searcher.is_empty()
         encoded = searcher.encode(Query("a high beep"))
-        alone = replace(encoded, to_hear=None)
+        alone = encoded._replace(to_hear=None)
         for share, told, beside in ((0.96, 0.96, 0.92), (0.92, 0.92, 0.84)):
             monkeypatch.setattr(seen, "above", lambda s, scores, share=share: np.full(len(scores), share))
             with searcher.snapshot() as s:

@@ -109,51 +109,20 @@ def test_a_filter_finds_the_rows_a_person_expects(text: str, expected: list[int]
     assert passing(text) == expected
 
 
-@of_each(
-    [
-        "' OR 1=1 --",
-        "source = 'a' OR 1=1",
-        "source = 'a' OR 1=1 --",
-        "source = 'a' -- more",
-        "source = 'a' /* more */",
-        "1=1",
-        "TRUE",
-        "source = 'a'; DROP TABLE files",
-        "source = 'a' UNION SELECT path FROM files",
-        "source in (SELECT path FROM files)",
-        "exists (select 1)",
-        "load_extension('x') = 1",
-        "length(source) = 6",
-        "source || 'x' = 'camerax'",
-        "duration_s + 1 < 60",
-        "files.path = 'x'",
-        "sqlite_master.sql = 'x'",
-        "main.files.path = 'x'",
-        "source = ?",
-        "source = :name",
-        "source = @name",
-        "source like 'a' escape '\\'",
-        "source glob '*'",
-        "source regexp 'a'",
-        "source match 'a'",
-        "source is true",
-        "source is 'camera'",
-        "source = null",
-        "source collate nocase = 'CAMERA'",
-        "cast(source as integer) = 1",
-        "case when 1 then source end = 'a'",
-        "(source, year) = ('a', 1)",
-        "source in ()",
-        "source",
-        "*",
-        "",
-        "   ",
-        "source = 'unclosed",
-        "source =",
-        "((((",
-        "\x00",
-    ],
-)
+REFUSED = [
+    "' OR 1=1 --", "source = 'a' OR 1=1", "source = 'a' OR 1=1 --", "source = 'a' -- more", "source = 'a' /* more */",
+    "1=1", "TRUE", "source = 'a'; DROP TABLE files", "source = 'a' UNION SELECT path FROM files",
+    "source in (SELECT path FROM files)", "exists (select 1)", "load_extension('x') = 1", "length(source) = 6",
+    "source || 'x' = 'camerax'", "duration_s + 1 < 60", "files.path = 'x'", "sqlite_master.sql = 'x'",
+    "main.files.path = 'x'", "source = ?", "source = :name", "source = @name", "source like 'a' escape '\\'",
+    "source glob '*'", "source regexp 'a'", "source match 'a'", "source is true", "source is 'camera'",
+    "source = null", "source collate nocase = 'CAMERA'", "cast(source as integer) = 1",
+    "case when 1 then source end = 'a'", "(source, year) = ('a', 1)", "source in ()", "source", "*", "", "   ",
+    "source = 'unclosed", "source =", "((((", "\x00",
+]  # fmt: skip
+
+
+@of_each(REFUSED)
 def test_anything_else_is_refused_in_a_sentence(text: str) -> None:
     with pytest.raises(UsageError):
         parse_filter(text, KEYS)
@@ -344,20 +313,6 @@ def test_the_attack_tells_a_fault_from_a_refusal(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("scripts.filter_attack.read_filter", broken)
     found = attack(["traceback", "no sentence", "reads more", "no SQL"])
     assert (found.counts["fault"], len(found.faults)) == (4, 4)
-
-
-def test_no_filter_lets_every_row_through() -> None:
-    assert chosen(Filter()) == [0, 1, 2, 3]
-
-
-@given(st.text(max_size=60) | st.text("'\"()=<>-;/*?%., abyearsource01\x00", max_size=60))
-def test_any_text_is_a_filter_or_a_sentence(text: str) -> None:
-    try:
-        condition = parse_filter(text, KEYS)
-    except UsageError as error:
-        assert str(error)
-    else:
-        chosen(condition)  # and SQLite can run it
 
 
 @given(st.text(min_size=1, max_size=30).filter(lambda text: text.isprintable()))

@@ -58,8 +58,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def library(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
     """Opened without an encoder; to load one fails."""
+    monkeypatch.setattr("evenreel.encoders.load_encoder", None)  # first: it is taken from where it is made
     monkeypatch.setattr(loading, "load_encoder", None)
-    monkeypatch.setattr("evenreel.encoders.load_encoder", None)
     with evenreel.open_library(place) as opened:
         yield opened
 

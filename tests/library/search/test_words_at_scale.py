@@ -236,20 +236,3 @@ def test_blocks_step_by_step_are_those_from_scratch() -> None:
     assert len(step_by_step[1]) == 2
     rebuild_full_text(connection)
     assert content(connection) == step_by_step
-
-
-def test_tracks_of_a_clip_that_lie_apart_are_its_own() -> None:
-    connection = empty_catalog()
-    for clip_id in ("a", "b", "c"):
-        connection.execute("INSERT INTO clips VALUES (?, 'mp4', 'h264', 1, 1, 12, 25, 0, 1, '[]', '')", (clip_id,))
-    for number, (clip_id, text) in enumerate(
-        [("b", "RED"), ("a", "BLUE"), ("b", "GREEN"), ("c", "GREY"), ("a", "TEAL")]
-    ):
-        connection.execute(
-            "INSERT INTO tracks (clip_id, number, text, readings, confidence, start_s, end_s, box)"
-            " VALUES (?, ?, ?, '[]', 1, 0, 1, '[]')",
-            (clip_id, number, text),
-        )
-    rebuild_full_text(connection)
-    found = {word: word_hits(connection, "on_screen", word)[0].clip_id for word in ("red", "teal", "green", "grey")}
-    assert found == {"red": "b", "teal": "a", "green": "b", "grey": "c"}

@@ -19,17 +19,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, replace
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 from evenreel.arrays import Indices
 from evenreel.errors import UsageError
 from evenreel.library.search.filters import Filter, first_paths
 from evenreel.library.search.result import FoldedHit, Hit, SearchResult
-from evenreel.library.search.seen import ClipTimes, frames_of, times_of
+from evenreel.library.search.seen import frames_of, times_of
 from evenreel.library.search.snapshot import Snapshot
+from evenreel.library.store.vectors import HalfArray
 from evenreel.types import FloatArray
 
 NEIGHBOURS = 0.75
@@ -53,11 +55,8 @@ MOST_ASKED = 4
 MORE = 1.25
 """Times more than would do if those behind fold as often as the first ones: a third search takes longer."""
 
-Search = Callable[[int], SearchResult]
 
-
-@dataclass(frozen=True, eq=False)
-class ClipStretch:
+class ClipStretch(NamedTuple):
     """Moments of a clip."""
 
     vectors: FloatArray  # (n, D), of unit length
@@ -74,25 +73,23 @@ def fold_takes(s: Snapshot, result: SearchResult) -> SearchResult:
         return result
     heads: list[tuple[Hit, ClipStretch | None, list[FoldedHit]]] = []
     for hit in result.hits[:MOST_COMPARED]:
-        stretch = _stretch_of(s, hit)
-        near = [
-            (apart, place)
-            for place, (_, other, _) in enumerate(heads)
-            if stretch is not None
-            and other is not None
-            and not says_otherwise(stretch.words, other.words)
-            and (apart := distance(stretch, other)) <= farthest
-        ]
-        if near:
-            apart, place = min(near)
-            heads[place][2].append(_folded(hit, apart))
-        else:
+        stretch, near = _stretch_of(s, hit), list[tuple[float, int]]()
+        for place, (_, other, _) in enumerate(heads):
+            if stretch and other and not says_otherwise(stretch.words, other.words):
+                near.append((distance(stretch, other), place))
+        apart, place = min(near, default=(np.inf, 0))
+        if apart > farthest:
             heads.append((hit, stretch, []))
+        else:
+            time_s, apart = hit.moments[0].time_s if hit.moments else None, round(max(0.0, apart), 5)
+            heads[place][2].append(FoldedHit(hit.clip_id, hit.path, hit.duration_s, time_s, apart))
     folded = (replace(hit, folded=tuple(under)) for hit, _, under in heads)
     return replace(result, hits=(*folded, *result.hits[MOST_COMPARED:]))
 
 
-def search_folded(search: Search, k: int, fold: Callable[[SearchResult], SearchResult]) -> SearchResult:
+def search_folded(
+    search: Callable[[int], SearchResult], k: int, fold: Callable[[SearchResult], SearchResult]
+) -> SearchResult:
     """Search for k clips that are no takes of one another, each with its takes under it."""
     asked, most = k, max(k, min(MOST_ASKED * k, MOST_COMPARED))
     while True:
@@ -107,7 +104,7 @@ def measure_farthest(s: Snapshot) -> float | None:
     """Measure how far apart takes may be, on clips that lie evenly among all; None where none has frames."""
     if s.vectors is None or len(s.seen) < 2:
         return None
-    sample = s.seen[_evenly(len(s.seen), SAMPLED_CLIPS)]
+    sample = _evenly(s.seen, SAMPLED_CLIPS)
     clips = [_read(s, int(place), 0, SAMPLED_MOMENTS) for place in sample]
     stretches = [ClipStretch(clip, None) for clip in clips]
     half = (len(clips) + 1) // 2
@@ -168,34 +165,28 @@ def _stretch_of(s: Snapshot, hit: Hit) -> ClipStretch | None:
             return None
         best = int(np.abs(times.spans_s[:, 0] - hit.moments[0].time_s).argmin())
     first = min(max(0, (best or 0) - MOST_MOMENTS // 2), max(0, count - MOST_MOMENTS))
-    vectors = _read(s, place, first, MOST_MOMENTS)
-    return ClipStretch(vectors, None if best is None else best - first, _words_of(s, hit.clip_id))
-
-
-def _words_of(s: Snapshot, clip_id: str) -> frozenset[str]:
     signs = s.connection.execute(
-        "SELECT text FROM tracks WHERE clip_id = ? ORDER BY confidence DESC, number LIMIT ?", (clip_id, MOST_SIGNS)
+        "SELECT text FROM tracks WHERE clip_id = ? ORDER BY confidence DESC, number LIMIT ?", (hit.clip_id, MOST_SIGNS)
     )
-    return frozenset(word for (text,) in signs for word in text.casefold().split())
+    written = frozenset(word for (text,) in signs for word in text.casefold().split())
+    return ClipStretch(_read(s, place, first, MOST_MOMENTS), None if best is None else best - first, written)
 
 
 def _read(s: Snapshot, place: int, skipped: int, most: int) -> FloatArray:
     """Moments of a clip from a number on, (n, D), of unit length; float16 has rounded them."""
-    assert s.vectors is not None  # it was looked at
-    count = min(most, int(s.counts[place]) - skipped)
-    found = s.vectors.read(int(s.first_rows[place]) + skipped, count).astype(np.float32)
+    found = _moments(s, place)[skipped : skipped + most].astype(np.float32)
     unit: FloatArray = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-6)
     return unit
 
 
-def _evenly(total: int, most: int) -> Indices:
-    """Places of at most so many of all, evenly spread."""
-    return np.unique(np.linspace(0, total - 1, min(total, most)).astype(np.int64))
+def _moments(s: Snapshot, place: int) -> HalfArray:
+    assert s.vectors is not None  # it was looked at
+    return s.vectors.read(int(s.first_rows[place]), int(s.counts[place]))
 
 
-def _folded(hit: Hit, apart: float) -> FoldedHit:
-    time_s = hit.moments[0].time_s if hit.moments else None
-    return FoldedHit(hit.clip_id, hit.path, hit.duration_s, time_s, round(max(0.0, apart), 5))
+def _evenly(values: Indices, most: int) -> Indices:
+    """At most so many of all, evenly spread."""
+    return values[np.unique(np.linspace(0, len(values) - 1, min(len(values), most)).astype(np.int64))]
 
 
 # Highlights ----------------------------------------------------------------------------------------------------------
@@ -247,30 +238,32 @@ def unlike_clips(s: Snapshot, where: Filter, k: int) -> UnlikeClips:
     """
     if k < 1:
         raise UsageError(f"{k} highlights cannot be shown; ask for 1 or more.")
-    if s.vectors is None:  # no clip with pictures
+    every = s.seen[s.passing(where)[s.seen]]
+    if not len(every):
         return UnlikeClips((), 0, 0)
-    places = s.seen[s.passing(where)[s.seen]]
-    total = len(places)
-    if total > MOST_LOOKED_AT:
-        places = places[np.linspace(0, total - 1, MOST_LOOKED_AT).astype(np.int64)]
-    if not total:
-        return UnlikeClips((), 0, 0)
-    means = np.stack([_mean(s, int(place)) for place in places])
+    places = _evenly(every, MOST_LOOKED_AT)
+    means = np.stack([_some_moments(s, int(place)).mean(axis=0) for place in places])
+    means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-6)
     chosen, apart = farthest_first(means, k)
     ids = s.ids(places[chosen])
     paths, times = first_paths(s.connection, where, ids, there=True), times_of(s, ids)
     lengths = dict(s.connection.execute("SELECT clip_id, duration_s FROM clips").fetchall())
-    clips = tuple(
-        UnlikeClip(
-            clip_id=clip_id,
-            path=paths[clip_id],
-            duration_s=lengths[clip_id],
-            time_s=_typical_s(s, int(places[row]), times[clip_id], means[row]),
-            apart=round(far, 5),
-        )
-        for clip_id, row, far in zip(ids, chosen.tolist(), apart, strict=True)
-    )
-    return UnlikeClips(clips, len(places), total)
+    clips = []
+    for clip_id, row, far in zip(ids, chosen.tolist(), apart, strict=True):
+        place = int(places[row])
+        frames_of(s, place, times[clip_id])  # as many as it has times
+        nearest = int(np.argmax(_some_moments(s, place) @ means[row]))
+        time_s = float(_spread(times[clip_id].spans_s)[nearest, 0])
+        clips.append(UnlikeClip(clip_id, paths[clip_id], lengths[clip_id], time_s, round(far, 5)))
+    return UnlikeClips(tuple(clips), len(places), len(every))
+
+
+def _some_moments(s: Snapshot, place: int) -> FloatArray:
+    return _spread(_moments(s, place)).astype(np.float32)
+
+
+def _spread(rows: NDArray[Any]) -> NDArray[Any]:
+    return rows[:: -(-len(rows) // MOST_IN_MEAN)]
 
 
 def farthest_first(vectors: FloatArray, k: int) -> tuple[Indices, list[float]]:
@@ -294,22 +287,3 @@ def farthest_first(vectors: FloatArray, k: int) -> tuple[Indices, list[float]]:
         nearest = np.minimum(nearest, 1 - vectors @ vectors[row])
         away = nearest
     return np.array(rows, np.int64), apart
-
-
-def _mean(s: Snapshot, place: int) -> FloatArray:
-    """The mean vector of a clip, (D,), of unit length."""
-    frames = _frames(s, place)
-    mean: FloatArray = frames.mean(axis=0)
-    return mean / max(float(np.linalg.norm(mean)), 1e-6)
-
-
-def _frames(s: Snapshot, place: int) -> FloatArray:
-    assert s.vectors is not None  # there are means
-    count = int(s.counts[place])
-    return s.vectors.read(int(s.first_rows[place]), count)[:: -(-count // MOST_IN_MEAN)].astype(np.float32)
-
-
-def _typical_s(s: Snapshot, place: int, times: ClipTimes, mean: FloatArray) -> float:
-    frames_of(s, place, times)  # as many as it has times
-    step = -(-int(s.counts[place]) // MOST_IN_MEAN)
-    return float(times.spans_s[::step, 0][int(np.argmax(_frames(s, place) @ mean))])

@@ -121,14 +121,9 @@ def read_steps(text: str, within_s: float = WITHIN_S) -> str | Then:
         )
     first = _JOINED.sub("", text[: found[0].start()], count=1).lstrip()
     second = text[found[0].end() :].lstrip(" \t\r\n,;")
-    typing = isinstance(text, UnfinishedText)
-    if typing and not (first and second.strip()):
+    if isinstance(text, UnfinishedText) and not (first and second.strip()):
         return first or text
-    return (
-        replace(Then(first, second, within_s), second=UnfinishedText(second))
-        if typing
-        else Then(first, second, within_s)
-    )
+    return Then(first, type(text)(second), within_s)
 
 
 SHARE = 0.2
@@ -249,8 +244,7 @@ def read_mark(text: str, *, right: bool) -> Mark:
         ClipMoment(clip_id='a@b.mp4', time_s=65.0)
     """
     clip, at, time = text.rpartition("@")
-    time_s = seconds_of(time) if at else None
-    if time_s is None:
+    if (time_s := seconds_of(time) if at else None) is None:
         clip = text
     if not clip:
         raise UsageError(f"The mark {text!r} names no clip; write CLIP or CLIP@SECONDS.")
@@ -311,13 +305,11 @@ def queries_of(asked: Question, make: Callable[..., Query]) -> list[Query]:
     """Return the queries that a question consists of, before a model is loaded; none for examples alone."""
     if isinstance(asked, Then):
         return [make(text=asked.first), make(text=asked.second)]
-    if isinstance(asked, Without):
-        return [make(text=asked.text)]
-    if not isinstance(asked, Marked):
-        return [make(text=asked)]
-    if not isinstance(read_question(asked.text), str):
+    if isinstance(asked, Marked) and not isinstance(read_question(asked.text), str):
         raise UsageError(ONE_QUERY)
-    return [make(text=asked.text if readable(asked.text) else "-")]
+    if isinstance(asked, Marked) and not readable(asked.text):
+        return [make(text="-")]
+    return [make(text=asked if isinstance(asked, str) else asked.text)]
 
 
 # Searches ------------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ import sqlite3
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 from evenreel.errors import UsageError
@@ -58,6 +59,9 @@ _TOKEN = re.compile(
 _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _HEXADECIMAL = re.compile(r"-?0x[0-9a-f]{1,15}", re.ASCII | re.IGNORECASE)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+END = "end", ""
+"""What stands behind the last token."""
 
 
 class FilterColumn(NamedTuple):
@@ -206,9 +210,9 @@ def parse_filter(text: str, keys: Collection[str] = (), columns: Mapping[str, Fi
 
 
 @contextlib.contextmanager
-def limited(connection: sqlite3.Connection, where: str | Filter | None) -> Iterator[None]:
+def limited(connection: sqlite3.Connection, where: Filter) -> Iterator[None]:
     """Stop what is read within the `with` where a filter takes too long for the number of files."""
-    if where is None or where == Filter():
+    if where == Filter():
         yield
         return
     (files,) = connection.execute("SELECT count(*) FROM files").fetchone()
@@ -284,47 +288,38 @@ class _Reader:
 
     def __init__(self, text: str, keys: Collection[str], columns: Mapping[str, FilterColumn]) -> None:
         self._text, self._keys, self._columns = text, keys, columns
-        self._tokens, self._at, self._conditions = list(_tokens(text)), 0, 0
+        self._tokens, self._at, self._conditions = [*_tokens(text), END], 0, 0
 
     def whole(self) -> Filter:
         """The condition that is all of the text."""
         found = self._junction("or", 0)
-        if self._at < len(self._tokens):
+        if self._tokens[self._at] != END:
             raise self._refused()
         return found
 
-    @property
-    def _next(self) -> str:
-        """The next token, a word of the language or a sign in small letters; '' at the end, and for literals."""
-        if self._at == len(self._tokens):
-            return ""
-        kind, token = self._tokens[self._at]
-        return token.lower() if kind in {"name", "sign"} else ""
+    def _next(self, count: int = 1) -> list[str]:
+        """The next tokens, words of the language and signs in small letters; '' for literals."""
+        ahead = self._tokens[self._at : self._at + count]
+        return [token.lower() if kind in {"name", "sign"} else "" for kind, token in ahead]
 
     def _take(self, *tokens: str) -> bool:
         """Pass over some tokens, if they are the next ones."""
-        before = self._at
-        for token in tokens:
-            if self._next != token:
-                self._at = before
-                return False
-            self._at += 1
-        return True
+        is_next = self._next(len(tokens)) == list(tokens)
+        self._at += len(tokens) if is_next else 0
+        return is_next
 
     def _junction(self, word: Literal["and", "or"], depth: int) -> Filter:
         """Conditions with and, or those with or, between them; so many levels deep."""
         if depth > MAX_DEPTH:
             raise UsageError("The filter is nested too deeply; use fewer parentheses.")
-        parts = [self._part(word, depth)]
+        part = partial(self._junction, "and", depth) if word == "or" else partial(self._condition, depth)
+        parts = [part()]
         while self._take(word):
-            parts.append(self._part(word, depth))
+            parts.append(part())
         if len(parts) == 1:
             return parts[0]
         sql = f" {word.upper()} ".join(part.sql for part in parts)
         return Filter(f"({sql})", tuple(value for part in parts for value in part.parameters))
-
-    def _part(self, word: str, depth: int) -> Filter:
-        return self._junction("and", depth) if word == "or" else self._condition(depth)
 
     def _condition(self, depth: int) -> Filter:
         self._conditions += 1
@@ -365,7 +360,7 @@ class _Reader:
             return self._test([left, *others], f"({{}} IN ({', '.join(['{}'] * len(others))}))", negated)
         if negated:
             raise self._refused()
-        if (operator := _COMPARED.get(self._next)) is None:
+        if (operator := _COMPARED.get(self._next()[0])) is None:
             if left.name in FLAGS and not left.parameters:
                 return Filter(f"({left.sql})")
             raise self._refused()
@@ -408,26 +403,22 @@ class _Reader:
 
     def _operand(self) -> _Operand:
         negative = self._take("-")
-        if self._at == len(self._tokens):
-            raise self._refused()
         kind, token = self._tokens[self._at]
         if kind == "number":
             self._at += 1
             token = "-" * negative + token
             return _Operand("?", (_number(token),), "number", token[:TOLD])
-        if negative or kind == "sign":
-            raise self._refused()
-        if kind == "name" and token.lower() in {"true", "false"}:
-            self._at += 1
-            return _Operand("?", (int(token.lower() == "true"),), "number", token)
-        if kind == "name" and token.lower() in WORDS:
+        is_flag = kind == "name" and token.lower() in {"true", "false"}
+        if negative or kind in {"sign", "end"} or (kind == "name" and token.lower() in WORDS and not is_flag):
             raise self._refused()
         self._at += 1
+        if is_flag:
+            return _Operand("?", (int(token.lower() == "true"),), "number", token)
         if kind == "text":
             value = token[1:-1].replace("''", "'")
             return _Operand("?", (value,), "text", repr(value[:TOLD]))
         if kind == "name" and token.lower() == "metadata" and self._take("."):
-            kind, token = self._tokens[self._at] if self._at < len(self._tokens) else ("", "")
+            kind, token = self._tokens[self._at]
             if kind not in {"name", "quoted"}:
                 raise self._refused()
             self._at += 1
@@ -438,7 +429,7 @@ class _Reader:
         if not of_metadata and (column := _matching_name(name, self._columns)):
             found = self._columns[column]
             return _Operand(found.sql, (), found.kind, column, found if found.of_clip else None)
-        if self._next == "." or (key := _matching_name(name, self._keys)) is None:
+        if self._next() == ["."] or (key := _matching_name(name, self._keys)) is None:
             raise self._unknown(name)
         if not _is_plain(key):
             raise UsageError(f"The metadata column {key!r} has a name that cannot be filtered by; rename it.")
@@ -458,8 +449,8 @@ class _Reader:
         )
 
     def _refused(self) -> UsageError:
-        token = self._tokens[self._at][1] if self._at < len(self._tokens) else ""
-        if not self._tokens:
+        token = self._tokens[self._at][1]
+        if self._tokens == [END]:
             return UsageError(f"The filter {self._text[:TOLD]!r} is not one condition; {EXAMPLE}")
         if not token:
             return UsageError(f"The filter {self._text[:TOLD]!r} is cut off at its end; {EXAMPLE}")

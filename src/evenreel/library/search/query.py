@@ -70,8 +70,7 @@ class ClipMoment(NamedTuple):
     time_s: float | None
 
 
-@dataclass(frozen=True)
-class AskedText:
+class AskedText(NamedTuple):
     """What a text asks for."""
 
     text: str  # words without quotes and prefix
@@ -87,13 +86,9 @@ class AskedText:
 def read_query(text: str, *, typing: bool = False) -> AskedText:
     """Read a query with single spaces.
 
-    Raises:
-        UsageError: nothing follows a prefix, or the quotes cannot be read.
-
-    Example:
-        >>> asked = read_query('said: "mind the gap"')
-        >>> asked.text, sorted(asked.channels), asked.exact
-        ('mind the gap', ['said'], True)
+    >>> asked = read_query('said: "mind the gap"')
+    >>> asked.text, sorted(asked.channels), asked.exact
+    ('mind the gap', ['said'], True)
     """
     prefix = _PREFIX.match(text)
     rest = text if prefix is None else text[prefix.end() :]
@@ -171,9 +166,8 @@ class Query:
     @cached_property
     def asked(self) -> AskedText | None:
         """What the text asks for, and of which channels; None for a picture."""
-        if self.text is None:
-            return None
-        return read_query(readable(self.text), typing=isinstance(self.text, UnfinishedText))
+        typing = isinstance(self.text, UnfinishedText)
+        return None if self.text is None else read_query(readable(self.text), typing=typing)
 
     @property
     def channels(self) -> frozenset[Channel]:
@@ -219,8 +213,7 @@ class Query:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class EncodedQuery:
+class EncodedQuery(NamedTuple):
     """A query with its vectors."""
 
     query: Query  # the query
@@ -263,13 +256,12 @@ def picture_vector(encoder: Encoder, pixels: Pixels) -> FloatArray:
 # Pictures: untrusted, so they are decoded in a process of their own, which can be killed ------------------------------
 
 MAX_BYTES = 50 * 2**20
+READER = "evenreel.media.picture:ImageReader"
 
 Picture: TypeAlias = "str | PathLike[str] | bytes | PIL.Image.Image | ArrayLike"
 """What is taken for a picture: the path of a file, its bytes, an image of PIL, or RGB pixels (H, W, 3) of uint8."""
 
 _HOW = "give the path of a file, its bytes, an image of PIL, or RGB pixels (H, W, 3) of uint8"
-
-READER = "evenreel.media.picture:ImageReader"
 
 
 def image_worker(limits: MediaLimits = IMAGE_LIMITS) -> Worker:
@@ -302,8 +294,11 @@ def as_pixels(picture: Picture) -> Pixels:
     if isinstance(picture, bytes):
         return read_image(picture)
     given: Any = picture
-    if hasattr(given, "getbands") and hasattr(given, "copy"):  # an image of PIL
-        return _of_pil(given)
+    try:
+        if hasattr(given, "getbands") and hasattr(given, "copy"):  # an image of PIL
+            return upright(given.copy())  # it is turned in place
+    except (OSError, ValueError, SyntaxError) as error:  # what Pillow raises for damage, which it finds late
+        raise UsageError(f"The picture cannot be read: it is damaged ({error}).") from error
     if not (hasattr(given, "__array__") or hasattr(given, "__array_interface__")) or isinstance(given, type):
         raise UsageError(f"image is {described(picture)}; {_HOW}.")
     try:
@@ -315,20 +310,13 @@ def as_pixels(picture: Picture) -> Pixels:
     return pixels
 
 
-def _of_pil(image: PIL.Image.Image) -> Pixels:
-    try:
-        return upright(image.copy())  # it is turned in place
-    except (OSError, ValueError, SyntaxError) as error:  # what Pillow raises for damage, which it finds late
-        raise UsageError(f"The picture cannot be read: it is damaged ({error}).") from error
-
-
 def _content(path: Path) -> tuple[str, bytes]:
     """What an error calls a file, and its bytes."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(path)):
         raise UsageError(f"{path} is an address; nothing is fetched: save the picture and give its file name.")
     name = f"The picture {path}"
-    try:
-        with open(path, "rb", opener=_without_waiting) as file:
+    try:  # a pipe without a writer is not waited for
+        with open(path, "rb", opener=lambda file, flags: os.open(file, flags | getattr(os, "O_NONBLOCK", 0))) as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise UsageError(f"{name} does not exist or is not a file.")
@@ -338,11 +326,6 @@ def _content(path: Path) -> tuple[str, bytes]:
         raise UsageError(f"{name} does not exist or is not a file.") from error
     except (OSError, ValueError) as error:
         raise UsageError(f"{name} cannot be read: {error}.") from error
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file, or a pipe without a writer."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _check_bytes(name: str, size_bytes: int) -> None:

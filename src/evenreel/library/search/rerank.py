@@ -122,9 +122,10 @@ class Reranker:
             raise CheckpointError(
                 "The matcher gives a score that is not a number; its weights are damaged or its training went wrong."
             )
-        return RerankScores(
-            _rounded(found.values), {PARTS.get(name, name): _rounded(part) for name, part in found.parts.items()}
-        )
+        # Equal clips give equal scores, wherever a matrix product's blocks put them.
+        names = [PARTS.get(name, name) for name in found.parts]
+        rounded = [np.round(one, DECIMALS).astype(np.float32) for one in (found.values, *found.parts.values())]
+        return RerankScores(rounded[0], dict(zip(names, rounded[1:], strict=True)))
 
     def states(self, clip_ids: Sequence[str], read: Callable[[str], StoredClip]) -> list[State]:
         """Return the state of each clip, one row each; equal to the bit in whatever batch it is encoded."""
@@ -173,12 +174,6 @@ def check_encoder(pretrained: Pretrained, made_with: str, weights_hash: str) -> 
             f"The matcher was trained on features of {trained_on}, the library was made with {made_with}, and "
             f"their weights differ; index the videos with --model {trained_on.model} to re-rank with this matcher."
         )
-
-
-def _rounded(scores: FloatArray) -> FloatArray:
-    """Equal clips must give equal scores, wherever a matrix product's blocks put them."""
-    rounded: FloatArray = np.round(scores, DECIMALS).astype(np.float32)
-    return rounded
 
 
 def unread_notice(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> list[str]:

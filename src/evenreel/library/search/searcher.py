@@ -35,6 +35,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,19 +59,18 @@ from evenreel.library.search.seen import (
     whole,
 )
 from evenreel.library.search.snapshot import Snapshot, SnapshotReader
-from evenreel.library.search.words import SOURCES, WordMatches, read_texts
+from evenreel.library.search.words import SOURCES, TIMED, WordMatches, read_texts
 from evenreel.library.store.catalog import load_metadata, loaded_path, no_clip
 from evenreel.library.store.vectors import FITS, MAY_FIT, SOUNDS, ExactVectors, as_one_of
 from evenreel.types import Encoder, FloatArray, Metadata
 
 EMPTY = "The library is empty: none of its files is there; `evenreel info` says what was set aside or is missing."
-NOTHING_SAID = (
-    "The library knows of nothing that is said: its videos have no subtitles, and none were heard (`evenreel index "
-    "--speech MODEL` hears them)."
-)
-NOTHING_ON_SCREEN = "The library knows of no words on screen: none were read, or there are none."
+NOTHING_KNOWN: Mapping[Channel, str] = {
+    "said": "The library knows of nothing that is said: its videos have no subtitles, and none were heard (`evenreel "
+    "index --speech MODEL` hears them).",
+    "on_screen": "The library knows of no words on screen: none were read, or there are none.",
+}
 NOTHING_SEEN = "The library is searched without vision, so nothing is found by what is seen; leave `seen:` out."
-WORDS_ARE_NOT_RERANKED = "Nothing seen was asked for, so that a matcher ranks nothing anew."
 
 RANK_CONSTANT = 60
 FIT, MAY, NOTHING = range(3)
@@ -78,8 +78,7 @@ ANSWERS = 0.5
 """A clip with this share of the query's weight in writing is no weaker match."""
 
 
-@dataclass(frozen=True, eq=False)
-class ChannelColumns:
+class ChannelColumns(NamedTuple):
     """What one channel says of clips, (C,): ranks from 1 on, 0 where it did not find a clip; their weights; scores."""
 
     ranks: Indices
@@ -172,43 +171,39 @@ class Asked:
         """Return whether a channel found a clip."""
         return channel in self.channels and bool(self.channels[channel].ranks[place])
 
-    def beats(self, place: int) -> float | None:
-        """Return the share of nonsense that a clip's frames beat; None without frames, or where it was not measured."""
-        return None if self.above is None or np.isnan(self.above[place]) else float(self.above[place])
+    def share(self, channel: Channel, place: int) -> float | None:
+        """Return the share of nonsense that a clip's frames or sound beat, or of the query that a channel of words has.
 
-    def sounds_of(self, place: int) -> float | None:
-        """Return the share of nonsense that a clip's sound beats; None where its sound did not find it."""
-        return None if np.isnan(self.sounds[place]) else float(self.sounds[place])
+        None where that was not measured, or did not find the clip.
+        """
+        columns: dict[Channel, Column | None] = {name: one.coverage for name, one in self.texts.items()}
+        column = (columns | {"seen": self.above, "sounds": self.sounds}).get(channel)
+        return None if column is None or np.isnan(column[place]) else float(column[place])
 
     def weaker(self, place: int) -> bool | None:
         """Return whether a clip is a weaker match; None where no nonsense was scored to compare it with."""
         if self.states[place] != NOTHING:
             return False
-        measured: dict[Channel, float | None] = {"seen": self.beats(place), "sounds": self.sounds_of(place)}
-        return None if any(self.found_in(name, place) and one is None for name, one in measured.items()) else True
+        measured: tuple[Channel, ...] = ("seen", "sounds")
+        return None if any(self.found_in(one, place) and self.share(one, place) is None for one in measured) else True
 
     def answers_by(self, channel: Channel, place: int) -> bool:
         """Return whether a clip would be in the answer by one channel alone."""
-        if channel == "seen":
-            return (self.beats(place) or 0.0) >= MAY_FIT
-        if channel == "sounds":
-            return (self.sounds_of(place) or 0.0) >= MAY_FIT
-        return channel in self.texts and bool(self.texts[channel].coverage[place] >= ANSWERS)
+        return (self.share(channel, place) or 0.0) >= (MAY_FIT if channel in {"seen", "sounds"} else ANSWERS)
 
     def found_by(self, place: int) -> Channel:
         """Return the channel that is the best reason for a clip.
 
         A name or a caption, which says nothing of when, is one only where frames would not have found the clip.
         """
-        seen = (self.beats(place) or 0.0) if self.found_in("seen", place) else -1.0
+        seen = (self.share("seen", place) or 0.0) if self.found_in("seen", place) else -1.0
         written = float(self.written[place])
         if self.found_in("sounds", place):
             alone = not self.found_in("seen", place) and not written
-            if alone or (self.sounds_of(place) or 0.0) > max(seen, written):
+            if alone or (self.share("sounds", place) or 0.0) > max(seen, written):
                 return "sounds"
-        for channel in ("on_screen", "said"):
-            share = float(self.texts[channel].coverage[place]) if channel in self.texts else 0.0
-            if share and share >= max(seen, written):
+        for channel in TIMED:
+            if (share := self.share(channel, place)) and share >= max(seen, written):
                 return channel
         by_name = self.found_in("about", place) and written > seen and not self.answers_by("seen", place)
         return "about" if by_name else "seen"
@@ -250,8 +245,7 @@ Judged = tuple[float, dict[str, float]]
 """Score of a clip by a matcher, and its parts."""
 
 
-@dataclass(frozen=True)
-class ClipFacts:
+class ClipFacts(NamedTuple):
     """What the catalog says of a clip, whatever was asked for."""
 
     clip_id: str  # its id
@@ -265,45 +259,36 @@ class ClipFacts:
 
 def facts_of(s: Snapshot, clip_ids: Sequence[str], where: str | None) -> list[ClipFacts]:
     """Read what is shown of clips, with the first file of each that passes a filter and is there now."""
-    wanted = json.dumps(list(clip_ids))
-    about = s.connection.execute(
-        "SELECT clips.clip_id, duration_s, EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id)"
-        " FROM json_each(?) AS wanted CROSS JOIN clips ON clips.clip_id = wanted.value",
-        (wanted,),
-    )
-    known = {clip_id: facts for clip_id, *facts in about}
+    condition, found = Filter() if where is None else s.read_filter(where), list[ClipFacts]()
     files: dict[str, dict[str, str]] = {clip_id: {} for clip_id in clip_ids}
-    for clip_id, path, metadata in s.connection.execute(
-        "SELECT clip_id, files.path, metadata FROM json_each(?) AS wanted"
-        " CROSS JOIN files ON files.clip_id = wanted.value"
-        " WHERE state = 'indexed' ORDER BY files.path",
-        (wanted,),
-    ):
-        files[clip_id][loaded_path(path)] = metadata
-    if where is None:
-        paths = {clip_id: first_there([*its]) if len(its) > 1 else min(its) for clip_id, its in files.items()}
-    else:
-        paths = filters.first_paths(s.connection, s.read_filter(where), clip_ids, there=True)
-    times = seen.times_of(s, clip_ids)
-    return [
-        ClipFacts(
-            clip_id=clip_id,
-            path=paths[clip_id],
-            duration_s=known[clip_id][0],
-            metadata=load_metadata(files[clip_id][paths[clip_id]]),
-            other_paths=tuple(other for other in files[clip_id] if other != paths[clip_id]),
-            times=times[clip_id],
-            has_tracks=bool(known[clip_id][1]),
-        )
-        for clip_id in clip_ids
-    ]
+    fitting: dict[str, list[str]] = {clip_id: [] for clip_id in clip_ids}
+    about: dict[str, tuple[float | None, int]] = {}
+    with filters.limited(s.connection, condition):
+        rows = s.connection.execute(
+            f"SELECT clips.clip_id, files.path, metadata, {condition.sql}, duration_s,"
+            " EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id) FROM json_each(?) AS wanted"
+            " CROSS JOIN clips ON clips.clip_id = wanted.value CROSS JOIN files ON files.clip_id = clips.clip_id"
+            " WHERE state = 'indexed' ORDER BY files.path",
+            (*condition.parameters, json.dumps(list(clip_ids))),
+        ).fetchall()
+    for clip_id, stored, metadata, fits, duration_s, has_tracks in rows:
+        path, about[clip_id] = loaded_path(stored), (duration_s, has_tracks)
+        files[clip_id][path] = metadata
+        fitting[clip_id] += [path] if fits else []
+    for clip_id, times in seen.times_of(s, clip_ids).items():
+        path = first_there(fitting[clip_id])
+        others = tuple(other for other in files[clip_id] if other != path)
+        duration_s, has_tracks = about[clip_id]
+        metadata = load_metadata(files[clip_id][path])
+        found.append(ClipFacts(clip_id, path, duration_s, metadata, others, times, bool(has_tracks)))
+    return found
 
 
 def show(s: Snapshot, asked: Asked, places: Sequence[int], judged: Mapping[int, Judged]) -> tuple[Hit, ...]:
     """Make the hits of clips, given by their places in order, with the moments that answer."""
     hits, vector, heard = [], asked.vector, asked.heard
     for place, about in zip(places, facts_of(s, s.ids(places), asked.query.where), strict=True):
-        found = {channel: texts_of(s, asked.texts.get(channel), place) for channel in ("on_screen", "said")}
+        found = {channel: texts_of(s, asked.texts.get(channel), place) for channel in TIMED}
         moments: dict[Channel, list[MomentHit]] = {
             "seen": [] if vector is None else seen.stretches(s, vector, place, about.times),
             "on_screen": [shown(sign) for sign in found["on_screen"]],
@@ -326,13 +311,13 @@ def show(s: Snapshot, asked: Asked, places: Sequence[int], judged: Mapping[int, 
                 path=about.path,
                 score=float(asked.fused[place]),
                 weaker=asked.weaker(place),
-                above_nonsense=asked.beats(place),
+                above_nonsense=asked.share("seen", place),
                 written=float(asked.written[place]),
                 scores=scores | ({} if reranked is None else {"reranked": reranked}),
                 moments=best,
                 on_screen=found["on_screen"],
                 said=found["said"],
-                sounds=asked.sounds_of(place),
+                sounds=asked.share("sounds", place),
                 duration_s=about.duration_s,
                 metadata=about.metadata,
                 other_paths=about.other_paths,
@@ -369,7 +354,7 @@ class Searcher:
             connection,
             open_vectors,
             folder,
-            read_filter=read_filter or partial(filters.read_filter, connection),
+            read_filter=read_filter,
             keeps_model=encoder is not None,
         )
 
@@ -394,12 +379,9 @@ class Searcher:
     def encode(self, query: Query) -> EncodedQuery:
         """Encode a query by the models that it asks, which are loaded for that."""
         notices, embedding, vector = query.notices(), None, query.moved
-        encoder = (
-            self._encoder() if self._encoder is not None and query.asked is not None and query.asked.sees else None
-        )
         if query.asked is None:
             vector = unit(query.image)
-        elif encoder is not None:
+        elif query.asked.sees and self._encoder is not None and (encoder := self._encoder()) is not None:
             embedding = encode_text(encoder, query.asked.text, notices)
             vector = unit(embedding.sentence[0]) if query.moved is None else query.moved
         to_hear = None
@@ -416,7 +398,9 @@ class Searcher:
         vector = _fitting(s, query, encoded.vector)
         allowed = s.allowed(query.where)
         texts = {channel: words.score(s, channel, query, allowed) for channel in SOURCES if channel in query.channels}
-        notices += _nothing_known(s, query)
+        for channel, sentence in NOTHING_KNOWN.items():
+            if query.channels == {channel} and not words.vocabulary(s, channel).count:
+                notices.append(sentence)
         alone, models = query.channels == {"sounds"}, 1 + (vector is not None)
         heard = seen.hear(s, encoded.to_hear, allowed, notices, alone=alone, models=models)
         scores = above = None
@@ -437,9 +421,11 @@ class Searcher:
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
         """Return the vector of a clip, (D,) of unit length, for a search of similar clips."""
         with self.snapshot() as s:
-            found = seen.clip_vector(s, clip_id, time_s)
-            if found is not None:
-                return unit(found)
+            (place,), times = s.places([clip_id]), seen.times_of(s, [clip_id])[clip_id]
+            frames = seen.frames_of(s, place, times).astype(np.float32)
+            if len(frames):
+                near = None if time_s is None else int(np.abs(times.spans_s[:, 0] - time_s).argmin())
+                return unit(frames.mean(axis=0) if near is None else frames[near])
             if s.connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone() is None:
                 raise no_clip(clip_id)
             raise UsageError("The frames of this clip were not encoded, so nothing can be found that looks like it.")
@@ -448,7 +434,7 @@ class Searcher:
         query = asked.query
         places, judged = asked.best(s, query.enough), dict[int, Judged]()
         if query.reranker is not None and query.asked is not None and not query.asked.sees:
-            asked.notices.append(WORDS_ARE_NOT_RERANKED)
+            asked.notices.append("Nothing seen was asked for, so that a matcher ranks nothing anew.")
         elif query.reranker is not None:
             asked, places = _reranked(s, asked, places, judged)
         hits = show(s, asked, places[: query.k], judged)
@@ -471,7 +457,7 @@ def _reranked(s: Snapshot, asked: Asked, places: list[int], judged: dict[int, Ju
         seen_so_far = asked.channels["seen"]
         ranks = seen_so_far.ranks.copy()
         ranks[framed] = ranks_of(found.scores, np.ones(len(framed), np.bool_))
-        asked = replace(asked, channels={**asked.channels, "seen": replace(seen_so_far, ranks=ranks)})
+        asked = replace(asked, channels={**asked.channels, "seen": seen_so_far._replace(ranks=ranks)})
         judged.update((place, (float(found.scores[at]), found.of(at))) for at, place in enumerate(framed))
         if reranker.reads_text:
             asked.notices.extend(unread_notice(s.connection, clip_ids))
@@ -501,16 +487,6 @@ def _fitting(s: Snapshot, query: Query, vector: FloatArray | None) -> FloatArray
             f"{s.vectors.dimension}; search with the encoder that the library was made with."
         )
     return vector
-
-
-def _nothing_known(s: Snapshot, query: Query) -> list[str]:
-    """What a query asks for that the library knows nothing of."""
-    told: dict[Channel, str] = {"said": NOTHING_SAID, "on_screen": NOTHING_ON_SCREEN}
-    return [
-        sentence
-        for channel, sentence in told.items()
-        if query.channels == {channel} and not words.vocabulary(s, channel).count
-    ]
 
 
 def _not_measured(query: Query) -> str:

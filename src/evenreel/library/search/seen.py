@@ -81,11 +81,7 @@ def times_of(s: Snapshot, clip_ids: Sequence[str]) -> dict[str, ClipTimes]:
 
 
 def frames_of(s: Snapshot, place: int, times: ClipTimes) -> NDArray[np.float16]:
-    """Read the vectors (T, D) of a clip; none of one without.
-
-    Raises:
-        LibraryError: it has another number of times than of vectors.
-    """
+    """Read the vectors (T, D) of a clip, as many as it has times; none of one without."""
     count = int(s.counts[place])
     if s.vectors is None or not count:
         return np.empty((0, 0), np.float16)
@@ -112,17 +108,6 @@ def unit(given: FloatArray | None) -> FloatArray:
     if not 0 < (length := float(np.linalg.norm(vector))) < np.inf:
         raise EncoderError("The encoder gave a vector without a direction (zero, NaN or infinite).")
     return np.asarray(vector / length, np.float32)
-
-
-def clip_vector(s: Snapshot, clip_id: str, time_s: float | None) -> FloatArray | None:
-    """Return the vector (D,) of a clip's frame or window that is nearest to a time, or the mean of all."""
-    (place,) = s.places([clip_id])
-    times = times_of(s, [clip_id])[clip_id]
-    frames = frames_of(s, place, times).astype(np.float32)
-    if not len(frames):
-        return None
-    found: FloatArray = frames.mean(axis=0) if time_s is None else frames[np.abs(times.spans_s[:, 0] - time_s).argmin()]
-    return found
 
 
 # Sounds --------------------------------------------------------------------------------------------------------------
@@ -362,8 +347,6 @@ def _largest_sums(gains: Curve) -> Iterator[tuple[int, int, float]]:
 
 
 MAX_MOMENTS = 3
-
-
 Shots = Sequence[tuple[float, float]]
 """Start and end of each shot of a clip in seconds, in order; empty where they are not known."""
 
@@ -389,8 +372,8 @@ def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64], shots: Shot
             float(edges_s[one.start, 0]),
             float(edges_s[one.stop - 1, 1]),
             float(scores[one.start : one.stop].max()),
-            _seconds(edges_s[:, 0], one.starts),
-            _seconds(edges_s[:, 1], (one.stops[0] - 1, one.stops[1] - 1)),
+            (float(edges_s[one.starts[0], 0]), float(edges_s[one.starts[1], 0])),
+            (float(edges_s[one.stops[0] - 1, 1]), float(edges_s[one.stops[1] - 1, 1])),
         )
         for stretch in stretches_of(scores.astype(np.float64))
         for one in ([stretch] if shot_of is None else _by_shot(stretch, scores, shot_of))
@@ -415,25 +398,18 @@ def _clipped(places: Range, least: int, most: int) -> Range:
     return low, high
 
 
-def _seconds(edges_s: NDArray[np.float64], places: Range) -> tuple[float, float]:
-    """The times of two places."""
-    return float(edges_s[places[0]]), float(edges_s[places[1]])
-
-
 def best_moments(found: Sequence[MomentHit], others: Sequence[MomentHit] = ()) -> tuple[MomentHit, ...]:
     """Choose at most three moments, no two of which overlap, first of the channel that found the clip."""
     chosen: list[MomentHit] = []
     for moment in (*found, *others):
-        if not any(_overlap(moment, other) for other in chosen):
+        for one in chosen:
+            begins, ends = max(one.start_s, moment.start_s), min(one.end_s, moment.end_s)
+            has_point = one.start_s == one.end_s or moment.start_s == moment.end_s  # it was read in a single frame
+            if begins < ends or (begins == ends and has_point):
+                break
+        else:
             chosen.append(moment)
     return tuple(chosen[:MAX_MOMENTS])
-
-
-def _overlap(one: MomentHit, other: MomentHit) -> bool:
-    """Whether two stretches share a time; one that is read in a single frame may have no length."""
-    begins, ends = max(one.start_s, other.start_s), min(one.end_s, other.end_s)
-    has_point = one.start_s == one.end_s or other.start_s == other.end_s
-    return begins < ends or (begins == ends and has_point)
 
 
 def shown(sign: TextHit) -> MomentHit:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,14 +23,11 @@ from evenreel.errors import LibraryError, OtherModelError
 from evenreel.library.search import filters
 from evenreel.library.search.filters import Filter
 from evenreel.library.store.catalog import get_meta, reading
-from evenreel.library.store.user_tables import COPY
 from evenreel.library.store.vectors import DEVIATION_FLOOR, FRAMES, ExactVectors, Matrix, load_null_best
 from evenreel.types import FloatArray
 
 KEPT_FILTERS = 32
 """Filters of which is kept what passes; a byte for each clip."""
-BESIDE = (COPY,)
-"""Files beside the catalog by which filters choose too."""
 AT_ONCE = 50_000
 """Rows that are Python objects at one time."""
 
@@ -193,12 +189,7 @@ class SnapshotReader:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        """Read the library at one moment, whatever an indexer writes meanwhile; within another one, at the same.
-
-        Raises:
-            LibraryError: it is damaged, or cannot be read just now.
-            OtherModelError: its model was exchanged for another one.
-        """
+        """Read the library at one moment, whatever an indexer writes meanwhile; within another one, at the same."""
         with self._lock, reading(self._connection, self._folder):
             if self._inside and self._last is not None:
                 yield self._last
@@ -232,10 +223,9 @@ class SnapshotReader:
         return self._last
 
     def _version(self) -> tuple[object, ...]:
-        """Changes whenever anyone has changed the catalog, or what is a person's own."""
+        """Changes whenever anyone has changed the catalog."""
         (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
-        beside = () if self._folder is None else map(_stamp, map(self._folder.joinpath, BESIDE))
-        return changes, self._connection.total_changes, *beside
+        return changes, self._connection.total_changes
 
     def _load(self, *, needs_vectors: bool) -> Snapshot:
         meta, before = get_meta(self._connection), self._last
@@ -262,14 +252,6 @@ class SnapshotReader:
             of=FRAMES,
             held=self._held,
         )
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What differs wherever a file was written anew; None where there is none."""
-    with contextlib.suppress(OSError):
-        found = os.stat(path)
-        return found.st_ino, found.st_size, found.st_mtime_ns
-    return None
 
 
 def _filled(values: FloatArray, where_none: float) -> FloatArray:

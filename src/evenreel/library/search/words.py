@@ -341,7 +341,11 @@ def score(s: Snapshot, channel: Channel, query: Query, allowed: Flags) -> WordMa
     spelt = {one: found for one, found in spelt.items() if len(found[0])}
     if not spelt:
         return none
-    rows = _merged([found for found, _ in spelt.values()])
+    several = [found for found, _ in spelt.values()]
+    rows = several[0]
+    if len(several) > 1:
+        rows = np.sort(np.concatenate(several), kind="stable")  # merges runs that rise
+        rows = rows[np.flatnonzero(np.diff(rows, prepend=-1))]
     facts = read_facts(s.connection, source.kind, rows)
     kept = facts["clip"] < clips
     kept[kept] = allowed[facts["clip"][kept]]
@@ -438,17 +442,13 @@ def read_texts(s: Snapshot, found: WordMatches, at: Indices) -> list[TextHit]:
         (json.dumps(found.rows[at].tolist()),),
     )
     for key, text, start_s, end_s in rows:
-        there = {one: places for one, (texts, places) in found.spelt.items() if _is_among(key, texts)}
+        has = (one for one, (texts, _) in found.spelt.items() if key in texts[np.searchsorted(texts, key) :][:1])
+        there = {one: found.spelt[one][1] for one in has}
         terms = range(len(found.terms))
         alike = [max((places.get(term, 0.0) for places in there.values()), default=0.0) for term in terms]
         matched = tuple(term for term, similarity in zip(found.terms, alike, strict=True) if similarity)
         hits.append(TextHit(text, matched, start_s, end_s, min(filter(None, alike)), tuple(sorted(there))))
     return hits
-
-
-def _is_among(key: int, rows: Indices) -> bool:
-    place = int(np.searchsorted(rows, key))
-    return place < len(rows) and int(rows[place]) == key
 
 
 def _texts_with(s: Snapshot, kind: TextKind, spelt: str, *, exact: bool) -> Indices:
@@ -461,13 +461,14 @@ def _texts_with(s: Snapshot, kind: TextKind, spelt: str, *, exact: bool) -> Indi
             f" (SELECT rowid FROM {kind.words} WHERE {kind.words} MATCH ?) ORDER BY {kind.key}",
             (together,),
         )
-        return np.array([key for key, *texts in rows if _has_phrase(spelt, *texts)], np.int64)
+        found = [
+            key
+            for key, text, readings in rows
+            if any(f" {spelt} " in f" {' '.join(words(one))} " for one in [text, *json.loads(readings)])
+        ]
+        return np.array(found, np.int64)
     sql = f"SELECT group_concat(rowid) FROM {kind.words} WHERE {kind.words} MATCH ?"
     return numbers(read(sql, (phrase(spelt),)).fetchone()[0])
-
-
-def _has_phrase(whole: str, text: str, readings: str) -> bool:
-    return any(f" {whole} " in f" {' '.join(words(one))} " for one in [text, *json.loads(readings)])
 
 
 def _count(s: Snapshot, known: Vocabulary, term: str) -> int:
@@ -482,14 +483,6 @@ def _weights(counts: Sequence[int], total: int) -> Column:
     """BM25's inverse document frequency, always positive (Robertson and Zaragoza 2009, equation 3.15); sums to 1."""
     found = [math.log(1 + (total - count + 0.5) / (count + 0.5)) for count in counts]
     return np.array(found) / math.fsum(found)
-
-
-def _merged(several: Sequence[Indices]) -> Indices:
-    """All of some rising numbers, each once, rising."""
-    if len(several) == 1:
-        return several[0]
-    found = np.sort(np.concatenate(several), kind="stable")  # merges runs that rise
-    return found[np.flatnonzero(np.diff(found, prepend=-1))]
 
 
 def _with_word(
@@ -536,22 +529,19 @@ def marks(text: str, matched: Sequence[str], found: Sequence[str]) -> tuple[Stre
     """
     wanted, by = runs_of(matched, matched), set(found)
     folded, places = _folded(text)
-    there = list(_words_at(text, folded))
-    stretches = [stretch for word, at in there if word in by for stretch in _stretches(word, wanted, at)]
+    there, end, stretches = list[tuple[str, int]](), 0, list[Stretch]()
+    for word in words(text):
+        start = folded.index(word, end)
+        end = start + len(word)
+        there.append((word, start))
+        stretches += _stretches(word, wanted, start) if word in by else []
     for length in {spelt.count(" ") + 1 for spelt in by if " " in spelt}:
         for some in zip(*(there[start:] for start in range(length)), strict=False):
             if " ".join(word for word, _ in some) in by:
                 stretches.append((some[0][1], some[-1][1] + len(some[-1][0])))
-    return tuple(_joined(sorted((places[start][0], places[end - 1][1]) for start, end in stretches)))
-
-
-def _words_at(text: str, folded: str) -> Iterator[tuple[str, int]]:
-    """The folded words of a text and where they begin in the folded text."""
-    end = 0
-    for word in words(text):
-        start = folded.index(word, end)
-        end = start + len(word)
-        yield word, start
+    marked = {at for start, end in stretches for at in range(places[start][0], places[end - 1][1])}
+    starts = sorted(at for at in marked if at - 1 not in marked)
+    return tuple(zip(starts, sorted(at + 1 for at in marked if at + 1 not in marked), strict=True))
 
 
 def _stretches(word: str, wanted: Iterable[Run], at: int) -> list[Stretch]:
@@ -561,51 +551,27 @@ def _stretches(word: str, wanted: Iterable[Run], at: int) -> list[Stretch]:
     """
     parts: list[Stretch] = []
     for run in wanted:
-        term = "".join(run)
-        if term not in word and _is_misread(word, run):
+        term, errors = "".join(run), allowed_errors(*map(len, run))
+        if term not in word and errors and OSA.distance(word, term, score_cutoff=errors) <= errors:
             return [(at, at + len(word))]
-        start = word.find(term)
-        while start >= 0:
-            parts.append((at + start, at + start + len(term)))
-            start = word.find(term, start + len(term))
+        parts += [(at + one.start(), at + one.end()) for one in re.finditer(re.escape(term), word)]
     return parts or [(at, at + len(word))]
 
 
-def _is_misread(word: str, run: Run) -> bool:
-    errors = allowed_errors(*map(len, run))
-    return bool(errors and OSA.distance(word, "".join(run), score_cutoff=errors) <= errors)
-
-
-def _joined(stretches: Sequence[Stretch]) -> Iterator[Stretch]:
-    """Rising stretches, those that touch or overlap made one."""
-    held: Stretch | None = None
-    for start, end in stretches:
-        if held is None or start > held[1]:
-            if held is not None:
-                yield held
-            held = start, end
-        else:
-            held = held[0], max(held[1], end)
-    if held is not None:
-        yield held
-
-
 def _folded(text: str) -> tuple[str, list[Stretch]]:
-    """A text folded, and for each letter of that the stretch of the text that it comes from."""
+    """A text folded, and for each letter of that the stretch of the text that it comes from.
+
+    The text is cut where what stands before has no part in how what comes after is folded.
+    """
     if text.isascii():
         return fold(text), [(place, place + 1) for place in range(len(text))]
-    clusters = _clusters(text)
+    starts = [place for place, letter in enumerate(text) if not place or not _goes_with_what_is_before(letter)]
+    clusters = list(zip(starts, [*starts[1:], len(text)], strict=True))
     pieces = [fold(text[start:end]) for start, end in clusters]
     whole = fold(text)
     if "".join(pieces) != whole:  # letters that only fold together, which the rule of clusters does not know
         return whole, [(0, len(text))] * len(whole)
     return whole, [cluster for cluster, piece in zip(clusters, pieces, strict=True) for _ in piece]
-
-
-def _clusters(text: str) -> list[Stretch]:
-    """A text cut where what stands before has no part in how what comes after is folded."""
-    starts = [place for place, letter in enumerate(text) if not place or not _goes_with_what_is_before(letter)]
-    return list(zip(starts, [*starts[1:], len(text)], strict=True))
 
 
 def _goes_with_what_is_before(letter: str) -> bool:
