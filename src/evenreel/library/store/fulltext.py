@@ -255,7 +255,6 @@ def read_facts(connection: sqlite3.Connection, kind: TextKind, rows: Indices) ->
 
 
 def _count_words(connection: sqlite3.Connection, kind: TextKind, counts: Counter[str], sign: int = 1) -> None:
-    """Count words in, or out."""
     if not counts:
         return
     change = _next_change(connection, kind.vocabulary)
