@@ -29,7 +29,7 @@ from evenreel.library.contents import (
     written_column,
 )
 from evenreel.library.search.filters import COLUMNS, Filter, columns_of, parse_filter, read_filter
-from evenreel.library.search.hits import Hit, SearchResult
+from evenreel.library.search.result import Hit, SearchResult
 from evenreel.library.store.catalog import metadata_keys
 from tests.library.damage import QUICK, change, table_of, without_models
 from tests.library.fakes import empty_catalog, on_disk

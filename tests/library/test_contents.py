@@ -30,7 +30,7 @@ from evenreel.library.contents import (
     locate,
     sizes_on_disk,
 )
-from evenreel.library.search.hits import TextHit
+from evenreel.library.search.result import TextHit
 from evenreel.library.store.catalog import RENDERED_PX, no_clip, root_of, unknown_to_builtin
 from evenreel.media.content import FileStamp, content_digest
 from evenreel.planted.scenes import SceneRanges

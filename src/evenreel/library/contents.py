@@ -34,7 +34,7 @@ from evenreel.library.search.filters import (
     limited,
     parse_filter,
 )
-from evenreel.library.search.hits import SearchResult, TextHit
+from evenreel.library.search.result import SearchResult, TextHit
 from evenreel.library.store.catalog import (
     CATALOG,
     MODELS,

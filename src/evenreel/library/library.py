@@ -15,19 +15,18 @@ from evenreel.arguments import as_path
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import LibraryError, OtherModelError, UsageError
 from evenreel.library import contents
-from evenreel.library.asking import questions
-from evenreel.library.asking.questions import Marked, Question, Then, Without
-from evenreel.library.asking.sequence import search_in_order
 from evenreel.library.favours import Favours, Population, favours, read_clips
 from evenreel.library.people import clips_of_people
 from evenreel.library.personal import PersonalData
+from evenreel.library.search import asking
+from evenreel.library.search.asking import Marked, Question, Then, Without, search_in_order
 from evenreel.library.search.filters import Filter, below, read_filter
-from evenreel.library.search.hits import SearchResult
-from evenreel.library.search.image import Picture, as_pixels
-from evenreel.library.search.query import MOST_CLIPS, Query, picture_vector, readable, unit
+from evenreel.library.search.query import MOST_CLIPS, Picture, Query, as_pixels, picture_vector, readable
+from evenreel.library.search.result import SearchResult
 from evenreel.library.search.searcher import Searcher
+from evenreel.library.search.seen import SoundModel, unit
 from evenreel.library.search.snapshot import Snapshot
-from evenreel.library.search.sounds import SoundModel
+from evenreel.library.settings import engine_of
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import is_published, other_model
 from evenreel.library.store.writer import clip_transcripts, open_vectors
@@ -35,8 +34,8 @@ from evenreel.types import Encoder
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
+    from evenreel.library.search.alike import UnlikeClips
     from evenreel.library.search.rerank import Reranker
-    from evenreel.library.search.unlike import UnlikeClips
     from evenreel.speech import Transcript
 
 _OF_SEVERAL = re.compile(r"then|without|person:", re.IGNORECASE)
@@ -171,11 +170,11 @@ class Library:
         if isinstance(text, str) and not _OF_SEVERAL.search(text):
             asked, queries = text, [make(text=text, where=where)]
         else:
-            asked, where, names = questions.filtered_by_people(self.path, questions.as_question(text), where)
+            asked, where, names = asking.filtered_by_people(self.path, asking.as_question(text), where)
             if names and asked == "":
                 make(text="-")  # refuses a wrong number
                 return clips_of_people(self.path, names, self.browse(where, "path", MOST_CLIPS), k)
-            queries = questions.queries_of(asked, partial(make, where=where))
+            queries = asking.queries_of(asked, partial(make, where=where))
         if where is not None:
             self._filter(where)
         if isinstance(asked, Then):
@@ -184,8 +183,8 @@ class Library:
             first = queries[0].asked
             encoder = self.encoder if first is not None and first.sees and readable(asked.text) else None
             if isinstance(asked, Without):
-                return questions.search_without(self._searcher, asked, queries[0], encoder, reranks=rerank is not None)
-            return questions.search_by_marks(
+                return asking.search_without(self._searcher, asked, queries[0], encoder, reranks=rerank is not None)
+            return asking.search_by_marks(
                 self._searcher, asked, queries[0], encoder, self.clip_named, reranks=rerank is not None
             )
         query = queries[0] if rerank is None else replace(queries[0], reranker=self._reranker_of(rerank))
@@ -245,7 +244,7 @@ class Library:
             raise UsageError("The library has no vision, so a picture cannot be searched for.")
         vector = picture_vector(self.encoder, pixels)
         if words:
-            vector = questions.picture_with_words(unit(vector), questions.words_vector(self.encoder, words))
+            vector = asking.picture_with_words(unit(vector), asking.words_vector(self.encoder, words))
         return self._searcher.search(Query(image=vector, k=k, where=where))
 
     def similar(
@@ -270,11 +269,11 @@ class Library:
             NotFoundError: the library has no such clip.
             UsageError: `k` is not positive, the filter is wrong, or the frames of the clip were not encoded.
         """
-        beside = questions.words_vector(self.encoder, words) if words else None
+        beside = asking.words_vector(self.encoder, words) if words else None
         with self.snapshot():  # at one moment: the model may be exchanged beside it
             vector = self._searcher.clip_vector(clip_id, time_s)
             if beside is not None:
-                vector = questions.picture_with_words(vector, beside)
+                vector = asking.picture_with_words(vector, beside)
             query = Query(image=vector, k=k, where=where)
             found = self._searcher.search(replace(query, k=k + 1))
         hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
@@ -290,7 +289,7 @@ class Library:
         Raises:
             EvenreelError: the search raises it, or the vectors cannot be read.
         """
-        from evenreel.library.search.folding import fold_takes, search_folded
+        from evenreel.library.search.alike import fold_takes, search_folded
 
         def fold(result: SearchResult) -> SearchResult:
             with self.snapshot() as s:
@@ -309,7 +308,7 @@ class Library:
         Raises:
             UsageError: `k` is below 1, or the filter is wrong.
         """
-        from evenreel.library.search.unlike import unlike_clips
+        from evenreel.library.search.alike import unlike_clips
 
         chosen = self._filter(where)
         if folder is not None:
@@ -437,7 +436,12 @@ class Library:
     def _searcher(self) -> Searcher:
         encoder = (lambda: self.encoder) if self._vision else None
         vectors = partial(open_vectors, self.path)
-        return Searcher(self._connection, vectors, encoder, self.path, self._filter, self._sounds)
+        found = Searcher(self._connection, vectors, encoder, self.path, self._filter, self._sounds)
+        if self._vision and (address := engine_of(self.path)):
+            from evenreel.library.engine import SeenByEngine
+
+            found.engine = SeenByEngine(address).score
+        return found
 
     def _filter(self, where: str | None) -> Filter:
         """What a person wrote, understood; before a search too, so that no model is loaded for what is wrong."""

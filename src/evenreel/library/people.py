@@ -29,8 +29,8 @@ from evenreel import faces
 from evenreel.config import IndexSettings, usable_cores
 from evenreel.errors import EncoderError, LibraryError, MediaError, NotFoundError, UsageError
 from evenreel.files import sync_folder, write_durably
-from evenreel.library.search.hits import Hit, MomentHit, SearchResult
-from evenreel.library.search.moments import MAX_MOMENTS
+from evenreel.library.search.result import Hit, MomentHit, SearchResult
+from evenreel.library.search.seen import MAX_MOMENTS
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import CATALOG, get_meta, library_lock, set_meta, transaction
 from evenreel.library.store.user_tables import COPY, alone, changing, write_copy

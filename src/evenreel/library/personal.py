@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from evenreel.errors import LibraryError, NotFoundError, UsageError
-from evenreel.library.search.hits import Hit, SearchResult
+from evenreel.library.search.result import Hit, SearchResult
 from evenreel.library.store.catalog import loaded_path, reading, stored_path
 from evenreel.library.store.user_tables import changing
 from evenreel.wording import printable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -11,7 +12,7 @@ from evenreel.config import IndexSettings, Machines, MediaLimits
 from evenreel.errors import UsageError
 from evenreel.wording import printable
 
-FILE = "settings.txt"
+FILE, ENGINE = "settings.txt", "engine"
 MAX_BYTES = 100_000
 BOUNDS = {
     "workers": (0, 1_024),
@@ -42,12 +43,20 @@ def index_settings(
     limits = {one.name for one in fields(MediaLimits)}
     taken = {*only, *(limits if "limits" in only else ())} or set(usual_settings())
     file = library / FILE
-    kept = _read(_lines(file), str(file), set(usual_settings()))
+    kept = _read(_lines(file), str(file), {*usual_settings(), ENGINE})
     values = {name: value for name, value in kept.items() if name in taken}
     values |= {name: value for name, value in (options or {}).items() if value is not None}
     values |= _read(given, "--set", taken)
     made = {record: _made(record, values) for record in (MediaLimits, Machines)}
     return _made(IndexSettings, values | {"limits": made[MediaLimits]}), made[Machines]
+
+
+def engine_of(library: Path) -> str | None:
+    """Return the address of the engine that is asked what is seen: the environment's, or else the library's own."""
+    if given := os.environ.get("EVENREEL_ENGINE"):
+        return given
+    found = _read(_lines(library / FILE), str(library / FILE), {*usual_settings(), ENGINE}).get(ENGINE)
+    return None if found is None else str(found)
 
 
 def _lines(file: Path) -> list[str]:
@@ -70,7 +79,7 @@ def _read(entries: Iterable[str], where: str, known: Collection[str]) -> dict[st
         if not equals or name not in known:
             what = f"there is no setting {printable(name)!r}" if equals else f"{printable(entry)!r} is no NAME=VALUE"
             raise UsageError(f"{where}: {what}; the settings are {', '.join(sorted(known))}.")
-        if isinstance(usual[name], tuple):
+        if isinstance(usual.get(name), tuple):
             found.setdefault(name, []).append(value)
         else:
             found[name] = None if value.lower() == "none" else value

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from evenreel import open_library
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.library import Mark, Marked, UnfinishedText, Without
-from evenreel.library.asking.questions import read_question
 from evenreel.library.people import asked_people, forget_everyone, forget_person, list_people, merge_people, name_person
-from evenreel.library.search.hits import SearchResult
+from evenreel.library.search.asking import read_question
 from evenreel.library.search.query import ClipMoment, PlainText
+from evenreel.library.search.result import SearchResult
 from evenreel.library.store.catalog import library_lock
 
 ADA, BOB, BOTH, NOBODY = {"ada_0", "ada_1", "ada_2", "both"}, {"bob_0", "bob_1", "both"}, {"both"}, {"nobody"}

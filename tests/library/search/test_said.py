@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from evenreel import open_library
 from evenreel.language.folding import content_words, words
 from evenreel.library import index_folders
-from evenreel.library.search.highlights import marks
-from evenreel.library.search.hits import SearchResult
+from evenreel.library.search.result import SearchResult
+from evenreel.library.search.words import marks
 from evenreel.library.store.catalog import create_schema, transaction
 from evenreel.library.store.fulltext import SAID, index_clip_text, index_texts, rebuild_full_text, remove_texts
 from evenreel.library.store.vectors import FITS

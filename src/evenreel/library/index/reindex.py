@@ -61,7 +61,7 @@ def reindex(
         LibraryError: there is no library, it has no vision, it cannot be written, or clips that have vectors get none
             of the new model, as their files are gone or cannot be read (`accept_missing` exchanges it all the same).
     """
-    from evenreel.encoders.known_models import check_licence
+    from evenreel.encoders.loading import check_licence
 
     library = as_path(library, "library")
     check_settings_kind(settings, IndexSettings)

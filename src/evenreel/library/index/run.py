@@ -483,7 +483,7 @@ class StageRun:
 
 def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:
     """Replace `auto` in settings by what the library was made with, else by the defaults."""
-    from evenreel.encoders.known_models import check_licence
+    from evenreel.encoders.loading import check_licence
     from evenreel.media import parse_rule
 
     made_with = meta.get("rule")

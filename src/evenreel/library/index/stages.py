@@ -57,16 +57,25 @@ from evenreel.library.store.writer import FoundFile, Store, next_generation, put
 from evenreel.media.content import stamp
 from evenreel.media.languages import language_tag
 from evenreel.media.workers import Worker
-from evenreel.onscreen.engine import engine_id
-from evenreel.onscreen.sheet import SheetReader
-from evenreel.speech.models import check_extra, locate_speech_model, speech_model_here
-from evenreel.speech.subtitle_worker import SubtitleFiles, read_with
-from evenreel.speech.subtitles import Sidecar, Subtitles, sidecars_of
-from evenreel.speech.transcripts import NO_STREAM, UNREAD, UNREADABLE, Stamp, Transcript, streams_known
+from evenreel.onscreen.scene import SheetReader, engine_id
+from evenreel.speech.recogniser import check_extra, locate_speech_model, speech_model_here
+from evenreel.speech.subtitles import (
+    NO_STREAM,
+    UNREAD,
+    UNREADABLE,
+    Sidecar,
+    Stamp,
+    Subtitles,
+    Transcript,
+    read_with,
+    sidecars_of,
+    streams_known,
+)
 from evenreel.wording import count, printable
 
 if TYPE_CHECKING:
     from evenreel.sound import SoundEncoder
+    from evenreel.speech.streams import SubtitleFiles
 
 log = logging.getLogger("evenreel")
 
@@ -237,6 +246,8 @@ _AFTER_END_S = 1.0  # a subtitle may stay a little longer than the last picture
 
 def subtitle_reader(threads: int) -> SubtitleFiles:
     """Make the worker's object; the models of the recogniser are loaded where there are pictures to read."""
+    from evenreel.speech.streams import SubtitleFiles  # FFmpeg is loaded where subtitles are read
+
     return SubtitleFiles(SheetReader(threads))
 
 

@@ -20,7 +20,7 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from evenreel.encoders.sources import BUILTIN
+from evenreel.encoders.loading import BUILTIN
 from evenreel.errors import LibraryError, NotFoundError
 from evenreel.features.lock import writer_lock
 from evenreel.features.shards import shard_files

@@ -121,7 +121,7 @@ def index_about(connection: sqlite3.Connection, path: str | bytes, caption: str)
     """Add or replace the name and the given caption of a file that has a clip; `path` as in `files.path`."""
     remove_about(connection, path)
     counts: Counter[str] = Counter()
-    _index_names(connection, [(path, caption)], counts)
+    _note_keys(connection, _index_names(connection, [(path, caption)], counts))
     _count_words(connection, ABOUT, counts)
 
 
@@ -131,6 +131,7 @@ def remove_about(connection: sqlite3.Connection, path: str | bytes) -> None:
         "SELECT name_id, name, caption FROM names JOIN about ON about.rowid = name_id WHERE path = ?", (path,)
     ).fetchone()
     if row is not None:
+        _note_keys(connection, read_facts(connection, ABOUT, np.array([row[0]]))["clip"].tolist())
         connection.execute("DELETE FROM about WHERE rowid = ?", (row[0],))
         connection.execute("DELETE FROM names WHERE name_id = ?", (row[0],))
         _put_facts(connection, ABOUT, [(row[0], 0, 0.0, 0.0, 0.0)])
@@ -179,6 +180,12 @@ def fill_full_text(connection: sqlite3.Connection) -> None:
     _count_words(connection, ABOUT, counts)
 
 
+def _note_keys(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
+    """Note clips, by their numbers, of which a file has come or gone."""
+    change = _next_change(connection, "clip_keys")
+    connection.executemany("UPDATE clip_keys SET change = ? WHERE key = ?", [(change, key) for key in keys])
+
+
 def _texts(kind: TextKind) -> str:
     """SQL for texts: number, text, other readings, and facts; what has no confidence is sure."""
     return (
@@ -204,8 +211,8 @@ def _index_rows(
 
 def _index_names(
     connection: sqlite3.Connection, files: Sequence[tuple[str | bytes, str]], counts: Counter[str]
-) -> None:
-    """Add files, given by path and caption, which are new to the index, and count the words of each."""
+) -> list[int]:
+    """Add files, given by path and caption, which are new to the index, and count the words of each; their clips."""
     connection.executemany("INSERT OR IGNORE INTO names (path) VALUES (?)", [(path,) for path, _ in files])
     facts = []
     for path, caption in files:
@@ -219,6 +226,7 @@ def _index_names(
         counts.update(_named(*texts))
         facts.append((name_id, clip, 1.0, 0.0, 0.0))
     _put_facts(connection, ABOUT, sorted(facts))
+    return [clip for _, clip, *_ in facts]
 
 
 def _named(name: str, caption: str) -> Counter[str]:

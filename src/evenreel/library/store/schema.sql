@@ -135,8 +135,8 @@ CREATE TABLE utterances (
 );
 
 -- derived: a small number for each clip, by which searches count: columns of a search have a place for each. One that no
--- clip has any more keeps its number (gone). `change` rises with whatever a search keeps of a clip: its vectors, and how
--- nonsense scores on it.
+-- clip has any more keeps its number (gone). `change` rises with whatever a search keeps of a clip: its vectors, whether a
+-- file of it is there, and how nonsense scores on it.
 CREATE TABLE clip_keys (
     key     INTEGER PRIMARY KEY,
     clip_id TEXT NOT NULL UNIQUE,

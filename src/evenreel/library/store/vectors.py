@@ -85,6 +85,7 @@ class ExactVectors:
         self._path, self._row_bytes = path, 2 * dimension
         self._header = f"evenreel vectors 1 float16 {dimension}\n".encode().ljust(HEADER_BYTES, b" ")
         self._mapped: HalfArray = np.empty((0, dimension), np.float16)
+        self._scanned = self._mapped  # a map of the first rows whose pages are there: a new one has each looked up anew
 
     @property
     def rows(self) -> int:
@@ -129,7 +130,8 @@ class ExactVectors:
             return best
         matrix = self._matrix(int((first_rows + counts).max()))
         several, exact = len(queries) > 1, counts.sum() <= EXACT_ROWS
-        for clips, rows, edges in _tiles(matrix, first_rows, counts, TILE_ROWS if several else SCANNED_ROWS):
+        most = TILE_ROWS if several else SCANNED_ROWS
+        for clips, rows, edges in _tiles(self._scanned, matrix, first_rows, counts, most):
             found = queries @ widened(rows).T if several else _products(queries[0], rows, exact=exact)[None]
             within = edges[:-1] if edges[-1] == len(rows) else edges  # the last clip may end where the rows do
             best[:, clips] = np.maximum.reduceat(found, within, axis=1)[:, ::2]
@@ -148,6 +150,8 @@ class ExactVectors:
         """The mapped rows, at least `needed` of them; mapped again when a writer has added some."""
         if needed > len(self._mapped):
             self._check_holds(needed)
+            if len(self._mapped) > len(self._scanned) + SCANNED_ROWS or not len(self._scanned):
+                self._scanned = self._mapped
             # A plain array over the map: slicing a memmap costs more than scoring a short clip.
             self._mapped = np.asarray(np.memmap(self._path, "<f2", "r", HEADER_BYTES, (self.rows, self.dimension)))
         return self._mapped
@@ -171,13 +175,13 @@ class ExactVectors:
 
 
 def _tiles(
-    matrix: HalfArray, first_rows: Indices, counts: Indices, most: int
+    known: HalfArray, matrix: HalfArray, first_rows: Indices, counts: Indices, most: int
 ) -> Iterator[tuple[Indices, HalfArray, Indices]]:
     """Cut clips, given by first row and number of rows (C,), (C,), into tiles of at most `most` rows or one clip.
 
     Yields the places of neighbouring clips in the request (P,), rows of the matrix (N, D) with theirs, and where each
     clip begins and ends there (2 P,): a view where they have most of the rows between the first and the last, else a
-    copy.
+    copy. They are rows of `known`, the matrix as it was, where that has them.
     """
     order = np.argsort(first_rows, kind="stable")
     first_rows, counts = first_rows[order], counts[order]
@@ -186,11 +190,12 @@ def _tiles(
         stop = max(start + 1, int(np.searchsorted(ends, ends[start] - counts[start] + most, "right")))
         first, count = first_rows[start:stop], counts[start:stop]
         low, high, last = int(first[0]), int(first[-1] + count[-1]), np.cumsum(count)
+        source = known if high <= len(known) else matrix
         if 2 * count.sum() > high - low:
-            yield order[start:stop], matrix[low:high], np.stack([first, first + count], 1).ravel() - low
+            yield order[start:stop], source[low:high], np.stack([first, first + count], 1).ravel() - low
         else:
             rows = np.repeat(first - (last - count), count) + np.arange(last[-1])
-            yield order[start:stop], np.take(matrix, rows, axis=0), np.stack([last - count, last], 1).ravel()
+            yield order[start:stop], np.take(source, rows, axis=0), np.stack([last - count, last], 1).ravel()
         start = stop
 
 

@@ -67,7 +67,7 @@ from evenreel.library.store.vectors import (
     update_null_scores,
 )
 from evenreel.media.content import FileStamp
-from evenreel.speech.transcripts import SpokenWord, Transcript, Utterance
+from evenreel.speech.subtitles import SpokenWord, Transcript, Utterance
 from evenreel.types import Encoder, Metadata
 from evenreel.wording import printable
 
