@@ -154,17 +154,6 @@ def test_killing_an_indexer_that_writes_leaves_them(marked: Path, videos: Path) 
     assert verify(marked) == []
 
 
-def test_a_published_snapshot_is_only_read_and_has_no_notes(marked: Path, tmp_path: Path) -> None:
-    from evenreel.library import publish_library
-
-    publish_library(marked, str(tmp_path / "published"))
-    with open_library(tmp_path / "published", cache=tmp_path / "cache") as opened:
-        assert opened.personal.marks() == ()
-        assert opened.browse("favourite").total == 0
-        with pytest.raises(UsageError, match="published snapshot"):
-            opened.personal.mark(opened.browse().clips[0].clip_id, favourite=True)
-
-
 # Saved searches --------------------------------------------------------------------------------------------------
 
 

@@ -107,7 +107,6 @@ def verify(library: Path) -> list[LibraryProblem]:
 
 
 def _settings(library: Path) -> dict[str, str]:
-    """Entries of `meta`: of the catalog where that can be read, else of its copy."""
     for path in (library / CATALOG, library / COPY):
         held = held_in(path, ("meta",))
         if not held.damaged:
@@ -322,7 +321,6 @@ class _Work:
 
 
 def _rebuild(library: Path, drop_missing: bool) -> list[str]:
-    """Make the catalog and the vectors of a library anew."""
     damage = _damage(library)
     finish_exchange(library, _settings(library))
     _move_catalog(library / REBUILT)
@@ -533,7 +531,6 @@ def rebuild_vectors(library: Path, connection: sqlite3.Connection, generation: s
 
 
 def of_shard(shard: Shard, of: Matrix, own: Mapping[str, str]) -> NDArray[np.float16] | None:
-    """Return the rows that a matrix has of a shard; `own` are its entries of `meta`."""
     if of is FRAMES:
         return shard.frames
     is_own = shard.sounds is not None and shard.sounds.weights_hash == own.get("weights_hash")

@@ -125,7 +125,6 @@ class Located(NamedTuple):
     stamp: FileStamp
 
     def is_unchanged(self, found: os.stat_result) -> bool:
-        """Check that size and times of the file as found now equal those of the stamp."""
         return FileStamp.of(found) == self.stamp
 
 
@@ -229,7 +228,6 @@ def single_files(connection: sqlite3.Connection) -> list[str]:
 
 
 def clip_named(connection: sqlite3.Connection, name: str) -> str:
-    """Return the id of the clip with this id, or of the file with this path."""
     rows = connection.execute(
         "SELECT clip_id FROM clips WHERE clip_id = ?1 UNION ALL"
         " SELECT clip_id FROM files WHERE path IN (?1, ?2) AND clip_id IS NOT NULL",
@@ -314,7 +312,6 @@ class LibraryStats:
 
 
 def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str, str]) -> LibraryStats:
-    """Count what a library holds and list what was set aside; `meta` is the catalog's table of that name."""
     counts = {
         "files": "count(*) FROM files WHERE state = 'indexed'",
         "missing": "count(*) FROM files WHERE state = 'missing'",
@@ -415,7 +412,6 @@ def example_candidates(connection: sqlite3.Connection) -> dict[ExampleKind, list
 
 
 def examples(connection: sqlite3.Connection) -> Examples:
-    """Suggest searches: the first short caption by path, and the surely read text that most clips show."""
     found = example_candidates(connection)
     return Examples(next(iter(found["caption"]), None), next(iter(found["read"]), None))
 
@@ -579,15 +575,11 @@ def written_column(key: str, keys: Collection[str], columns: Mapping[str, Filter
     quoted = '"' + key.replace('"', '""') + '"'
     plain = [key] if re.fullmatch(r"[A-Za-z_]\w*", key, re.ASCII) and key.lower() not in WORDS else []
     ways = [*plain, quoted, *(f"metadata.{way}" for way in (*plain, quoted))]
-    return next((way for way in ways if _names(way, key, keys, columns)), None)
-
-
-def _names(written: str, key: str, keys: Collection[str], columns: Mapping[str, FilterColumn]) -> bool:
-    """Whether a filter understands this to be the key, for other columns come first."""
-    try:
-        return parse_filter(f"{written} = ''", keys, columns).parameters == (f'$."{key}"', "")
-    except UsageError:
-        return False
+    for way in ways:
+        with suppress(UsageError):  # other columns come first
+            if parse_filter(f"{way} = ''", keys, columns).parameters == (f'$."{key}"', ""):
+                return way
+    return None
 
 
 def _length(connection: sqlite3.Connection) -> Iterator[Facet]:
@@ -597,7 +589,6 @@ def _length(connection: sqlite3.Connection) -> Iterator[Facet]:
 
 
 def _counts(connection: sqlite3.Connection, sql: str) -> Counter[Scalar]:
-    """Value of an expression -> number of clips with a file of it, but for no value."""
     rows = connection.execute(
         f"SELECT {sql} AS value, count(DISTINCT clip_id) FROM files JOIN clips USING (clip_id)"
         " WHERE state = 'indexed' GROUP BY value"
@@ -606,7 +597,6 @@ def _counts(connection: sqlite3.Connection, sql: str) -> Counter[Scalar]:
 
 
 def _few(connection: sqlite3.Connection, name: str, label: str, columns: Mapping[str, FilterColumn]) -> Iterator[Facet]:
-    """A column of few values; one of yes and no has these."""
     if name in columns:
         counts = _counts(connection, columns[name].sql)
         is_flag = columns[name].kind == "number"

@@ -83,7 +83,6 @@ class Population:
         return by_source, int(self.text_read.sum()), int((self.has_words & self.text_read).sum())
 
     def without(self, clip_id: str) -> Population:
-        """Return the population without one clip."""
         kept = self.clip_ids != as_bytes([clip_id])
         columns = ("clip_ids", "sources", "lengths_s", "text_read", "has_words")
         some: dict[str, Any] = {name: getattr(self, name)[kept] for name in columns}
@@ -185,14 +184,23 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Favours:
-    """Comparison of the shown clips with all clips that pass the filter, themselves included."""
+    """Comparison of the shown clips with all clips that pass the filter.
+
+    Attributes:
+        shown: number of clips shown.
+        all: number of clips they are compared with, themselves included.
+        groups: shares of each source, and of clips with words on screen.
+        lengths: comparison of lengths; None with fewer than two ranges of length.
+        sentences: one for each difference that is significant after Holm's correction over all comparisons.
+        note: sentence on what was compared, and what a difference does not mean.
+    """
 
     shown: int
     all: int
-    groups: tuple[GroupShare, ...]  # shares of each source, and of clips with words on screen
-    lengths: Lengths | None  # None with fewer than two ranges of length
-    sentences: tuple[str, ...]  # one for each difference that is significant after Holm's correction
-    note: str  # what was compared, and what a difference does not mean
+    groups: tuple[GroupShare, ...]
+    lengths: Lengths | None
+    sentences: tuple[str, ...]
+    note: str
 
 
 def favours(population: Population, shown: Sequence[str]) -> Favours:

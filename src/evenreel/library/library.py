@@ -43,14 +43,12 @@ _OF_SEVERAL = re.compile(r"then|without|person:", re.IGNORECASE)
 
 
 def load_pictures(name: str, device: str) -> Encoder:
-    """Load a model of pictures; what it needs is imported with it."""
     from evenreel.encoders import load_encoder
 
     return load_encoder(name, device=device)
 
 
 def load_sounds(name: str, device: str) -> Encoder:
-    """Load a model of sounds."""
     from evenreel.sound import load_sound_encoder
 
     return load_sound_encoder(name, device=device)
@@ -436,7 +434,6 @@ class Library:
 
     @cached_property
     def _searcher(self) -> Searcher:
-        """Kept between searches with all it has read."""
         encoder = (lambda: self.encoder) if self._vision else None
         vectors = partial(open_vectors, self.path)
         found = Searcher(self._connection, vectors, encoder, self.path, self._filter, self._sounds)

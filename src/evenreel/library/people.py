@@ -103,7 +103,6 @@ def _changed(library: Path) -> Iterator[sqlite3.Connection]:
 
 
 def list_people(library: Path, *, everyone: bool = False) -> list[Person]:
-    """List the people of a library: those with names first, by name, then the others by the number of their faces."""
     with _opened(library) as connection:
         return [one for one in _people(connection) if everyone or one.name or one.faces >= FEW_FACES]
 
@@ -129,7 +128,6 @@ def _people(connection: sqlite3.Connection) -> list[Person]:
 
 
 def _find(people: list[Person], who: str) -> Person:
-    """Find a person by name, in any case, or by number."""
     wanted = who.strip().casefold()
     for one in people:
         if wanted and wanted in ((one.name or "").casefold(), str(one.number)):
@@ -148,7 +146,6 @@ def _nobody(who: str, people: list[Person]) -> str:
 
 
 def name_person(library: Path, who: str, name: str) -> Person:
-    """Give a person a name, or another one."""
     wanted = " ".join(name.split())
     if not wanted or len(wanted) > LONGEST_NAME:
         raise UsageError(f"A name has 1 to {LONGEST_NAME} characters; {printable(wanted[:80])!r} has {len(wanted)}.")
@@ -253,7 +250,6 @@ def finish_forgetting(library: Path, connection: sqlite3.Connection) -> None:
 
 
 def check_people(library: Path, settings: IndexSettings) -> None:
-    """Check the models of faces before anything is read, where people are asked for."""
     noted = _noted(library)
     if settings.face_models is not None and not settings.people and not noted.get(_MODELS):
         raise UsageError("face_models names the models that people are found with; add --people to look for them.")

@@ -85,7 +85,6 @@ class SavedSearch:
         _check_text(self.where or "", LONGEST_QUERY * 2, "filter")
 
     def looked_at(self, clip_ids: tuple[str, ...]) -> SavedSearch:
-        """Return the search after somebody has seen these clips."""
         seen = (*(one for one in self.seen if one not in set(clip_ids)), *clip_ids)
         return replace(self, seen=seen[-MOST_SEEN:], looked=_now())
 
@@ -116,7 +115,6 @@ class PersonalData:
         connection.create_function("personal_notes", 0, lambda: self._notes)
 
     def refresh(self) -> None:
-        """Read what has changed."""
         with reading(self._connection, self._folder):
             at = self._connection.execute("PRAGMA data_version").fetchone()
             if at == self._seen_at:
@@ -193,7 +191,6 @@ class PersonalData:
             return _searches(self._connection)
 
     def save_search(self, query: str, where: str | None = None, name: str | None = None) -> SavedSearch:
-        """Save a search; what it finds now counts as seen."""
         saved = SavedSearch((name or query).strip(), query.strip(), where)
         taken = f"There is a saved search {printable(saved.name)!r}; give another --name, or remove it first."
         if saved.name in self._saved():
@@ -228,14 +225,12 @@ class PersonalData:
         return SavedResult(saved, result, tuple(hit for hit in answering if hit.clip_id not in saved.seen))
 
     def remove_search(self, name: str) -> None:
-        """Delete a saved search."""
         with changing(self._folder) as connection:
             if not connection.execute("DELETE FROM searches WHERE name = ?", (name,)).rowcount:
                 raise _unknown(name)
 
 
 def moment_of(time_s: float | None) -> float | None:
-    """Return a time as marks have it: to the millisecond."""
     if time_s is not None and not math.isfinite(time_s):
         raise UsageError(f"{time_s} is no time in a clip; give seconds from its start.")
     return None if time_s is None else round(float(time_s), 3) + 0.0
@@ -299,7 +294,6 @@ def _unknown(name: str) -> NotFoundError:
 
 
 def _now() -> str:
-    """The present time, ISO 8601 in UTC to the second."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 

@@ -355,7 +355,6 @@ class FollowedLibrary:
         self._given, self._cache, self._ended = given, cache, threading.Event()
 
     def start(self) -> None:
-        """Open the current snapshot, and begin to look for new ones."""
         if self.is_published and self.folder == self._given:
             self.folder = local_folder(self._given, self._cache)
             threading.Thread(target=self._follow, name="follow", daemon=True).start()
@@ -433,7 +432,6 @@ class Place:
             self.files.rm_file(f"{self.root}/{name}")
 
     def names(self, folder: str = "") -> list[str]:
-        """List the first names in a folder."""
         own = f"{self.root}/{folder}".rstrip("/")
         with contextlib.suppress(FileNotFoundError):
             found = {str(path).replace(os.sep, "/").rstrip("/") for path in self.files.ls(own, detail=False)}
@@ -453,7 +451,6 @@ def telling(what: str) -> Iterator[None]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return why a store or a disk failed, in words of our own."""
     response = getattr(error.__cause__ or error, "response", None)
     found = str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
     code, name = found if re.fullmatch(r"\w{1,40}", found) else "", type(error).__name__

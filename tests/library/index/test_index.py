@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import av
 import numpy as np
@@ -622,7 +623,7 @@ def test_a_network_file_system_is_detected(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Hazard 39: a rollback journal instead of a write-ahead log, and a warning with the remedy."""
-    monkeypatch.setattr("evenreel.library.store.catalog.filesystem_type", lambda path: "nfs4")
+    monkeypatch.setattr("psutil.disk_partitions", lambda all: [SimpleNamespace(mountpoint="/", fstype="NFS4")])
     index(videos, library)
     assert "on a network file system" in caplog.text
     assert "--library" in caplog.text

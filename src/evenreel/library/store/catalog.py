@@ -99,7 +99,6 @@ def loaded_path(stored: str | bytes) -> str:
 
 
 def open_for_writing(library: Path) -> sqlite3.Connection:
-    """Open or create the catalog of a library folder."""
     path = library / CATALOG
     if not (path.exists() and path.stat().st_size) and next(shard_files(library / SHARDS), None):
         raise LibraryError(  # a new one beside old shards would have all videos read again
@@ -124,27 +123,21 @@ def open_for_repair(library: Path, file: str) -> sqlite3.Connection:
         raise LibraryError(f"The library {library} cannot be written: {error}.") from error
     try:
         with readable(library):
-            _prepare_for_writing(connection, library)
+            if is_network := is_network_filesystem(library):
+                log.warning(
+                    "the library %s is on a network file system, where a write-ahead log is unsafe: a rollback journal "
+                    "is used; keep to one machine at a time, or put the library on a local disk (--library)",
+                    library,
+                )
+            connection.execute(f"PRAGMA journal_mode = {'TRUNCATE' if is_network else 'WAL'}")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA secure_delete = ON")  # for `evenreel.library.people`
+            check_version(connection, library)
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def _prepare_for_writing(connection: sqlite3.Connection, library: Path) -> None:
-    if is_network_filesystem(library):
-        log.warning(
-            "the library %s is on a network file system, where a write-ahead log is unsafe: a rollback journal "
-            "is used; keep to one machine at a time, or put the library on a local disk (--library)",
-            library,
-        )
-        connection.execute("PRAGMA journal_mode = TRUNCATE")
-    else:
-        connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA secure_delete = ON")  # for `evenreel.library.people`
-    check_version(connection, library)
 
 
 def open_for_reading(library: Path) -> sqlite3.Connection:
@@ -227,7 +220,6 @@ def faults(connection: sqlite3.Connection, most: int = 5) -> list[str]:
 
 
 def kinds_hold(connection: sqlite3.Connection, table: str) -> bool:
-    """Return whether every value of a table is of the kind that its column was declared with."""
     kinds = {"TEXT": "'text', 'blob'", "INTEGER": "'integer'", "REAL": "'real', 'integer'", "BLOB": "'blob'"}
     wrong = " OR ".join(f"typeof({name}) NOT IN ({kinds[kind]}, 'null')" for name, kind in tables()[table])
     return connection.execute(f"SELECT 1 FROM {table} WHERE {wrong} LIMIT 1").fetchone() is None
@@ -253,7 +245,6 @@ def is_damage(error: BaseException | None) -> bool:
 
 
 def damaged(library: Path | None, error: Exception) -> LibraryError:
-    """Make the error for a damaged catalog."""
     of, option = (f" of {library}", f" --library {library_of(library)}") if library else ("", "")
     return LibraryError(
         f"The catalog{of} is damaged ({error}); evenreel verify --repair{option} rebuilds it from the feature shards."
@@ -330,7 +321,6 @@ def get_meta(connection: sqlite3.Connection) -> dict[str, str]:
 
 
 def is_entry(name: object, value: object) -> bool:
-    """Return whether a key and a value can be an entry of `meta`."""
     if not (isinstance(name, str) and isinstance(value, str)) or (name in _NUMBERS and not _WHOLE.fullmatch(value)):
         return False
     try:
@@ -349,18 +339,15 @@ def set_meta(connection: sqlite3.Connection, values: Mapping[str, str]) -> None:
 
 
 def metadata_keys(connection: sqlite3.Connection) -> set[str]:
-    """Return every key that the metadata of any indexed file has."""
     rows = connection.execute("SELECT DISTINCT entry.key FROM files, json_each(files.metadata) AS entry")
     return {key for (key,) in rows}
 
 
 def dump_metadata(metadata: Metadata) -> str:
-    """Encode metadata as canonical JSON, so that equal metadata is equal text."""
     return json.dumps(metadata, sort_keys=True, ensure_ascii=False)
 
 
 def load_metadata(stored: str) -> Metadata:
-    """Decode metadata, the inverse of `dump_metadata`."""
     loaded: Metadata = json.loads(stored)
     return loaded
 
@@ -369,7 +356,6 @@ def load_metadata(stored: str) -> Metadata:
 
 
 def roots(connection: sqlite3.Connection) -> list[str]:
-    """Return the folders that were indexed, as the system names them."""
     return [loaded_path(stored) for (stored,) in connection.execute("SELECT path FROM roots")]
 
 
@@ -424,16 +410,14 @@ def unknown_to_builtin(connection: sqlite3.Connection, meta: Mapping[str, str]) 
 
 # The tables, laid down from `schema.sql` -----------------------------------------------------------------------------
 
-FULL_TEXT = tuple(
-    f"{of}_{part}" if part else of
-    for of, words in (("track", "words"), ("said", "words"), ("about", ""))
-    for part in (words, "vocabulary", "blocks")
+FULL_TEXT = (
+    *("track_words", "track_vocabulary", "track_blocks", "said_words", "said_vocabulary", "said_blocks"),
+    *("about", "about_vocabulary", "about_blocks"),
 )
 """Word indexes over other tables (`evenreel.library.store.fulltext`)."""
 
 
 def create_schema(connection: sqlite3.Connection) -> None:
-    """Create the tables of an empty catalog."""
     with transaction(connection):
         lay_down(connection)
         set_meta(connection, {"schema_version": str(SCHEMA_VERSION)})
@@ -493,18 +477,12 @@ NETWORK_FILESYSTEMS = frozenset(
 
 
 def library_lock(library: Path) -> AbstractContextManager[None]:
-    """Lock a library for writing."""
     refuse_published(library)
     return writer_lock(library, LibraryError, "use another --library")
 
 
 def is_network_filesystem(path: Path) -> bool:
     """Return whether a path is on a file system where SQLite's write-ahead log and locks are not safe."""
-    return filesystem_type(path) in NETWORK_FILESYSTEMS
-
-
-def filesystem_type(path: Path) -> str:
-    """Return the type of the file system that holds a path, '' where it is unknown."""
     import psutil
 
     place = str(path.absolute())
@@ -513,7 +491,7 @@ def filesystem_type(path: Path) -> str:
         for part in psutil.disk_partitions(all=True)
         if place == part.mountpoint or place.startswith(part.mountpoint.rstrip("/") + "/")
     ]
-    return max(mounts, default=(0, ""))[1]
+    return max(mounts, default=(0, ""))[1] in NETWORK_FILESYSTEMS
 
 
 def free_name(path: Path) -> Path:
@@ -550,7 +528,6 @@ def is_published(place: str | Path) -> bool:
 
 
 def refuse_published(library: Path) -> None:
-    """Refuse to write to a published snapshot, or to the folder that a snapshot is read from."""
     if is_published(library) or (library / SNAPSHOT_MARKER).exists():
         shown = "The library" if remote_url(library) else f"The library {library}"
         raise LibraryError(
@@ -572,13 +549,11 @@ class Making(NamedTuple):
 
 
 def making_of(meta: Mapping[str, str]) -> Making | None:
-    """Return the model in the making that a catalog names."""
     found: dict[str, str] = json.loads(meta.get(MAKING, "{}"))
     return next((Making(*one) for one in found.items() if _MODEL.fullmatch(one[0])), None)
 
 
 def place_of(library: Path, weights_hash: str) -> Path:
-    """Return the folder where the vectors of a model with these weights are made for a library."""
     return library / MODELS / weights_hash[:16]
 
 
@@ -602,7 +577,6 @@ def clear_unnamed(library: Path, meta: Mapping[str, str]) -> None:
 
 
 def other_model(library: Path, made_with: str, offered: str) -> str:
-    """Return the error message for a model that is another one than that of the vectors in a library."""
     return (
         f"The library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
         f"models cannot be compared: leave --model out, or use another --library."
@@ -610,7 +584,6 @@ def other_model(library: Path, made_with: str, offered: str) -> str:
 
 
 def other_sounds(library: Path, made_with: str, offered: str) -> str:
-    """Return the error message for a model of sounds that is another one than that of a library's sounds."""
     return (
         f"The library {library} has sounds by {made_with}, and {offered} has other weights: evenreel index FOLDER "
         f"--set sound={offered} --library {library} encodes them anew."

@@ -186,17 +186,6 @@ def _note_keys(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
     connection.executemany("UPDATE clip_keys SET change = ? WHERE key = ?", [(change, key) for key in keys])
 
 
-def _note_all_clips(connection: sqlite3.Connection) -> None:
-    """Number the clips that have no number yet, and have searches read all of them again."""
-    change = _next_change(connection, "clip_keys")
-    connection.execute("UPDATE clip_keys SET change = ?, gone = clip_id NOT IN (SELECT clip_id FROM clips)", (change,))
-    connection.execute(
-        "INSERT INTO clip_keys (clip_id, change) SELECT clip_id, ? FROM clips"
-        " WHERE clip_id NOT IN (SELECT clip_id FROM clip_keys) ORDER BY clip_id",
-        (change,),
-    )
-
-
 def _texts(kind: TextKind) -> str:
     """SQL for texts: number, text, other readings, and facts; what has no confidence is sure."""
     return (
@@ -274,7 +263,6 @@ def read_facts(connection: sqlite3.Connection, kind: TextKind, rows: Indices) ->
 
 
 def _count_words(connection: sqlite3.Connection, kind: TextKind, counts: Counter[str], sign: int = 1) -> None:
-    """Count words in, or out."""
     if not counts:
         return
     change = _next_change(connection, kind.vocabulary)

@@ -68,7 +68,6 @@ class Held:
     changes: int | None = None  # how often the catalog had been changed; None where that cannot be read
 
     def is_newer(self, other: Held) -> bool:
-        """Whether this is known to be of a later state."""
         return self.changes is not None and (other.changes is None or self.changes > other.changes)
 
     def differs(self, other: Held) -> bool:

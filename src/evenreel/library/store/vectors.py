@@ -26,6 +26,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -76,39 +77,6 @@ FRAMES = Matrix("vectors", "", "moments", "vector_rows", "null_scores")
 SOUNDS = Matrix("sounds", "sounds_", "sound_moments", "sound_rows", "sound_null_scores")
 
 
-class ClipTile(NamedTuple):
-    """Neighbouring clips that are scored together: their places in a request, first rows and numbers of rows, (P,)."""
-
-    clips: Indices
-    first_rows: Indices
-    counts: Indices
-
-    def rows_of(self, matrix: HalfArray) -> tuple[HalfArray, Indices]:
-        """Return rows of a matrix (N, D) with those of the clips, and where each clip begins and ends there, (2 P,).
-
-        They are a view where the clips have most of the rows between their first and their last, else a copy.
-        """
-        first, stop = int(self.first_rows[0]), int(self.first_rows[-1] + self.counts[-1])
-        if 2 * self.counts.sum() > stop - first:
-            return matrix[first:stop], np.stack([self.first_rows, self.first_rows + self.counts], 1).ravel() - first
-        ends = np.cumsum(self.counts)
-        rows = np.repeat(self.first_rows - (ends - self.counts), self.counts) + np.arange(ends[-1])
-        return np.take(matrix, rows, axis=0), np.stack([ends - self.counts, ends], 1).ravel()
-
-
-def clip_tiles(first_rows: Indices, counts: Indices, most: int) -> Iterator[ClipTile]:
-    """Cut clips, given by first row and number of rows (C,), (C,), into tiles of at most `most` rows or one clip."""
-    order = np.argsort(first_rows, kind="stable")
-    first_rows, counts = first_rows[order], counts[order]
-    ends = np.cumsum(counts)
-    start = 0
-    while start < len(ends):
-        stop = int(np.searchsorted(ends, ends[start] - counts[start] + most, "right"))
-        chosen = slice(start, max(stop, start + 1))
-        yield ClipTile(order[chosen], first_rows[chosen], counts[chosen])
-        start = chosen.stop
-
-
 class ExactVectors:
     """Vectors of a library in one flat file; readers go on while a writer appends."""
 
@@ -126,7 +94,6 @@ class ExactVectors:
         return max(0, size - HEADER_BYTES) // self._row_bytes
 
     def append(self, vectors: FloatArray, at_row: int | None = None) -> int:
-        """Write vectors; they are on the disk when this returns."""
         if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
             raise LibraryError(
                 f"Vectors of shape {vectors.shape} do not fit a library of dimension {self.dimension}; "
@@ -163,24 +130,20 @@ class ExactVectors:
             return best
         matrix = self._matrix(int((first_rows + counts).max()))
         several, exact = len(queries) > 1, counts.sum() <= EXACT_ROWS
-        for tile in clip_tiles(first_rows, counts, TILE_ROWS if several else SCANNED_ROWS):
-            is_old = tile.first_rows[-1] + tile.counts[-1] <= len(self._scanned)
-            rows, edges = tile.rows_of(self._scanned if is_old else matrix)
+        most = TILE_ROWS if several else SCANNED_ROWS
+        for clips, rows, edges in _tiles(self._scanned, matrix, first_rows, counts, most):
             found = queries @ widened(rows).T if several else _products(queries[0], rows, exact=exact)[None]
-            if edges[-1] == len(rows):  # the last clip ends where its rows do
-                edges = edges[:-1]
-            best[:, tile.clips] = np.maximum.reduceat(found, edges, axis=1)[:, ::2]
+            within = edges[:-1] if edges[-1] == len(rows) else edges  # the last clip may end where the rows do
+            best[:, clips] = np.maximum.reduceat(found, within, axis=1)[:, ::2]
         self._check(best)
         return best
 
     def frame_scores(self, query: FloatArray, first_row: int, count: int) -> FloatArray:
-        """Compute the dot products of one query (D,) with `count` rows from `first_row` on: (count,)."""
         scores = _products(query, self._matrix(first_row + count)[first_row : first_row + count])
         self._check(scores)
         return scores
 
     def read(self, first_row: int, count: int) -> HalfArray:
-        """Read `count` stored vectors from `first_row` on: (count, D) float16."""
         return self._matrix(first_row + count)[first_row : first_row + count]
 
     def _matrix(self, needed: int) -> HalfArray:
@@ -209,6 +172,31 @@ class ExactVectors:
 
     def _broken(self, what: str) -> LibraryError:
         return LibraryError(f"{self._path} {what}; run `evenreel verify --repair` to rebuild it from the shards.")
+
+
+def _tiles(
+    known: HalfArray, matrix: HalfArray, first_rows: Indices, counts: Indices, most: int
+) -> Iterator[tuple[Indices, HalfArray, Indices]]:
+    """Cut clips, given by first row and number of rows (C,), (C,), into tiles of at most `most` rows or one clip.
+
+    Yields the places of neighbouring clips in the request (P,), rows of the matrix (N, D) with theirs, and where each
+    clip begins and ends there (2 P,): a view where they have most of the rows between the first and the last, else a
+    copy. They are rows of `known`, the matrix as it was, where that has them.
+    """
+    order = np.argsort(first_rows, kind="stable")
+    first_rows, counts = first_rows[order], counts[order]
+    ends, start = np.cumsum(counts), 0
+    while start < len(ends):
+        stop = max(start + 1, int(np.searchsorted(ends, ends[start] - counts[start] + most, "right")))
+        first, count = first_rows[start:stop], counts[start:stop]
+        low, high, last = int(first[0]), int(first[-1] + count[-1]), np.cumsum(count)
+        source = known if high <= len(known) else matrix
+        if 2 * count.sum() > high - low:
+            yield order[start:stop], source[low:high], np.stack([first, first + count], 1).ravel() - low
+        else:
+            rows = np.repeat(first - (last - count), count) + np.arange(last[-1])
+            yield order[start:stop], np.take(source, rows, axis=0), np.stack([last - count, last], 1).ravel()
+        start = stop
 
 
 def widened(block: HalfArray) -> FloatArray:
@@ -257,22 +245,27 @@ def update_null_scores(
     Only clips that are new are scored; everything is measured anew after a clip was removed (the best of the rest is
     not known), or when the bank or the encoder has changed. The caller's transaction holds it all.
     """
-    meta, digest = of.own(get_meta(connection)), _bank_digest(encoder.weights_hash)
-    known = _decoded(meta.get("null_vectors", ""), encoder.dimension)
-    if meta.get("null_bank") != digest or not len(known):  # the text tower runs over it once
+    queries = _stored_bank(of.own(get_meta(connection)), encoder.weights_hash, encoder.dimension)
+    if queries is None:  # the text tower runs over it once
         encoded = encoder.encode_text(null_queries()).sentence.astype("<f2")
-        noted = base64.b64encode(encoded.tobytes()).decode()
-        set_meta(connection, of.named({"null_bank": digest, "null_vectors": noted, "null_clips": "unknown"}))
-        known = encoded.astype(np.float32)
-    measure_nonsense(connection, vectors, known, of)
+        noted = {
+            "null_bank": _bank_digest(encoder.weights_hash),
+            "null_vectors": base64.b64encode(encoded.tobytes()).decode(),
+            "null_clips": "unknown",
+        }
+        set_meta(connection, of.named(noted))
+        queries = encoded.astype(np.float32)
+    measure_nonsense(connection, vectors, queries, of)
 
 
 def measure_nonsense(
     connection: sqlite3.Connection, vectors: ExactVectors, queries: FloatArray, of: Matrix = FRAMES
 ) -> None:
     """Score encoded nonsense queries on the library's clips that are not scored yet, and store scores and best z."""
-    best = _known_best(connection, of)
-    if best is None:
+    connection.execute(f"DELETE FROM {of.nulls} WHERE clip_id NOT IN (SELECT clip_id FROM {of.rows})")
+    meta, known = of.own(get_meta(connection)), connection.execute(f"SELECT count(*) FROM {of.nulls}").fetchone()[0]
+    best = np.array(json.loads(meta.get("null_best", "[]")), np.float32)
+    if not known or meta.get("null_clips") != str(known) or len(best) != len(queries):  # for the clips that are left
         connection.execute(f"DELETE FROM {of.nulls}")
         best = np.full(len(queries), -np.inf, np.float32)
     todo = connection.execute(
@@ -312,37 +305,21 @@ def load_null_best(meta: Mapping[str, str]) -> FloatArray:
 def bank_of(connection: sqlite3.Connection, of: Matrix = FRAMES) -> FloatArray | None:
     """Read the bank (N, D) as the model of a matrix encoded it for this library; None where it must be encoded."""
     meta = of.own(get_meta(connection))
-    known = _decoded(meta.get("null_vectors", ""), int(meta.get("dimension", "0")))
-    same = meta.get("null_bank") == _bank_digest(meta.get("weights_hash", ""))
-    return known if same and len(known) else None
+    return _stored_bank(meta, meta.get("weights_hash", ""), int(meta.get("dimension", "0")))
 
 
 def _bank_digest(weights_hash: str) -> str:
     return hashlib.sha256("\n".join((weights_hash, *null_queries())).encode()).hexdigest()
 
 
-def _decoded(stored: str, dimension: int) -> FloatArray:
-    """The bank (N, D) in text; (0, D) where that is not what was written, which the lengths of vectors tell too."""
-    nothing = np.empty((0, dimension), np.float32)
-    try:
-        vectors = np.frombuffer(base64.b64decode(stored, validate=True), "<f2").astype(np.float32)
-    except ValueError:
-        return nothing
-    if vectors.size != len(null_queries()) * dimension:
-        return nothing
-    bank = vectors.reshape(-1, dimension)
-    return bank if np.all(np.abs(np.linalg.norm(bank, axis=1) - 1) < 0.01) else nothing
-
-
-def _known_best(connection: sqlite3.Connection, of: Matrix) -> FloatArray | None:
-    """What earlier runs found, in the bank's order; None where it no longer holds for the clips left."""
-    connection.execute(f"DELETE FROM {of.nulls} WHERE clip_id NOT IN (SELECT clip_id FROM {of.rows})")
-    meta = of.own(get_meta(connection))
-    measured = connection.execute(f"SELECT count(*) FROM {of.nulls}").fetchone()[0]
-    if not measured or meta.get("null_clips") != str(measured) or "null_best" not in meta:
-        return None
-    best = np.array(json.loads(meta["null_best"]), np.float32)
-    return best if len(best) == len(null_queries()) else None
+def _stored_bank(meta: Mapping[str, str], weights_hash: str, dimension: int) -> FloatArray | None:
+    """The bank (N, D); None where it is another model's, or not what was written, which lengths of vectors tell too."""
+    with suppress(ValueError):
+        stored = base64.b64decode(meta.get("null_vectors", ""), validate=True)
+        bank: FloatArray = np.frombuffer(stored, "<f2").astype(np.float32).reshape(len(null_queries()), dimension)
+        is_unit = np.all(np.abs(np.linalg.norm(bank, axis=1) - 1) < 0.01)
+        return bank if is_unit and meta.get("null_bank") == _bank_digest(weights_hash) else None
+    return None
 
 
 def as_one_of(shares: NDArray[np.float64], models: int) -> NDArray[np.float64]:

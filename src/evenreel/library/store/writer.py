@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ from evenreel.library.store.catalog import (
     loaded_path,
     set_meta,
     stored_path,
+    tables,
     transaction,
 )
 from evenreel.library.store.fulltext import (
@@ -95,7 +97,6 @@ class FoundFile:
 
 
 def vectors_path(library: Path, meta: Mapping[str, str], of: Matrix = FRAMES) -> Path:
-    """Return the file of a vector matrix that the catalog points to."""
     return library / f"{of.file}.{of.own(meta).get('vectors_generation', '0')}.f16"
 
 
@@ -105,7 +106,6 @@ def vectors_files(library: Path) -> list[Path]:
 
 
 def drop_vectors(library: Path, generation: str) -> None:
-    """Delete the vector matrices of a generation that no catalog points to."""
     for of in (FRAMES, SOUNDS):
         (library / f"{of.file}.{generation}.f16").unlink(missing_ok=True)
 
@@ -209,7 +209,6 @@ class Store:
         set_meta(self.connection, of.named({"vectors_end": str(first + len(rows))}))
 
     def link(self, file: FoundFile) -> None:
-        """Record that a file has the content of a clip that is there."""
         with self._lock, transaction(self.connection):
             self._put_file(file, "indexed", file.clip_id, None)
 
@@ -305,7 +304,6 @@ class Store:
             yield self.connection
 
     def meta(self) -> dict[str, str]:
-        """Return the settings that the library is made with."""
         with self._lock:
             return get_meta(self.connection)
 
@@ -361,7 +359,6 @@ class Store:
 
 
 def insert_clip(connection: sqlite3.Connection, shard: Shard, digest: str) -> None:
-    """Insert the rows of a shard into the catalog, in place of the clip's former ones."""
     remove_clip_text(connection, shard.clip_id)
     replace_rows(connection, shard, digest)
     index_clip_text(connection, shard.clip_id)
@@ -376,7 +373,6 @@ def delete_clips(connection: sqlite3.Connection, clip_ids: Iterable[str]) -> Non
 
 
 def closing_error(library: Path, error: sqlite3.Error | OSError) -> LibraryError:
-    """Make the error for a database or a disk that fails while writing."""
     full = isinstance(error, sqlite3.OperationalError) and "full" in str(error)
     if full or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
         return LibraryError(
@@ -392,20 +388,8 @@ def closing_error(library: Path, error: sqlite3.Error | OSError) -> LibraryError
 
 # Rows that follow from a shard: written from it, and compared with it ------------------------------------------------
 
-COLUMNS = {
-    "clips": ("clip_id", "container", "codec", "width", "height", "duration_s", "fps")
-    + ("has_vision", "has_text", "notes", "shard_hash"),
-    "moments": ("clip_id", "number", "time_s", "start_s", "end_s"),
-    "shots": ("clip_id", "number", "start_s", "end_s"),
-    "tracks": ("clip_id", "number", "text", "readings", "confidence", "start_s", "end_s", "box"),
-    "transcripts": ("clip_id", "number", "source", "origin", "language", "size", "mtime_ns", "ctime_ns", "problem"),
-    "utterances": ("clip_id", "number", "transcript", "text", "start_s", "end_s")
-    + ("language", "confidence", "speaker", "words"),
-    "recorded": ("clip_id", "created"),
-    "heard": ("clip_id", "weights_hash", "problem"),
-    "sound_moments": ("clip_id", "number", "time_s", "start_s", "end_s"),
-}
-"""Table -> its columns, in the order of the rows below; every table begins with its key."""
+FROM_SHARDS = ("clips", "moments", "shots", "tracks", "transcripts", "utterances", "recorded", "heard", "sound_moments")
+"""Tables whose rows follow from a shard; but for their numbers, the rows below have the columns of the schema."""
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
@@ -467,21 +451,26 @@ def speech_rows(clip_id: str, transcripts: Sequence[Transcript]) -> Rows:
     }
 
 
+@cache
+def _columns(table: str) -> tuple[str, ...]:
+    return tuple(name for name, _ in tables()[table] if name not in {"track_id", "utterance_id"})
+
+
 def stored_rows(connection: sqlite3.Connection, clip_id: str) -> Rows:
-    """Read the catalog's rows of a clip, by table, in the form of `rows_of`."""
-    return {
-        table: connection.execute(
-            f"SELECT {', '.join(columns)} FROM {table} WHERE clip_id = ? ORDER BY {', '.join(columns[:2])}", (clip_id,)
-        ).fetchall()
-        for table, columns in COLUMNS.items()
-    }
+    """The rows of a clip in the form of `rows_of`."""
+    found = {}
+    for table in FROM_SHARDS:
+        columns = _columns(table)
+        select = f"SELECT {', '.join(columns)} FROM {table} WHERE clip_id = ? ORDER BY {', '.join(columns[:2])}"
+        found[table] = connection.execute(select, (clip_id,)).fetchall()
+    return found
 
 
 def replace_rows(connection: sqlite3.Connection, shard: Shard, digest: str) -> None:
     """Replace a clip's rows in the catalog by those of a shard; the caller updates the full text."""
     rows = rows_of(shard, digest)
     # Not `OR REPLACE`: files point to the row, which must not go away in between.
-    changes = ", ".join(f"{column} = excluded.{column}" for column in COLUMNS["clips"][1:])
+    changes = ", ".join(f"{column} = excluded.{column}" for column in _columns("clips")[1:])
     connection.execute(f"{_insert('clips')} ON CONFLICT (clip_id) DO UPDATE SET {changes}", rows.pop("clips")[0])
     put_rows(connection, shard.clip_id, rows)
 
@@ -494,7 +483,7 @@ def put_rows(connection: sqlite3.Connection, clip_id: str, rows: Rows) -> None:
 
 
 def _insert(table: str) -> str:
-    columns = COLUMNS[table]
+    columns = _columns(table)
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
@@ -504,7 +493,6 @@ def _insert(table: str) -> str:
 def put_transcripts(
     library: Path, connection: sqlite3.Connection, shard: Shard, transcripts: Sequence[Transcript]
 ) -> None:
-    """Replace what is said in a clip, in its shard and then in the catalog."""
     with _rewritten(library, connection, replace(shard, transcripts=tuple(transcripts))):
         remove_texts(connection, SAID, shard.clip_id)
         put_rows(connection, shard.clip_id, speech_rows(shard.clip_id, transcripts))
