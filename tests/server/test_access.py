@@ -20,8 +20,8 @@ from starlette.testclient import TestClient
 from starlette.types import Message, Scope
 
 from evenreel.errors import UsageError
-from evenreel.server import access
-from evenreel.server.access import BODY_BYTES, Guard, sender_of, session_of
+from evenreel.server import app as access
+from evenreel.server.app import BODY_BYTES, Guard, sender_of, session_of
 from evenreel.server.settings import ServeSettings, proxy_network
 
 TOKEN = "correct horse battery"

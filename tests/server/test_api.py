@@ -19,7 +19,7 @@ from evenreel.library import open_library
 from evenreel.library.store.catalog import open_for_writing
 from evenreel.media import open_video, parse_rule
 from evenreel.server import make_app
-from evenreel.server.records import Stats
+from evenreel.server.api import Stats
 from tests.server.conftest import Served
 
 

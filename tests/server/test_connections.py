@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from evenreel.server import app as server_app
-from evenreel.server.app import Answering, Connection, Crowd, is_worth_saying
+from evenreel.server.app import Connection, Crowd, answering, is_worth_saying
 
 IDLE_S = 0.3
 PATIENCE_S = 60.0  # a busy machine is no failure
@@ -49,7 +49,7 @@ async def running(most: int = 100, idle_s: float = IDLE_S) -> AsyncIterator[tupl
     app = Starlette(routes=[Route(path, answer, methods=["GET", "POST"]) for path, answer in routes])
     with socket.create_server(("127.0.0.1", 0)) as listener:
         http = partial(Connection, Crowd(most, idle_s))
-        config = uvicorn.Config(Answering(app), http=http, lifespan="off", ws="none", log_level="critical")  # type: ignore[arg-type]
+        config = uvicorn.Config(answering(app), http=http, lifespan="off", ws="none", log_level="critical")  # type: ignore[arg-type]
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         yield listener.getsockname()[1], server

@@ -41,10 +41,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
 from evenreel.documents import parse_json
-from evenreel.server.access import Guard
-from evenreel.server.app import check_servable, make_app, run_app
-from evenreel.server.records import LATEST_S, ClipId, Where
-from evenreel.server.routes import Sentence
+from evenreel.server.api import LATEST_S, ClipId, Sentence, Where
+from evenreel.server.app import Guard, check_servable, make_app, run_app
 from evenreel.server.settings import ServeSettings
 from evenreel.version import __version__
 from evenreel.wording import printable

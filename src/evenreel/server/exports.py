@@ -32,12 +32,10 @@ from evenreel.features.stills import read_still
 from evenreel.handover.picks import HandoverReport, Pick, Take, file_stem
 from evenreel.handover.settings import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
 from evenreel.media.workers import Worker
-from evenreel.server.access import is_near
+from evenreel.server.api import EVERYWHERE, LATEST_S, ClipId, Problem, about, add_reading
 from evenreel.server.desk import BusyError, Desk
-from evenreel.server.media import TYPES, Playback, SentAs
-from evenreel.server.pictures import EXPORT
-from evenreel.server.records import EVERYWHERE, LATEST_S, ClipId, Problem, about, add_reading
-from evenreel.server.settings import MOST_RESULTS, ServeSettings
+from evenreel.server.media import EXPORT, TYPES, Playback, SentAs
+from evenreel.server.settings import MOST_RESULTS, ServeSettings, is_near
 from evenreel.wording import printable
 
 if TYPE_CHECKING:
