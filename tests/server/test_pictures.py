@@ -29,7 +29,7 @@ from evenreel.library.contents import Located
 from evenreel.media.content import FileStamp
 from evenreel.planted import write_clip
 from evenreel.server import ServeSettings, make_app
-from evenreel.server import pictures as uploads
+from evenreel.server import media as uploads
 from evenreel.server.desk import BusyError
 from evenreel.server.media import PAGE_GAP_S, PREVIEW_PART_S, Pictures, trim
 from evenreel.types import Pixels

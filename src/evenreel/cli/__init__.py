@@ -22,8 +22,7 @@ INTERRUPTED = (
     "anew where it keeps nothing half done (`adapt`)."
 )
 
-FAREWELL_S = 3.0
-"""How long an interrupted process may take to end by itself."""
+FAREWELL_S = 3.0  # how long an interrupted process may take to end by itself
 
 
 class Interrupted(BaseException):

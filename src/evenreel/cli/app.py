@@ -44,8 +44,6 @@ class Listed(Protocol):
 
 @dataclass(frozen=True)
 class Command:
-    """A command, by the place of its function, `module:function`."""
-
     place: str
     panel: str | None = None
 
@@ -64,8 +62,6 @@ class Command:
 
 @dataclass(frozen=True)
 class LazyGroup(Command):
-    """A group of commands, made by the function at `place` from the word that they stand behind."""
-
     def make(self, name: str) -> Any:
         return self._function()(name)
 
@@ -300,7 +296,6 @@ def choose(ask: Callable[[str], str]) -> list[str] | None:
 
 
 def _folder(ask: Callable[[str], str]) -> str | None:
-    """A folder that is there; None for none."""
     question = WHICH_FOLDER
     while typed := ask(question).strip():
         try:  # a path as it is, or in the quotes and escapes of a terminal that it was dragged to

@@ -106,7 +106,6 @@ def _show_run(report: IndexReport, library: Path, as_json: bool) -> None:
 
 
 def _show_report(report: IndexReport, library: Path) -> None:
-    """Print what an index run did: how many files were read, unchanged, moved, missing, passed over, set aside."""
     out = console()
     if report.did_nothing:
         out.print(f"Nothing to do: {count(report.unchanged, 'file')} unchanged in {safe(library)}.")
@@ -237,7 +236,6 @@ def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_jso
 
 
 def _show_stats(stats: LibraryStats, sizes: Mapping[str, int], as_json: bool, snapshot: Snapshot | None) -> None:
-    """Print what a library holds, what its parts take on the disk and which snapshot it is a copy of."""
     if as_json:
         told = stats.to_json() | {"bytes": sizes}
         if snapshot is not None:

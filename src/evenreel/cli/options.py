@@ -23,8 +23,7 @@ from evenreel.settings_checks import OptionForm
 if TYPE_CHECKING:
     from evenreel.types import Corpus
 
-MOST = 1_000_000
-"""Largest number of phrases, steps and the like that a command makes or counts."""
+MOST = 1_000_000  # largest number of phrases, steps and the like that a command makes or counts
 MOST_SEED = 2**63 - 1
 MOST_PROCESSES = 1_024
 
@@ -81,7 +80,6 @@ class CorpusClips:
 
     @property
     def place(self) -> Path:
-        """Folder in which the paths of the clips begin."""
         return self.videos or self.folder
 
     def load(self) -> Corpus:
@@ -155,7 +153,6 @@ class OptionSettings:
 
     @functools.cached_property
     def make(self) -> Callable[..., Any]:
-        """The dataclass or function, which is imported where its place is named."""
         if not isinstance(self.source, str):
             return self.source
         module, _, name = self.source.partition(":")
@@ -169,7 +166,6 @@ class OptionSettings:
         return {name: one for name, one in found.items() if name not in self.leave_out}
 
     def parameters(self) -> Iterator[inspect.Parameter]:
-        """List the parameters that Typer reads from the command line."""
         texts = documented(self.make)
         for name, one in self._parameters.items():
             declared = self._declared(name)

@@ -21,14 +21,11 @@ if TYPE_CHECKING:
     from evenreel.progress import Progress as Share
     from evenreel.training.loop.milestones import Watch
 
-MUCH_S = 600.0
-"""Seconds of video from which on a run is foretold, and told of in a log; a shorter one is soon done."""
+MUCH_S = 600.0  # seconds of video from which on a run is foretold, and told of in a log; a shorter one is soon done
 
-LINE_S = 5.0
-"""Least seconds between two lines in a log."""
+LINE_S = 5.0  # least seconds between two lines in a log
 
-PATIENCE_S = 2.0
-"""How long work takes before a bar is drawn, for those who begin to wonder."""
+PATIENCE_S = 2.0  # how long work takes before a bar is drawn, for those who begin to wonder
 
 
 class Bars(NoProgress):
@@ -151,7 +148,6 @@ def _speed(progress: VideoProgress) -> str:
 
 
 def _is_told() -> bool:
-    """Whether a person has not asked for quiet."""
     return logging.getLogger("evenreel").isEnabledFor(logging.WARNING)
 
 
@@ -210,7 +206,6 @@ def step_bar(*, shown: bool) -> Iterator[Watch]:
 
 
 def _drawn(columns: tuple[ProgressColumn, ...], *, shown: bool = True) -> Progress:
-    """A bar on standard error that leaves nothing behind; none is drawn where that is no terminal."""
     from rich.console import Console
     from rich.progress import Progress
 

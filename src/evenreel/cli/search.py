@@ -101,11 +101,9 @@ class Question:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is looked for, so that the clips that are unlike the rest are shown."""
         return self.query is None and self.image is None and not self.right
 
     def question(self) -> LibraryQuestion:
-        """Return what the library is asked, but for a picture."""
         from evenreel.library.asking.questions import Marked, read_mark, read_question
 
         query = self.query or ""
@@ -250,7 +248,6 @@ def _document(what: list[str]) -> dict[str, Any] | None:
 def _picked(
     library: Library, what: list[str], document: dict[str, Any] | None, wanted: WantedStretches
 ) -> tuple[str, list[Pick]]:
-    """The title of lists, and the stretches."""
     from evenreel.handover.picks import Pick, picks_of, stretches_of
 
     if document is not None:

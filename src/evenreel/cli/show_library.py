@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from evenreel.library import LibraryStats
     from evenreel.library.search.hits import Hit, MomentHit, SearchResult, TextHit
 
-AGAIN = " (tried again when changed, or with --retry)"
-"""Follows what was set aside, where the next run tries again."""
+AGAIN = " (tried again when changed, or with --retry)"  # follows what was set aside, where the next run tries again
 WITHOUT = "Without {} that had been set aside"
 PARTS = {"seen": "what is seen", "on_screen": "words on screen", "both": "both together"}
 """What the parts of a matcher's score are called."""

@@ -52,17 +52,12 @@ log = logging.getLogger("evenreel")
 
 LOOKED_AT = 60_000
 """Most entries that are looked at to count the videos of one listing, shared equally among its folders."""
-LOOKED_FOR = 100_000
-"""Most entries that are looked at to tell whether a folder holds any video."""
-SHOWN_FOLDERS = 2_000
-"""Most folders of a listing."""
-NOTE = "adding.json"
-"""File in the library's folder that says which folders are being added."""
+LOOKED_FOR = 100_000  # most entries that are looked at to tell whether a folder holds any video
+SHOWN_FOLDERS = 2_000  # most folders of a listing
+NOTE = "adding.json"  # file in the library's folder that says which folders are being added
 COMMAND = command("evenreel.server.adding")
-PATIENCE_S = 12.0
-"""Seconds that a run may take to end before it is killed."""
-TOLD_BYTES = 4_000
-"""How much of what a failed run complained of goes into the log."""
+PATIENCE_S = 12.0  # seconds that a run may take to end before it is killed
+TOLD_BYTES = 4_000  # how much of what a failed run complained of goes into the log
 BROKE = "The run broke off, killed perhaps or out of memory (see the log); what it had finished is kept: go on."
 PAUSED = "Paused; what is finished can be searched."
 AGAIN = "The folders are looked through again."
@@ -72,18 +67,14 @@ ELSEWHERE = (
     "options --host, --allow-host, --trusted-proxy and --workers."
 )
 ORDERS = "Start, pause, go on with or stop adding folders."
-SAID_EVERY_S = 0.25
-"""Seconds between two lines about the same stage."""
-FIRST_S = 3.0
-"""Seconds of a stage before its pace is told."""
-FAREWELL_S = 8.0
-"""Seconds that a run may take to end by itself; a model that is being loaded hears nothing."""
+SAID_EVERY_S = 0.25  # seconds between two lines about the same stage
+FIRST_S = 3.0  # seconds of a stage before its pace is told
+FAREWELL_S = 8.0  # seconds that a run may take to end by itself; a model that is being loaded hears nothing
 HELD = "Another process is writing to the library; wait for it to end, then go on."
 NO_MODEL = "The model cannot be loaded; the server's log says why. Choose another one, or words only."
 FAILED = "The folders could not be looked through; the server's log says why."
 """What visitors are told of an error, whose own sentence may have paths, processes and hosts in it."""
-WORDS_ONLY = "words"
-"""Name of the choice of no model at all."""
+WORDS_ONLY = "words"  # name of the choice of no model at all
 LOOKING = "looking through the folders"
 DEFAULT = "default"
 RunState = Literal["idle", "running", "pausing", "paused", "watching", "done", "failed"]
@@ -236,7 +227,6 @@ class HomeFolders:
         )
 
     def path_of(self, folder: Path) -> str:
-        """Return the path of a folder below the home folder, '' for the home folder itself."""
         return folder.relative_to(self._home).as_posix() if folder != self._home else ""
 
     def shown(self, folder: str) -> str:
@@ -478,7 +468,6 @@ class Adder:
             return self._told if self._run is not None else self.start(self._order)
 
     def stop(self) -> Indexing:
-        """End the process and forget what is left to do; what it has finished stays in the library."""
         with self._lock:
             self._forget()
             if self._run is not None:
@@ -516,7 +505,6 @@ class Adder:
         return Retry(state="running", sentence=AGAIN) if elsewhere else Retry(state="idle", sentence="")
 
     def close(self) -> None:
-        """End the process with the server; the next one goes on from there."""
         with self._lock:
             self._closed, run = True, self._run
         if run is not None:
@@ -528,7 +516,6 @@ class Adder:
         threading.Thread(target=self._run.end, args=(wanted,), name="pausing", daemon=True).start()
 
     def _work(self, run: Run, watching: Run | None, before: tuple[RunOrder | None, RunState, int]) -> None:
-        """Follow a run until it has ended, and say what came of it."""
         if watching is not None:
             watching.end("idle")
 
@@ -634,12 +621,10 @@ class AddingApi:
         return self.adder.retry_state()
 
     def start(self) -> None:
-        """Go on with what was under way when the server ended."""
         if self._settings.workers == 1 and is_loopback(self._settings.host) and not is_published(self._library):
             self.adder.go_on()
 
     async def check_local(self, request: Request) -> None:
-        """Refuse whoever may not sit at this machine."""
         if self._settings.workers > 1 or not is_near(request, self._settings):
             raise HTTPException(403, ELSEWHERE)
 
@@ -670,7 +655,6 @@ class AddingApi:
         return told.model_copy(update=changes)
 
     async def _planned(self, order: IndexingOrder) -> RunOrder:
-        """The run that is asked for, over one more folder, or over all that the library has."""
         if is_published(self._library):
             raise UsageError("A published snapshot is only read; add folders to the library that it was made of.")
         if order.model is not None and order.model not in {choice.name for choice in MODELS}:
@@ -754,7 +738,6 @@ class SaidProgress(NoProgress):
             self._tell()
 
     def _tell(self) -> None:
-        """Tell how far the stage is, and when it will be done at its pace so far."""
         self._said_at, video = time.monotonic(), self._video
         seconds = self._said_at - self._began
         a_minute = 60 * self._done / seconds if self._done > 0 and seconds >= FIRST_S else None
@@ -769,7 +752,6 @@ class SaidProgress(NoProgress):
 
 
 def index(order: RunOrder) -> str:
-    """Index what an order says; return one sentence on what came of it."""
     from evenreel.library import index_folders
 
     order, remark = _there(order)

@@ -105,20 +105,20 @@ def finite(number: float | None) -> float | None:
 def clean_metadata(metadata: Metadata) -> dict[str, MetadataValue]:
     """Replace metadata values that JSON has no form for by None, and make the texts printable."""
     return {
-        printable(key): printable(value) if isinstance(value, str) else finite(value) if _is_float(value) else value
+        shown(key): shown(value) if isinstance(value, str) else finite(value) if isinstance(value, float) else value
         for key, value in metadata.items()
     }
-
-
-def _is_float(value: object) -> bool:
-    return isinstance(value, float)
 
 
 def _finite_scores(scores: Mapping[str, float]) -> dict[str, float]:
     return {channel: score for channel, score in scores.items() if math.isfinite(score)}
 
 
-Text = Annotated[str, PlainSerializer(printable, return_type=str)]
+def shown(text: str) -> str:
+    return text if text.isprintable() else printable(text)
+
+
+Text = Annotated[str, PlainSerializer(shown, return_type=str)]
 Seconds = Annotated[float | None, PlainSerializer(finite, return_type=float | None)]
 Scores = Annotated[dict[str, float], PlainSerializer(_finite_scores, return_type=dict[str, float])]
 Facts = Annotated[Metadata, PlainSerializer(clean_metadata, return_type=dict[str, MetadataValue])]
@@ -140,7 +140,7 @@ class Named:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def name(self) -> str:
-        return printable(PurePath(self.path).name)
+        return shown(PurePath(self.path).name)
 
 
 class Problem(BaseModel):
@@ -246,12 +246,12 @@ class FoundClip(Named, Hit):
     @property
     def source(self) -> str | None:
         source = self.metadata.get(SOURCE)
-        return printable(str(source)) if source is not None else None
+        return shown(str(source)) if source is not None else None
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def other_files(self) -> list[str]:
-        return [printable(PurePath(other).name) for other in self.other_paths]
+        return [shown(PurePath(other).name) for other in self.other_paths]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -557,7 +557,6 @@ def about(summary: str, answer: Any, *problems: int) -> dict[str, Any]:
 
 
 def add_reading(router: APIRouter, path: str, endpoint: Callable[..., Any], described: dict[str, Any]) -> None:
-    """Add a route that reads, whose head can be asked for too."""
     router.add_api_route(path, endpoint, methods=["GET"], **described)
     router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
 
@@ -601,7 +600,6 @@ class PictureWays:
 
     @property
     def words(self) -> str | None:
-        """What is to be seen beside it; None for nothing."""
         return self.q.strip() or None
 
 
@@ -617,8 +615,6 @@ class Wanted:
 
 
 class Api:
-    """Routes of the API over one library."""
-
     def __init__(self, desk: Desk, pictures: Pictures, uploads: Uploads, playback: Playback) -> None:
         self._desk, self._pictures, self._uploads, self._playback = desk, pictures, uploads, playback
 

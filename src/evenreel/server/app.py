@@ -29,7 +29,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import resources
@@ -61,26 +61,18 @@ from evenreel.server.settings import ServeSettings, address_of, is_known_host, p
 log = logging.getLogger("evenreel")
 STATIC = resources.files("evenreel.server").joinpath("static")
 
-FILES_A_CONNECTION, OTHER_FILES = 3, 1_024
-"""Files that may be open for a connection, and for all else."""
-QUEUE = 256
-"""Connections that the system keeps until they are taken, and that are taken at a time."""
+FILES_A_CONNECTION, OTHER_FILES = 3, 1_024  # files that may be open for a connection, and for all else
+QUEUE = 256  # connections that the system keeps until they are taken, and that are taken at a time
 Served = tuple[Path, ServeSettings]
-SERVED = "EVENREEL_SERVED"
-"""Variable of the environment that tells a worker what it serves, as JSON."""
-GRACE_S = 3
-"""Seconds that answers under way may take when the server is asked to stop."""
-RARELY_S = 60.0
-"""Seconds between two equal warnings of what visitors can bring about."""
+SERVED = "EVENREEL_SERVED"  # variable of the environment that tells a worker what it serves, as JSON
+GRACE_S = 3  # seconds that answers under way may take when the server is asked to stop
+RARELY_S = 60.0  # seconds between two equal warnings of what visitors can bring about
 NO_FILE = "socket.accept() out of system resource"
 """How asyncio begins to say that no file is left for a connection, which it tries again a second later."""
 
-BODY_BYTES = 256 * 2**10
-"""Largest body of a request, but for that of a picture to search by."""
-PICTURES = "/api/v1/search/image"
-"""The one address that receives its body itself, within limits of its own."""
-HOST = re.compile(r"(\[[^\[\]@/]+\]|[^\[\]:@/]+)(?::[0-9]*)?")
-"""The name of a host, or its address, and a port."""
+BODY_BYTES = 256 * 2**10  # largest body of a request, but for that of a picture to search by
+PICTURES = "/api/v1/search/image"  # the one address that receives its body itself, within limits of its own
+HOST = re.compile(r"(\[[^\[\]@/]+\]|[^\[\]:@/]+)(?::[0-9]*)?")  # the name of a host, or its address, and a port
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
@@ -94,8 +86,7 @@ HEADERS = {
 }
 SESSION = "/session"
 OPEN_TO_ALL = ("/api/v1/health", "/static/")
-FOR_PROGRAMS = ("/api/", "/mcp")
-"""Beginnings of addresses that programs ask: the REST API, and that of assistants."""
+FOR_PROGRAMS = ("/api/", "/mcp")  # beginnings of addresses that programs ask: the REST API, and that of assistants
 LOGIN_BYTES = 4_096
 WRONG_TOKEN_DELAY_S = 0.5
 LONGEST_LINE = 10
@@ -390,7 +381,6 @@ class Connection(asyncio.Protocol):
         self._protocol.resume_writing()
 
     def begin(self, *, is_whole: bool) -> None:
-        """Hear that a request has come, with its body or with that still to come."""
         self._answers, self._is_whole = self._answers + 1, is_whole
         self._stop_waiting()
 
@@ -566,7 +556,6 @@ class Login:
         return None if given is None else self._with_session(scope, RedirectResponse(asked, 303))
 
     async def _log_in(self, request: Request) -> Response:
-        """Give the cookie to who types the token, and go on to the page that was asked for."""
         asked = own_page(request.query_params.get("next", "/"))
         if request.method != "POST" or self._token is None:
             return RedirectResponse(asked, 303)
@@ -594,7 +583,6 @@ class Login:
         return any(shown) if shown else None
 
     def _page(self, asked: str, problem: str, status: int = 401) -> Response:
-        """The page that asks for the token and goes on to `asked`."""
         action = html.escape(f"{SESSION}?{urlencode({'next': asked})}")
         filled = self._html.replace(ACTION, f'action="{action}"').replace(PROBLEM, PROBLEM + html.escape(problem))
         return HTMLResponse(filled, status)
@@ -618,7 +606,6 @@ def _problem(status: int, sentence: str) -> Response:
 
 
 def same_secret(given: str, secret: str) -> bool:
-    """Compare two secrets in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), secret.encode())
 
 
@@ -643,7 +630,6 @@ def own_page(address: str) -> str:
 
 
 def _address(scope: Scope) -> tuple[str, str | None]:
-    """The address that was asked for without the token, and the token."""
     query = scope["query_string"].decode("latin-1")
     rest = "&".join(part for part in query.split("&") if unquote_plus(part.partition("=")[0]) != "token")
     path = quote(scope["path"])
@@ -686,7 +672,8 @@ def _add_errors(app: FastAPI) -> None:
 
     async def invalid(_: Request, error: Exception) -> Response:
         problems = error.errors() if isinstance(error, RequestValidationError) else []
-        return JSONResponse({"detail": "; ".join(map(_sentence, problems)) or "The request is wrong."}, 422)
+        sentences = [sentence_of(problem, problem["loc"][1:]) for problem in problems]
+        return JSONResponse({"detail": "; ".join(sentences) or "The request is wrong."}, 422)
 
     async def unreadable(_: Request, error: Exception) -> Response:
         log.error("a file of the server cannot be read or written: %s", error)
@@ -715,10 +702,9 @@ def _add_errors(app: FastAPI) -> None:
     app.add_exception_handler(ClientDisconnect, gone)
 
 
-def _sentence(problem: dict[str, Any]) -> str:
-    """`{"loc": ("query", "k"), "msg": "Input should be ..."}` -> `k: input should be ...`."""
-    where = ".".join(str(part) for part in problem["loc"][1:])
+def sentence_of(problem: Mapping[str, Any], where: Sequence[object]) -> str:
+    """`{"msg": "Input should be ...", ...}` at `k` -> `k: input should be ...`."""
     if problem["type"] == "json_invalid":
         return "The body is no JSON."
     message = str(problem["msg"])
-    return f"{where}: {message[:1].lower()}{message[1:]}"
+    return f"{'.'.join(map(str, where))}: {message[:1].lower()}{message[1:]}"

@@ -45,7 +45,6 @@ from evenreel.library.contents import ClipMedia, Located
 from evenreel.library.search.image import decode_image, image_worker
 from evenreel.library.store.catalog import STILLS
 from evenreel.library.store.identity import SameContent
-from evenreel.media import open_video
 from evenreel.media.content import FileStamp
 from evenreel.media.picture import BT709, to_jpeg
 from evenreel.media.sampling import EverySeconds, Part
@@ -82,16 +81,11 @@ CODECS = {
 }
 """Codec as a browser is asked about it, by its name in FFmpeg: an ordinary profile of each."""
 IN_WEBM = frozenset({"vp8", "vp9", "av1", "libdav1d"})
-CHUNK_BYTES = 2**18
-"""Bytes of a file that are read at a time to be sent."""
-READERS = 8
-"""Threads that open and read files; on a disk that does not answer they are all that is held."""
-COMPARED_S = 5.0
-"""Seconds that a visitor waits while a file is read through; then the answer is 'come back later'."""
-COMPARING = 100
-"""Most files that may wait to be read through."""
-MOST_OF_ALL = 3 / 5
-"""Share of the connections that may play at a time, so that the others can still search."""
+CHUNK_BYTES = 2**18  # bytes of a file that are read at a time to be sent
+READERS = 8  # threads that open and read files; on a disk that does not answer they are all that is held
+COMPARED_S = 5.0  # seconds that a visitor waits while a file is read through; then the answer is 'come back later'
+COMPARING = 100  # most files that may wait to be read through
+MOST_OF_ALL = 3 / 5  # share of the connections that may play at a time, so that the others can still search
 
 READER = "evenreel.server.media:PictureReader"
 STILL_WIDTHS = (160, 320, 640, 1280)
@@ -100,23 +94,18 @@ WAITING = 200
 """Most pictures that may be waited for; beyond it those requested first, by pages that were left, are given up."""
 PAGE_GAP_S = 0.3
 """Longest pause, in seconds, between the requests of one page; after a longer one, a visitor has turned the page."""
-REMEMBERED_S = 600.0
-"""Seconds for which a picture that cannot be made is not tried again."""
+REMEMBERED_S = 600.0  # seconds for which a picture that cannot be made is not tried again
 REMEMBERED = 1_000
-EXPORT = "export-"
-"""Beginning of the names of folders in the cache in which `evenreel.server.exports` makes files."""
-TRIM_SHARE = 1 / 16
-"""Share of the cache's limit that may be written between two looks at its size."""
+EXPORT = "export-"  # beginning of the names of folders in the cache in which `evenreel.server.exports` makes files
+TRIM_SHARE = 1 / 16  # share of the cache's limit that may be written between two looks at its size
 DECODING, QUEUED = 2, 16
 """Most pictures to search by that are decoded at a time in all workers, and that are received or waiting; a decoded one
 may take some hundred megabytes."""
 PREVIEW_SIDE_PX = 480
 PREVIEW_RATE = 30
-LAST_S = 1e-3
-"""Seconds before the end of a video at which its last frame is still on screen."""
+LAST_S = 1e-3  # seconds before the end of a video at which its last frame is still on screen
 LIMITED_RANGE = 1
-TICKS = 90_000
-"""Ticks of a preview's clock in a second."""
+TICKS = 90_000  # ticks of a preview's clock in a second
 
 NOT_HERE = (
     "A published snapshot has no videos, and this one's file is not where it was indexed; it cannot be played here."
@@ -165,8 +154,6 @@ def _checked(descriptor: int) -> int:
 
 @dataclass(frozen=True)
 class SentAs:
-    """Headers that a file is sent with."""
-
     kind: str  # media type
     name: str
     tag: str  # entity tag, which changes with the content
@@ -293,7 +280,6 @@ class Playback:
         self._comparer = ThreadPoolExecutor(1, thread_name_prefix="compare")
 
     def close(self) -> None:
-        """Stop the threads; files that are being compared are read no further."""
         self._closed = True
         for pool in (self._comparer, self._readers):
             pool.shutdown(wait=False, cancel_futures=True)
@@ -327,7 +313,6 @@ class Playback:
         ended()
 
     async def _open_unchanged(self, clip_id: str, clip: ClipMedia) -> tuple[Located, int]:
-        """A file of a clip, and its descriptor, which the caller closes."""
         why, busy = "is not there any more; is its disk connected?", None
         for file in clip.files:
             opening = asyncio.get_running_loop().run_in_executor(self._readers, open_beneath, file.root, file.path)
@@ -401,8 +386,6 @@ class Workers:
         self._pool = ThreadPoolExecutor(len(workers), thread_name_prefix=name)
 
     def run(self, function: Callable[[Worker], T]) -> asyncio.Future[T]:
-        """Call a function with one of them, once one is free."""
-
         def called() -> T:
             worker = self._idle.get()
             try:
@@ -464,13 +447,11 @@ class Pictures:
         return None
 
     async def still(self, clip_id: str, file: Located, time_s: float, width: int) -> bytes:
-        """Make a JPEG of what is on screen at a time, at most about `width` pixels wide."""
         kept = self._still_path(clip_id, time_s, width)
         task = {"still": file.path, "time_s": time_s, "width": _round_up(width)}
         return await self._made_once(kept, lambda worker: self._paint_still(worker, kept, file, task))
 
     async def preview(self, clip_id: str, file: Located, part: int) -> Path:
-        """Make an mp4 file of a part of a clip; parts are `PREVIEW_PART_S` seconds long."""
         kept = self.preview_path(clip_id, part)
         start_s = part * PREVIEW_PART_S
         task = {"preview": file.path, "start_s": start_s, "end_s": start_s + PREVIEW_PART_S}
@@ -577,7 +558,6 @@ class Pictures:
 
 
 def trim(folder: Path, most_bytes: int) -> None:
-    """Delete the oldest files of a cache until at most `most_bytes` are left."""
     found: list[tuple[float, int, str]] = []
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(EXPORT)]  # what is just being made or sent
@@ -636,7 +616,6 @@ class Uploads:
             self._free += 1
 
     async def _receive(self, request: Request) -> bytes:
-        """The body of a request, within the limits of size and time."""
         kind = request.headers.get("content-type", "")
         if not kind.startswith(("image/", "application/octet-stream")):
             raise HTTPException(415, "Send the picture itself as the body, with its type, for example image/jpeg.")
@@ -677,6 +656,8 @@ class PictureReader:
         self._limits = MediaLimits(**limits)
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Told]:
+        from evenreel.media import open_video  # with PyAV, which the server itself does without
+
         if "still" not in task:
             yield from self._preview(task)
             return
@@ -688,6 +669,8 @@ class PictureReader:
 
     def _preview(self, task: dict[str, Any]) -> Iterator[Told]:
         import av
+
+        from evenreel.media import open_video
 
         part = Part(task["start_s"], task["end_s"])
         with open_video(task["preview"], self._limits, threads=2) as video:
