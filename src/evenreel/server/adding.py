@@ -359,11 +359,15 @@ class Run:
                 process.stdin.flush()
             with process.stdout as said:
                 for line in said:
-                    told = _told(line)
+                    told: Any = None
+                    with contextlib.suppress(ValueError):
+                        told = json.loads(line)
+                    if not isinstance(told, dict):  # a library printed it
+                        continue
                     if told.get("why"):
                         log.error("adding folders: %s", told["why"])
                     hear(told)
-                    last = told or last
+                    last = told
             process.wait()
             self._ask_to_end()
             if not {"ended", "failed"} & last.keys():
@@ -391,15 +395,6 @@ class Run:
         if self.process is not None and self.process.stdin is not None:
             with contextlib.suppress(OSError):
                 self.process.stdin.close()
-
-
-def _told(line: bytes) -> dict[str, Any]:
-    """What a line of the run says; nothing where a library printed it."""
-    try:
-        told = json.loads(line)
-    except ValueError:
-        return {}
-    return told if isinstance(told, dict) else {}
 
 
 class Adder:
@@ -483,13 +478,10 @@ class Adder:
         now = self.retry_state()
         if now.state == "running":
             return now
-        stats = library.stats()
         places = (*library.roots(), *library.single_files())
         if not places:
             return Retry(state="failed", sentence="The library has no folder yet; add one.")
-        model = WORDS_ONLY if stats.clips and not stats.model else None
-        reads = not stats.clips or reads_text(library)
-        self.start(RunOrder(str(self._library), places, model, reads, retry=True))
+        self.start(RunOrder(str(self._library), places, reads_text=reads_text(library), retry=True))
         return self.retry_state()
 
     def retry_state(self) -> Retry:
@@ -583,9 +575,9 @@ def _noted(path: Path) -> tuple[RunOrder | None, RunState, int]:
 
 
 def reads_text(library: Library) -> bool:
-    """Return whether on-screen text was read of any clip; else it is not to be read of all of them now."""
+    """Return whether on-screen text was read of any clip there is; else it is not to be read of all of them now."""
     read = [facet.values for facet in library.facets() if facet.column == "has_text"]
-    return any(found.value for values in read for found in values)
+    return not library.stats().clips or any(found.value for values in read for found in values)
 
 
 class AddingApi:
@@ -663,21 +655,18 @@ class AddingApi:
 
         def planned(library: Library) -> RunOrder:
             if folder is not None and is_below(folder, library.roots()):
-                raise UsageError(
-                    f"{printable(folder.name)} is in the library already; look for new videos in it instead of adding "
-                    "it."
-                )
-            known = filter(os.path.exists, (*library.roots(), *library.single_files()))
-            places = (str(folder),) if folder is not None else tuple(known)
+                known = f"{printable(folder.name)} is in the library already"
+                raise UsageError(f"{known}; look for new videos in it instead of adding it.")
+            places = (str(folder),) if folder is not None else (*library.roots(), *library.single_files())
+            places = tuple(filter(os.path.exists, places))
             if not places:
                 raise UsageError(
                     "No folder of the library is there to be looked at again; add one, or connect its disk."
                 )
-            is_new = _is_new(library)
-            if order.model is not None and not is_new:
+            if order.model is not None and not _is_new(library):
                 raise UsageError("The library has its model already; evenreel reindex --model MODEL exchanges it.")
             model = None if order.model == DEFAULT else order.model
-            return RunOrder(str(library.path), places, model, is_new or reads_text(library), order.action == "watch")
+            return RunOrder(str(library.path), places, model, reads_text(library), order.action == "watch")
 
         run = await self._desk.query(planned)
         if run.watch and all(map(os.path.isfile, run.places)):
@@ -688,9 +677,8 @@ class AddingApi:
 def _with_video(path: str) -> Path:
     folder = home_folders().find(path)
     if count_videos(folder, LOOKED_FOR) == (0, False):
-        raise UsageError(
-            f"There is no video in {printable(path) or 'your home folder'}; choose a folder that holds some."
-        )
+        where = printable(path) or "your home folder"
+        raise UsageError(f"There is no video in {where}; choose a folder that holds some.")
     return folder
 
 

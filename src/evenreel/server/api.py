@@ -49,7 +49,7 @@ from evenreel.library.search.unlike import UnlikeClip, UnlikeClips
 from evenreel.server.desk import Desk
 from evenreel.server.media import PREVIEW_PART_S, Pictures, Playback, SentAs, Uploads, media_type
 from evenreel.server.settings import MOST_RESULTS
-from evenreel.speech import SpeechSource, Transcript
+from evenreel.speech import SpeechSource
 from evenreel.types import Metadata
 from evenreel.wording import is_printable, printable
 
@@ -110,7 +110,7 @@ def clean_metadata(metadata: Metadata) -> dict[str, MetadataValue]:
     }
 
 
-def _finite_scores(scores: Mapping[str, float]) -> dict[str, float]:
+def finite_scores(scores: Mapping[str, float]) -> dict[str, float]:
     return {channel: score for channel, score in scores.items() if math.isfinite(score)}
 
 
@@ -120,11 +120,10 @@ def shown(text: str) -> str:
 
 Text = Annotated[str, PlainSerializer(shown, return_type=str)]
 Seconds = Annotated[float | None, PlainSerializer(finite, return_type=float | None)]
-Scores = Annotated[dict[str, float], PlainSerializer(_finite_scores, return_type=dict[str, float])]
+Scores = Annotated[dict[str, float], PlainSerializer(finite_scores, return_type=dict[str, float])]
 Facts = Annotated[Metadata, PlainSerializer(clean_metadata, return_type=dict[str, MetadataValue])]
 HiddenText = Annotated[str, Field(exclude=True)]
 HiddenTexts = Annotated[tuple[str, ...], Field(exclude=True)]
-_adapters: dict[type[Any], TypeAdapter[Any]] = {}
 WHOLE = ConfigDict(json_schema_serialization_defaults_required=True)
 """Configuration of a record all of whose fields are in each answer."""
 
@@ -272,19 +271,6 @@ class SearchAnswer(SearchResult):
     favours: Favours
     took_ms: float
 
-    @staticmethod
-    def of(
-        result: SearchResult, library: Library, favours: Favours, notices: Sequence[str], took_ms: float
-    ) -> SearchAnswer:
-        roots = library.roots()
-        seen = any("seen" in hit.scores for hit in result.hits)
-        unknown = library.unknown_to_model() if seen else None
-        added: dict[str, Any] = {
-            "hits": tuple(FoundClip.of(hit, roots) for hit in result.hits),
-            "notices": (*notices, *result.notices, *([] if unknown is None else [unknown])),
-        }
-        return SearchAnswer(**vars(result) | added, favours=favours, took_ms=took_ms)
-
     @computed_field  # type: ignore[prop-decorator]
     @property
     def answering(self) -> int:
@@ -313,10 +299,6 @@ class Spoken(BaseModel):
     language: str | None
     utterances: list[SpokenWords]
 
-    @staticmethod
-    def of(transcripts: Sequence[Transcript]) -> list[Spoken]:
-        return [Spoken.model_validate(one) for one in transcripts if one.utterances]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Clip(ClipDetail):
@@ -333,11 +315,6 @@ class Clip(ClipDetail):
     metadata: Facts
     media: str
     preview_part_s: float = PREVIEW_PART_S
-
-    @staticmethod
-    def of(detail: ClipDetail) -> Clip:
-        signs = tuple(map(Sign.of, detail.signs))
-        return Clip(**vars(detail) | {"signs": signs, "media": f"/api/v1/clips/{detail.clip_id}/media"})
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -408,10 +385,6 @@ class Files(FilePage):
 
     files: tuple[LibraryFile, ...]
 
-    @staticmethod
-    def of(page: FilePage) -> Files:
-        return Files(total=page.total, files=tuple(LibraryFile(**vars(file)) for file in page.files))
-
 
 @dataclass(frozen=True, kw_only=True)
 class ListedClip(Named, BrowsedClip):
@@ -430,11 +403,6 @@ class ListedClips(BrowsedPage):
     """A page of clips without a query, and how many there are in all."""
 
     clips: tuple[ListedClip, ...]
-
-    @staticmethod
-    def of(page: BrowsedPage, roots: Sequence[str]) -> ListedClips:
-        clips = tuple(ListedClip(**vars(clip), folder=folder_of(clip.path, roots)) for clip in page.clips)
-        return ListedClips(total=page.total, clips=clips)
 
 
 class NewMark(BaseModel):
@@ -501,12 +469,6 @@ class Highlights(UnlikeClips):
 
     clips: tuple[HighlightedClip, ...]
 
-    @staticmethod
-    def of(found: UnlikeClips, roots: tuple[str, ...]) -> Highlights:
-        placed = [(clip, folder_of(clip.path, roots), still_address(clip.clip_id, clip.time_s)) for clip in found.clips]
-        clips = tuple(HighlightedClip(**vars(clip), folder=folder, still=still) for clip, folder, still in placed)
-        return Highlights(**vars(found) | {"clips": clips})
-
 
 class Health(BaseModel):
     """State of the server, and of its model: `loading`, `ready`, `none` or `failed`."""
@@ -525,7 +487,7 @@ def mark_records(library: Library, marks: Sequence[PlacedMark]) -> list[MarkReco
             note=one.mark.note,
             made=one.mark.made,
             state=one.state,
-            name=printable(PurePath(one.path).name),
+            name=shown(PurePath(one.path).name),
             folder=folder_of(one.path, roots),
             duration_s=finite(one.duration_s),
             still=still_address(one.clip_id, one.mark.time_s or (one.duration_s or 0.0) / 2) if one.clip_id else None,
@@ -536,6 +498,9 @@ def mark_records(library: Library, marks: Sequence[PlacedMark]) -> list[MarkReco
 
 def still_address(clip_id: str, time_s: float) -> str:
     return f"/api/v1/clips/{clip_id}/still?t={time_s:.3f}"
+
+
+_adapters: dict[type[Any], TypeAdapter[Any]] = {}
 
 
 def as_json(record: Any) -> bytes:
@@ -708,11 +673,14 @@ class Api:
 
     async def clip(self, clip_id: ClipId) -> Response:
         """Return a clip with its files, its signs and its notes."""
-        return _json(as_json(Clip.of(await self._desk.look_up(lambda library: library.clip(clip_id)))))
+        clip = await self._desk.look_up(lambda library: library.clip(clip_id))
+        added = {"signs": tuple(map(Sign.of, clip.signs)), "media": f"/api/v1/clips/{clip_id}/media"}
+        return _json(as_json(Clip(**vars(clip) | added)))
 
     async def transcripts(self, clip_id: ClipId) -> list[Spoken]:
         """Return what is said in a clip, by each source that says something."""
-        return Spoken.of(await self._desk.look_up(lambda library: library.transcripts(clip_id)))
+        found = await self._desk.look_up(lambda library: library.transcripts(clip_id))
+        return [Spoken.model_validate(one) for one in found if one.utterances]
 
     async def media(self, clip_id: ClipId) -> Response:
         """Send the file as it is, for a player."""
@@ -763,7 +731,7 @@ class Api:
     ) -> Response:
         """List files by path; past the last there are none."""
         page = await self._desk.query(lambda library: library.files(state, text, limit=limit, offset=offset))
-        return _json(as_json(Files.of(page)))
+        return _json(as_json(Files(total=page.total, files=tuple(LibraryFile(**vars(file)) for file in page.files))))
 
     async def browse(
         self,
@@ -775,7 +743,9 @@ class Api:
         """List clips without a query; past the last there are none."""
 
         def answer(library: Library) -> bytes:
-            return as_json(ListedClips.of(library.browse(where, order, limit, offset), library.roots()))
+            page, roots = library.browse(where, order, limit, offset), library.roots()
+            clips = tuple(ListedClip(**vars(clip), folder=folder_of(clip.path, roots)) for clip in page.clips)
+            return as_json(ListedClips(total=page.total, clips=clips))
 
         return _json(await self._desk.query_once(("browse", where, order, limit, offset), answer))
 
@@ -835,7 +805,10 @@ class Api:
         """Choose clips that are unlike the rest."""
 
         def answer(library: Library) -> bytes:
-            return as_json(Highlights.of(library.highlights(k=k, where=where), library.roots()))
+            found, roots = library.highlights(k=k, where=where), library.roots()
+            placed = ((one, folder_of(one.path, roots), still_address(one.clip_id, one.time_s)) for one in found.clips)
+            clips = tuple(HighlightedClip(**vars(one), folder=folder, still=still) for one, folder, still in placed)
+            return as_json(Highlights(**vars(found) | {"clips": clips}))
 
         return _json(await self._desk.query_once(("highlights", where, k), answer))
 
@@ -859,9 +832,15 @@ class Api:
             began = time.perf_counter()
             search = partial(wanted.search, library)
             result = library.folded(search, wanted.k) if wanted.fold else search(wanted.k)
-            took_ms = 1000 * (time.perf_counter() - began)
+            took_ms, roots = 1000 * (time.perf_counter() - began), library.roots()
             favours = library.favours([hit.clip_id for hit in result.hits], wanted.where, wanted.left_out)
-            return as_json(SearchAnswer.of(result, library, favours, notices, took_ms))
+            seen = any("seen" in hit.scores for hit in result.hits)
+            unknown = library.unknown_to_model() if seen else None
+            added: dict[str, Any] = {
+                "hits": tuple(FoundClip.of(hit, roots) for hit in result.hits),
+                "notices": (*notices, *result.notices, *([] if unknown is None else [unknown])),
+            }
+            return as_json(SearchAnswer(**vars(result) | added, favours=favours, took_ms=took_ms))
 
         if key is None:
             return _json(await self._desk.query(answer, model=model, rerank=rerank))

@@ -493,39 +493,18 @@ def _repeated(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-class Guesses:
-    """Slows guessing down: wrong tokens of one address are answered one after another.
-
-    Right ones never come here. Many people may share an address, behind a proxy, and one of them who guesses, or whose
-    token is an old one, must not keep the others out.
-    """
-
-    def __init__(self, delay_s: float = WRONG_TOKEN_DELAY_S) -> None:
-        self._delay_s = delay_s
-        self._waiting, self._turns = Counter[str](), dict[str, asyncio.Lock]()
-
-    async def wait(self, sender: str) -> bool:
-        """Wait until a wrong token may be answered; False, at once, where too many of its sender wait already."""
-        if self._waiting[sender] >= LONGEST_LINE:
-            return False
-        self._waiting[sender] += 1
-        try:
-            async with self._turns.setdefault(sender, asyncio.Lock()):
-                await asyncio.sleep(self._delay_s)
-        finally:
-            self._waiting[sender] -= 1
-            if not self._waiting[sender]:
-                del self._waiting[sender], self._turns[sender]
-        return True
-
-
 class Login:
-    """Admits requests that show the token and asks others for it; without a token it admits all."""
+    """Admits requests that show the token and asks others for it; without a token it admits all.
+
+    Wrong tokens of one address are answered one after another, which slows guessing down. Right ones never wait: many
+    people may share an address, behind a proxy, and one of them who guesses must not keep the others out.
+    """
 
     def __init__(self, settings: ServeSettings) -> None:
         self._token, self._timeout_s = settings.token, settings.upload_timeout_s
         # Each worker has a line of its own: all of them together answer no faster than one would.
-        self._guesses = Guesses(WRONG_TOKEN_DELAY_S * settings.workers)
+        self._delay_s = WRONG_TOKEN_DELAY_S * settings.workers
+        self._waiting, self._turns = Counter[str](), dict[str, asyncio.Lock]()
         self._proxies = [proxy_network(proxy) for proxy in settings.trusted_proxies]
         self._html = STATIC.joinpath("login.html").read_text("utf-8")
 
@@ -588,7 +567,19 @@ class Login:
         return HTMLResponse(filled, status)
 
     async def _may_guess(self, scope: Scope) -> bool:
-        return await self._guesses.wait(sender_of(scope, self._proxies))
+        """Wait until a wrong token may be answered; False, at once, where too many of its sender wait already."""
+        sender = sender_of(scope, self._proxies)
+        if self._waiting[sender] >= LONGEST_LINE:
+            return False
+        self._waiting[sender] += 1
+        try:
+            async with self._turns.setdefault(sender, asyncio.Lock()):
+                await asyncio.sleep(self._delay_s)
+        finally:
+            self._waiting[sender] -= 1
+            if not self._waiting[sender]:
+                del self._waiting[sender], self._turns[sender]
+        return True
 
     def _with_session(self, scope: Scope, response: Response) -> Response:
         """The response, with the cookie that lets its receiver in from now on.
@@ -644,9 +635,7 @@ def sender_of(scope: Scope, proxies: Sequence[ipaddress.IPv4Network | ipaddress.
     proxy's is believed, and nothing before it.
     """
     peer = str(scope["client"][0]) if scope.get("client") else ""
-    said = (
-        b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for").decode("latin-1").split(",")
-    )
+    said = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
     believed = address_of(peer)
     for one in reversed(said):
         if believed is None or not any(believed in network for network in proxies):

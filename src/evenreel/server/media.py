@@ -291,9 +291,8 @@ class Playback:
         return self._send(descriptor, SentAs(media_type(clip.container, clip.codec), name, clip_id))
 
     async def sent(self, path: Path, sent_as: SentAs, ended: Callable[[], None] = lambda: None) -> OpenedFile:
-        flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
-        descriptor = await asyncio.get_running_loop().run_in_executor(self._readers, os.open, path, flags)
-        return self._send(descriptor, sent_as, ended)
+        opening = asyncio.get_running_loop().run_in_executor(self._readers, os.open, path, _FLAGS)
+        return self._send(await opening, sent_as, ended)
 
     async def unchanged(self, clip_id: str, clip: ClipMedia) -> Located:
         """Find a readable file of a clip that is unchanged since it was indexed; return it with its present stamp."""
@@ -306,11 +305,12 @@ class Playback:
             os.close(descriptor)
             raise BusyError("Too many visitors play at the moment; try again in a moment.")
         self._playing += 1
-        return OpenedFile(descriptor, sent_as, self._readers, partial(self._ended, ended))
 
-    def _ended(self, ended: Callable[[], None]) -> None:
-        self._playing -= 1
-        ended()
+        def played() -> None:
+            self._playing -= 1
+            ended()
+
+        return OpenedFile(descriptor, sent_as, self._readers, played)
 
     async def _open_unchanged(self, clip_id: str, clip: ClipMedia) -> tuple[Located, int]:
         why, busy = "is not there any more; is its disk connected?", None
@@ -340,24 +340,23 @@ class Playback:
         """The file as it is now; it is read through in the background where only its times have changed."""
         if file.is_unchanged(found) or found.st_size != file.stamp.size:
             return self._same.check(clip_id, file, found)
-        key = path, stamp = file.path, FileStamp.of(found)
+        key = (file.path, FileStamp.of(found))
+
+        def forget(done: asyncio.Future[Located]) -> None:
+            del self._comparing[key]
+            if not done.cancelled():
+                done.exception()  # whoever asked may have gone
+
         if key not in self._comparing:
             if len(self._comparing) >= COMPARING:
                 raise BusyError("Many files were touched and are being compared; try again in a moment.")
             check = partial(self._same.check, clip_id, file, found)
             self._comparing[key] = asyncio.get_running_loop().run_in_executor(self._comparer, check)
-            self._comparing[key].add_done_callback(partial(self._forget, path, stamp))
+            self._comparing[key].add_done_callback(forget)
         try:
             return await asyncio.wait_for(asyncio.shield(self._comparing[key]), COMPARED_S)
         except asyncio.TimeoutError as error:
-            raise BusyError(
-                "The file was touched since it was indexed and is being compared with what it was; try again soon."
-            ) from error
-
-    def _forget(self, path: str, stamp: FileStamp, done: asyncio.Future[Located]) -> None:
-        del self._comparing[path, stamp]
-        if not done.cancelled():
-            done.exception()  # whoever asked may have gone
+            raise BusyError("The file was touched since and is being compared with what it was; try again soon.") from error
 
 
 async def received(receive: Receive, most: int, within_s: float) -> bytes:
