@@ -356,7 +356,7 @@ class Playback:
         try:
             return await asyncio.wait_for(asyncio.shield(self._comparing[key]), COMPARED_S)
         except asyncio.TimeoutError as error:
-            raise BusyError("The file was touched since and is being compared with what it was; try again soon.") from error
+            raise BusyError("The file was touched and is being compared with what it was; try again soon.") from error
 
 
 async def received(receive: Receive, most: int, within_s: float) -> bytes:
