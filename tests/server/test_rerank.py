@@ -17,7 +17,7 @@ from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrai
 from evenreel.checkpoint.architecture import build, module
 from evenreel.encoders import load_encoder
 from evenreel.library import Library, open_library
-from evenreel.library.search.hits import SearchResult
+from evenreel.library.search.result import SearchResult
 from evenreel.server import make_app
 from tests.in_process import run_here
 from tests.server.conftest import Served, wait_for_model

@@ -16,7 +16,7 @@ from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import EncoderError, UsageError
 
 if TYPE_CHECKING:
-    from evenreel.encoders.known_models import EncoderSpeed, KnownModel, ModelTable
+    from evenreel.encoders.loading import EncoderSpeed, KnownModel, ModelTable
 
 COLUMNS = 80
 
@@ -53,9 +53,8 @@ def models(
             raise UsageError("--export MODEL OUT goes without names and --measure.")
         _export(*export, as_json)
         return
-    from evenreel.encoders.known_models import KnownModel, known_models
-    from evenreel.encoders.sources import folder_here, lacks_torch
-    from evenreel.speech.models import known_speech_models, speech_model_here
+    from evenreel.encoders.loading import KnownModel, folder_here, known_models, lacks_torch
+    from evenreel.speech.recogniser import known_speech_models, speech_model_here
 
     chosen = [model for model in known_speech_models() if not names or {model.name, model.id} & set(names)]
     table, speech = known_models(), [asdict(model) | {"here": speech_model_here(model.id)} for model in chosen]
@@ -100,7 +99,7 @@ def _export(name: str, out: Path, as_json: bool) -> None:
 
 def _measure(rows: list[ModelRow], device: str, precision: Any, *, named: bool) -> None:
     from evenreel.encoders import load_encoder
-    from evenreel.encoders.known_models import measure_speed
+    from evenreel.encoders.loading import measure_speed
 
     with bars() as progress:
         progress.stage("measuring", sum(row.here for row in rows))

@@ -125,7 +125,7 @@ SHARED: dict[str, Any] = {
 
 def fetched(library: Path, cache: Path | None) -> Path:
     """Return the folder that a library is read from; a published snapshot is fetched, and a bar says how that goes."""
-    from evenreel.library.store.filesystem import is_published
+    from evenreel.library.store.catalog import is_published
 
     if not is_published(library):
         return library

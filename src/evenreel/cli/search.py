@@ -22,12 +22,12 @@ from evenreel.settings_checks import OptionForm
 from evenreel.wording import count, printable, seconds_of
 
 if TYPE_CHECKING:
+    from evenreel.handover import HandoverSettings
     from evenreel.handover.picks import HandoverReport, Pick
-    from evenreel.handover.settings import HandoverSettings
     from evenreel.library import Library
-    from evenreel.library.asking.questions import Question as LibraryQuestion
-    from evenreel.library.search.hits import SearchResult
-    from evenreel.library.search.unlike import UnlikeClips
+    from evenreel.library.search.alike import UnlikeClips
+    from evenreel.library.search.asking import Question as LibraryQuestion
+    from evenreel.library.search.result import SearchResult
     from evenreel.speech import Transcript
 
 
@@ -79,7 +79,7 @@ class Question:
     wrong: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        from evenreel.library.asking.questions import Then
+        from evenreel.library.search.asking import Then
 
         if self.is_empty and (self.wrong or self.rerank is not None or self.within_s is not None or not self.vision):
             raise UsageError(
@@ -104,7 +104,7 @@ class Question:
         return self.query is None and self.image is None and not self.right
 
     def question(self) -> LibraryQuestion:
-        from evenreel.library.asking.questions import Marked, read_mark, read_question
+        from evenreel.library.search.asking import Marked, read_mark, read_question
 
         query = self.query or ""
         if self.right or self.wrong:
@@ -198,7 +198,7 @@ class WantedStretches:
 
 def export(
     what: Annotated[list[str], typer.Argument(metavar="WHAT...", help=USAGE)],
-    settings: HandoverSettings = from_settings("evenreel.handover.settings:HandoverSettings"),
+    settings: HandoverSettings = from_settings("evenreel.handover:HandoverSettings"),
     wanted: WantedStretches = from_settings(WantedStretches),
     out: Annotated[Path, typer.Option(help="Folder to write to; nothing in it is replaced.")] = Path(),
     library: PlaceOption = None,
@@ -304,7 +304,7 @@ def transcript(
 ) -> None:
     """Print what is said in a clip, by its subtitle files and streams."""
     from evenreel.library import open_library
-    from evenreel.speech.transcripts import as_srt, as_text, as_vtt, is_in
+    from evenreel.speech.subtitles import as_srt, as_text, as_vtt, is_in
 
     with open_library(fetched(library or default_library(), snapshot_cache), vision=False) as opened:
         found = opened.transcripts(clip)

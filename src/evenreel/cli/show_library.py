@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from evenreel.features import SetAside
     from evenreel.library import LibraryStats
-    from evenreel.library.search.hits import Hit, MomentHit, SearchResult, TextHit
+    from evenreel.library.search.result import Hit, MomentHit, SearchResult, TextHit
 
 AGAIN = " (tried again when changed, or with --retry)"  # follows what was set aside, where the next run tries again
 WITHOUT = "Without {} that had been set aside"
@@ -130,7 +130,7 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
 
 def _marked(said: TextHit) -> str:
     """Words that are said, in bold what matches the query."""
-    from evenreel.library.search.highlights import marks
+    from evenreel.library.search.words import marks
 
     text, pieces, end = said.text, list[str](), 0
     for start, stop in marks(text, said.matched, said.found):

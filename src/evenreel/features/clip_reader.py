@@ -26,8 +26,8 @@ from evenreel.features.stills import QUALITY, SIDE_PX, Stills
 from evenreel.media.content import FileStamp, changed_while_reading, stamp
 from evenreel.media.sampling import WHOLE, Part
 from evenreel.media.workers import Worker
-from evenreel.speech.models import locate_speech_model
-from evenreel.speech.transcripts import NO_STREAM, Transcript
+from evenreel.speech.recogniser import locate_speech_model
+from evenreel.speech.subtitles import NO_STREAM, Transcript
 from evenreel.types import Encoder, FloatArray, Pixels, VideoInfo, WindowRule
 from evenreel.wording import printable
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.sealed import Arrays, seal, unseal
 from evenreel.files import is_temporary, sync_folder, write_durably
-from evenreel.speech.transcripts import Transcript, transcript_of, transcript_record
+from evenreel.speech.subtitles import Transcript, transcript_of, transcript_record
 from evenreel.types import TextTrack, VideoInfo
 
 FORMAT = 1

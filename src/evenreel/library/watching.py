@@ -28,8 +28,7 @@ from evenreel.library.index.metadata import read_tables
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.run import RunParts, check_settings, ignore_rules, index_found
 from evenreel.library.index.scan import IGNORE_FILE, is_within, rescan, scan, tables_beside
-from evenreel.library.store.catalog import CATALOG
-from evenreel.library.store.filesystem import is_network_filesystem
+from evenreel.library.store.catalog import CATALOG, is_network_filesystem
 from evenreel.speech.subtitles import is_subtitle
 from evenreel.types import Encoder
 from evenreel.wording import printable

@@ -28,7 +28,23 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstr
 from evenreel.config import default_library
 from evenreel.errors import UsageError
 from evenreel.library import Library, Marked, Then, UnfinishedText, Without
-from evenreel.library.asking.questions import (
+from evenreel.library.contents import (
+    BrowsedClip,
+    BrowsedPage,
+    BrowseOrder,
+    ClipDetail,
+    Examples,
+    Facet,
+    FilePage,
+    ListedFile,
+    TriedExample,
+)
+from evenreel.library.favours import SOURCE, Favours, Share
+from evenreel.library.people import LONGEST_NAME as PERSON_NAME
+from evenreel.library.people import person_still
+from evenreel.library.personal import LONGEST_NAME, LONGEST_NOTE, MarkState, PlacedMark, SavedSearch
+from evenreel.library.search.alike import UnlikeClip, UnlikeClips
+from evenreel.library.search.asking import (
     MOST_MARKS,
     MOST_WITHIN_S,
     ONE_QUERY,
@@ -37,15 +53,9 @@ from evenreel.library.asking.questions import (
     read_mark,
     read_question,
 )
-from evenreel.library.browsing import BrowsedClip, BrowsedPage, BrowseOrder, Facet
-from evenreel.library.contents import ClipDetail, Examples, FilePage, ListedFile, TriedExample, folder_of
-from evenreel.library.favours import SOURCE, Favours, Share
-from evenreel.library.people import LONGEST_NAME as PERSON_NAME
-from evenreel.library.people import person_still
-from evenreel.library.personal import LONGEST_NAME, LONGEST_NOTE, MarkState, PlacedMark, SavedSearch
-from evenreel.library.search.highlights import marks
 from evenreel.library.search.result import FoldedHit, Hit, MomentHit, SearchResult, TextHit
-from evenreel.library.search.unlike import UnlikeClip, UnlikeClips
+from evenreel.library.search.words import marks
+from evenreel.library.store.catalog import folder_of
 from evenreel.server.desk import Desk
 from evenreel.server.media import PREVIEW_PART_S, Pictures, Playback, SentAs, Uploads, media_type
 from evenreel.server.settings import MOST_RESULTS

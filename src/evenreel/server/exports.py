@@ -29,8 +29,8 @@ from pydantic import BaseModel, Field
 
 from evenreel.errors import MediaError, NotFoundError, UsageError
 from evenreel.features.stills import read_still
+from evenreel.handover import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
 from evenreel.handover.picks import HandoverReport, Pick, Take, file_stem
-from evenreel.handover.settings import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
 from evenreel.media.workers import Worker
 from evenreel.server.api import EVERYWHERE, LATEST_S, ClipId, Problem, about, add_reading
 from evenreel.server.desk import BusyError, Desk

@@ -41,10 +41,9 @@ from evenreel.errors import MediaError, NotFoundError
 from evenreel.features.progress import TRANSIENT
 from evenreel.features.stills import SIDE_PX, read_still
 from evenreel.files import replacing
-from evenreel.library.contents import ClipMedia, Located
-from evenreel.library.search.image import decode_image, image_worker
+from evenreel.library.contents import ClipMedia, Located, SameContent
+from evenreel.library.search.query import decode_image, image_worker
 from evenreel.library.store.catalog import STILLS
-from evenreel.library.store.identity import SameContent
 from evenreel.media.content import FileStamp
 from evenreel.media.picture import BT709, to_jpeg
 from evenreel.media.sampling import EverySeconds, Part

@@ -1,6 +1,6 @@
 """Another model in the place of a library's own, without reading again what is written on screen.
 
-The vectors of the new model are made beside those of the old one (`evenreel.library.store.model_folders`); meanwhile
+The vectors of the new model are made beside those of the old one (`evenreel.library.store.catalog`); meanwhile
 searches use the old ones, and a run that is broken off goes on later. When they are whole, new shards are written into
 a folder of their own, and one transaction has the catalog say all that the new model makes: moments, rows of a new
 matrix, how nonsense scores, and the model itself. The new shards take the place of the old ones after it; a run that is
@@ -23,7 +23,7 @@ from evenreel.features.clip_reader import merge
 from evenreel.features.progress import NoProgress, StagedProgress
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard_path, tidy_shards, write_shard
 from evenreel.library.check import rebuild_vectors
-from evenreel.library.contents import roots, single_files
+from evenreel.library.contents import single_files
 from evenreel.library.index.exchange import finish_exchange, waiting_shards
 from evenreel.library.index.plan import check_nothing_vanished, known_files, make_plan, mark_gone
 from evenreel.library.index.report import IndexReport
@@ -31,9 +31,8 @@ from evenreel.library.index.run import RunParts, run_stages, writing
 from evenreel.library.index.scan import IgnoreRules, Scan, kept_patterns, scan
 from evenreel.library.index.worker import load, made_with
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import SHARDS
-from evenreel.library.store.confidence import update_null_scores
-from evenreel.library.store.model_folders import MAKING, clear_unnamed, making_of, place_of
+from evenreel.library.store.catalog import MAKING, SHARDS, clear_unnamed, making_of, place_of, roots
+from evenreel.library.store.vectors import update_null_scores
 from evenreel.library.store.writer import Store, drop_vectors, insert_clip, next_generation, open_vectors
 from evenreel.types import Encoder
 from evenreel.wording import count, printable
@@ -62,7 +61,7 @@ def reindex(
         LibraryError: there is no library, it has no vision, it cannot be written, or clips that have vectors get none
             of the new model, as their files are gone or cannot be read (`accept_missing` exchanges it all the same).
     """
-    from evenreel.encoders.known_models import check_licence
+    from evenreel.encoders.loading import check_licence
 
     library = as_path(library, "library")
     check_settings_kind(settings, IndexSettings)

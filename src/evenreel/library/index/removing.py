@@ -16,15 +16,13 @@ from typing import Any
 from evenreel.arguments import as_path, one_or_more
 from evenreel.errors import UsageError
 from evenreel.files import file_at
-from evenreel.library.contents import roots
 from evenreel.library.index.run import writing
 from evenreel.library.index.scan import is_within, kept_patterns, noted_patterns
 from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import loaded_path, stored_path
-from evenreel.library.store.confidence import bank_of, measure_nonsense
+from evenreel.library.store.catalog import loaded_path, roots, stored_path
 from evenreel.library.store.fulltext import remove_about
-from evenreel.library.store.vectors import FRAMES, SOUNDS, Matrix
+from evenreel.library.store.vectors import FRAMES, SOUNDS, Matrix, bank_of, measure_nonsense
 from evenreel.library.store.writer import Store, open_vectors
 from evenreel.wording import printable
 

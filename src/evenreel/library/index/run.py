@@ -27,7 +27,6 @@ from evenreel.features.lock import HOLDER, LOCK
 from evenreel.features.pool import Brake, Claims, ReaderPool
 from evenreel.features.progress import Forecast, NoProgress, SetAside, StagedProgress
 from evenreel.features.shards import remove_shards, shard_files, tidy_shards
-from evenreel.library.contents import unknown_to_builtin
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.metadata import KnownMetadata, read_tables, rows_of_files
 from evenreel.library.index.plan import (
@@ -67,9 +66,17 @@ from evenreel.library.index.stages import (
 from evenreel.library.index.worker import FileWorker, Orders, load, made_with
 from evenreel.library.people import check_people
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
-from evenreel.library.store.filesystem import library_lock, refuse_published
-from evenreel.library.store.model_folders import MODELS, clear_unnamed, other_model
+from evenreel.library.store.catalog import (
+    CATALOG,
+    MODELS,
+    SHARDS,
+    STILLS,
+    clear_unnamed,
+    library_lock,
+    other_model,
+    refuse_published,
+    unknown_to_builtin,
+)
 from evenreel.library.store.user_tables import copied, forget_copy
 from evenreel.library.store.writer import FoundFile, Store, closing_error
 from evenreel.media.content import FileStamp, stamp
@@ -476,7 +483,7 @@ class StageRun:
 
 def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:
     """Replace `auto` in settings by what the library was made with, else by the defaults."""
-    from evenreel.encoders.known_models import check_licence
+    from evenreel.encoders.loading import check_licence
     from evenreel.media import parse_rule
 
     made_with = meta.get("rule")

@@ -36,7 +36,7 @@ from evenreel.features.stills import Stills, stills_bytes
 from evenreel.library.index.plan import IndexRun, known_files, still_wanted
 from evenreel.library.index.stages import ReadingStage
 from evenreel.library.index.worker import FileWorker, Orders, Reading, read_file
-from evenreel.library.places import Place, is_full, reason_of, telling
+from evenreel.library.published import Place, is_full, reason_of, telling
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.writer import FoundFile
 from evenreel.media.worker_process import claim_pipes
