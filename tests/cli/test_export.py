@@ -129,6 +129,26 @@ def test_what_search_printed_is_taken_from_a_file_and_from_standard_input(place:
         assert again.returncode == 0, again.stderr
 
 
+def test_clips_of_other_rates_are_told_and_the_rest_is_in_the_edl(place: Path, tmp_path: Path) -> None:
+    with open_library(place / "library", vision=False) as opened:
+        ids = {file.name: str(file.clip_id) for file in opened.files().files}
+    stretches = [
+        {"clip_id": ids[name], "start_s": 1.0, "end_s": 2.0} for name in ("bus.mp4", "東 'x' 100%.mp4", "tram.mp4")
+    ]
+    done = export(place, "-", "--format", "edl", out=tmp_path, stdin=json.dumps({"stretches": stretches}))
+    assert done.returncode == 3 and "bus.mp4: it has 50 frames a second, and the EDL 25 frames a second" in done.stdout
+    cuts = [line.split()[4:6] for line in (tmp_path / "stretches.edl").read_text().splitlines() if line[:3].isdigit()]
+    assert cuts == [["00:00:01:00", "00:00:02:00"]] * 2
+
+
+@pytest.mark.parametrize(("stretch", "what"), [("3 3", "empty"), ("4 3", "empty"), ("100 101", "outside of the clip")])
+def test_a_stretch_that_is_none_is_one_sentence(place: Path, tmp_path: Path, stretch: str, what: str) -> None:
+    start, end = stretch.split()
+    done = export(place, "videos/a/tram.mp4", start, end, out=tmp_path)
+    assert done.returncode == 1 and f"the stretch from {start} to {end} s is {what}" in done.stdout
+    assert names(tmp_path) == []
+
+
 def test_of_copies_the_one_that_is_named_is_taken(place: Path, tmp_path: Path) -> None:
     copies = [tmp_path / "films" / name for name in ("a.mp4", "b.mp4", "c.mp4")]
     copies[0].parent.mkdir()
@@ -199,3 +219,10 @@ def test_a_folder_that_may_not_be_written_is_one_sentence(
     assert done.returncode == 3
     assert "bus.mp4: it cannot be written (permission denied); choose another place" in done.stdout
     assert names(tmp_path) == ["bus.csv"]
+
+
+def test_a_place_that_is_no_folder_is_one_sentence(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = export(place, "videos/bus.mp4", "1", "2", out=tmp_path / "file" / "below")
+    assert done.returncode == 1
+    assert "cannot be written to (file exists); choose another place with --out." in done.stderr
