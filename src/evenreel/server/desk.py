@@ -250,8 +250,9 @@ class Desk:
             self._hold(Model("ready", SharedEncoder(encoder), name=name))
 
     def _hold(self, model: Model) -> None:
-        self._held = model
-        self._changes += 1  # after it: no answer of the model before is kept for one of this
+        if model != self._held:
+            self._held = model
+            self._changes += 1  # after it: no answer of the model before is kept for one of this
 
     def _change_matcher(self, library: Library, encoder: Encoder | None) -> None:
         """Load what re-ranks, if it goes with the library as it is now; without it the library's own order stands."""
