@@ -14,7 +14,7 @@ from evenreel.cli.app import app
 from evenreel.library import verify
 from evenreel.server import ServeSettings, make_app
 from tests.cli.test_library_commands import evenreel, here
-from tests.server.reranked import save_tcd
+from tests.server.test_rerank import save_tcd
 
 GENERATED = {"cogvideox_1.mp4", "cogvideox_3.mp4"}
 

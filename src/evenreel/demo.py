@@ -15,8 +15,9 @@ import numpy as np
 from evenreel.config import IndexSettings, usable_cores
 from evenreel.errors import LibraryError
 from evenreel.extras import needed_extra
-from evenreel.library.search.result import Hit, SearchResult
+from evenreel.library.search.result import SearchResult
 from evenreel.planted import Entity, Scene, SignBoard, sample_scene, write_scene
+from evenreel.wording import printable
 
 if TYPE_CHECKING:
     from evenreel.features.progress import StagedProgress
@@ -33,17 +34,11 @@ GENERATORS = ("generator_a", "generator_b")
 
 @dataclass(frozen=True)
 class DemoQuery:
-    """A query of the demo, and the scene that is its right answer.
-
-    Attributes:
-        text: the query.
-        shows: kind of search that the query is an example of.
-        answer: scene that the first clip must show; None when nothing in the library fits.
-    """
+    """A query of the demo, and the scene that is its right answer."""
 
     text: str
-    shows: str
-    answer: Scene | None
+    shows: str  # the kind of search that it is an example of
+    answer: Scene | None  # what the first clip must show; None where nothing in the library fits
 
 
 def _answer(shape: str, colour: str, place: str, activity: str, sign: str | None = None) -> Scene:
@@ -100,25 +95,6 @@ def demo_scenes(count: int = VIDEO_COUNT, seed: int = 0) -> dict[str, Scene]:
     return {f"clip_{number:03}.mp4": scenes[place] for number, place in enumerate(order)}
 
 
-def right_answers(query: DemoQuery, count: int = VIDEO_COUNT, seed: int = 0) -> frozenset[str]:
-    """Return the file names of the demo clips that answer a query; empty where none does."""
-    if query.answer is None:
-        return frozenset()
-    signs, look = query.answer.signs, _look(query.answer)
-    return frozenset(
-        name
-        for name, scene in demo_scenes(count, seed).items()
-        if _look(scene) == look and [sign.text for sign in scene.signs] == [sign.text for sign in signs]
-    )
-
-
-def is_right(query: DemoQuery, result: SearchResult, count: int = VIDEO_COUNT) -> bool:
-    """Return whether a demo search is right: the right clip comes first, or nothing fits and the search says so."""
-    if query.answer is None:
-        return not result.answering
-    return bool(result.answering) and Path(result.hits[0].path).name in right_answers(query, count)
-
-
 def make_demo_videos(
     folder: Path,
     count: int = VIDEO_COUNT,
@@ -135,7 +111,10 @@ def make_demo_videos(
 
     with ThreadPoolExecutor(usable_cores()) as pool:
         list(pool.map(write, scenes))
-    _write_metadata(folder / "metadata.csv", scenes)
+    with (folder / "metadata.csv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["path", "source", "place"])
+        table.writerows([name, _source(scene), scene.background] for name, scene in scenes.items())
 
 
 def run_demo(
@@ -200,21 +179,16 @@ def _audit(library: Library, audit_inputs: AuditInputs, count: int, report: Path
 
 
 def _describe(query: DemoQuery, result: SearchResult) -> str:
+    from rich.markup import escape
+
     lines = [f'\n[bold]"{query.text}"[/]  [dim]{query.shows}[/]']
-    lines += [_describe_hit(rank, hit) for rank, hit in enumerate(result.hits[: result.answering], start=1)]
+    for rank, hit in enumerate(result.hits[: result.answering], start=1):
+        moment = f"  at {hit.moments[0].time_s:.1f} s" if hit.moments else ""
+        words = f"  on screen: [green]{escape(printable(hit.on_screen[0].text))}[/]" if hit.on_screen else ""
+        lines.append(f"   {rank}. {escape(printable(Path(hit.path).name))}{moment}{words}")
     if not result.answering:
         lines.append("   [yellow]nothing fits[/]")
     return "\n".join(lines)
-
-
-def _describe_hit(rank: int, hit: Hit) -> str:
-    from rich.markup import escape
-
-    from evenreel.wording import printable
-
-    moment = f"  at {hit.moments[0].time_s:.1f} s" if hit.moments else ""
-    words = f"  on screen: [green]{escape(printable(hit.on_screen[0].text))}[/]" if hit.on_screen else ""
-    return f"   {rank}. {escape(printable(Path(hit.path).name))}{moment}{words}"
 
 
 def _ways_on(library: Path) -> str:
@@ -226,13 +200,6 @@ Go on with
   evenreel index YOUR_FOLDER --library YOUR_LIBRARY
   evenreel search "what you look for" --library YOUR_LIBRARY
   evenreel audit source --library YOUR_LIBRARY --queries FILE_OF_SENTENCES --report report.html"""
-
-
-def _write_metadata(path: Path, scenes: dict[str, Scene]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["path", "source", "place"])
-        table.writerows([name, _source(scene), scene.background] for name, scene in scenes.items())
 
 
 def _source(scene: Scene) -> str:

@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 from evenreel.cli import progress
 from evenreel.cli.app import app
 from evenreel.cli.evaluate.command import MeasureChoice
-from evenreel.cli.from_settings import documented
+from evenreel.cli.options import documented
 from evenreel.corpus import make_corpus, save_corpus
 from evenreel.errors import CorpusError, EvenreelError, ScoresError, UsageError
 from evenreel.evaluation import DEFAULT_METRICS, parse_metrics, save_scores

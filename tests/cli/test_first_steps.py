@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from evenreel.cli.first_steps import NO_CHOICE, QUESTION, WHICH_FOLDER, choose
+from evenreel.cli.app import NO_CHOICE, QUESTION, WHICH_FOLDER, choose
 from tests.server.conftest import PATIENCE_S
 
 CTRL_C = b"\x03"

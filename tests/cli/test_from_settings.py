@@ -11,11 +11,11 @@ import typer
 from typer.testing import CliRunner
 
 from evenreel.adaptation.preparing import PrepareSettings
-from evenreel.cli.commands import command_of
+from evenreel.cli.app import command_of
 from evenreel.cli.corpus.edited_clips import ClipChange
 from evenreel.cli.elements.command import KAPPA, ElementsOptions
 from evenreel.cli.features import FrameChoice
-from evenreel.cli.from_settings import documented, from_settings
+from evenreel.cli.options import documented, from_settings
 from evenreel.cli.planted import PlantOptions
 from evenreel.cli.prepare import FitOptions
 from evenreel.config import DEFAULT_MODEL

@@ -60,11 +60,6 @@ def test_models_of_speech_are_asked_for_by_name_or_id() -> None:
     assert (default["id"], default["here"], default["speed"]) == (DEFAULT_MODEL, False, None)
 
 
-def test_a_revision_stays_with_a_known_model() -> None:
-    (row,) = json.loads(models("timm/PE-Core-B-16@0123", "--json").stdout)["models"]
-    assert (row["id"], row["dimension"]) == ("timm/PE-Core-B-16@0123", 1024)
-
-
 def test_those_on_this_machine_are_measured_and_nothing_is_fetched(
     at_once: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

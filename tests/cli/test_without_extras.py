@@ -162,12 +162,6 @@ def test_the_demo_says_what_its_audit_needs(place: Path) -> None:
     assert "pip install 'evenreel[measure]'." in done.stdout
 
 
-def test_a_search_finds_by_what_is_seen(place: Path) -> None:
-    done = run(place, "search", "a tram", "-l", "library", "--json", "--all")
-    hits = json.loads(done.stdout)["hits"]
-    assert len(hits) == 2 and all(hit["moments"] for hit in hits)
-
-
 def test_the_page_is_served(place: Path) -> None:
     command = [sys.executable, "-m", "evenreel", "serve", "-l", "library", "--port", "0"]
     server = subprocess.Popen(

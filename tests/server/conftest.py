@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 from evenreel.config import IndexSettings
 from evenreel.library.index.run import make_empty
 from evenreel.media import workers
-from evenreel.planted import Entity, Scene, write_scene
+from evenreel.planted import Entity, Scene, draw_clip, write_clip, write_scene
 from evenreel.server import ServeSettings, adding, make_app
 from tests import prebuilt
 from tests.forked import FORKED_SUBPROCESS, ForkedWorker, context, opened
@@ -35,6 +35,7 @@ SCENES = {
     "cross.mp4": Scene((Entity("cross", "green", "large"),), "grows", "city", duration_s=5.0),
     "circle <b>.mp4": Scene((Entity("circle", "orange", "large"),), "sways", "mountains", duration_s=6.0),
 }
+QUIET = IndexSettings(model="builtin", read_text=False, speech=None, workers=1)
 SOURCES = {"star.mp4": "camera", "heart.mp4": "camera", "cross.mp4": "generator_a", "circle <b>.mp4": "generator_b"}
 
 
@@ -68,6 +69,16 @@ def served(rendered: Path, tmp_path_factory: pytest.TempPathFactory) -> Served:
         patch.setattr(workers, "subprocess", FORKED_SUBPROCESS)
         prebuilt.library(rendered, folder / "library", IndexSettings(model="builtin", workers=1))
     return Served(folder / "library", rendered, ServeSettings(cache=folder / "cache", painters=1))
+
+
+def make_own(folder: Path, served: Served) -> Path:
+    """Fill `videos` and `library` of a folder that a test may write to, with two takes of one scene."""
+    shutil.copytree(served.videos, folder / "videos")
+    (folder / "videos" / "broken.mp4").unlink()
+    star = list(draw_clip(replace(SCENES["star.mp4"], seed=1)))
+    write_clip(folder / "videos" / "star trimmed.mp4", star[6:], 12)
+    prebuilt.library(folder / "videos", folder / "library", QUIET)
+    return folder
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from starlette.testclient import TestClient
 from starlette.types import Message, Scope
 
 from evenreel.errors import UsageError
-from evenreel.server import access
-from evenreel.server.access import BODY_BYTES, Guard, sender_of, session_of
+from evenreel.server import app as access
+from evenreel.server.app import BODY_BYTES, Guard, sender_of, session_of
 from evenreel.server.settings import ServeSettings, proxy_network
 
 TOKEN = "correct horse battery"
@@ -29,14 +29,17 @@ LEFT = b"the sender has gone"
 
 
 async def answer(request: Request) -> Response:
-    return PlainTextResponse("inside", headers={"cache-control": "max-age=60"} if request.url.path == "/kept" else None)
+    return PlainTextResponse("inside")
 
 
-def client(settings: ServeSettings | None = None, base_url: str = "http://127.0.0.1:8765") -> TestClient:
-    paths = ("/", "/kept", "/api/v1/search", "/api/v1/health")
-    app = Starlette(routes=[Route(path, answer, methods=["GET", "POST"]) for path in paths])
-    guarded = Guard(app, settings or ServeSettings())
-    return TestClient(guarded, base_url=base_url, follow_redirects=False)
+def guard(settings: ServeSettings) -> Guard:
+    paths = ("/", "/library", "/api/v1/search", "/api/v1/health", "/static/base.css", "/healthy")
+    return Guard(Starlette(routes=[Route(path, answer, methods=["GET", "POST"]) for path in paths]), settings)
+
+
+def client(settings: ServeSettings | None = None) -> TestClient:
+    app = guard(settings or ServeSettings())
+    return TestClient(app, base_url="http://127.0.0.1:8765", follow_redirects=False)
 
 
 @pytest.mark.parametrize(
@@ -194,23 +197,9 @@ def _short_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "WRONG_TOKEN_DELAY_S", DELAY_S)
 
 
-async def inside(request: Request) -> Response:
-    return PlainTextResponse("inside")
-
-
-def guard(settings: ServeSettings) -> Guard:
-    paths = ("/", "/library", "/api/v1/search", "/api/v1/health", "/static/base.css", "/healthy")
-    return Guard(Starlette(routes=[Route(path, inside) for path in paths]), settings)
-
-
-def asking(settings: ServeSettings | None = None) -> TestClient:
-    app = guard(settings or ServeSettings(token=TOKEN))
-    return TestClient(app, base_url="http://127.0.0.1:8765", follow_redirects=False)
-
-
 @pytest.fixture
 def visitor() -> TestClient:
-    return asking()
+    return client(ServeSettings(token=TOKEN))
 
 
 def action(page: str) -> str:
@@ -297,7 +286,7 @@ def test_nobody_is_sent_elsewhere(visitor: TestClient, elsewhere: str) -> None:
 
 
 def test_a_server_without_a_token_lets_in_and_gives_no_cookie() -> None:
-    visitor = asking(ServeSettings())
+    visitor = client()
     assert visitor.get("/api/v1/search").text == "inside"
     for sent in (visitor.post("/session?next=/library", data={"token": "any"}), visitor.get("/library?token=any")):
         assert (sent.status_code, sent.headers["location"]) == (303, "/library")

@@ -24,14 +24,13 @@ from starlette.testclient import TestClient
 
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.library import index_folders, open_library, verify
+from evenreel.library.index.run import resolve
 from evenreel.library.index.scan import scan
 from evenreel.library.store.catalog import library_lock
 from evenreel.server import ServeSettings, adding
 from evenreel.server import adding as places
-from evenreel.server.adding import NOTE, Adder, HomeFolders, Indexing, Run, count_videos
-from evenreel.server.adding_run import HELD, RunOrder
-from evenreel.server.records import Retry
-from tests.library.damage import write
+from evenreel.server.adding import HELD, NOTE, Adder, HomeFolders, Indexing, Retry, Run, RunOrder, count_videos
+from tests.library.damage import table_of, write
 from tests.library.words_only import WORDS_ONLY
 from tests.server.conftest import PATIENCE_S, NewHome, Served, wait_until
 from tests.server.test_schema import AT_THE_MACHINE, ask
@@ -563,8 +562,8 @@ def test_it_answers_as_documented(harmless: TestClient, mode: GenerationMode) ->
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ((), (None, True)),
-        (("UPDATE clips SET has_text = 0", "UPDATE meta SET value = '' WHERE key = 'model'"), ("words", False)),
+        ((), True),
+        (("UPDATE clips SET has_text = 0", "UPDATE meta SET value = '' WHERE key = 'model'"), False),
     ],
     ids=["with all", "words alone, without those on screen"],
 )
@@ -573,7 +572,7 @@ def test_what_was_set_aside_is_tried_again_with_the_stages_that_the_library_has(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     changes: tuple[str, ...],
-    expected: tuple[str | None, bool],
+    expected: bool,
 ) -> None:
     library = tmp_path / "library"
     shutil.copytree(served.library, library)
@@ -596,4 +595,6 @@ def test_what_was_set_aside_is_tried_again_with_the_stages_that_the_library_has(
     told = Retry(state="done", sentence="1 file taken in; 0 files still set aside.")
     assert (adder.retry_state(), other.retry_state().state) == (told, "idle")
     (order,) = seen
-    assert (order.retry, order.places, order.model, order.reads_text) == (True, (str(served.videos),), *expected)
+    assert (order.retry, order.places, order.model, order.reads_text) == (True, (str(served.videos),), None, expected)
+    tied = resolve(order.settings, dict(table_of(library, "meta")), library)
+    assert tied.model == ("builtin" if expected else None)  # that of the library

@@ -11,7 +11,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,7 @@ from evenreel.library import index_folders, open_library
 from evenreel.library.index.run import make_empty
 from evenreel.media import workers
 from evenreel.server import ServeSettings, assistants
-from evenreel.server.adding import NOTE
-from evenreel.server.adding_run import RunOrder
+from evenreel.server.adding import NOTE, RunOrder
 from evenreel.server.assistants import OF_STRANGERS, QUOTES, AskedLibrary, AssistantServer, make_http_app
 from tests.cli.test_library_commands import here
 from tests.conftest import REPOSITORY
@@ -202,29 +201,25 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "XDG_CACHE_HOME": str(folder), "OMP_NUM_THREADS": "1", "EVENREEL_TOKEN": TOKEN}
 
 
-@contextlib.contextmanager
-def http_command(library: Path) -> Iterator[str]:
-    """The command, answering over HTTP behind a token, and its address."""
-    command = [sys.executable, "-m", "evenreel", "mcp", "--http", "--port", "0", "--library", str(library)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(library.parent))
+def test_the_command_answers_over_http_with_the_tools_of_the_pipe(served: Served) -> None:
+    command = [sys.executable, "-m", "evenreel", "mcp", "--http", "--port", "0", "--library", str(served.library)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(served.library.parent))
+
+    async def tools(address: str) -> set[str]:
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
+            Client(streamable_http_client(address, http_client=http)) as client,
+        ):
+            return {tool.name for tool in (await client.list_tools()).tools}
+
     try:
         assert process.stdout is not None
         found = re.search(r"http://127\.0\.0\.1:\d+/mcp", process.stdout.readline())
-        assert found
-        yield found[0]
+        assert found and anyio.run(tools, found[0]) == TOOLS
     finally:
         process.terminate()
         process.communicate()
-
-
-@contextlib.asynccontextmanager
-async def over_http(address: str) -> AsyncIterator[Client]:
-    headers = {"authorization": f"Bearer {TOKEN}"}
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=60) as http,
-        Client(streamable_http_client(address, http_client=http)) as client,
-    ):
-        yield client
 
 
 def over_pipe(library: Path) -> Client:
@@ -240,16 +235,14 @@ def over_pipe(library: Path) -> Client:
     return Client(stdio_client(command))
 
 
-@pytest.fixture(scope="module", params=["pipe", "http"])
-def client(request: pytest.FixtureRequest, served: Served) -> Iterator[tuple[Any, Client]]:
+@pytest.fixture(scope="module")
+def client(served: Served) -> Iterator[tuple[Any, Client]]:
     """A client of the command, and the portal to the loop that it lives in."""
-    with contextlib.ExitStack() as stack:
-        portal = stack.enter_context(start_blocking_portal())
-        if request.param == "pipe":
-            connected = over_pipe(served.library)
-        else:
-            connected = over_http(stack.enter_context(http_command(served.library)))
-        yield portal, stack.enter_context(portal.wrap_async_context_manager(connected))
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(over_pipe(served.library)) as connected,
+    ):
+        yield portal, connected
 
 
 @pytest.fixture

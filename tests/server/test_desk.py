@@ -112,23 +112,6 @@ def test_more_than_may_wait_are_told_to_come_back(place: Path) -> None:
     assert [isinstance(answer, BusyError) for answer in answers] == [False] * 4 + [True] * 2
 
 
-def test_re_ranked_searches_share_one_library(place: Path) -> None:
-    both = threading.Barrier(2)
-
-    def at_once(library: Library) -> int:
-        both.wait(PATIENCE_S)
-        return id(library)
-
-    async def crowd(desk: Desk) -> tuple[set[int], set[int]]:
-        plain = await asyncio.gather(*(desk.query(at_once) for _ in range(2)))
-        reranked = await asyncio.gather(*(desk.query(id, rerank=True) for _ in range(2)))
-        return set(plain), set(reranked)
-
-    with open_desk(place) as desk:
-        plain, reranked = asyncio.run(crowd(desk))
-    assert (len(plain), len(reranked), plain & reranked) == (2, 1, set())
-
-
 def test_a_catalog_that_goes_comes_back_or_gives_way_to_another(place: Path, tmp_path: Path) -> None:
     catalog, away = place / catalogs.CATALOG, place / "away.sqlite"
     other = on_disk(tmp_path / "other")

@@ -27,7 +27,7 @@ from starlette.types import Message
 
 from evenreel.errors import UsageError
 from evenreel.server import ServeSettings, exports, make_app
-from evenreel.server.access import BODY_BYTES
+from evenreel.server.app import BODY_BYTES
 from evenreel.server.media import CHUNK_BYTES, OpenedFile, SentAs
 from tests.server.conftest import Served
 

@@ -25,7 +25,7 @@ from evenreel.library import Library, index_folders
 from evenreel.library import contents as identity
 from evenreel.server import ServeSettings, make_app
 from evenreel.server import media as playback
-from evenreel.server.media import OpenedFile, SentAs, media_type, open_beneath
+from evenreel.server.media import OpenedFile, SentAs, open_beneath
 
 from .conftest import PATIENCE_S, Served, wait_until
 
@@ -92,12 +92,6 @@ def test_pipes_and_sockets_do_not_hold_us_up(root: Path, monkeypatch: pytest.Mon
     for name in ("pipe.mp4", "socket.mp4"):
         with pytest.raises(OSError):
             open_beneath(str(root), str(root / name))
-
-
-def test_what_a_browser_is_asked_about() -> None:
-    assert media_type("mp4", "hevc") == 'video/mp4; codecs="hvc1.1.6.L120.90"'
-    assert media_type("matroska", "h264") == 'video/x-matroska; codecs="avc1.640028"'
-    assert media_type("flv", "flv") == "application/octet-stream"
 
 
 def sender(make: Callable[[], Response]) -> TestClient:

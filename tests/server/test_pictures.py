@@ -29,9 +29,9 @@ from evenreel.library.contents import Located
 from evenreel.media.content import FileStamp
 from evenreel.planted import write_clip
 from evenreel.server import ServeSettings, make_app
-from evenreel.server import pictures as uploads
+from evenreel.server import media as uploads
 from evenreel.server.desk import BusyError
-from evenreel.server.pictures import PAGE_GAP_S, PREVIEW_PART_S, Pictures, trim
+from evenreel.server.media import PAGE_GAP_S, PREVIEW_PART_S, Pictures, trim
 from evenreel.types import Pixels
 from tests.server.conftest import PATIENCE_S, Served, wait_for_model, wait_until
 
@@ -81,7 +81,7 @@ def located(path: Path) -> Located:
 
 async def get_still(pictures: Pictures, path: Path, time_s: float, width: int = 320, clip_id: str = CLIP) -> bytes:
     """A still as the server gives it: the one that is kept, or a new one."""
-    kept = await pictures.kept_still(clip_id, time_s, width)
+    kept = pictures.kept_still(clip_id, time_s, width)
     return kept if kept is not None else await pictures.still(clip_id, located(path), time_s, width)
 
 
@@ -112,7 +112,7 @@ def test_who_asks_at_the_same_time_waits_for_the_same_picture(
         return await asyncio.gather(*(pictures.still("3" * 32, located(video), 2.0, 160) for _ in range(8)))
 
     (made,) = set(asyncio.run(crowd()))
-    assert asyncio.run(pictures.kept_still("3" * 32, 2.0, 100)) == made
+    assert pictures.kept_still("3" * 32, 2.0, 100) == made
     assert painted == [2.0]
 
 
@@ -129,7 +129,7 @@ def test_the_page_that_was_turned_to_last_is_made_first_from_its_top(
         return b""
 
     monkeypatch.setattr(Pictures, "_paint_still", painting)
-    monkeypatch.setattr("evenreel.server.pictures.time", SimpleNamespace(monotonic=lambda: now_s))
+    monkeypatch.setattr("evenreel.server.media.time", SimpleNamespace(monotonic=lambda: now_s))
 
     def page(*times_s: float) -> list[asyncio.Task[bytes]]:
         return [asyncio.create_task(pictures.still("6" * 32, located(video), time_s, 160)) for time_s in times_s]
@@ -175,7 +175,7 @@ def test_previews_leave_a_painter_to_the_stills(
 
 
 def test_too_many_that_wait_give_up_the_first(pictures: Pictures, video: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenreel.server.pictures.WAITING", 2)
+    monkeypatch.setattr("evenreel.server.media.WAITING", 2)
     monkeypatch.setattr(Pictures, "_paint_still", lambda self, *_: time.sleep(0.05) or b"x")
 
     async def crowd() -> list[bytes | BaseException]:
@@ -195,7 +195,7 @@ def test_a_file_that_has_changed_is_neither_shown_nor_kept(pictures: Pictures, v
         asyncio.run(pictures.still("9" * 32, before, 0.0, 160))
     with pytest.raises(MediaError, match="changed since it was indexed"):
         asyncio.run(pictures.preview("9" * 32, before, 0))
-    assert asyncio.run(pictures.kept_still("9" * 32, 0.0, 160)) is None
+    assert pictures.kept_still("9" * 32, 0.0, 160) is None
     assert not pictures.preview_path("9" * 32, 0).exists()
 
 

@@ -1,4 +1,4 @@
-"""A served library whose first clips a matcher orders anew: what the API tells of each, and when nothing is."""
+"""A matcher that tells parts, for the served library: TCD as it begins, which compares features as they are."""
 
 from __future__ import annotations
 
@@ -9,17 +9,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from starlette.testclient import TestClient
 from uvicorn import Server
 
-from evenreel.checkpoint import Pretrained, load_matcher
+from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained, load_matcher, save_pretrained
+from evenreel.checkpoint.architecture import build, module
+from evenreel.encoders import load_encoder
 from evenreel.library import Library, open_library
 from evenreel.library.search.result import SearchResult
 from evenreel.server import make_app
 from tests.in_process import run_here
 from tests.server.conftest import Served, wait_for_model
-from tests.server.reranked import save_tcd
 from tests.server.test_api import ask
+
+WINDOWS = 4
+
+
+def save_tcd(folder: Path, weights_hash: str | None = None) -> Path:
+    """A checkpoint for libraries of the built-in encoder, or for those of other weights."""
+    torch.manual_seed(0)
+    encoder = load_encoder("builtin", device="cpu")
+    note = EncoderNote(encoder.encoder_id, weights_hash or encoder.weights_hash, encoder.dimension)
+    matcher = build(MatcherSpec("tcd"), encoder.dimension)
+    module(matcher).eval()
+    about = About(note, Inputs(frames=12, words=32, windows=WINDOWS))
+    save_pretrained(folder, Pretrained(matcher, MatcherSpec("tcd"), about))
+    return folder
+
 
 QUERY = "a red star"
 

@@ -20,8 +20,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.testclient import TestClient
 
 from evenreel.library.store.catalog import lay_down
-from evenreel.server.adding import Adder
-from evenreel.server.records import Retry
+from evenreel.server.adding import Adder, Retry
 from scripts.openapi_file import FILE, document
 
 Operation = APIOperation[Any, Any, Any, Any]

@@ -22,8 +22,7 @@ INTERRUPTED = (
     "anew where it keeps nothing half done (`adapt`)."
 )
 
-FAREWELL_S = 3.0
-"""How long an interrupted process may take to end by itself."""
+FAREWELL_S = 3.0  # how long an interrupted process may take to end by itself
 
 
 class Interrupted(BaseException):
@@ -38,7 +37,6 @@ class Output(io.TextIOWrapper):
     """
 
     def write(self, text: str, /) -> int:
-        """Write text, or drop it where nobody reads."""
         try:
             return super().write(text)
         except OSError as error:
@@ -46,7 +44,6 @@ class Output(io.TextIOWrapper):
             return len(text)
 
     def flush(self) -> None:
-        """Hand everything on, or drop it where nobody reads."""
         try:
             super().flush()
         except OSError as error:
@@ -63,14 +60,19 @@ class Output(io.TextIOWrapper):
 
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 3 done but inputs were set aside."""
-    from evenreel.cli.app import app
+    from evenreel.cli.app import app, asked
     from evenreel.errors import UsageError
     from evenreel.extras import needed_extra
     from evenreel.provenance import typed
 
     _open_output()
     _listen_to_signals()
-    if (words := sys.argv[1:] or _asked()) is None:
+    try:
+        words = sys.argv[1:] or asked()
+    except (EOFError, Interrupted):
+        sys.stdout.write("\n")
+        return
+    if words is None:
         return
     try:
         with typed(words):
@@ -84,19 +86,10 @@ def main() -> None:
             raise
         _fail([sentence], EXIT_FAILED)
     except Interrupted:
-        _end_soon(EXIT_INTERRUPTED)
+        last = threading.Timer(FAREWELL_S, os._exit, (EXIT_INTERRUPTED,))  # Python waits for a model that is loading
+        last.daemon = True
+        last.start()
         _fail([INTERRUPTED], EXIT_INTERRUPTED)
-
-
-def _asked() -> list[str] | None:
-    """What a person at a terminal wants, who typed no command."""
-    from evenreel.cli.first_steps import asked
-
-    try:
-        return asked()
-    except (EOFError, Interrupted):
-        sys.stdout.write("\n")
-        return None
 
 
 def _open_output() -> None:
@@ -121,13 +114,6 @@ def _listen_to_signals() -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     raise Interrupted
-
-
-def _end_soon(code: int) -> None:
-    """See to it that the process ends; Python would wait for a thread that hears nothing, where a model is loading."""
-    last = threading.Timer(FAREWELL_S, os._exit, (code,))
-    last.daemon = True
-    last.start()
 
 
 def _fail(sentences: Sequence[object], code: int) -> None:

@@ -1,14 +1,164 @@
-"""The table of all commands, and the options before them. What a command needs is imported when it is called."""
+"""The table of all commands, each imported when it is called; the options before them; what `evenreel` alone asks."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import logging
-from typing import Annotated
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Protocol, cast, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from evenreel.cli.commands import Command, CommandGroup, LazyGroup, group_of
+from evenreel.cli.options import OptionSettings
+from evenreel.errors import UsageError
 from evenreel.version import __version__
+from evenreel.wording import printable
+
+QUESTION = """What do you want to do?
+
+  1  Open the page: search your videos, and add folders of them
+  2  Add a folder of videos from here
+  3  Try the demo: a small library of made clips, indexed, searched and audited
+
+evenreel --help lists all commands. 1, 2, 3, or q to leave [1]: """
+WHICH_FOLDER = "Which folder? Type its path, or drag it here; Enter alone goes back: "
+NO_CHOICE = "Please type 1, 2, 3 or q.\n"
+
+
+class Listed(Protocol):
+    """A word of the command line: a command or a group of them. The first help shows the words that have a panel."""
+
+    @property
+    def panel(self) -> str | None: ...
+    def help(self) -> str | None: ...
+    def make(self, name: str) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Command:
+    place: str
+    panel: str | None = None
+
+    def _function(self) -> Callable[..., None]:
+        module, _, name = self.place.partition(":")
+        return cast("Callable[..., None]", getattr(import_module(module), name))
+
+    def help(self) -> str | None:
+        return inspect.getdoc(self._function())
+
+    def make(self, name: str) -> Any:
+        alone = typer.Typer(add_completion=False)
+        alone.command(name)(command_of(self._function()))
+        return typer.main.get_command(alone)
+
+
+@dataclass(frozen=True)
+class LazyGroup(Command):
+    def make(self, name: str) -> Any:
+        return self._function()(name)
+
+
+@dataclass(frozen=True)
+class CommandGroup:
+    """A group of commands behind a word, such as `evenreel corpus info`; `text` says what they are for."""
+
+    text: str
+    commands: Mapping[str, Command]
+    panel: str | None = None
+
+    def help(self) -> str:
+        return self.text
+
+    def make(self, name: str) -> Any:
+        return typer.main.get_group(typer.Typer(name=name, help=self.text, cls=group_of(self.commands)))
+
+
+class _Made(Mapping[str, Any]):
+    """Commands by their names, each made when it is looked up."""
+
+    def __init__(self, table: Mapping[str, Listed]) -> None:
+        self._table = table
+
+    def __getitem__(self, name: str) -> Any:
+        return self._table[name].make(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+
+class TableGroup(TyperGroup):
+    """A group of commands, listed in the order of a table; only the called one is made with its options.
+
+    Where some words of the table have a panel, `--help` explains these alone. `moved` has for each word that is no
+    longer there what to type in its place.
+    """
+
+    table: ClassVar[Mapping[str, Listed]]
+    moved: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = cast("Any", _Made(self.table))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.table)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command's name and help, which are all that a list of commands needs."""
+        if (one := self.table.get(cmd_name)) is None:
+            return None
+        if one.panel is None and any(other.panel for other in self.table.values()):
+            return TyperCommand(name=cmd_name, hidden=True)
+        return TyperCommand(name=cmd_name, help=one.help(), rich_help_panel=one.panel)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first word names, whole, and the other words."""
+        if args and (instead := self.moved.get(args[0])):
+            raise UsageError(f"evenreel {args[0]} is now: evenreel {instead}")
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, self.commands.get(name or ""), rest
+
+
+def command_of(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a command as Typer takes it: each parameter that stands for settings is replaced by their options."""
+    own = inspect.signature(function).parameters
+    made = {name: one.default for name, one in own.items() if isinstance(one.default, OptionSettings)}
+    if not made:
+        return function
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        function(**{name: made[name].build(given) if name in made else given[name] for name in own})
+
+    run.__annotations__ = {name: kind for name, kind in function.__annotations__.items() if name not in made}
+    hints = get_type_hints(run, include_extras=True)
+    every: list[inspect.Parameter] = []
+    for name, one in own.items():
+        plain = one.replace(kind=one.KEYWORD_ONLY, annotation=hints.get(name))
+        every += made[name].parameters() if name in made else [plain]
+    names = [one.name for one in every]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise TypeError(f"{function.__name__} has two options {', '.join(sorted(twice))}")
+    run.__annotations__ = {one.name: one.annotation for one in every}
+    cast("Any", run).__signature__ = inspect.Signature(every)
+    return run
+
+
+def group_of(table: Mapping[str, Listed], moved: Mapping[str, str] | None = None) -> type[TableGroup]:
+    """Make the class of a group of the commands of a table."""
+    return type("Group", (TableGroup,), {"table": table, "moved": moved or {}})
+
 
 SEARCH, MEASURE = "Search your videos", "Measure, audit and train"
 
@@ -36,20 +186,20 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "index": Command("evenreel.cli.index:index", SEARCH),
     "search": Command("evenreel.cli.search:search", SEARCH),
     "serve": Command("evenreel.cli.serve:serve", SEARCH),
-    "export": Command("evenreel.cli.export:export", SEARCH),
+    "export": Command("evenreel.cli.search:export", SEARCH),
     "evaluate": Command("evenreel.cli.evaluate.command:evaluate", MEASURE),
     "audit": Command("evenreel.cli.audit.command:audit", MEASURE),
     "train": Command("evenreel.cli.train.command:train", MEASURE),
     "saved": CommandGroup("Save searches, and see what is new since they were last run.", SAVED),
     "mark": Command("evenreel.cli.marks:mark"),
-    "people": Command("evenreel.cli.people:people"),
-    "transcript": Command("evenreel.cli.transcript:transcript"),
+    "people": Command("evenreel.cli.marks:people"),
+    "transcript": Command("evenreel.cli.search:transcript"),
     "mcp": Command("evenreel.cli.serve:mcp"),
     "info": Command("evenreel.cli.index:info"),
     "remove": Command("evenreel.cli.index:remove"),
     "reindex": Command("evenreel.cli.index:reindex"),
     "verify": Command("evenreel.cli.index:verify"),
-    "publish": Command("evenreel.cli.publish:publish"),
+    "publish": Command("evenreel.cli.index:publish"),
     "models": Command("evenreel.cli.models:models"),
     "corpus": CommandGroup("Make a corpus of a benchmark's files or of your own tables, and look at it.", CORPUS),
     "fuse": Command("evenreel.cli.fuse:fuse"),
@@ -99,8 +249,6 @@ class _SafeFormatter(logging.Formatter):
     """Formats messages of a log without characters that steer the terminal, such as a file's name may have."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 -- the name is logging's
-        from evenreel.wording import printable
-
         return printable(super().formatMessage(record))
 
 
@@ -117,3 +265,45 @@ def _settings(
     handler.setFormatter(_SafeFormatter("evenreel: %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.ERROR)
     logging.getLogger("evenreel").setLevel(level)
+
+
+def asked() -> list[str] | None:
+    """Ask what to do where a person sits at a terminal."""
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
+        return []
+    chosen = choose(input)
+    if chosen:
+        print(f"\n$ {printable(shlex.join(['evenreel', *chosen]))}\n", flush=True)  # noqa: T201 -- a conversation
+    return chosen
+
+
+def choose(ask: Callable[[str], str]) -> list[str] | None:
+    """Ask until an answer is one of those that are offered."""
+    question = QUESTION
+    while True:
+        answer = ask(question).strip().lower()
+        question = NO_CHOICE + QUESTION
+        if answer in {"q", "quit", "exit"}:
+            return None
+        if answer in {"", "1"}:
+            return ["serve", "--open"]
+        if answer == "3":
+            return ["demo"]
+        if answer == "2":
+            if (folder := _folder(ask)) is not None:
+                return ["index", "--", folder]
+            question = QUESTION
+
+
+def _folder(ask: Callable[[str], str]) -> str | None:
+    question = WHICH_FOLDER
+    while typed := ask(question).strip():
+        try:  # a path as it is, or in the quotes and escapes of a terminal that it was dragged to
+            parts = shlex.split(typed)
+        except ValueError:  # a quote that is part of the name
+            parts = []
+        for path in (typed, *parts[:1]):
+            if os.path.isdir(folder := str(Path(path).expanduser())):
+                return folder
+        question = f"There is no folder {printable(typed)}.\n{WHICH_FOLDER}"
+    return None

@@ -15,7 +15,7 @@ from evenreel.errors import EvenreelError, MediaError
 from evenreel.library import open_library
 from evenreel.library.contents import ClipMedia, SameContent
 from evenreel.media.workers import Worker
-from evenreel.server.pictures import READER
+from evenreel.server.media import READER
 
 WIDTH_PX = 160
 STALL_S = 10.0

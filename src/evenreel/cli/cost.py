@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import JsonOption, RecipeArgument
+from evenreel.cli.options import JsonOption, RecipeArgument, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, print_json, safe, table_of
 from evenreel.errors import UsageError

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import MOST, JsonOption
+from evenreel.cli.options import MOST, JsonOption, from_settings
 from evenreel.cli.progress import bars, share_bar
 from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, safe
 from evenreel.config import DEFAULT_MODEL

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from evenreel.cli.evaluate.files import check_place, system_names
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import JsonOption
+from evenreel.cli.options import JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.score.show import Scored, check_table
 from evenreel.cli.show_library import console, print_json, safe

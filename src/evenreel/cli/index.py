@@ -1,9 +1,10 @@
-"""What a library is made of: `evenreel index`, `reindex`, `remove`, `info` and `verify`; and `evenreel demo`."""
+"""What a library is made of: `evenreel index`, `reindex`, `remove`, `info`, `verify`, `publish`; and `demo`."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE, Interrupted
-from evenreel.cli.options import CacheOption, JsonOption, LibraryOption, PlaceOption
-from evenreel.cli.progress import bars
-from evenreel.cli.publish import fetched
-from evenreel.cli.show_library import console, print_json, safe, show_done, show_problems, show_report, show_stats
+from evenreel.cli.options import CacheOption, JsonOption, LibraryOption, PlaceOption, documented, fetched
+from evenreel.cli.progress import bars, share_bar
+from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, safe
 from evenreel.config import DEFAULT_MODEL, IndexSettings, Machines, MediaLimits, default_library
 from evenreel.errors import UsageError
-from evenreel.wording import count, printable
+from evenreel.wording import count, other_files, printable
 
 if TYPE_CHECKING:
-    from evenreel.library import IndexReport, RemoveReport
+    from evenreel.library import IndexReport, LibraryStats
+    from evenreel.library.published import Snapshot
 
 MODEL_HELP = (
     "Image and text towers: a hub id, a folder, 'builtin', or a name that 'evenreel models' lists. \\[default: the "
@@ -47,6 +48,7 @@ SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALU
 DeviceOption = Annotated[str | None, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
 RetryOption = Annotated[bool, typer.Option("--retry", help="Try again what was set aside.")]
 
+MANY_NOTES = 10
 OF_A_RUN = ("workers", "device", "precision", "retry", "accept_missing", "accept_licence", "limits")
 """Settings that an exchange of the model takes; the others are the library's own, and stay."""
 
@@ -72,10 +74,13 @@ def index(
 ) -> None:
     """Index folders of videos; unchanged files cost nothing, and a broken-off run goes on."""
     from evenreel.library import index_folders
-    from evenreel.library.settings import index_settings
+    from evenreel.library.settings import index_settings, usual_settings
 
     if given == ["help"]:
-        _list_settings()
+        told = documented(IndexSettings) | documented(MediaLimits) | documented(Machines)
+        for name, usual in usual_settings().items():
+            shown = "none" if usual is None else str(usual).lower() if isinstance(usual, bool) else usual
+            console().print(f"[bold]{name}={safe('' if usual == () else shown)}[/]  {told[name]}")
         return
     place = library or default_library()
     options: dict[str, Any] = {"model": model, "rule": sample, "speech": speech, "device": device}
@@ -91,28 +96,70 @@ def index(
     _show_run(report, place, as_json)
 
 
-def _list_settings() -> None:
-    """Print what `--set` takes: every setting with its default and what it is."""
-    from evenreel.cli.from_settings import documented
-    from evenreel.library.settings import usual_settings
-
-    told = documented(IndexSettings) | documented(MediaLimits) | documented(Machines)
-    for name, usual in usual_settings().items():
-        shown = "none" if usual is None else str(usual).lower() if isinstance(usual, bool) else usual
-        console().print(f"[bold]{name}={safe('' if usual == () else shown)}[/]  {told[name]}")
-
-
 def _show_run(report: IndexReport, library: Path, as_json: bool) -> None:
-    show_report(report, library, as_json)
+    if as_json:
+        print_json(report.to_json() | {"library": library})
+    else:
+        _show_report(report, library)
     if report.set_aside or report.closed_folders:
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
+def _show_report(report: IndexReport, library: Path) -> None:
+    out = console()
+    if report.did_nothing:
+        out.print(f"Nothing to do: {count(report.unchanged, 'file')} unchanged in {safe(library)}.")
+    else:
+        rate = f", {report.frames / report.seconds:.1f} frames/s" if report.seconds and report.frames else ""
+        out.print(
+            f"Indexed {count(report.indexed, 'file')} ({count(report.frames, 'frame')}) into {safe(library)}"
+            f" in {report.seconds:.1f} s{rate}."
+        )
+        for number, noun, what in (
+            (report.unchanged, "file", "unchanged"),
+            (report.recognised, "file", "recognised by content (moved, copied or touched)"),
+            (report.moved, "file", "moved, now known by another name"),
+            (report.missing, "file", "marked as missing"),
+            (report.subtitles, "subtitle file or stream", "read"),
+            (report.heard, "clip", "heard"),
+            (report.sounds, "clip", "listened to for sounds"),
+            (report.people, "clip", "looked at for people (evenreel people lists them)"),
+            (report.subtitles_gone, "subtitle file", "gone"),
+        ):
+            if number:
+                out.print(f"  {count(number, noun)} {what}")
+        if report.metadata_changed:
+            out.print(f"  metadata of {count(report.metadata_changed, 'file')} updated")
+    if report.other_files or report.links or report.ignored:
+        parts = [other_files(report.other_suffixes), count(report.links, "link")]
+        parts.append(count(report.ignored, "ignored path"))
+        out.print(f"  passed over: {', '.join(part for part in parts if not part.startswith('0 '))}")
+    for folder in report.closed_folders:
+        out.print(f"  [yellow]cannot be opened:[/] {safe(folder)}")
+    for warning in report.warnings:
+        out.print(f"[yellow]{safe(warning)}[/]")
+    for path, note in report.notes[:MANY_NOTES]:
+        out.print(f"  note: {safe(path)}: {safe(note)}")
+    if len(report.notes) > MANY_NOTES:
+        out.print(f"  and {len(report.notes) - MANY_NOTES} more notes (--json lists them all)")
+    list_aside(report.set_aside, more=AGAIN)
+
+
 def _watch(library: Path, folders: Sequence[Path], settings: IndexSettings, **given: Any) -> None:
-    """Index folders and follow new, changed, moved and deleted videos until Ctrl-C."""
     from evenreel.library.watching import Watcher
 
-    watcher = Watcher(library, folders, settings, told=_tell, **given)
+    def tell(report: IndexReport) -> None:
+        counts = {
+            "indexed": report.indexed,
+            "recognised": report.recognised,
+            "moved": report.moved,
+            "gone": report.missing,
+            "set aside": report.newly_aside,
+        }
+        parts = [f"{count(number, 'file')} {what}" for what, number in counts.items() if number]
+        console().print(f"{time.strftime('%H:%M:%S')} {', '.join(parts) or 'words or metadata updated'}")
+
+    watcher = Watcher(library, folders, settings, told=tell, **given)
     try:
         watcher.start()
         watched = ", ".join(watcher.state.folders)
@@ -123,19 +170,6 @@ def _watch(library: Path, folders: Sequence[Path], settings: IndexSettings, **gi
         return
     finally:
         watcher.stop()
-
-
-def _tell(report: IndexReport) -> None:
-    """Print what a run of watching has done, in a line with the time."""
-    counts = {
-        "indexed": report.indexed,
-        "recognised": report.recognised,
-        "moved": report.moved,
-        "gone": report.missing,
-        "set aside": report.newly_aside,
-    }
-    parts = [f"{count(number, 'file')} {what}" for what, number in counts.items() if number]
-    console().print(f"{time.strftime('%H:%M:%S')} {', '.join(parts) or 'words or metadata updated'}")
 
 
 def reindex(
@@ -172,10 +206,7 @@ def remove(
     """Forget the clips of folders or single videos; the files on the disk stay as they are."""
     from evenreel.library import remove_from_library
 
-    _show_removed(remove_from_library(library or default_library(), places, ignore=ignore, dry_run=dry_run), as_json)
-
-
-def _show_removed(report: RemoveReport, as_json: bool) -> None:
+    report = remove_from_library(library or default_library(), places, ignore=ignore, dry_run=dry_run)
     if as_json:
         print_json(report.to_json())
         return
@@ -199,9 +230,49 @@ def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_jso
 
     place = fetched(library or default_library(), snapshot_cache)
     with open_library(place, vision=False) as opened:
-        show_stats(opened.stats(), opened.sizes(), as_json, copy_of(place))
+        _show_stats(opened.stats(), opened.sizes(), as_json, copy_of(place))
     if not as_json and has_people(place):
         console().print("people: looked for (evenreel people lists them; --forget ALL deletes them and looks no more)")
+
+
+def _show_stats(stats: LibraryStats, sizes: Mapping[str, int], as_json: bool, snapshot: Snapshot | None) -> None:
+    if as_json:
+        told = stats.to_json() | {"bytes": sizes}
+        if snapshot is not None:
+            told["snapshot"] = {"id": snapshot.id, "made_by": snapshot.made_by, "bytes": snapshot.size_bytes}
+        print_json(told)
+        return
+    out, hours = console(), stats.hours
+    length = f"{hours:,.1f} hours" if hours >= 1 else f"{hours * 60:.1f} minutes"
+    out.print(
+        f"{safe(stats.library)}: {count(stats.files, 'file')}, {count(stats.clips, 'clip')}, "
+        f"{length}, {count(stats.moments, 'moment')}, {count(stats.tracks, 'on-screen text')}"
+    )
+    names = [stats.model or "none (words only)"]
+    names += [f"sounds {stats.sounds}"] if stats.sounds else []
+    out.print(f"  model: {safe(', '.join(names))}   sampling: {safe(stats.rule)}")
+    if stats.making:
+        out.print(f"  in the making: {safe(stats.making)} (evenreel reindex --model {safe(stats.making)} goes on)")
+    if snapshot is not None:
+        out.print(f"  published snapshot {snapshot.id}: {megabytes(snapshot.size_bytes)}")
+    parts = ", ".join(f"{name} {megabytes(size)}" for name, size in sizes.items() if size)
+    out.print(f"  on the disk: {megabytes(sum(sizes.values()))} ({parts})")
+    if stats.ignored:
+        out.print(f"  passed over: {printable('  '.join(stats.ignored))}", markup=False)
+    if stats.metadata:
+        out.print(f"  metadata: {safe(', '.join(stats.metadata))}")
+    if stats.missing:
+        out.print(f"  {count(stats.missing, 'file')} missing (evenreel verify --repair --drop-missing forgets them)")
+    list_aside(stats.set_aside, more=AGAIN)
+
+
+def megabytes(size: int) -> str:
+    """Format a size in bytes as megabytes of a million.
+
+    >>> megabytes(0), megabytes(12_345), megabytes(2_345_678_901)
+    ('0.0 MB', '0.1 MB', '2,345.7 MB')
+    """
+    return f"{math.ceil(size / 1e5) / 10:,.1f} MB"
 
 
 def verify(
@@ -218,14 +289,23 @@ def verify(
     from evenreel.library import repair as repair_library
     from evenreel.library import verify as verify_library
 
-    place = library or default_library()
-    if repair:
-        show_done(repair_library(place, drop_missing=drop_missing), as_json)
-        return
-    if drop_missing:
+    place, out = library or default_library(), console()
+    if drop_missing and not repair:
         raise UsageError("--drop-missing is part of a repair; give --repair too.")
+    if repair:
+        done = repair_library(place, drop_missing=drop_missing)
+        if as_json:
+            print_json(done)
+        for sentence in () if as_json else done:
+            out.print(safe(sentence))
+        return
     problems = verify_library(place)
-    show_problems(problems, place, as_json)
+    if as_json:
+        print_json(problems)
+    elif not problems:
+        out.print(f"{safe(place)} is whole: every checksum and everything derived agrees.")
+    for problem in () if as_json else problems:
+        out.print(f"[red]{safe(problem.where)}[/]: {safe(problem.what)}; {safe(problem.remedy)}")
     if problems:
         raise typer.Exit(EXIT_FAILED)
 
@@ -241,3 +321,55 @@ def demo(
 
     with bars() as progress:
         run_demo(folder, audit_inputs, progress)
+
+
+def publish(
+    to: Annotated[
+        Path | None, typer.Option(help="A folder, or s3://BUCKET/PREFIX with the credentials of the environment.")
+    ] = None,
+    library: LibraryOption = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Give the moments to Milvus at http://HOST:19530/NAME, as a new version."),
+    ] = None,
+    no_stills: Annotated[
+        bool, typer.Option("--no-stills", help="Leave out the small pictures of moments, which pages show.")
+    ] = False,
+    keep_hours: Annotated[
+        float,
+        typer.Option(min=0, max=1_000_000, help="Hours for which a snapshot is kept; the last two are kept anyway."),
+    ] = 24.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Publish a snapshot of a library, which `evenreel serve --library` reads on any number of machines.
+
+    An engine is asked what is seen where its address is in EVENREEL_ENGINE, or as engine=ADDRESS in
+    LIBRARY/settings.txt.
+    """
+    from evenreel.library import PublishSettings, publish_library
+
+    if to is None and engine is None:
+        raise UsageError("Nothing says where to publish to; give --to PLACE, or --engine ADDRESS.")
+    if engine is not None:
+        from evenreel.library.engine import publish_to_engine
+
+        with share_bar("publishing to the engine") as progress:
+            moments = publish_to_engine(library or default_library(), engine, progress)
+        if to is None and as_json:
+            print_json({"engine": engine, "moments": moments})
+        if not as_json:
+            console().print(f"Published {moments:,} moments to the engine at {safe(engine)}.")
+    if to is None:
+        return
+    settings = PublishSettings(stills=not no_stills, keep_hours=keep_hours)
+    with share_bar("publishing") as progress:
+        report = publish_library(library or default_library(), to, settings, progress)
+    if as_json:
+        print_json(report)
+        return
+    console().print(
+        f"Published {safe(report.id)} to {safe(report.to)}: {megabytes(report.bytes)}, of which "
+        f"{megabytes(report.sent_bytes)} were sent, in {report.seconds:.1f} s."
+    )
+    for dropped in report.dropped:
+        console().print(f"  dropped {safe(dropped)}, which nobody needs any more")

@@ -23,21 +23,13 @@ COLUMNS = 80
 
 @dataclass
 class ModelRow:
-    """A model in the list of `evenreel models`.
-
-    Attributes:
-        model: what is known of the model: licence, size, published figures.
-        here: whether it is on this machine.
-        lacks_torch: whether it is here, but needs torch, which is not installed.
-        speed: frames and captions a second on this machine; None where that was not measured.
-        trouble: sentence on why it could not be measured; None for no trouble.
-    """
+    """A model in the list of `evenreel models`."""
 
     model: KnownModel
-    here: bool
-    lacks_torch: bool = False
-    speed: EncoderSpeed | None = None
-    trouble: str | None = None
+    here: bool  # on this machine
+    lacks_torch: bool = False  # it is here, but needs torch, which is not installed
+    speed: EncoderSpeed | None = None  # on this machine; None where that was not measured
+    trouble: str | None = None  # sentence on why it could not be measured
 
 
 def models(
@@ -62,8 +54,10 @@ def models(
         _export(*export, as_json)
         return
     from evenreel.encoders.loading import KnownModel, folder_here, known_models, lacks_torch
+    from evenreel.speech.recogniser import known_speech_models, speech_model_here
 
-    table, speech = known_models(), _speech_rows(names)
+    chosen = [model for model in known_speech_models() if not names or {model.name, model.id} & set(names)]
+    table, speech = known_models(), [asdict(model) | {"here": speech_model_here(model.id)} for model in chosen]
     heard = {name for row in speech for name in (row["name"], row["id"])}
     others = [name for name in names or () if name not in heard]
     found = [(name, table.find(name) or KnownModel(name)) for name in others]
@@ -80,17 +74,14 @@ def models(
         print_json({"names": dict(table.names), "sources": dict(table.sources), "models": listed, "speech": speech})
     else:
         _show(rows, table)
-        _show_speech(speech)
+        if speech:
+            console().print("\nSpeech, with the extra `speech`:")
+        for one in speech:
+            here = ", on this machine" if one["here"] else ""
+            console().print(f"[bold]{safe(one['id'])}[/] ({safe(one['name'] + here)})")
+            _print_wrapped(f"{one['family']}; {one['size_mb']:,g} MB; {one['licence']}; {one['languages']}", "  ", "  ")
     if any(row.trouble for row in rows):
         raise typer.Exit(EXIT_SET_ASIDE)
-
-
-def _speech_rows(names: list[str] | None) -> list[dict[str, Any]]:
-    """The known models of speech, or those that are named."""
-    from evenreel.speech.recogniser import known_speech_models, speech_model_here
-
-    wanted = [model for model in known_speech_models() if not names or {model.name, model.id} & set(names)]
-    return [asdict(model) | {"here": speech_model_here(model.id)} for model in wanted]
 
 
 def _export(name: str, out: Path, as_json: bool) -> None:
@@ -133,23 +124,17 @@ def _show(rows: list[ModelRow], table: ModelTable) -> None:
         marks = ", ".join(filter(None, (row.model.name, here)))
         out.print(f"[bold]{safe(row.model.id)}[/]{f' ({safe(marks)})' if marks else ''}")
         _print_wrapped("; ".join(_facts(row.model)), "  ", "  ")
-        _print_wrapped(", ".join(_figures(row.model, cited)), "  published: ", "    ")
-        _print_wrapped(_speed(row), "  ", "  ")
+        figures = (f"{one.measure} {one.value} [{cited.index(one.source) + 1}]" for one in row.model.figures)
+        _print_wrapped(", ".join(figures), "  published: ", "    ")
+        speed = row.trouble or ""
+        if row.speed is not None:
+            speed = f"measured here: {row.speed.frames_per_s:.1f} frames/s, {row.speed.captions_per_s:.0f} captions/s"
+        _print_wrapped(speed, "  ", "  ")
     out.print()
     for number, source in enumerate(cited, 1):
         _print_wrapped(table.sources[source], f"[{number}] ", "    ")
     for name in dict.fromkeys(row.model.name for row in rows if row.model.name):
         _print_wrapped(table.names[name], f"{name}: ", "    ")
-
-
-def _show_speech(rows: list[dict[str, Any]]) -> None:
-    """Models of what is said (`evenreel.speech`)."""
-    if rows:
-        console().print("\nSpeech, with the extra `speech`:")
-    for row in rows:
-        here = ", on this machine" if row["here"] else ""
-        console().print(f"[bold]{safe(row['id'])}[/] ({safe(row['name'] + here)})")
-        _print_wrapped(f"{row['family']}; {row['size_mb']:,g} MB; {row['licence']}; {row['languages']}", "  ", "  ")
 
 
 def _print_wrapped(text: str, first: str, others: str) -> None:
@@ -171,13 +156,3 @@ def _facts(model: KnownModel) -> list[str]:
         model.onnx and f"without torch: {model.onnx}",
     )
     return [part for part in parts if part]
-
-
-def _figures(model: KnownModel, cited: list[str]) -> list[str]:
-    return [f"{figure.measure} {figure.value} [{cited.index(figure.source) + 1}]" for figure in model.figures]
-
-
-def _speed(row: ModelRow) -> str:
-    if row.speed is None:
-        return row.trouble or ""
-    return f"measured here: {row.speed.frames_per_s:.1f} frames/s, {row.speed.captions_per_s:.0f} captions/s"

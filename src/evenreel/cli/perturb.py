@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import CorpusClips, JsonOption
+from evenreel.cli.options import CorpusClips, JsonOption, from_settings
 from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import CorpusError, UsageError
 from evenreel.settings_checks import OptionForm

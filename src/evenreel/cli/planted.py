@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import MOST_PROCESSES, JsonOption
+from evenreel.cli.options import MOST_PROCESSES, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import UsageError

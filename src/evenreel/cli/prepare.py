@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption
+from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import WITHOUT, console, list_aside, print_json, safe
 from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageError

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from evenreel.features.progress import Forecast, NoProgress, VideoProgress
 from evenreel.wording import count, duration, printable
 
 if TYPE_CHECKING:
@@ -17,26 +18,18 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress, ProgressColumn, TaskID
 
-    from evenreel.features.progress import Forecast, VideoProgress
     from evenreel.progress import Progress as Share
     from evenreel.training.loop.milestones import Watch
 
-MUCH_S = 600.0
-"""Seconds of video from which on a run is foretold, and told of in a log; a shorter one is soon done."""
+MUCH_S = 600.0  # seconds of video from which on a run is foretold, and told of in a log; a shorter one is soon done
 
-LINE_S = 5.0
-"""Least seconds between two lines in a log."""
+LINE_S = 5.0  # least seconds between two lines in a log
 
-PATIENCE_S = 2.0
-"""How long work takes before a bar is drawn, for those who begin to wonder."""
+PATIENCE_S = 2.0  # how long work takes before a bar is drawn, for those who begin to wonder
 
 
-class Bars:
-    """A progress bar in one line: what is done of all, how fast, the time left, the file that is read.
-
-    It has the methods of `evenreel.features.progress.StagedProgress`, which it does not import: the command line stays
-    light.
-    """
+class Bars(NoProgress):
+    """A progress bar in one line: what is done of all, how fast, the time left, the file that is read."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -46,36 +39,33 @@ class Bars:
         self._started = time.monotonic()
 
     def begin(self, files: int) -> None:
-        """Begin to count files that are read."""
         self._started, self._frames = time.monotonic(), 0
         self._show("reading videos", files)
 
     def frame(self) -> None:
-        """Count one more frame that is decoded and read."""
+        """Count one more frame, and show how fast files are read where their lengths are not told."""
         self._frames += 1
-        self._rates()
+        seconds = time.monotonic() - self._started
+        if self._task is not None and self._total is not None and seconds > 0.5:
+            files = self._files * 60 / seconds
+            self._progress.update(self._task, rates=f"{files:.0f} files/min  {self._frames / seconds:.1f} frames/s")
 
     def file_done(self, path: str) -> None:
-        """Count one more file that is finished or set aside."""
         self.advance(1)
 
     def stage(self, name: str, count: int | None = None) -> None:
-        """Begin another stage; `count` is the number of its steps, None where they cannot be counted."""
         self._show(name, count)
 
     def advance(self, steps: int) -> None:
-        """Count steps of the stage that are done."""
         self._files += steps
         if self._task is not None and self._total is not None:
             self._progress.update(self._task, completed=self._files, amount=f"{self._files}/{self._total}")
 
     def forecast(self, forecast: Forecast) -> None:
-        """Say how much there is to read, and how long it may take."""
         if (sentence := foretold(forecast)) and _is_told():
             self._progress.console.print(sentence, markup=False)
 
     def video(self, progress: VideoProgress) -> None:
-        """Show how far the run has read."""
         if self._task is None or not progress.total_s:
             return
         self._total = None  # files are counted in other words from now on
@@ -90,13 +80,6 @@ class Bars:
             rates=f"{_speed(progress)}{frames}  {os.path.basename(progress.file)[-40:]}",
         )
 
-    def _rates(self) -> None:
-        """Show how fast files are read, where their lengths are not told."""
-        seconds = time.monotonic() - self._started
-        if self._task is not None and self._total is not None and seconds > 0.5:
-            files = self._files * 60 / seconds
-            self._progress.update(self._task, rates=f"{files:.0f} files/min  {self._frames / seconds:.1f} frames/s")
-
     def _show(self, name: str, total: int | None) -> None:
         if self._task is not None:
             self._progress.remove_task(self._task)
@@ -105,38 +88,23 @@ class Bars:
         self._task = self._progress.add_task(name, total=total, amount=amount, rates="")
 
 
-class LogLines:
+class LogLines(NoProgress):
     """The same for a log: one line at most every `LINE_S` seconds, of runs that have much to read."""
 
     def __init__(self) -> None:
         self._tells, self._told_at = False, 0.0
 
-    def begin(self, files: int) -> None:
-        """Take that a run begins; nothing is said of it."""
-
-    def frame(self) -> None:
-        """Take that one more frame is decoded."""
-
-    def file_done(self, path: str) -> None:
-        """Take that one more file is finished."""
-
     def stage(self, name: str, count: int | None = None) -> None:
-        """Say that another stage begins."""
         if self._tells:
             steps = "" if count is None else f" ({count:,})"
             _log(f"{name}{steps}")
 
-    def advance(self, steps: int) -> None:
-        """Take that steps of the stage are done."""
-
     def forecast(self, forecast: Forecast) -> None:
-        """Say how much there is to read, and how long it may take; from then on lines follow."""
         if (sentence := foretold(forecast)) and _is_told():
             self._tells, self._told_at = True, time.monotonic()
             _log(sentence)
 
     def video(self, progress: VideoProgress) -> None:
-        """Say how far the run has read, now and then."""
         now = time.monotonic()
         if self._tells and progress.total_s and now - self._told_at >= LINE_S:
             self._told_at = now
@@ -146,7 +114,6 @@ class LogLines:
 def foretold(forecast: Forecast) -> str | None:
     """Return the sentence on how much there is to read and how long that may take; None where it is soon done.
 
-    >>> from evenreel.features.progress import Forecast
     >>> foretold(Forecast(1203, 41 * 3600, pictures_s=3000, words_s=8 * 3600))
     '41 h of video in 1,203 files: pictures about 50 min, words about 8 h'
     """
@@ -181,7 +148,6 @@ def _speed(progress: VideoProgress) -> str:
 
 
 def _is_told() -> bool:
-    """Whether a person has not asked for quiet."""
     return logging.getLogger("evenreel").isEnabledFor(logging.WARNING)
 
 
@@ -228,13 +194,18 @@ def step_bar(*, shown: bool) -> Iterator[Watch]:
     with _late_bar(columns, shown=shown, description="", total=None) as update:
 
         def watch(step: int, steps: int, figures: Mapping[str, float]) -> None:
-            update(completed=step, total=steps, description=_in_short(figures))
+            loss = sum(value for name, value in figures.items() if name.startswith("loss/"))
+            recalls = [
+                f"{name.removeprefix('validation/')} {one:.1f}" for name, one in figures.items() if name.endswith("R@1")
+            ]
+            update(
+                completed=step, total=steps, description=", ".join([f"loss {loss:.3f}", *recalls]) if figures else ""
+            )
 
         yield watch
 
 
 def _drawn(columns: tuple[ProgressColumn, ...], *, shown: bool = True) -> Progress:
-    """A bar on standard error that leaves nothing behind; none is drawn where that is no terminal."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -255,9 +226,3 @@ def _late_bar(columns: tuple[ProgressColumn, ...], *, shown: bool = True, **task
             bar.update(number, **values)
 
         yield update
-
-
-def _in_short(figures: Mapping[str, float]) -> str:
-    loss = sum(value for name, value in figures.items() if name.startswith("loss/"))
-    recalls = [f"{name.removeprefix('validation/')} {figures[name]:.1f}" for name in figures if name.endswith("R@1")]
-    return ", ".join([f"loss {loss:.3f}", *recalls]) if figures else ""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenreel.cli import Interrupted
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import PlaceOption
-from evenreel.cli.publish import fetched
+from evenreel.cli.options import PlaceOption, fetched, from_settings
 from evenreel.cli.show_library import console, safe
 from evenreel.config import DEFAULT_PORT, default_library
 from evenreel.errors import UsageError
@@ -32,9 +30,13 @@ WORKERS_HELP = (
     "of waiting searches hold for all together: each has an equal share."
 )
 PROXY_HELP = "Address or network of a reverse proxy, whose X-Forwarded-For is believed, no one else's; again for more."
-
+ADDRESS: dict[str, Any] = {
+    "port": Annotated[int, typer.Option(min=0, max=65_535)],
+    "token": Annotated[str | None, typer.Option(envvar="EVENREEL_TOKEN")],
+    "allowed_hosts": Annotated[list[str] | None, typer.Option("--allow-host", help=HOST_HELP)],
+    "trusted_proxies": Annotated[list[str] | None, typer.Option("--trusted-proxy", help=PROXY_HELP)],
+}
 HTTP_HELP = "Answer over HTTP, at /mcp of the address; otherwise over standard input and output."
-ONLY_WITH_HTTP = "--host and --port are of an address; add --http to answer there."
 
 
 def serve(
@@ -44,10 +46,7 @@ def serve(
         "evenreel.server.settings:ServeSettings",
         leave_out=LEFT_OUT,
         workers=Annotated[int, typer.Option("--workers", min=1, max=64, help=WORKERS_HELP)],
-        port=Annotated[int, typer.Option(min=0, max=65_535)],
-        token=Annotated[str | None, typer.Option(envvar="EVENREEL_TOKEN")],
-        allowed_hosts=Annotated[list[str] | None, typer.Option("--allow-host", help=HOST_HELP)],
-        trusted_proxies=Annotated[list[str] | None, typer.Option("--trusted-proxy", help=PROXY_HELP)],
+        **ADDRESS,
     ),
 ) -> None:
     """Serve a library as a page and a REST API, until Ctrl-C; without --library, your own, which may be empty yet."""
@@ -61,20 +60,14 @@ def serve(
     fetched(place, settings.snapshot_cache)
 
     def ready(address: str) -> None:
-        _say(place, address, guarded=settings.token is not None)
+        also = " Visitors are asked for the token." if settings.token is not None else ""
+        api = f"{address}api/v1/openapi.json"
+        console().print(f"{safe(place)} is served at {address} (Ctrl-C ends it; API: {api}).{also}")
         if open_page:
             threading.Thread(target=_show, args=(address,), name="browser", daemon=True).start()
 
-    try:
+    with contextlib.suppress(Interrupted):  # that is how it ends
         run(place, settings, on_ready=ready)
-    except Interrupted:  # that is how it ends
-        return
-
-
-def _say(library: Path, address: str, guarded: bool) -> None:
-    also = " Visitors are asked for the token." if guarded else ""
-    api = f"{address}api/v1/openapi.json"
-    console().print(f"{safe(library)} is served at {address} (Ctrl-C ends it; API: {api}).{also}")
 
 
 def _show(address: str) -> None:
@@ -91,30 +84,23 @@ def mcp(
     settings: ServeSettings = from_settings(
         "evenreel.server.settings:ServeSettings",
         leave_out=(*LEFT_OUT, "workers", "open_folders"),
-        port=Annotated[int, typer.Option(min=0, max=65_535)],
-        token=Annotated[str | None, typer.Option(envvar="EVENREEL_TOKEN")],
-        allowed_hosts=Annotated[list[str] | None, typer.Option("--allow-host", help=HOST_HELP)],
-        trusted_proxies=Annotated[list[str] | None, typer.Option("--trusted-proxy", help=PROXY_HELP)],
+        **ADDRESS,
     ),
 ) -> None:
     """Let an assistant search a library, open moments of it and read what is said (Model Context Protocol)."""
     from evenreel.server.assistants import serve_http, serve_pipe
 
     if not http and (settings.host, settings.port) != ("127.0.0.1", DEFAULT_PORT):
-        raise UsageError(ONLY_WITH_HTTP)
+        raise UsageError("--host and --port are of an address; add --http to answer there.")
     place = library or default_library()
     fetched(place, settings.snapshot_cache)
-    try:
+
+    def ready(address: str) -> None:
+        also = " They send the token as 'Authorization: Bearer TOKEN'." if settings.token is not None else ""
+        console().print(f"Assistants search {safe(place)} at {address}mcp (Ctrl-C ends it).{also}")
+
+    with contextlib.suppress(Interrupted):  # that is how it ends
         if http:
-            serve_http(
-                place, settings, on_ready=lambda address: _say_assistants(place, address, settings.token is not None)
-            )
+            serve_http(place, settings, on_ready=ready)
         else:
             serve_pipe(place, settings)
-    except Interrupted:  # that is how it ends
-        return
-
-
-def _say_assistants(library: Path, address: str, guarded: bool) -> None:
-    also = " They send the token as 'Authorization: Bearer TOKEN'." if guarded else ""
-    console().print(f"Assistants search {safe(library)} at {address}mcp (Ctrl-C ends it).{also}")

@@ -13,10 +13,9 @@ import typer
 from typer.core import TyperCommand
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.commands import TableGroup, command_of
+from evenreel.cli.app import TableGroup, command_of
 from evenreel.cli.evaluate.files import check_place
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import JsonOption
+from evenreel.cli.options import JsonOption, from_settings
 from evenreel.errors import UsageError
 from evenreel.provenance import provenance_of
 from evenreel.settings_checks import OptionForm
@@ -144,7 +143,7 @@ def _options(source: type[Any], *, none_of: bool = False) -> Any:
 
 @dataclass(frozen=True)
 class _One:
-    """A study as a command, for `evenreel.cli.commands.TableGroup`."""
+    """A study as a command, for `evenreel.cli.app.TableGroup`."""
 
     study: Study
     panel: None = None

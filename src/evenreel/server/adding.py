@@ -1,9 +1,12 @@
 """Folders that a person adds to the library from the page, on the machine that it is served from; and trying again.
 
-In this order: which folders may be chosen, a run (a process, `adding_run`, which a thread follows), what starts, pauses
-and stops it, and the addresses with who may use them. What a run was told is noted in the library's folder
-(`adding.json`), so that it goes on after the server has ended, however that ended. To pause is to end the process: what
-is finished is kept, the library is free for others, and the video that was being read is begun again.
+In this order: which folders may be chosen, a run, what starts, pauses and stops it, the addresses with who may use
+them, and the process of a run. What a run was told is noted in the library's folder (`adding.json`), so that it goes on
+after the server has ended, however that ended. To pause is to end the process: what is finished is kept, the library is
+free for others, and the video that was being read is begun again.
+
+The process says in lines of JSON how that goes. Its standard input brings the order in one line; when it is closed,
+because a person pauses or the server ends, the run ends as one that is interrupted does.
 """
 
 from __future__ import annotations
@@ -13,46 +16,48 @@ import contextlib
 import json
 import logging
 import os
+import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import psutil
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from pydantic import BaseModel, Field
 
-from evenreel.errors import NotFoundError, UsageError
+from evenreel.config import AUTO, IndexSettings
+from evenreel.errors import EncoderError, EvenreelError, NotFoundError, UsageError
+from evenreel.extras import needed_extra
+from evenreel.features.lock import is_held
+from evenreel.features.progress import NoProgress, VideoProgress
 from evenreel.files import may_be_video, replacing
 from evenreel.library import Library
 from evenreel.library.index.scan import SKIPPED_FOLDERS
 from evenreel.library.store.catalog import is_published
 from evenreel.processes import command
-from evenreel.server.access import is_near
-from evenreel.server.adding_run import LOOKING, WORDS_ONLY, RunOrder
+from evenreel.server.api import about, add_reading
 from evenreel.server.desk import Desk
-from evenreel.server.records import Retry, about, add_reading
-from evenreel.server.settings import ServeSettings, is_loopback
-from evenreel.wording import printable
+from evenreel.server.settings import ServeSettings, is_loopback, is_near
+from evenreel.wording import count, printable
+
+if TYPE_CHECKING:
+    from evenreel.library import IndexReport
 
 log = logging.getLogger("evenreel")
 
 LOOKED_AT = 60_000
 """Most entries that are looked at to count the videos of one listing, shared equally among its folders."""
-LOOKED_FOR = 100_000
-"""Most entries that are looked at to tell whether a folder holds any video."""
-SHOWN_FOLDERS = 2_000
-"""Most folders of a listing."""
-NOTE = "adding.json"
-"""File in the library's folder that says which folders are being added."""
-COMMAND = command("evenreel.server.adding_run")
-PATIENCE_S = 12.0
-"""Seconds that a run may take to end before it is killed."""
-TOLD_BYTES = 4_000
-"""How much of what a failed run complained of goes into the log."""
+LOOKED_FOR = 100_000  # most entries that are looked at to tell whether a folder holds any video
+SHOWN_FOLDERS = 2_000  # most folders of a listing
+NOTE = "adding.json"  # file in the library's folder that says which folders are being added
+COMMAND = command("evenreel.server.adding")
+PATIENCE_S = 12.0  # seconds that a run may take to end before it is killed
+TOLD_BYTES = 4_000  # how much of what a failed run complained of goes into the log
 BROKE = "The run broke off, killed perhaps or out of memory (see the log); what it had finished is kept: go on."
 PAUSED = "Paused; what is finished can be searched."
 AGAIN = "The folders are looked through again."
@@ -62,6 +67,15 @@ ELSEWHERE = (
     "options --host, --allow-host, --trusted-proxy and --workers."
 )
 ORDERS = "Start, pause, go on with or stop adding folders."
+SAID_EVERY_S = 0.25  # seconds between two lines about the same stage
+FIRST_S = 3.0  # seconds of a stage before its pace is told
+FAREWELL_S = 8.0  # seconds that a run may take to end by itself; a model that is being loaded hears nothing
+HELD = "Another process is writing to the library; wait for it to end, then go on."
+NO_MODEL = "The model cannot be loaded; the server's log says why. Choose another one, or words only."
+FAILED = "The folders could not be looked through; the server's log says why."
+"""What visitors are told of an error, whose own sentence may have paths, processes and hosts in it."""
+WORDS_ONLY = "words"  # name of the choice of no model at all
+LOOKING = "looking through the folders"
 DEFAULT = "default"
 RunState = Literal["idle", "running", "pausing", "paused", "watching", "done", "failed"]
 
@@ -124,6 +138,13 @@ class Indexing(BaseModel):
     video_s: float | None = None
     speed: float | None = None
     models: list[ModelChoice] = []
+
+
+class Retry(BaseModel):
+    """A run that tries again what was set aside: `state` is `idle`, `running`, `done` or `failed`."""
+
+    state: str
+    sentence: str
 
 
 class IndexingOrder(BaseModel):
@@ -206,7 +227,6 @@ class HomeFolders:
         )
 
     def path_of(self, folder: Path) -> str:
-        """Return the path of a folder below the home folder, '' for the home folder itself."""
         return folder.relative_to(self._home).as_posix() if folder != self._home else ""
 
     def shown(self, folder: str) -> str:
@@ -286,6 +306,27 @@ def _shown(path: str) -> str:
     return printable(path) or "Your home folder"
 
 
+@dataclass(frozen=True)
+class RunOrder:
+    """What a run is to do; a path that is no UTF-8 is kept as it is."""
+
+    library: str  # its folder
+    places: tuple[str, ...]  # folders and single files
+    model: str | None = None  # of a new library; `words` for none, None for the library's own or the default
+    reads_text: bool = True  # whether on-screen text is read
+    watch: bool = False  # goes on with what changes in the folders afterwards
+    retry: bool = False  # tries again what was set aside
+
+    @staticmethod
+    def from_json(told: dict[str, Any]) -> RunOrder:
+        return RunOrder(**told | {"places": tuple(map(str, told["places"]))})
+
+    @property
+    def settings(self) -> IndexSettings:
+        model = {None: AUTO, WORDS_ONLY: None}.get(self.model, self.model)
+        return IndexSettings(model=model, read_text=self.reads_text, retry=self.retry)
+
+
 class Run:
     """A process that does what an order says; it ends when its input is closed."""
 
@@ -318,11 +359,15 @@ class Run:
                 process.stdin.flush()
             with process.stdout as said:
                 for line in said:
-                    told = _told(line)
+                    told: Any = None
+                    with contextlib.suppress(ValueError):
+                        told = json.loads(line)
+                    if not isinstance(told, dict):  # a library printed it
+                        continue
                     if told.get("why"):
                         log.error("adding folders: %s", told["why"])
                     hear(told)
-                    last = told or last
+                    last = told
             process.wait()
             self._ask_to_end()
             if not {"ended", "failed"} & last.keys():
@@ -350,15 +395,6 @@ class Run:
         if self.process is not None and self.process.stdin is not None:
             with contextlib.suppress(OSError):
                 self.process.stdin.close()
-
-
-def _told(line: bytes) -> dict[str, Any]:
-    """What a line of the run says; nothing where a library printed it."""
-    try:
-        told = json.loads(line)
-    except ValueError:
-        return {}
-    return told if isinstance(told, dict) else {}
 
 
 class Adder:
@@ -427,7 +463,6 @@ class Adder:
             return self._told if self._run is not None else self.start(self._order)
 
     def stop(self) -> Indexing:
-        """End the process and forget what is left to do; what it has finished stays in the library."""
         with self._lock:
             self._forget()
             if self._run is not None:
@@ -443,13 +478,10 @@ class Adder:
         now = self.retry_state()
         if now.state == "running":
             return now
-        stats = library.stats()
         places = (*library.roots(), *library.single_files())
         if not places:
             return Retry(state="failed", sentence="The library has no folder yet; add one.")
-        model = WORDS_ONLY if stats.clips and not stats.model else None
-        reads = not stats.clips or reads_text(library)
-        self.start(RunOrder(str(self._library), places, model, reads, retry=True))
+        self.start(RunOrder(str(self._library), places, reads_text=reads_text(library), retry=True))
         return self.retry_state()
 
     def retry_state(self) -> Retry:
@@ -465,7 +497,6 @@ class Adder:
         return Retry(state="running", sentence=AGAIN) if elsewhere else Retry(state="idle", sentence="")
 
     def close(self) -> None:
-        """End the process with the server; the next one goes on from there."""
         with self._lock:
             self._closed, run = True, self._run
         if run is not None:
@@ -477,7 +508,6 @@ class Adder:
         threading.Thread(target=self._run.end, args=(wanted,), name="pausing", daemon=True).start()
 
     def _work(self, run: Run, watching: Run | None, before: tuple[RunOrder | None, RunState, int]) -> None:
-        """Follow a run until it has ended, and say what came of it."""
         if watching is not None:
             watching.end("idle")
 
@@ -545,9 +575,9 @@ def _noted(path: Path) -> tuple[RunOrder | None, RunState, int]:
 
 
 def reads_text(library: Library) -> bool:
-    """Return whether on-screen text was read of any clip; else it is not to be read of all of them now."""
+    """Return whether on-screen text was read of any clip there is; else it is not to be read of all of them now."""
     read = [facet.values for facet in library.facets() if facet.column == "has_text"]
-    return any(found.value for values in read for found in values)
+    return not library.stats().clips or any(found.value for values in read for found in values)
 
 
 class AddingApi:
@@ -557,20 +587,36 @@ class AddingApi:
         self._desk, self._library, self._settings = desk, library, settings
         self.adder = Adder(library)
 
-    def router(self) -> APIRouter:
-        router = APIRouter(prefix="/api/v1", dependencies=[Depends(self.check_local)])
+    def router(self, *, adds: bool = True) -> APIRouter:
+        """Make the router; without `adds`, what was set aside can still be tried again, also from elsewhere."""
+        router = APIRouter(prefix="/api/v1")
+        add_reading(router, "/retry", self.retry_state, about("How trying again goes.", Retry))
+        described = about("Try again what was set aside.", Retry)
+        router.add_api_route("/retry", self.retry, methods=["POST"], status_code=202, **described)
+        if adds:
+            router.include_router(self._of_folders())
+        return router
+
+    def _of_folders(self) -> APIRouter:
+        router = APIRouter(dependencies=[Depends(self.check_local)])
         add_reading(router, "/folders", self.folders, about("Folders that can be added.", FolderListing, 404))
         add_reading(router, "/indexing", self.indexing, about("How adding folders goes.", Indexing, 404))
         router.add_api_route("/indexing", self.order_indexing, methods=["POST"], **about(ORDERS, Indexing, 404))
         return router
 
+    async def retry(self) -> Retry:
+        """Index the folders again, with what was set aside; one run at a time."""
+        return await self._desk.query(self.adder.retry)
+
+    async def retry_state(self) -> Retry:
+        """Return the state of the run that `retry` started."""
+        return self.adder.retry_state()
+
     def start(self) -> None:
-        """Go on with what was under way when the server ended."""
         if self._settings.workers == 1 and is_loopback(self._settings.host) and not is_published(self._library):
             self.adder.go_on()
 
     async def check_local(self, request: Request) -> None:
-        """Refuse whoever may not sit at this machine."""
         if self._settings.workers > 1 or not is_near(request, self._settings):
             raise HTTPException(403, ELSEWHERE)
 
@@ -601,7 +647,6 @@ class AddingApi:
         return told.model_copy(update=changes)
 
     async def _planned(self, order: IndexingOrder) -> RunOrder:
-        """The run that is asked for, over one more folder, or over all that the library has."""
         if is_published(self._library):
             raise UsageError("A published snapshot is only read; add folders to the library that it was made of.")
         if order.model is not None and order.model not in {choice.name for choice in MODELS}:
@@ -610,21 +655,18 @@ class AddingApi:
 
         def planned(library: Library) -> RunOrder:
             if folder is not None and is_below(folder, library.roots()):
-                raise UsageError(
-                    f"{printable(folder.name)} is in the library already; look for new videos in it instead of adding "
-                    "it."
-                )
-            known = filter(os.path.exists, (*library.roots(), *library.single_files()))
-            places = (str(folder),) if folder is not None else tuple(known)
+                known = f"{printable(folder.name)} is in the library already"
+                raise UsageError(f"{known}; look for new videos in it instead of adding it.")
+            places = (str(folder),) if folder is not None else (*library.roots(), *library.single_files())
+            places = tuple(filter(os.path.exists, places))
             if not places:
                 raise UsageError(
                     "No folder of the library is there to be looked at again; add one, or connect its disk."
                 )
-            is_new = _is_new(library)
-            if order.model is not None and not is_new:
+            if order.model is not None and not _is_new(library):
                 raise UsageError("The library has its model already; evenreel reindex --model MODEL exchanges it.")
             model = None if order.model == DEFAULT else order.model
-            return RunOrder(str(library.path), places, model, is_new or reads_text(library), order.action == "watch")
+            return RunOrder(str(library.path), places, model, reads_text(library), order.action == "watch")
 
         run = await self._desk.query(planned)
         if run.watch and all(map(os.path.isfile, run.places)):
@@ -635,12 +677,187 @@ class AddingApi:
 def _with_video(path: str) -> Path:
     folder = home_folders().find(path)
     if count_videos(folder, LOOKED_FOR) == (0, False):
-        raise UsageError(
-            f"There is no video in {printable(path) or 'your home folder'}; choose a folder that holds some."
-        )
+        where = printable(path) or "your home folder"
+        raise UsageError(f"There is no video in {where}; choose a folder that holds some.")
     return folder
 
 
 def _is_new(library: Library) -> bool:
     stats = library.stats()
     return not stats.clips and stats.model is None
+
+
+class SaidProgress(NoProgress):
+    """Tells a function how far a run is, in fields of `adding.Indexing`, at most every `SAID_EVERY_S` of a stage."""
+
+    def __init__(self, say: Callable[[dict[str, Any]], None]) -> None:
+        self._say, self._lock, self._said_at = say, threading.Lock(), 0.0
+        self._file: str | None = None
+        self._begin(LOOKING)
+
+    def _begin(self, stage: str, total: int | None = None) -> None:
+        self._stage, self._total, self._done, self._began = stage, total, 0, time.monotonic()
+        self._video: VideoProgress | None = None
+
+    def begin(self, files: int) -> None:
+        self.stage("reading videos", files)
+
+    def file_done(self, path: str) -> None:
+        self._file = printable(os.path.basename(path))
+        self.advance(1)
+
+    def stage(self, name: str, count: int | None = None) -> None:
+        with self._lock:
+            self._begin(name, count)
+            self._tell()
+
+    def advance(self, steps: int) -> None:
+        with self._lock:
+            self._done += steps
+            if self._done == self._total or time.monotonic() - self._said_at >= SAID_EVERY_S:
+                self._tell()
+
+    def video(self, progress: VideoProgress) -> None:
+        with self._lock:
+            if self._stage != (stage := f"reading {progress.stage}"):
+                self._begin(stage)
+            self._file = os.path.basename(progress.file) or None
+            self._done, self._total, self._video = progress.files_done, progress.files, progress
+            self._tell()
+
+    def _tell(self) -> None:
+        self._said_at, video = time.monotonic(), self._video
+        seconds = self._said_at - self._began
+        a_minute = 60 * self._done / seconds if self._done > 0 and seconds >= FIRST_S else None
+        remaining_s = video.remaining_s if video else None
+        if remaining_s is None and a_minute is not None and self._total is not None:
+            remaining_s = 60 * (self._total - self._done) / a_minute
+        told: dict[str, Any] = {"stage": self._stage, "file": self._file, "done": self._done, "total": self._total}
+        told |= {"per_minute": a_minute, "remaining_s": remaining_s}
+        done_s, video_s, speed = (video.done_s, video.total_s, video.rate) if video else (None, None, None)
+        told |= {"video_done_s": done_s, "video_s": video_s, "speed": speed}
+        self._say({"reached": told})
+
+
+def index(order: RunOrder) -> str:
+    from evenreel.library import index_folders
+
+    order, remark = _there(order)
+    report = index_folders(
+        [Path(place) for place in order.places], order.library, order.settings, progress=SaidProgress(_say)
+    )
+    return f"{_sentence(report, order)} {remark}".rstrip()
+
+
+def watch(order: RunOrder) -> None:
+    """Index what an order says and go on with what changes in its folders, until no run can succeed.
+
+    Single files are looked at once.
+    """
+    from evenreel.library import Watcher
+
+    order, remark = _there(order)
+    taken = ""
+    if single := tuple(filter(os.path.isfile, order.places)):
+        taken = index(replace(order, places=single))
+        remark += f" Not watched, only looked at now: {_names(single)}."
+
+    def tell(report: IndexReport) -> None:
+        nonlocal taken
+        taken = _sentence(report, order)
+        _say({"reached": {"sentence": taken}})
+
+    folders = [place for place in order.places if place not in single]
+    watcher = Watcher(order.library, folders, order.settings, progress=SaidProgress(_say), told=tell)
+    watcher.start()
+    last = None
+    try:
+        while not watcher.wait(SAID_EVERY_S):
+            state = watcher.state
+            if last == (last := (state.working or not state.runs, state.trouble or "")):
+                continue
+            working, trouble = last
+            quiet = f"{taken} {remark.strip()}".strip() if remark and not working else ""
+            told = {"state": "running" if working else "watching"}
+            sentence = FAILED if trouble else quiet
+            if working or sentence:
+                told["sentence"] = sentence
+            _say({"reached": told, "why": trouble})
+    finally:
+        watcher.stop(FAREWELL_S / 2)
+
+
+def _sentence(report: IndexReport, order: RunOrder) -> str:
+    taken, aside = report.indexed + report.recognised, len(report.set_aside)
+    if order.retry:
+        return f"{count(taken, 'file')} taken in; {count(aside, 'file')} still set aside."
+    parts = [f"{count(taken, 'video')} taken in" if taken or not report.unchanged else "Nothing is new"]
+    if aside:
+        parts.append(f"{count(aside, 'file')} set aside (the view Library says why)")
+    if closed := len(report.closed_folders):
+        parts.append(f"{count(closed, 'folder')} could not be opened")
+    return "; ".join(parts) + "."
+
+
+def _there(order: RunOrder) -> tuple[RunOrder, str]:
+    """The order without places that have gone since, and a remark on them."""
+    there = tuple(filter(os.path.exists, order.places))
+    gone = [place for place in order.places if place not in there]
+    if not gone:
+        return order, ""
+    remark = f"Left out, as not there: {_names(gone)}; connect its disk and add it again."
+    if not there:
+        raise NotFoundError(remark)
+    return replace(order, places=there), remark
+
+
+def _names(places: Iterable[str]) -> str:
+    return ", ".join(printable(os.path.basename(place)) for place in places)
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the server was started with
+    line = b""
+    while not line.endswith(b"\n") and (byte := os.read(0, 1)):  # not a byte more
+        line += byte
+    order = RunOrder.from_json(json.loads(line))
+    threading.Thread(target=_end_with_input, name="input", daemon=True).start()
+    try:
+        if order.watch:
+            watch(order)
+        else:
+            _say({"ended": index(order)})
+    except KeyboardInterrupt:
+        return
+    except EvenreelError as error:
+        held = is_held(error)
+        known = {EncoderError: NO_MODEL, NotFoundError: str(error)}
+        told = HELD if held else known.get(type(error), FAILED)
+        _say({"failed": told, "held": held, "why": printable(str(error))})
+    except ModuleNotFoundError as error:
+        if (sentence := needed_extra(error, "Indexing")) is None:
+            raise
+        _say({"failed": sentence})
+
+
+def _end_with_input() -> None:
+    while os.read(0, 4_096):
+        pass
+    _stop()
+
+
+def _stop() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(FAREWELL_S)
+    os._exit(1)
+
+
+def _say(what: dict[str, Any]) -> None:
+    try:
+        os.write(1, json.dumps(what).encode() + b"\n")
+    except OSError:  # the server has gone; the run ends with its input
+        return
+
+
+if __name__ == "__main__":
+    main()

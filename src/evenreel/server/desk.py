@@ -30,10 +30,8 @@ log = logging.getLogger("evenreel")
 T = TypeVar("T")
 Version = tuple[FileState, ...]
 LOADING = "The model is still being loaded; try again in a moment."
-CACHED_BYTES = 8 * 2**20
-"""Most bytes of answers that are kept to be given again."""
-KEPT_TEXTS = 1_000
-"""Most encoded captions that are kept."""
+CACHED_BYTES = 8 * 2**20  # most bytes of answers that are kept to be given again
+KEPT_TEXTS = 1_000  # most encoded captions that are kept
 
 
 class BusyError(EvenreelError):
@@ -79,26 +77,13 @@ class SharedEncoder:
             return self._encoder.truncated(captions)
 
 
-class OwnModel(NamedTuple):
-    """The model of a library that is served, as it stands; replaced as a whole, so that no thread sees half of it."""
+class Model(NamedTuple):
+    """A model of a library that is served, as it stands; replaced as a whole, so that no thread sees half of it."""
 
-    number: int = 0  # another one for each change
-    encoder: SharedEncoder | None = None
     state: str = "loading"  # or `ready`, `none` where words alone are searched, `failed`
-    trouble: str = ""  # why it failed to load
-
-    def changed(self, state: str, encoder: SharedEncoder | None = None, trouble: str = "") -> OwnModel:
-        """Return what it is from now on, with a number of its own where that is anything else."""
-        same = (encoder, state, trouble) == self[1:]
-        return self if same else OwnModel(self.number + 1, encoder, state, trouble)
-
-
-class SoundsModel(NamedTuple):
-    """The model of sounds of a library that is served; `trouble` says why it could not be loaded."""
-
-    name: str | None = None
     encoder: SharedEncoder | None = None
-    trouble: str = ""
+    trouble: str = ""  # why it failed to load
+    name: str | None = None
 
 
 class Desk:
@@ -119,8 +104,8 @@ class Desk:
         self._answers: OrderedDict[Hashable, bytes] = OrderedDict()
         self._answer_bytes = 0
         self._lock = threading.Lock()
-        self._held = OwnModel()
-        self._sounds = SoundsModel()
+        self._held, self._sounds = Model(), Model("none")  # of pictures, of sounds
+        self._changes = 0  # of models
         self._made_with: tuple[str | None, str | None] | None = None
         self._looked_at: Version | None = None
         self._warming = False
@@ -141,11 +126,10 @@ class Desk:
         return self._held.trouble
 
     def start(self) -> None:
-        """Open the library once as a check, and begin to load its model."""
         self.followed.start()
         with Library(self.library, vision=False) as library:
             name, _ = library.made_with
-        self._held = self._held.changed("loading" if name and self._settings.vision else "none")
+        self._held = Model("loading" if name and self._settings.vision else "none")
         self._pool = ThreadPoolExecutor(self._settings.searchers, thread_name_prefix="search")
         self._reranking = ThreadPoolExecutor(1, thread_name_prefix="rerank")
         self._looking = ThreadPoolExecutor(1, thread_name_prefix="locate")
@@ -174,7 +158,7 @@ class Desk:
         self, key: Hashable, function: Callable[[Library], bytes], *, model: bool = False, rerank: bool = False
     ) -> bytes:
         """Run a function as `query` does, or return its cached answer for this key while the library is unchanged."""
-        key = (library_version(self.library), self._held.number, self._sounds, key)
+        key = (library_version(self.library), self._changes, key)
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
@@ -202,24 +186,19 @@ class Desk:
         return await self.look_up(lambda library: library.locate(clip_id))
 
     def need_model(self) -> None:
-        """Raise LoadingError while the model is being loaded; without a model, only words are searched."""
         self._look()
         if self.model == "loading":
             raise LoadingError(LOADING)
 
     def need_vision(self) -> None:
-        """Raise an error unless pictures can be searched for."""
         self.need_model()
         if self._held.encoder is None:
             raise EncoderError(self.trouble or "The library is searched by words alone, so pictures cannot be.")
 
     def notices(self) -> tuple[str, ...]:
-        found = ["The model could not be loaded, so only words were searched."] if self.trouble else []
-        if self.matcher_trouble:
-            found.append(
-                "The matcher that is to re-rank cannot be used here, so the clips stand in the library's order."
-            )
-        return tuple(found)
+        of_matcher = "The matcher that is to re-rank cannot be used here, so the clips stand in the library's order."
+        found = ("The model could not be loaded, so only words were searched.",) if self.trouble else ()
+        return (*found, of_matcher) if self.matcher_trouble else found
 
     def _look(self) -> None:
         """Warm up, if the library has changed since that was done; a change may bring a model, or another one."""
@@ -249,16 +228,16 @@ class Desk:
             self._looked_at = None
             if self._held.encoder is None:
                 self._made_with = None
-                self._held = self._held.changed("failed", trouble=str(error))
+                self._hold(Model("failed", trouble=str(error)))
         except Exception as error:  # whatever it is, words can still be searched
             trouble = str(error) if isinstance(error, EvenreelError) else f"the model failed to load ({error})."
-            self._held = self._held.changed("failed", trouble=trouble)
+            self._hold(Model("failed", trouble=trouble))
             log.warning("the model cannot be loaded, only words are searched: %s", trouble)
         finally:
             self._warming = False
 
     def _change_model(self, name: str | None, weights: str | None, sounds: str | None) -> None:
-        self._held = self._held.changed("loading" if name else "none")
+        self._hold(Model("loading" if name else "none"))
         encoder = load_pictures(name, self._settings.device) if name else None
         if encoder is not None and encoder.weights_hash != weights:
             raise EncoderError(f"The model {name} is another now than the one that the library was made with.")
@@ -268,7 +247,12 @@ class Desk:
             library.favours([hit.clip_id for hit in found.hits])  # imports what later searches need
             self._change_matcher(library, encoder)
         if encoder is not None:
-            self._held = self._held.changed("ready", SharedEncoder(encoder))
+            self._hold(Model("ready", SharedEncoder(encoder), name=name))
+
+    def _hold(self, model: Model) -> None:
+        if model != self._held:
+            self._held = model
+            self._changes += 1  # after it: no answer of the model before is kept for one of this
 
     def _change_matcher(self, library: Library, encoder: Encoder | None) -> None:
         """Load what re-ranks, if it goes with the library as it is now; without it the library's own order stands."""
@@ -289,15 +273,15 @@ class Desk:
         """Load the model of sounds, once for all threads, where it is another one, or could not be loaded before."""
         if name == self._sounds.name and (name is None or self._sounds.encoder is not None):
             return
-        self._sounds = SoundsModel()
-        if name is None:
-            return
-        try:
-            self._sounds = SoundsModel(name, SharedEncoder(load_sounds(name, self._settings.device)))
-        except Exception as error:  # whatever it is, all else can still be searched
-            trouble = str(error) if isinstance(error, EvenreelError) else f"it failed to load ({error})."
-            log.warning("the model of sounds %s cannot be loaded: %s", name, trouble)
-            self._sounds = SoundsModel(name, None, trouble)
+        self._sounds = Model("none")
+        if name is not None:
+            try:
+                self._sounds = Model("ready", SharedEncoder(load_sounds(name, self._settings.device)), name=name)
+            except Exception as error:  # whatever it is, all else can still be searched
+                trouble = str(error) if isinstance(error, EvenreelError) else f"it failed to load ({error})."
+                log.warning("the model of sounds %s cannot be loaded: %s", name, trouble)
+                self._sounds = Model("failed", trouble=trouble, name=name)
+        self._changes += 1
 
     def _sound_encoder(self, name: str) -> Encoder:
         held = self._sounds
@@ -322,12 +306,11 @@ class Desk:
         """This thread's own, opened anew where the model is another or the catalog was replaced by another."""
         held, version = self._held, library_version(self.library)
         open_now: Library | None = getattr(self._own, "library", None)
-        # What an open catalog does not see by itself: another file, or any change where it is frozen.
-        state = held, version if open_now is not None and open_now.is_frozen else version[0][0]
-        if open_now is not None and self._own.state == state:
-            return open_now
-        self._own.library = self._own.state = None  # should opening fail
         if open_now is not None:
+            # What an open catalog does not see by itself: another file, or any change where it is frozen.
+            if self._own.state == (held, version if open_now.is_frozen else version[0][0]):
+                return open_now
+            self._own.library = self._own.state = None  # should opening fail
             with self._lock:
                 self._open.remove(open_now)
             open_now.close()

@@ -27,17 +27,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, HTTPException, Request, Response
 from pydantic import BaseModel, Field
 
-from evenreel.errors import EvenreelError, MediaError, NotFoundError, UsageError
+from evenreel.errors import MediaError, NotFoundError, UsageError
 from evenreel.features.stills import read_still
 from evenreel.handover import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
 from evenreel.handover.picks import HandoverReport, Pick, Take, file_stem
 from evenreel.media.workers import Worker
-from evenreel.server.access import is_near
+from evenreel.server.api import EVERYWHERE, LATEST_S, ClipId, Problem, about, add_reading
 from evenreel.server.desk import BusyError, Desk
-from evenreel.server.media import TYPES, Playback, SentAs
-from evenreel.server.pictures import EXPORT
-from evenreel.server.records import EVERYWHERE, LATEST_S, ClipId, Problem, about, add_reading
-from evenreel.server.settings import MOST_RESULTS, ServeSettings
+from evenreel.server.media import EXPORT, TYPES, Playback, SentAs
+from evenreel.server.settings import MOST_RESULTS, ServeSettings, is_near
 from evenreel.wording import printable
 
 if TYPE_CHECKING:
@@ -45,32 +43,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("evenreel")
 
-MOST_COPIED_S, MOST_ENCODED_S = 3_600.0, 600.0
-"""Most seconds of all cuts of a request together, copied or encoded anew."""
-MOST_BYTES = 8 * 2**30
-"""Most bytes that the cuts of a request may come to, by the sizes of their files."""
-WAITING = 4
-"""Most requests that are made or waited for at a time."""
-SENDING = 16
-"""Most files that are on their way to visitors; each is kept until it has been sent."""
-PATIENCE_S = 60.0
-"""Seconds for which a visitor may take nothing of a file."""
-LOOKED_AFTER_S = 0.5
-"""Seconds between two looks whether a visitor who waits is still there."""
-NOBODY_THERE = 499
-"""Status of an answer that nobody waits for, as servers note it."""
-ABANDONED_S = 86_400.0
-"""Seconds after which a folder that is still there is nobody's."""
-LONGEST_NOTES = 4_000
-"""Most characters of the header with notes."""
+MOST_COPIED_S, MOST_ENCODED_S = 3_600.0, 600.0  # most seconds of all cuts of a request together, copied or encoded anew
+MOST_BYTES = 8 * 2**30  # most bytes that the cuts of a request may come to, by the sizes of their files
+WAITING = 4  # most requests that are made or waited for at a time
+SENDING = 16  # most files that are on their way to visitors; each is kept until it has been sent
+PATIENCE_S = 60.0  # seconds for which a visitor may take nothing of a file
+LOOKED_AFTER_S = 0.5  # seconds between two looks whether a visitor who waits is still there
+NOBODY_THERE = 499  # status of an answer that nobody waits for, as servers note it
+ABANDONED_S = 86_400.0  # seconds after which a folder that is still there is nobody's
+LONGEST_NOTES = 4_000  # most characters of the header with notes
 NOTES = "evenreel-notes"
 ZIP = "application/zip"
-NOTES_FILE = "notes.txt"
 CUT_TYPES = {".mp4": "video/mp4", ".mov": "video/quicktime", ".mkv": TYPES["matroska"], ".ts": TYPES["mpegts"]}
-
-ELSEWHERE = (
-    "Places of files are told only at the machine that the library is served from, by evenreel serve --open-folders."
-)
 
 
 class ExportStretch(BaseModel):
@@ -101,8 +85,7 @@ class ClipPlace(BaseModel):
     path: str
 
 
-Made = tuple[Path, str, HandoverReport]
-"""A file that was made, its media type, and what there is to tell of it."""
+Made = tuple[Path, str, HandoverReport]  # a file that was made, its media type, and what there is to tell of it
 
 
 class Exports:
@@ -120,14 +103,13 @@ class Exports:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="export")
         self._worker = self._new_worker()
 
-    def close(self) -> None:
-        """End the worker process at once, whatever it makes."""
-        self._worker.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
     def _new_worker(self) -> Worker:
         limits = self._settings.limits
         return Worker(READER, {"limits": asdict(limits)}, limits)
+
+    def close(self) -> None:
+        self._worker.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
     def router(self) -> APIRouter:
         router = APIRouter(prefix="/api/v1")
@@ -147,10 +129,9 @@ class Exports:
         What could not be taken is left out and told in the header `evenreel-notes`, which is a JSON list of sentences
         in percent encoding, and in a zip file in `notes.txt`.
         """
-        if self._waiting >= self._settings.share(WAITING):
-            raise BusyError("Others are being made at the moment; try again in a moment.")
-        if self._sending >= self._settings.share(SENDING):
-            raise BusyError("Others are being sent at the moment; try again in a moment.")
+        for number, most, what in ((self._waiting, WAITING, "made"), (self._sending, SENDING, "sent")):
+            if number >= self._settings.share(most):
+                raise BusyError(f"Others are being {what} at the moment; try again in a moment.")
         self._waiting += 1
         try:
             return await self._made(wanted, request)
@@ -219,7 +200,13 @@ class Exports:
             length_s += taken_s
             size += file.stamp.size * taken_s / (clip.duration_s or 1.0)
         if wanted.form == "clip":
-            _check_size(length_s, size, exact=wanted.exact)
+            most_s = MOST_ENCODED_S if wanted.exact else MOST_COPIED_S
+            if length_s > most_s:
+                how = "are encoded anew" if wanted.exact else "are cut"
+                raise UsageError(f"The stretches are {length_s:,.0f} s long; at most {most_s:,.0f} s {how} at a time.")
+            if size > MOST_BYTES and not wanted.exact:
+                most = f"at most {MOST_BYTES >> 30} GiB are cut at a time"
+                raise UsageError(f"The cuts would come to some {size / 2**30:,.1f} GiB; {most}.")
         return takes
 
     def _make(
@@ -241,36 +228,26 @@ class Exports:
         report = Handover(self._worker, known, settings).write(takes, scratch / "made", wanted.title)
         report.set_aside[:0] = missing.set_aside
         if not report.files:
-            raise _nothing(report)
+            if whole := [one.sentence for one in report.set_aside if not one.clip_id]:
+                raise UsageError(whole[0])
+            one = report.set_aside[0]
+            sentence = f"{one.sentence.rstrip('.')}."
+            raise MediaError("failed", f"{one.path}: {sentence}" if one.path != one.clip_id else sentence)
         if len(report.files) == 1:
             (path,) = report.files
             return path, MEDIA_TYPES.get(wanted.form) or CUT_TYPES.get(path.suffix, "video/*"), report
-        return _zipped(report, scratch / f"{file_stem(wanted.title, 'stretches')}.zip"), ZIP, report
-
-
-def _check_size(length_s: float, size: float, *, exact: bool) -> None:
-    most_s = MOST_ENCODED_S if exact else MOST_COPIED_S
-    if length_s > most_s:
-        how = "are encoded anew" if exact else "are cut"
-        raise UsageError(f"The stretches are {length_s:,.0f} s long; at most {most_s:,.0f} s {how} at a time.")
-    if size > MOST_BYTES and not exact:
-        raise UsageError(
-            f"The cuts would come to some {size / 2**30:,.1f} GiB; at most {MOST_BYTES >> 30} GiB are cut at a time."
-        )
-
-
-def _nothing(report: HandoverReport) -> EvenreelError:
-    """The error for a request of which nothing can be taken."""
-    whole = [one.sentence for one in report.set_aside if not one.clip_id]
-    if whole:
-        return UsageError(whole[0])
-    one = report.set_aside[0]
-    sentence = f"{one.sentence.rstrip('.')}."
-    return MediaError("failed", f"{one.path}: {sentence}" if one.path != one.clip_id else sentence)
+        path = scratch / f"{file_stem(wanted.title, 'stretches')}.zip"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, strict_timestamps=False) as archive:
+            for file in report.files:
+                archive.write(file, file.name)
+                with contextlib.suppress(OSError):
+                    file.unlink()
+            if sentences := _sentences(report):
+                archive.writestr("notes.txt", "\n".join(sentences) + "\n")
+        return path, ZIP, report
 
 
 def _sentences(report: HandoverReport) -> list[str]:
-    """All that a person should know of what was made."""
     aside = [f"{one.path} was left out: {one.sentence}" for one in report.set_aside]
     return aside + [f"{name} {sentence}" for name, sentence in report.notes]
 
@@ -281,18 +258,6 @@ def _as_header(sentences: Sequence[str]) -> str:
     while len(text := urllib.parse.quote(json.dumps(kept, ensure_ascii=False))) > LONGEST_NOTES:
         kept = [*kept[: max(0, len(kept) - 2)], "…"] if len(kept) > 1 else ["See notes.txt."]
     return text
-
-
-def _zipped(report: HandoverReport, path: Path) -> Path:
-    """Put all files into one, with the sentences; each is deleted when it is in."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, strict_timestamps=False) as archive:
-        for file in report.files:
-            archive.write(file, file.name)
-            with contextlib.suppress(OSError):
-                file.unlink()
-        if sentences := _sentences(report):
-            archive.writestr(NOTES_FILE, "\n".join(sentences) + "\n")
-    return path
 
 
 class FileManagerApi:
@@ -308,17 +273,21 @@ class FileManagerApi:
 
     async def place(self, clip_id: ClipId, request: Request) -> ClipPlace:
         """Return the path of a clip's first file that is there."""
-        self._check_local(request)
-        return ClipPlace(path=printable(await self._found(clip_id)))
+        return ClipPlace(path=printable(await self._found(clip_id, request)))
 
     async def show(self, clip_id: ClipId, request: Request) -> ClipPlace:
         """Show the file in its folder, in the file manager."""
-        self._check_local(request)
-        path = await self._found(clip_id)
+        path = await self._found(clip_id, request)
         await asyncio.to_thread(show_in_folder, path)
         return ClipPlace(path=printable(path))
 
-    async def _found(self, clip_id: str) -> str:
+    async def _found(self, clip_id: str, request: Request) -> str:
+        if not self._settings.open_folders or not is_near(request, self._settings):
+            raise HTTPException(
+                403,
+                "Places of files are told only at the machine that the library is served from, by evenreel serve "
+                "--open-folders.",
+            )
         located = await self._desk.locate(clip_id)
         paths = [file.path for file in located.files]
         found = await asyncio.to_thread(lambda: next(filter(os.path.isfile, paths), None))
@@ -326,13 +295,8 @@ class FileManagerApi:
             raise NotFoundError("The file is not there any more; is its disk connected?")
         return found
 
-    def _check_local(self, request: Request) -> None:
-        if not self._settings.open_folders or not is_near(request, self._settings):
-            raise HTTPException(403, ELSEWHERE)
-
 
 def show_in_folder(path: str) -> None:
-    """Open the folder of a file in the system's file manager, with the file marked where the system can."""
     command = {"darwin": ["open", "-R", path], "win32": ["explorer", f"/select,{path}"]}.get(
         sys.platform, ["xdg-open", os.path.dirname(path)]
     )
@@ -340,13 +304,8 @@ def show_in_folder(path: str) -> None:
     if program is None:
         raise UsageError(f"This machine has no {command[0]} to open a folder with; copy the path instead.")
     try:
-        subprocess.Popen(
-            [program, *command[1:]],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        nowhere = subprocess.DEVNULL
+        subprocess.Popen([program, *command[1:]], stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True)
     except OSError as error:
         log.warning("%s cannot be started: %s", program, error)
         raise UsageError(f"{command[0]} cannot be started; copy the path instead.") from error

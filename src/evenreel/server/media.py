@@ -1,35 +1,64 @@
-"""The files of clips: opened in an indexed folder, compared with what was indexed, and sent to players, in ranges.
+"""What is sent of the files of clips, and the pictures that visitors search by.
 
-Only what is regular and reached through no link is opened. Files are read in threads of their own, so that players and
+The files themselves: opened in an indexed folder, compared with what was indexed, and sent to players, in ranges. Only
+what is regular and reached through no link is opened. Files are read in threads of their own, so that players and
 searches leave each other room.
+
+Stills and previews of them, made once and kept by the content they show. All pictures are decoded by processes that can
+be killed; `PictureReader`, at the end, is what these run.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import logging
 import os
 import re
 import stat
-from collections.abc import Callable
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path, PurePath
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+import numpy as np
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from evenreel.config import MediaLimits
 from evenreel.errors import MediaError, NotFoundError
+from evenreel.features.progress import TRANSIENT
+from evenreel.features.stills import SIDE_PX, read_still
+from evenreel.files import replacing
 from evenreel.library.contents import ClipMedia, Located, SameContent
+from evenreel.library.search.query import decode_image, image_worker
+from evenreel.library.store.catalog import STILLS
 from evenreel.media.content import FileStamp
+from evenreel.media.picture import BT709, to_jpeg
+from evenreel.media.sampling import EverySeconds, Part
+from evenreel.media.workers import Message as Told
+from evenreel.media.workers import Worker
 from evenreel.server.desk import BusyError, Desk
 from evenreel.server.settings import ServeSettings
+from evenreel.types import Frame, Pixels
 from evenreel.wording import printable
 
+if TYPE_CHECKING:
+    from av.container import OutputContainer
+
 log = logging.getLogger("evenreel")
+T = TypeVar("T")
 
 TYPES = {
     "mp4": "video/mp4",
@@ -51,16 +80,31 @@ CODECS = {
 }
 """Codec as a browser is asked about it, by its name in FFmpeg: an ordinary profile of each."""
 IN_WEBM = frozenset({"vp8", "vp9", "av1", "libdav1d"})
-CHUNK_BYTES = 2**18
-"""Bytes of a file that are read at a time to be sent."""
-READERS = 8
-"""Threads that open and read files; on a disk that does not answer they are all that is held."""
-COMPARED_S = 5.0
-"""Seconds that a visitor waits while a file is read through; then the answer is 'come back later'."""
-COMPARING = 100
-"""Most files that may wait to be read through."""
-MOST_OF_ALL = 3 / 5
-"""Share of the connections that may play at a time, so that the others can still search."""
+CHUNK_BYTES = 2**18  # bytes of a file that are read at a time to be sent
+READERS = 8  # threads that open and read files; on a disk that does not answer they are all that is held
+COMPARED_S = 5.0  # seconds that a visitor waits while a file is read through; then the answer is 'come back later'
+COMPARING = 100  # most files that may wait to be read through
+MOST_OF_ALL = 3 / 5  # share of the connections that may play at a time, so that the others can still search
+
+READER = "evenreel.server.media:PictureReader"
+STILL_WIDTHS = (160, 320, 640, 1280)
+PREVIEW_PART_S = 60.0
+WAITING = 200
+"""Most pictures that may be waited for; beyond it those requested first, by pages that were left, are given up."""
+PAGE_GAP_S = 0.3
+"""Longest pause, in seconds, between the requests of one page; after a longer one, a visitor has turned the page."""
+REMEMBERED_S = 600.0  # seconds for which a picture that cannot be made is not tried again
+REMEMBERED = 1_000
+EXPORT = "export-"  # beginning of the names of folders in the cache in which `evenreel.server.exports` makes files
+TRIM_SHARE = 1 / 16  # share of the cache's limit that may be written between two looks at its size
+DECODING, QUEUED = 2, 16
+"""Most pictures to search by that are decoded at a time in all workers, and that are received or waiting; a decoded one
+may take some hundred megabytes."""
+PREVIEW_SIDE_PX = 480
+PREVIEW_RATE = 30
+LAST_S = 1e-3  # seconds before the end of a video at which its last frame is still on screen
+LIMITED_RANGE = 1
+TICKS = 90_000  # ticks of a preview's clock in a second
 
 NOT_HERE = (
     "A published snapshot has no videos, and this one's file is not where it was indexed; it cannot be played here."
@@ -109,8 +153,6 @@ def _checked(descriptor: int) -> int:
 
 @dataclass(frozen=True)
 class SentAs:
-    """Headers that a file is sent with."""
-
     kind: str  # media type
     name: str
     tag: str  # entity tag, which changes with the content
@@ -237,7 +279,6 @@ class Playback:
         self._comparer = ThreadPoolExecutor(1, thread_name_prefix="compare")
 
     def close(self) -> None:
-        """Stop the threads; files that are being compared are read no further."""
         self._closed = True
         for pool in (self._comparer, self._readers):
             pool.shutdown(wait=False, cancel_futures=True)
@@ -249,9 +290,8 @@ class Playback:
         return self._send(descriptor, SentAs(media_type(clip.container, clip.codec), name, clip_id))
 
     async def sent(self, path: Path, sent_as: SentAs, ended: Callable[[], None] = lambda: None) -> OpenedFile:
-        flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
-        descriptor = await asyncio.get_running_loop().run_in_executor(self._readers, os.open, path, flags)
-        return self._send(descriptor, sent_as, ended)
+        opening = asyncio.get_running_loop().run_in_executor(self._readers, os.open, path, _FLAGS)
+        return self._send(await opening, sent_as, ended)
 
     async def unchanged(self, clip_id: str, clip: ClipMedia) -> Located:
         """Find a readable file of a clip that is unchanged since it was indexed; return it with its present stamp."""
@@ -264,14 +304,14 @@ class Playback:
             os.close(descriptor)
             raise BusyError("Too many visitors play at the moment; try again in a moment.")
         self._playing += 1
-        return OpenedFile(descriptor, sent_as, self._readers, partial(self._ended, ended))
 
-    def _ended(self, ended: Callable[[], None]) -> None:
-        self._playing -= 1
-        ended()
+        def played() -> None:
+            self._playing -= 1
+            ended()
+
+        return OpenedFile(descriptor, sent_as, self._readers, played)
 
     async def _open_unchanged(self, clip_id: str, clip: ClipMedia) -> tuple[Located, int]:
-        """A file of a clip, and its descriptor, which the caller closes."""
         why, busy = "is not there any more; is its disk connected?", None
         for file in clip.files:
             opening = asyncio.get_running_loop().run_in_executor(self._readers, open_beneath, file.root, file.path)
@@ -299,21 +339,379 @@ class Playback:
         """The file as it is now; it is read through in the background where only its times have changed."""
         if file.is_unchanged(found) or found.st_size != file.stamp.size:
             return self._same.check(clip_id, file, found)
-        key = path, stamp = file.path, FileStamp.of(found)
+        key = (file.path, FileStamp.of(found))
+
+        def forget(done: asyncio.Future[Located]) -> None:
+            del self._comparing[key]
+            if not done.cancelled():
+                done.exception()  # whoever asked may have gone
+
         if key not in self._comparing:
             if len(self._comparing) >= COMPARING:
                 raise BusyError("Many files were touched and are being compared; try again in a moment.")
             check = partial(self._same.check, clip_id, file, found)
             self._comparing[key] = asyncio.get_running_loop().run_in_executor(self._comparer, check)
-            self._comparing[key].add_done_callback(partial(self._forget, path, stamp))
+            self._comparing[key].add_done_callback(forget)
         try:
             return await asyncio.wait_for(asyncio.shield(self._comparing[key]), COMPARED_S)
         except asyncio.TimeoutError as error:
-            raise BusyError(
-                "The file was touched since it was indexed and is being compared with what it was; try again soon."
-            ) from error
+            raise BusyError("The file was touched and is being compared with what it was; try again soon.") from error
 
-    def _forget(self, path: str, stamp: FileStamp, done: asyncio.Future[Located]) -> None:
-        del self._comparing[path, stamp]
-        if not done.cancelled():
-            done.exception()  # whoever asked may have gone
+
+async def received(receive: Receive, most: int, within_s: float) -> bytes:
+    """Receive the body of a request; one that is larger than it may be is cut off behind `most` bytes."""
+
+    async def body() -> bytes:
+        content, more = bytearray(), True
+        while more and len(content) <= most:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            content += message.get("body", b"")
+            more = message.get("more_body", False)
+        return bytes(content)
+
+    return await asyncio.wait_for(body(), within_s)
+
+
+class Workers:
+    """A few processes that can be killed, each with a thread that waits for it."""
+
+    def __init__(self, name: str, workers: list[Worker]) -> None:
+        self._workers, self._idle = workers, SimpleQueue[Worker]()
+        for worker in workers:
+            self._idle.put(worker)
+        self._pool = ThreadPoolExecutor(len(workers), thread_name_prefix=name)
+
+    def run(self, function: Callable[[Worker], T]) -> asyncio.Future[T]:
+        def called() -> T:
+            worker = self._idle.get()
+            try:
+                return function(worker)
+            finally:
+                self._idle.put(worker)
+
+        return asyncio.get_running_loop().run_in_executor(self._pool, called)
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass(eq=False)
+class _PictureJob:
+    kept: Path
+    paint: Callable[[Worker], bytes]
+    done: asyncio.Future[bytes]
+    page: int
+    is_preview: bool = False
+
+
+class Pictures:
+    """Makes stills and previews of files and caches them; those of the latest page come first.
+
+    The small stills that were kept when a clip was indexed are not made again.
+
+    What is kept is named by the clip's id, which is a digest of its content, and only kept if the file was the one that
+    was indexed before and after, so that it never goes stale.
+    """
+
+    def __init__(self, library: Path, settings: ServeSettings, stills_of: Callable[[str], Path] | None = None) -> None:
+        self._settings = settings
+        self._stills_of = stills_of or (lambda _: library / STILLS)
+        self._under_way: dict[Path, _PictureJob] = {}
+        self._waiting: list[_PictureJob] = []
+        self._painting = self._painting_previews = 0
+        self._page, self._asked_at = 0, 0.0
+        self._failed: OrderedDict[Path, tuple[float, MediaError]] = OrderedDict()
+        self._written = float("inf")  # since the cache was trimmed: look at the start
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        limits = self._settings.limits
+        workers = [Worker(READER, {"limits": asdict(limits)}, limits) for _ in range(self._settings.painters)]
+        self._workers = Workers("paint", workers)
+
+    def close(self) -> None:
+        self._workers.close()
+
+    def kept_still(self, clip_id: str, time_s: float, width: int) -> bytes | None:
+        """Return a still made before, None without; one made when the clip was indexed is of the nearest moment."""
+        if _round_up(width) == SIDE_PX and (still := read_still(self._stills_of(clip_id), clip_id, time_s)) is not None:
+            return still
+        with contextlib.suppress(OSError):
+            return self._still_path(clip_id, time_s, width).read_bytes()
+        return None
+
+    async def still(self, clip_id: str, file: Located, time_s: float, width: int) -> bytes:
+        kept = self._still_path(clip_id, time_s, width)
+        task = {"still": file.path, "time_s": time_s, "width": _round_up(width)}
+        return await self._made_once(kept, lambda worker: self._paint_still(worker, kept, file, task))
+
+    async def preview(self, clip_id: str, file: Located, part: int) -> Path:
+        kept = self.preview_path(clip_id, part)
+        start_s = part * PREVIEW_PART_S
+        task = {"preview": file.path, "start_s": start_s, "end_s": start_s + PREVIEW_PART_S}
+        await self._made_once(kept, lambda worker: self._paint_preview(worker, kept, file, task), is_preview=True)
+        return kept
+
+    def preview_path(self, clip_id: str, part: int) -> Path:
+        return self._place(clip_id, f"{part}-preview.mp4")
+
+    def _still_path(self, clip_id: str, time_s: float, width: int) -> Path:
+        return self._place(clip_id, f"{round(time_s * 1000)}-{_round_up(width)}.jpg")
+
+    def _place(self, clip_id: str, name: str) -> Path:
+        return self._settings.cache / clip_id[:2] / f"{clip_id}-{name}"
+
+    async def _made_once(self, kept: Path, paint: Callable[[Worker], bytes], *, is_preview: bool = False) -> bytes:
+        """Who asks for what another has asked for already waits for the same picture."""
+        now = time.monotonic()
+        until, error = self._failed.get(kept, (0.0, None))
+        if error is not None and now < until:
+            raise error
+        job = self._under_way.get(kept)
+        if job is None:
+            self._page += now - self._asked_at > PAGE_GAP_S
+            self._asked_at = now
+            job = _PictureJob(kept, paint, asyncio.get_running_loop().create_future(), self._page, is_preview)
+            self._under_way[kept] = job
+            self._waiting.append(job)
+            if len(self._waiting) > WAITING:
+                oldest = self._waiting.pop(0)
+                self._finish(oldest, BusyError("Too many pictures are waited for; try again in a moment."))
+            self._go_on()
+        return await asyncio.shield(job.done)
+
+    def _go_on(self) -> None:
+        """Start what can be started: the latest page first, and stills whatever previews there are."""
+        while self._painting < self._settings.painters:
+            previews = self._painting_previews < max(1, self._settings.painters - 1)
+            ready = [job for job in self._waiting if previews or not job.is_preview]
+            if not ready:
+                return
+            job = max(ready, key=lambda one: one.page)
+            self._waiting.remove(job)
+            self._painting += 1
+            self._painting_previews += job.is_preview
+            self._workers.run(job.paint).add_done_callback(partial(self._painted_one, job))
+
+    def _painted_one(self, job: _PictureJob, painted: asyncio.Future[bytes]) -> None:
+        self._painting -= 1
+        self._painting_previews -= job.is_preview
+        if painted.cancelled():
+            self._finish(job, BusyError("The server is being ended."))
+            return
+        error = painted.exception()
+        if isinstance(error, MediaError) and error.reason not in TRANSIENT:
+            self._failed[job.kept] = (time.monotonic() + REMEMBERED_S, error)
+            if len(self._failed) > REMEMBERED:
+                self._failed.popitem(last=False)
+        self._finish(job, error, b"" if error else painted.result())
+        self._go_on()
+
+    def _finish(self, job: _PictureJob, error: BaseException | None, made: bytes = b"") -> None:
+        self._under_way.pop(job.kept, None)
+        if error is None:
+            job.done.set_result(made)
+        else:
+            job.done.set_exception(error)
+            job.done.exception()  # whoever asked may have gone
+
+    def _paint_still(self, worker: Worker, kept: Path, file: Located, task: dict[str, object]) -> bytes:
+        made = b"".join(array.tobytes() for _, array in worker.run(task) if array is not None)
+        _check_unchanged(file)
+        try:
+            self._make_cache()
+            with replacing(kept) as part:
+                part.write_bytes(made)
+        except OSError as error:  # it costs speed, nothing else
+            log.warning("pictures cannot be kept in %s: %s", self._settings.cache, error.strerror or error)
+        self._note_written(len(made))
+        return made
+
+    def _paint_preview(self, worker: Worker, kept: Path, file: Located, task: dict[str, object]) -> bytes:
+        """Nothing is handed on; the file is what was asked for."""
+        self._make_cache()
+        with replacing(kept) as part:
+            for _ in worker.run({**task, "out": str(part)}):
+                pass
+            _check_unchanged(file)
+            size_bytes = part.stat().st_size
+        self._note_written(size_bytes)
+        return b""
+
+    def _make_cache(self) -> None:
+        """Make the cache folder, readable by this user alone: its pictures may be of private videos."""
+        self._settings.cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def _note_written(self, size_bytes: int) -> None:
+        with self._lock:
+            self._written += size_bytes
+            due = self._written > self._settings.cache_bytes * TRIM_SHARE / self._settings.workers
+            self._written = 0 if due else self._written
+        if due:
+            trim(self._settings.cache, round(self._settings.cache_bytes * (1 - TRIM_SHARE)))
+
+
+def trim(folder: Path, most_bytes: int) -> None:
+    found: list[tuple[float, int, str]] = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(EXPORT)]  # what is just being made or sent
+        for name in names:
+            with contextlib.suppress(OSError):
+                stat = os.stat(os.path.join(place, name))
+                found.append((stat.st_mtime, stat.st_size, os.path.join(place, name)))
+    excess = sum(size for _, size, _ in found) - most_bytes
+    for _, size, path in sorted(found):
+        if excess <= 0:
+            return
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+            excess -= size
+
+
+def _round_up(width: int) -> int:
+    return next((known for known in STILL_WIDTHS if known >= width), STILL_WIDTHS[-1])
+
+
+def _check_unchanged(file: Located) -> None:
+    """What was painted belongs to the clip only if the file was its file until now."""
+    try:
+        unchanged = file.is_unchanged(os.stat(file.path, follow_symlinks=False))
+    except OSError:
+        unchanged = False
+    if not unchanged:
+        raise MediaError("changed_while_reading", "the file has changed since it was indexed")
+
+
+class Uploads:
+    """Receives and decodes pictures; a few at a time, and a few more that wait for their turn."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self._settings = settings
+        self._decoding, self._free = settings.share(DECODING), settings.share(QUEUED)
+        self._turns = asyncio.Semaphore(self._decoding)
+
+    def start(self) -> None:
+        self._workers = Workers("decode", [image_worker(self._settings.image_limits) for _ in range(self._decoding)])
+
+    def close(self) -> None:
+        self._workers.close()
+
+    @contextlib.asynccontextmanager
+    async def picture(self, request: Request) -> AsyncIterator[Pixels]:
+        """Receive and decode the picture of a request, (H, W, 3); the next one is decoded when the block has ended."""
+        if not self._free:
+            raise BusyError("Other pictures are being searched for; try again in a moment.")
+        self._free -= 1
+        try:
+            content = await self._receive(request)
+            async with self._turns:
+                yield await self._workers.run(partial(decode_image, content))
+        finally:
+            self._free += 1
+
+    async def _receive(self, request: Request) -> bytes:
+        kind = request.headers.get("content-type", "")
+        if not kind.startswith(("image/", "application/octet-stream")):
+            raise HTTPException(415, "Send the picture itself as the body, with its type, for example image/jpeg.")
+        most = self._settings.max_upload_bytes
+        refusal = HTTPException(413, f"The picture is too large; at most {most >> 20} MiB are read.")
+        declared = request.headers.get("content-length", "0")
+        if not declared.isdecimal() or len(declared) > len(str(most)) or int(declared) > most:
+            raise refusal
+        try:
+            body = await received(request.receive, most, self._settings.upload_timeout_s)
+        except asyncio.TimeoutError as error:
+            raise HTTPException(408, "The picture came too slowly; send it again.") from error
+        if len(body) > most:
+            raise refusal
+        return body
+
+
+@dataclass(frozen=True)
+class OneMoment:
+    needs_end: ClassVar[bool] = True
+    time_s: float
+
+    def times(self, start_s: float, end_s: float) -> Iterator[float]:
+        """Return the one moment, or the last one if the video ends before it."""
+        return iter([max(start_s, min(self.time_s, end_s - LAST_S))])
+
+    def capped(self, duration_s: float, max_frames: int) -> OneMoment:
+        return self
+
+
+class PictureReader:
+    """Worker that answers `{"still": path, "time_s", "width"}` with JPEG bytes.
+
+    And `{"preview": path, "start_s", "end_s", "out"}` with a file at `out` and a message for each of its frames.
+    """
+
+    def __init__(self, limits: dict[str, Any]) -> None:
+        self._limits = MediaLimits(**limits)
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Told]:
+        from evenreel.media import open_video  # with PyAV, which the server itself does without
+
+        if "still" not in task:
+            yield from self._preview(task)
+            return
+        with open_video(task["still"], self._limits) as video:
+            frame = next(video.frames(OneMoment(task["time_s"])), None)
+        if frame is None:
+            raise MediaError("no_frames", "there is no picture at this time")
+        yield {}, np.frombuffer(to_jpeg(frame.pixels, task["width"], 4 * task["width"]), np.uint8)
+
+    def _preview(self, task: dict[str, Any]) -> Iterator[Told]:
+        import av
+
+        from evenreel.media import open_video
+
+        part = Part(task["start_s"], task["end_s"])
+        with open_video(task["preview"], self._limits, threads=2) as video:
+            frames = video.frames(part.rule(EverySeconds(1 / PREVIEW_RATE)))
+            first = next(frames, None)
+            if first is None:
+                raise MediaError("no_frames", "there are no pictures in this part of the video")
+            try:
+                with av.open(task["out"], "w", format="mp4", options={"movflags": "+faststart"}) as container:
+                    yield from _encode(container, itertools.chain([first], _until_damaged(frames)), task["start_s"])
+            except OSError as error:
+                why = error.strerror or "it cannot be written"
+                raise MediaError("unreadable", f"its preview cannot be written ({why.lower()})") from error
+
+
+def _encode(container: OutputContainer, frames: Iterator[Frame], start_s: float) -> Iterator[Told]:
+    """Write frames into a file whose shorter side is at most `PREVIEW_SIDE_PX`, and even as the codec needs it."""
+    import av
+
+    stream = None
+    for frame in frames:
+        if stream is None:
+            height, width = frame.pixels.shape[:2]
+            factor = min(1.0, PREVIEW_SIDE_PX / min(height, width)) / 2
+            stream = container.add_stream("libx264", rate=PREVIEW_RATE, options={"preset": "veryfast", "crf": "26"})
+            stream.width, stream.height = 2 * max(1, round(width * factor)), 2 * max(1, round(height * factor))
+            stream.pix_fmt, context = "yuv420p", stream.codec_context
+            context.time_base = Fraction(1, TICKS)
+            context.colorspace = context.color_primaries = context.color_trc = BT709
+            context.color_range = LIMITED_RANGE
+        made: Any = av.VideoFrame.from_ndarray(frame.pixels, format="rgb24").reformat(
+            stream.width, stream.height, "yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG"
+        )
+        made.pts, made.time_base = round(max(0.0, frame.time_s - start_s) * TICKS), Fraction(1, TICKS)
+        container.mux(stream.encode(made))
+        yield {"time_s": frame.time_s}, None
+    if stream is not None:
+        container.mux(stream.encode(None))
+
+
+def _until_damaged(frames: Iterator[Frame]) -> Iterator[Frame]:
+    """The good frames of a video that is refused at its end for the others."""
+    try:
+        yield from frames
+    except MediaError:
+        return

@@ -1,4 +1,4 @@
-"""Settings of a server: address, access, and limits."""
+"""Settings of a server: address, access, and limits; and which names and addresses are whose."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ import re
 import socket
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from evenreel.config import DEFAULT_PORT, IMAGE_LIMITS, RERANK_DEPTH, MediaLimits, usable_cores
 from evenreel.documents import brief
 from evenreel.errors import UsageError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 MOST_RESULTS = 200
 SHORTEST_TOKEN = 8
 LAST_PORT = 65_535
 MOST_WORKERS = 64
 HOST_NAME = re.compile(r"[\w.-]+", re.ASCII)
+HANDED_ON = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+"""Headers of a request that a proxy has handed on."""
 
 
 def default_cache() -> Path:
@@ -57,9 +63,9 @@ class ServeSettings:
         image_limits: what decoding a picture may cost that is searched by.
 
     Raises:
-        UsageError: there is no such port, or the number of workers is not 1 to 64; the address is open to others and
-            there is no token; folders are to be opened for others; the token is short; one of `allowed_hosts` is no
-            name of a host, or of `trusted_proxies` no address; a matcher is to re-rank without vision, or no clip.
+        UsageError: a number is out of range; the address is open to others and there is no token, or a short one;
+            folders are to be opened for others; one of `allowed_hosts` is no name of a host, or of `trusted_proxies`
+            no address; a matcher is to re-rank without vision.
     """
 
     host: str = "127.0.0.1"
@@ -112,20 +118,17 @@ class ServeSettings:
         for proxy in self.trusted_proxies:
             proxy_network(proxy)
         for name in self.allowed_hosts:
-            if not HOST_NAME.fullmatch(name) and not _is_number(name):
+            with_port = name.count(":") == 1 or "]:" in name
+            if not HOST_NAME.fullmatch(name) and (with_port or address_of(name) is None):
                 raise UsageError(
                     f"'{name}' is no name of a host; give it without scheme, port and path: films.example."
                 )
 
     def of_one_worker(self) -> ServeSettings:
         """Return the settings of each of the workers: an equal share of the limits, rounded up, at least 1."""
-        return replace(
-            self,
-            searchers=self.share(self.searchers),
-            waiting=self.share(self.waiting),
-            painters=self.share(self.painters),
-            connections=self.share(self.connections),
-        )
+        shared = ("searchers", "waiting", "painters", "connections")
+        changes: dict[str, Any] = {name: self.share(getattr(self, name)) for name in shared}
+        return replace(self, **changes)
 
     def share(self, limit: int) -> int:
         """Return a worker's share of a limit for all, rounded up.
@@ -142,12 +145,8 @@ def is_loopback(host: str) -> bool:
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, True, False)
     """
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    address = address_of(host)
+    return host.lower() == "localhost" or (address is not None and address.is_loopback)
 
 
 def is_known_host(name: str, settings: ServeSettings) -> bool:
@@ -158,11 +157,11 @@ def is_known_host(name: str, settings: ServeSettings) -> bool:
     name, and what the operator names.
     """
     name = name.lower().rstrip(".")
-    if is_loopback(name) or name.strip("[]") in {_plain(allowed) for allowed in settings.allowed_hosts}:
+    if is_loopback(name) or name.strip("[]") in {one.lower().rstrip(".").strip("[]") for one in settings.allowed_hosts}:
         return True
     if is_loopback(settings.host):
         return False
-    return name in {settings.host.lower(), socket.gethostname().lower()} or _is_number(name)
+    return name in {settings.host.lower(), socket.gethostname().lower()} or address_of(name) is not None
 
 
 def proxy_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
@@ -174,13 +173,30 @@ def proxy_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
         ) from error
 
 
-def _plain(name: str) -> str:
-    return name.lower().rstrip(".").strip("[]")
+def address_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Parse an address as proxies and the Host header write it, with or without a port; None for what is none.
 
-
-def _is_number(name: str) -> bool:
+    >>> address_of(" 10.0.0.1:443"), address_of("[::1]:443"), address_of("::ffff:10.0.0.1"), address_of("unknown")
+    (IPv4Address('10.0.0.1'), IPv6Address('::1'), IPv4Address('10.0.0.1'), None)
+    """
+    text = text.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
     try:
-        ipaddress.ip_address(name.strip("[]"))
+        found = ipaddress.ip_address(text)
     except ValueError:
-        return False
-    return True
+        return None
+    return (found.ipv4_mapped or found) if isinstance(found, ipaddress.IPv6Address) else found
+
+
+def is_near(request: Request, settings: ServeSettings) -> bool:
+    """Return whether a request can come only from this machine.
+
+    A proxy on this machine hands on the requests of others, and some add no header that would tell. So nobody is near
+    where the settings name other hosts or a proxy.
+    """
+    others = bool(settings.allowed_hosts or settings.trusted_proxies) or not is_loopback(settings.host)
+    handed_on = any(name in request.headers for name in HANDED_ON)
+    return not others and not handed_on and request.client is not None and is_loopback(request.client.host)

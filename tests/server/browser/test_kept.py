@@ -16,8 +16,7 @@ from tests.library.damage import forget_own
 from tests.library.videos import write_video
 from tests.server.browser.test_states import STAR, in_light_and_dark
 from tests.server.browser.visits import Look, Visits, serving_here
-from tests.server.conftest import Served
-from tests.server.own_library import QUIET, make_own
+from tests.server.conftest import QUIET, Served, make_own
 
 pytestmark = pytest.mark.slow
 

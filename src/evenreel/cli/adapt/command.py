@@ -11,8 +11,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.adapt.options import AdaptFiles, AdaptSource, LearningChoice, any_given
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import DeviceOption, JsonOption
+from evenreel.cli.options import DeviceOption, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import CheckpointError, UsageError

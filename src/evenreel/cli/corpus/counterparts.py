@@ -11,8 +11,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.corpus.command import CORPUS_FILES
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import MOST, CorpusArgument, CorpusClips, JsonOption
+from evenreel.cli.options import MOST, CorpusArgument, CorpusClips, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.config import MediaLimits

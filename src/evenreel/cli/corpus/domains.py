@@ -10,8 +10,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.corpus.command import show_notices, written_over
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import JsonOption
+from evenreel.cli.options import JsonOption, from_settings
 from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import UsageError
 from evenreel.wording import count

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import CorpusClips, JsonOption
+from evenreel.cli.options import CorpusClips, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, safe
 from evenreel.wording import count

@@ -10,8 +10,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluate.files import check_place
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import CorpusClips, JsonOption, media_limits
+from evenreel.cli.options import CorpusClips, JsonOption, from_settings, media_limits
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.config import MediaLimits

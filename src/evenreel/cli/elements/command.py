@@ -11,8 +11,7 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.elements.sources import PhraseSources, mined, phrase_encoder, read_captions
 from evenreel.cli.evaluate.files import check_place
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import MOST, DeviceOption, JsonOption
+from evenreel.cli.options import MOST, DeviceOption, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.provenance import provenance_of

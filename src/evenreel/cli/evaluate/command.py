@@ -11,8 +11,7 @@ import typer
 
 from evenreel.cli.evaluate.files import EvaluationFiles, system_names, write_for_hub, write_per_query, write_ranked
 from evenreel.cli.evaluate.moments import MomentsJob
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import JsonOption
+from evenreel.cli.options import JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.errors import UsageError
 from evenreel.progress import Progress

@@ -11,8 +11,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluate.files import check_place
-from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import JsonOption
+from evenreel.cli.options import JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.score.levels import SourceLevelling
 from evenreel.cli.score.library import asks_library, score_library

@@ -1,7 +1,7 @@
 """The record of an answer: clips, and the reason each is there.
 
 The command line (`SearchResult.to_json`), Python, HTTP and assistants pass the same one on. What only a server
-knows, as addresses, `evenreel.server.records` adds to it.
+knows, as addresses, `evenreel.server.api` adds to it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 // The REST API: one function a request. A refusal becomes an ApiError that holds the server's own sentence. Records are
-// as its OpenAPI document says (`evenreel.server.records`).
+// as its OpenAPI document says (`evenreel.server.api`).
 
 const LONGEST_WAIT_S = 30;
 
