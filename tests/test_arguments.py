@@ -15,8 +15,7 @@ from scipy import sparse
 
 import evenreel
 from evenreel import audits, corpus, evaluation
-from evenreel.arguments import check_scores
-from evenreel.config import IndexSettings
+from evenreel.config import IndexSettings, check_scores
 from evenreel.errors import EvenreelError, ScoresError, UsageError
 from evenreel.evaluation import EvaluationSettings, compare, evaluate, fuse
 from evenreel.types import Scores

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import evenreel
+from evenreel.media.workers import command, safe_path
 from evenreel.planted import Entity, Scene, write_scene
-from evenreel.processes import command, safe_path
 from tests.cli.test_serve import get, running, wait_for
 
 TEXTS = {path: path.read_text("utf-8") for path in Path(evenreel.__file__).parent.rglob("*.py")}

@@ -475,7 +475,7 @@ def test_a_file_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 def test_what_is_read_on_screen_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     from evenreel.cli.show_library import show_problems, show_report, show_result
-    from evenreel.features.progress import SetAside
+    from evenreel.features.pool import SetAside
     from evenreel.library import IndexReport, LibraryProblem
 
     evil = "a\x1b[2J\n\u202eb"

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.features.frame_windows import FrameWindow, WindowMaker, period_s, spans, stride_frames, within_shots
+from evenreel.features.clip_reader import FrameWindow, WindowMaker, period_s, spans, stride_frames, within_shots
 from evenreel.types import Pixels, WindowRule
 
 Frames = list[tuple[int, Pixels]]

@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 from evenreel.errors import EvenreelError
-from evenreel.features import lock
-from evenreel.features.lock import HOLDER, LOCK, writer_lock
+from evenreel.features import pool
+from evenreel.features.pool import HOLDER, LOCK, writer_lock
 
 KILLED_WHILE_IT_STARTS_A_CHILD = """
 import os, signal, subprocess, sys
 from pathlib import Path
 from evenreel.errors import EvenreelError
-from evenreel.features.lock import LOCK, writer_lock
+from evenreel.features.pool import LOCK, writer_lock
 
 def is_lock(descriptor):
     try:
@@ -69,13 +69,13 @@ def test_the_lock_of_a_killed_process_is_waited_for(tmp_path: Path, reaped: bool
 
 
 def test_a_process_that_lives_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "GRACE_S", 3600)
+    monkeypatch.setattr(pool, "HOLDER_GRACE_S", 3600)
     with writer_lock(tmp_path, EvenreelError, "wait"):
         assert not is_free(tmp_path)
 
 
 def test_a_lock_that_nobody_names_is_refused_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "GRACE_S", 0.2)
+    monkeypatch.setattr(pool, "HOLDER_GRACE_S", 0.2)
     with writer_lock(tmp_path, EvenreelError, "wait"):
         (tmp_path / HOLDER).write_text("[]", encoding="utf-8")
         started = time.monotonic()

@@ -14,8 +14,7 @@ import pytest
 from evenreel.config import MediaLimits
 from evenreel.corpus import make_corpus
 from evenreel.features import FeatureSettings, compute, compute_features, find_clips, load_video_features, read_manifest
-from evenreel.features.clip_reader import merge
-from evenreel.features.frame_windows import spans
+from evenreel.features.clip_reader import merge, spans
 from evenreel.features.shards import Shard, read_shard, shard_files
 from evenreel.features.windows import Sampled
 from evenreel.library import index_folders

@@ -26,7 +26,7 @@ from evenreel.library.contents import (
     root_of,
 )
 from evenreel.library.search.hits import TextHit
-from evenreel.media.content import FileStamp
+from evenreel.media.workers import FileStamp
 
 from .fakes import Library as Fake
 from .fakes import empty_catalog, on_disk

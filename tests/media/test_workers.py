@@ -22,8 +22,7 @@ from hypothesis.extra import numpy as hnp
 
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError
-from evenreel.media.worker_process import _report
-from evenreel.media.workers import Worker, read_message, write_message
+from evenreel.media.workers import Worker, _report, read_message, write_message
 
 TARGET = "tests.media.stub_targets:Stub"
 LIMITS = MediaLimits(memory_bytes=300 * 2**20)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from evenreel.media.languages import language_tag
+from evenreel.media.sampling import language_tag
 from evenreel.speech.subtitles import is_subtitle, sidecars_of
 
 

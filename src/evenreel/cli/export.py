@@ -17,9 +17,8 @@ from evenreel.cli.progress import share_bar
 from evenreel.cli.publish import fetched
 from evenreel.cli.search import as_utf8
 from evenreel.cli.show_library import console, print_json, safe
-from evenreel.config import default_library
+from evenreel.config import OptionForm, default_library
 from evenreel.errors import NotFoundError, UsageError
-from evenreel.settings_checks import OptionForm
 from evenreel.wording import count, seconds_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import typer
 from typer.models import OptionInfo
 
 from evenreel.cli.options import SHARED
-from evenreel.settings_checks import OptionForm
+from evenreel.config import OptionForm
 
 _PLAIN = (str, int, float, bool)
 _SECTION = re.compile(r"^(?:Attributes|Args):\n((?:(?: +.*)?\n)+)", re.MULTILINE)

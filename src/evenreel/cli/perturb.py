@@ -14,8 +14,8 @@ import typer
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import CorpusClips, JsonOption
 from evenreel.cli.show_library import console, print_json, safe
+from evenreel.config import OptionForm
 from evenreel.errors import CorpusError, UsageError
-from evenreel.settings_checks import OptionForm
 from evenreel.wording import count
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import WITHOUT, console, list_aside, print_json, safe
+from evenreel.config import OptionForm
 from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageError
-from evenreel.settings_checks import OptionForm
 from evenreel.wording import count
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _own_folder(name: str) -> Path:
     Raises:
         CheckpointError: it is one of the hub, whose copy in the cache is not ours to change.
     """
-    from evenreel.hub import HUB_ID, named_folder
+    from evenreel.extras import HUB_ID, named_folder
 
     folder = named_folder(name)
     if folder is not None:

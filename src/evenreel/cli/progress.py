@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress, ProgressColumn, TaskID
 
-    from evenreel.features.progress import Forecast, VideoProgress
+    from evenreel.features.pool import Forecast, VideoProgress
     from evenreel.progress import Progress as Share
     from evenreel.training.loop.milestones import Watch
 
@@ -34,7 +34,7 @@ PATIENCE_S = 2.0
 class Bars:
     """A progress bar in one line: what is done of all, how fast, the time left, the file that is read.
 
-    It has the methods of `evenreel.features.progress.StagedProgress`, which it does not import: the command line stays
+    It has the methods of `evenreel.features.pool.StagedProgress`, which it does not import: the command line stays
     light.
     """
 
@@ -146,7 +146,7 @@ class LogLines:
 def foretold(forecast: Forecast) -> str | None:
     """Return the sentence on how much there is to read and how long that may take; None where it is soon done.
 
-    >>> from evenreel.features.progress import Forecast
+    >>> from evenreel.features.pool import Forecast
     >>> foretold(Forecast(1203, 41 * 3600, pictures_s=3000, words_s=8 * 3600))
     '41 h of video in 1,203 files: pictures about 50 min, words about 8 h'
     """

@@ -14,9 +14,8 @@ from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import CacheOption, DeviceOption, JsonOption, PlaceOption
 from evenreel.cli.publish import fetched
 from evenreel.cli.show_library import empty_sentence, show_result, show_unlike
-from evenreel.config import RERANK_DEPTH, default_library
+from evenreel.config import RERANK_DEPTH, OptionForm, default_library
 from evenreel.errors import LibraryError, UsageError
-from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
     from evenreel.library import Library

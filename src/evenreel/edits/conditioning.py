@@ -32,9 +32,8 @@ from evenreel.corpus.prompts import (
     write_prompts,
 )
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clips_of
-from evenreel.features.pool import ClipRun
-from evenreel.features.progress import SetAside
+from evenreel.features.manifest import NO_PATH, CorpusClip, clip_aside, clips_of
+from evenreel.features.pool import ClipRun, SetAside
 from evenreel.files import file_at, write_durably
 from evenreel.media.encode import Excerpt
 from evenreel.media.sampling import WHOLE, Part

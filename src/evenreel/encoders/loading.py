@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from evenreel.arguments import check_kind, described
-from evenreel.config import MediaLimits
+from evenreel.config import MediaLimits, check_kind, described
 from evenreel.documents import brief
 from evenreel.encoders.checkpoint import missing_parts, open_checkpoint
 from evenreel.encoders.contexts import garbage_left

@@ -16,8 +16,7 @@ from evenreel.encoders.checkpoint import (
 from evenreel.encoders.known_models import known_models, model_id
 from evenreel.encoders.onnx_encoder import ONNX_WANTED, PICTURES, TEXT, missing_onnx_parts
 from evenreel.errors import EncoderError, UsageError
-from evenreel.extras import installed
-from evenreel.hub import HUB_ID, UnavailableError, cached_folder, fetch, named_folder
+from evenreel.extras import HUB_ID, UnavailableError, cached_folder, fetch, installed, named_folder
 
 log = logging.getLogger("evenreel")
 

@@ -1,26 +1,31 @@
-"""One checksummed file a clip: frame features, their times and on-screen text, written so that nothing tears.
+"""What is kept of a clip: a checksummed file of features and text, and one of stills, written so that nothing tears.
 
-A shard is a file of `evenreel.features.sealed`: the arrays, and everything else as its record. The catalog of a library
-keeps the digest of the whole file; the checksum inside lets a library whose catalog is lost be rebuilt from its shards
-without trusting a damaged byte.
+Both are sealed: arrays, and everything else as a record, in one safetensors file. The record is one JSON string in the
+file's header, beside a SHA-256 over that string and the arrays. Equal content gives equal bytes. The catalog of a
+library keeps the digest of a whole shard; the checksum inside lets a library whose catalog is lost be rebuilt from its
+shards without trusting a damaged byte.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
+import json
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.documents import parse_json
 from evenreel.errors import LibraryError, MediaError
-from evenreel.features.sealed import Arrays, seal, unseal
 from evenreel.files import is_temporary, sync_folder, write_durably
 from evenreel.speech.transcripts import Transcript, transcript_of, transcript_record
 from evenreel.types import TextTrack, VideoInfo
@@ -394,3 +399,139 @@ def _sound_problem(shard: Shard) -> str | None:
     if (np.diff(spans[:, 0]) < 0).any() or (spans[:, 1] < spans[:, 0]).any():
         return "the windows of its sound are out of order"
     return _length_problem(vectors)
+
+
+# stills ---------------------------------------------------------------------------------------------------------------
+
+SIDE_PX, QUALITY = 320, 70  # largest width and height of a still
+MOST_BYTES = 48 * 2**20  # of the stills of one clip; those of its last moments are left out where there would be more
+NEAR_S = 0.5  # at most between a time and the moment whose still is shown for it
+
+
+@dataclass
+class Stills:
+    """Stills of a clip that is being read, with the times of their moments, rising."""
+
+    times_s: list[float] = field(default_factory=list)
+    jpegs: list[bytes] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def add(self, time_s: float, jpeg: bytes) -> None:
+        """Add a still, if there is room."""
+        if self.size_bytes + len(jpeg) <= MOST_BYTES:
+            self.times_s.append(time_s)
+            self.jpegs.append(jpeg)
+            self.size_bytes += len(jpeg)
+
+
+def write_stills(folder: Path, clip_id: str, stills: Stills | bytes) -> None:
+    """Write the stills of a clip, or what `stills_bytes` made of them, replacing those on disk."""
+    write_durably(shard_path(folder, clip_id), stills if isinstance(stills, bytes) else stills_bytes(clip_id, stills))
+
+
+def stills_bytes(clip_id: str, stills: Stills) -> bytes:
+    """Return the content of the file of a clip's stills; equal stills give equal bytes."""
+    ends = list(itertools.accumulate(map(len, stills.jpegs)))
+    checksums = [
+        _checksum(clip_id, time_s, end, jpeg)
+        for time_s, end, jpeg in zip(stills.times_s, ends, stills.jpegs, strict=True)
+    ]
+    arrays: Arrays = {
+        "times_s": np.array(stills.times_s, np.float64),
+        "ends": np.array(ends, np.int64),
+        "checksums": np.array(checksums, np.uint32),
+        "jpegs": np.frombuffer(b"".join(stills.jpegs), np.uint8),
+    }
+    return seal(arrays, {"clip_id": clip_id})
+
+
+def read_still(folder: Path, clip_id: str, time_s: float) -> bytes | None:
+    """Read the JPEG of the moment nearest to a time, without reading the others.
+
+    Return None where no still is near, or the file is gone, of another clip or damaged there.
+    """
+    from safetensors import safe_open
+
+    try:
+        with safe_open(shard_path(folder, clip_id), "numpy") as held:
+            times_s = held.get_tensor("times_s")
+            nearest, ends = int(np.abs(times_s - time_s).argmin()), held.get_tensor("ends")
+            start, end = int(ends[nearest - 1]) if nearest else 0, int(ends[nearest])
+            jpeg: bytes = held.get_slice("jpegs")[start:end].tobytes()
+            whole = _checksum(clip_id, times_s[nearest], end, jpeg) == int(held.get_tensor("checksums")[nearest])
+    except Exception:  # a damaged file can fail in any way in the parser
+        return None
+    return jpeg if whole and abs(times_s[nearest] - time_s) <= NEAR_S else None
+
+
+def _checksum(clip_id: str, time_s: float, end: int, jpeg: bytes) -> int:
+    return crc32(jpeg, crc32(clip_id.encode() + struct.pack("<dq", time_s, end)))
+
+
+def are_whole(path: Path) -> bool:
+    """Check that a file of stills is undamaged, and of the clip that it is named by."""
+    payload = path.read_bytes()
+    try:
+        _, record = unseal(payload)
+    except Exception:  # a damaged file can fail in any way in the parser
+        return False
+    return bool(record["clip_id"] == path.stem)
+
+
+# arrays and a record in one file --------------------------------------------------------------------------------------
+
+Arrays = dict[str, NDArray[Any]]
+
+_KEY = "evenreel"  # one key: safetensors does not order several
+_LENGTH_BYTES = 8
+_LARGEST_HEADER_BYTES = 2**30
+
+
+def seal(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a safetensors file with arrays, a JSON-able record and a checksum over both."""
+    from safetensors.numpy import save
+
+    held = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    text = _canonical(record)
+    header = _canonical({"record": text, "sha256": _checksum(held, text)})
+    return bytes(save(held, metadata={_KEY: header}))
+
+
+def unseal(payload: bytes) -> tuple[Arrays, dict[str, Any]]:
+    """Return the arrays and the record of a sealed file, checked."""
+    from safetensors.numpy import load
+
+    arrays = load(payload)  # checks the header's length and every offset against the bytes there are
+    header_length = int.from_bytes(payload[:_LENGTH_BYTES], "little")
+    record, digest = _header(payload[_LENGTH_BYTES : _LENGTH_BYTES + header_length])
+    if digest != _checksum(arrays, record):
+        raise ValueError("the checksum inside the file does not fit")
+    return arrays, parse_json(record)
+
+
+def glance(path: Path) -> dict[str, Any]:
+    """Return the record of a sealed file without its arrays, and without checking that it is whole."""
+    with path.open("rb") as file:
+        header_length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+        if header_length > _LARGEST_HEADER_BYTES:
+            raise ValueError(f"a header of {header_length} bytes")
+        record, _ = _header(file.read(header_length))
+    found: dict[str, Any] = parse_json(record)
+    return found
+
+
+def _header(text: bytes) -> tuple[str, str]:
+    header = parse_json(parse_json(text)["__metadata__"][_KEY])
+    return header["record"], header["sha256"]
+
+
+def _canonical(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _checksum(arrays: Arrays, record: str) -> str:
+    total = hashlib.sha256(record.encode())
+    for name in sorted(arrays):
+        total.update(f"{name}{arrays[name].dtype}{arrays[name].shape}".encode())
+        total.update(arrays[name].data)
+    return total.hexdigest()

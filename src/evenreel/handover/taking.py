@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError, NotFoundError, OutputError
-from evenreel.features.stills import read_still
+from evenreel.features.shards import read_still
 from evenreel.files import make_folder, output_file, sync_file, sync_folder
 from evenreel.handover.cuts import SUFFIXES as CUT_SUFFIXES
 from evenreel.handover.cuts import formats_for

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from evenreel.encoders.sources import BUILTIN
 from evenreel.errors import LibraryError, NotFoundError, UsageError
-from evenreel.features.progress import SetAside
+from evenreel.features.pool import SetAside
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.files import file_at, name_key
 from evenreel.library.index.scan import kept_patterns
@@ -38,7 +38,7 @@ from evenreel.library.store.filesystem import size_of
 from evenreel.library.store.model_folders import MODELS, making_of
 from evenreel.library.store.user_tables import COPY
 from evenreel.library.store.vectors import SOUNDS
-from evenreel.media.content import FileStamp
+from evenreel.media.workers import FileStamp
 from evenreel.types import Metadata
 from evenreel.wording import count, is_printable, printable
 

@@ -18,16 +18,12 @@ from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
 
-from evenreel.arguments import as_path, check_settings_kind, one_or_more
-from evenreel.config import IndexSettings
+from evenreel.config import IndexSettings, as_path, check_settings_kind, one_or_more
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, UsageError, VanishedFilesError
-from evenreel.features.pool import Brake, RunHaltedError
-from evenreel.features.progress import NoProgress, StagedProgress, VideoProgress
+from evenreel.features.pool import Brake, NoProgress, RunHaltedError, StagedProgress, VideoProgress
 from evenreel.files import may_be_video
-from evenreel.library.index.metadata import read_tables
-from evenreel.library.index.report import IndexReport
 from evenreel.library.index.run import RunParts, check_settings, ignore_rules, index_found
-from evenreel.library.index.scan import IGNORE_FILE, is_within, rescan, scan, tables_beside
+from evenreel.library.index.scan import IGNORE_FILE, IndexReport, is_within, read_tables, rescan, scan, tables_beside
 from evenreel.library.store.catalog import CATALOG
 from evenreel.library.store.filesystem import is_network_filesystem
 from evenreel.speech.subtitles import is_subtitle

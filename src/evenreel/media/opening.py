@@ -22,7 +22,7 @@ from av.stream import Disposition
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.content import not_regular
+from evenreel.media.workers import not_regular
 
 if TYPE_CHECKING:
     from av.container import InputContainer

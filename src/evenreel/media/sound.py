@@ -16,9 +16,8 @@ from av.stream import Disposition
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.languages import language_tag, same_language
 from evenreel.media.opening import FFMPEG_ERRORS, SOUND_DECODERS, open_file, packets_of, sound_options
-from evenreel.media.sampling import GivenTimes
+from evenreel.media.sampling import GivenTimes, language_tag, same_language
 from evenreel.media.video import Source, open_video, tagged_duration_s
 from evenreel.media.workers import Message
 from evenreel.types import FloatArray

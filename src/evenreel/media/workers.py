@@ -1,28 +1,34 @@
-"""Killable worker processes for untrusted files: a crash, a hang or runaway memory costs one file.
+"""Untrusted files: what tells one from another, and processes that read them and can be killed.
 
-A worker is a child Python that builds one object and then answers tasks, one at a time, with a stream of
-messages. It is a plain subprocess (no fork of a process that holds threads or a GPU, no re-import of the
-caller's main module), and what comes back is JSON and raw array bytes, never a pickle.
+A crash, a hang or runaway memory costs one file. A worker is a child Python that builds one object and then answers
+tasks, one at a time, with a stream of messages. It is a plain subprocess (no fork of a process that holds threads or a
+GPU, no re-import of the caller's main module), and what comes back is JSON and raw array bytes, never a pickle.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import importlib
 import json
 import os
 import signal
+import stat
 import struct
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError  # before Python 3.11 it is not the builtin one
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
 
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError, Reason
-from evenreel.processes import command, last_words
 
 Message = tuple[dict[str, Any], "np.ndarray[Any, Any] | None"]
 _SIZES = struct.Struct("<IQ")  # bytes of the JSON header, bytes of the array
@@ -126,7 +132,7 @@ class Worker:
             if self._closed:
                 raise EvenreelError("The reader was closed.")
             process = self._process = subprocess.Popen(
-                command("evenreel.media.worker_process", self._target),
+                command("evenreel.media.workers", self._target),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,  # until it has started
@@ -209,3 +215,257 @@ def _signal_name(code: int) -> str:
         return signal.Signals(-code).name if code < 0 else f"exit status {code}"
     except ValueError:
         return f"signal {-code}"
+
+
+# in the child ---------------------------------------------------------------------------------------------------------
+
+Answer = Callable[[dict[str, Any]], Iterator[Message]]
+
+
+def main() -> None:
+    """Answer tasks from standard input until it is closed; standard output carries nothing but messages."""
+    tasks, messages = claim_pipes()
+    _end_with_parent()
+    _set_limits()
+    try:
+        setup, _ = read_message(tasks)
+        answer = _build(sys.argv[1], setup)
+    except EOFError:
+        return
+    except Exception as error:
+        _report(messages, error)
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)  # what native code prints from now on is for nobody
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    write_message(messages, {"kind": "ready"})
+    while True:
+        try:
+            task, array = read_message(tasks)
+        except EOFError:
+            return
+        _serve(answer, task if array is None else {**task, "array": array}, messages)
+
+
+def _serve(answer: Answer, task: dict[str, Any], messages: IO[bytes]) -> None:
+    try:
+        for header, array in answer(task):
+            write_message(messages, {"kind": "message", "message": header}, array)
+        write_message(messages, {"kind": "done"})
+    except BrokenPipeError:
+        os._exit(1)
+    except Exception as error:
+        _report(messages, error)
+
+
+def _report(messages: IO[bytes], error: Exception) -> None:
+    if isinstance(error, MediaError):
+        reason, sentence = error.reason, str(error)
+    elif isinstance(error, MemoryError) or "failed to map segment" in str(error):  # what the loader of libraries says
+        reason, sentence = "out_of_memory", "there was not enough memory to read it (see the limits by ulimit -v too)"
+    else:
+        reason, sentence = "failed", f"reading it failed: {type(error).__name__}: {error}"
+    write_message(messages, {"kind": "error", "reason": reason, "sentence": sentence})
+
+
+def _build(target: str, setup: dict[str, Any]) -> Answer:
+    module, _, name = target.partition(":")
+    built: Answer = getattr(importlib.import_module(module), name)(**setup)
+    return built
+
+
+def claim_pipes() -> tuple[IO[bytes], IO[bytes]]:
+    """Keep the two pipes for messages; whatever native code prints goes to standard error instead."""
+    tasks = os.fdopen(os.dup(0), "rb")
+    messages = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    return tasks, messages
+
+
+def _end_with_parent() -> None:
+    """Never outlive the parent, however it ends (kill -9 included)."""
+    parent = int(os.environ.get("EVENREEL_PARENT", "0"))
+    if parent and os.name == "posix":  # elsewhere the end of the pipes has to do
+        threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
+
+
+def _watch_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+def _set_limits() -> None:
+    """No core dumps, few files; memory and time are watched by the parent."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    files = min(256, resource.getrlimit(resource.RLIMIT_NOFILE)[1] % 2**63)  # -1 stands for no limit
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+
+# processes of ours ----------------------------------------------------------------------------------------------------
+
+_RUN = (
+    "import sys; sys.path[:] = filter(None, sys.path); del sys.argv[0]; import runpy; "
+    "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
+)
+
+
+def command(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs a module of ours; every process of ours is started by it.
+
+    `python -m` would look into the current folder first, where a `numpy.py` of anybody may lie. This is `python -P -m`,
+    which Python 3.10 lacks.
+    """
+    return [sys.executable, "-c", _RUN, module, *arguments]
+
+
+@contextlib.contextmanager
+def safe_path() -> Iterator[None]:
+    """Have what others start within the `with` look past the current folder too; Python 3.10 cannot do that."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["PYTHONSAFEPATH"]
+        if before is not None:
+            os.environ["PYTHONSAFEPATH"] = before
+
+
+def last_words(said: bytes) -> str:
+    """Return the last line of what a process wrote to standard error: the error that it died of, or nothing.
+
+    >>> last_words(b"Traceback (most recent call last):\\n  ...\\nImportError: no numpy\\n")
+    'ImportError: no numpy'
+    """
+    return (said.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
+
+
+# identity of a file ---------------------------------------------------------------------------------------------------
+
+_BLOCK_BYTES = 1 << 20
+_POLL_S = 0.1
+_KINDS = {
+    stat.S_IFDIR: "folder", stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device",
+    stat.S_IFBLK: "device",
+}  # fmt: skip
+_ZEROS = bytes(_BLOCK_BYTES)
+
+
+@dataclass(frozen=True)
+class FileStamp:
+    """Size in bytes and times in nanoseconds of a file; any difference means that its content is read again.
+
+    `mtime_ns` and `ctime_ns` wrap around to signed 64 bits, as databases keep them: times before 1678 and after 2262
+    wrap, and no two within 584 years are the same.
+    """
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+    @classmethod
+    def of(cls, result: os.stat_result) -> FileStamp:
+        return cls(result.st_size, _signed_64(result.st_mtime_ns), _signed_64(result.st_ctime_ns))
+
+
+def _signed_64(number: int) -> int:
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def stamp(path: str) -> FileStamp:
+    try:
+        return FileStamp.of(os.stat(path))
+    except OSError as error:
+        raise unreadable(error) from error
+
+
+class _DigestProgress:
+    def __init__(self) -> None:
+        self.moved_at = time.monotonic()  # when something other than zeros was last read, on the monotonic clock
+        self.in_zeros = False  # whether zeros are what is read now
+        self.given_up = False  # set by whoever does not wait any more
+
+    def take(self, block: bytes) -> None:
+        if self.given_up:
+            raise EvenreelError("The reader was closed.")
+        self.in_zeros = block == (_ZEROS if len(block) == _BLOCK_BYTES else bytes(len(block)))
+        if not self.in_zeros:
+            self.moved_at = time.monotonic()
+
+
+def content_digest(path: str, reading: _DigestProgress | None = None) -> str:
+    """Compute the digest of a file's content, 32 hex digits, in constant memory."""
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(descriptor, "rb", buffering=0) as file:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise not_regular(found.st_mode)
+            while file.tell() < found.st_size and (block := file.read(_BLOCK_BYTES)):
+                digest.update(block)
+                if reading is not None:
+                    reading.take(block)
+            if not file.tell():
+                raise MediaError("empty", "the file has no content")
+            if file.tell() != found.st_size or os.fstat(descriptor).st_size != found.st_size:
+                raise changed_while_reading()
+    except OSError as error:
+        raise unreadable(error) from error
+    return digest.hexdigest()
+
+
+def watched_digest(path: str, timeout_s: float, stopped: Callable[[], bool] = lambda: False) -> str:
+    """Compute the digest of a file's content, 32 hex digits, and give up where the file or its disk hangs."""
+    reading, outcome = _DigestProgress(), Future[str]()
+    # A read from a share that is gone returns to nobody; the thread is left behind, and ends with the process.
+    threading.Thread(target=_fulfil, args=(outcome, path, reading), name="digest", daemon=True).start()
+    while not stopped():
+        try:
+            return outcome.result(_POLL_S)
+        except FutureTimeoutError:
+            if time.monotonic() - reading.moved_at > timeout_s:
+                reading.given_up = True
+                raise _overdue(reading, timeout_s) from None
+    reading.given_up = True
+    raise EvenreelError("The reader was closed.")
+
+
+def _fulfil(outcome: Future[str], path: str, reading: _DigestProgress) -> None:
+    try:
+        outcome.set_result(content_digest(path, reading))
+    except BaseException as error:
+        outcome.set_exception(error)
+
+
+def _overdue(reading: _DigestProgress, timeout_s: float) -> MediaError:
+    limit = f"{timeout_s:g} s, the limit (stall_timeout_s; of a corpus --timeout)"
+    if reading.in_zeros:
+        return MediaError("timeout", f"nothing but zeros came of it for {limit}; is it a download that has not ended?")
+    return MediaError("unreadable", f"nothing came of it for {limit}; is its disk or share connected?")
+
+
+def changed_while_reading() -> MediaError:
+    return MediaError("changed_while_reading", "it changed while it was read; it is tried again next time")
+
+
+def not_regular(mode: int) -> MediaError:
+    name = _KINDS.get(stat.S_IFMT(mode), "special file")
+    return MediaError("unreadable", f"it is a {name}, not a regular file; only regular files are read")
+
+
+def unreadable(error: OSError) -> MediaError:
+    return MediaError("unreadable", f"the system does not let it be read: {error.strerror or error}")
+
+
+if __name__ == "__main__":
+    from evenreel.media.workers import main as serve  # whose classes are those that others import
+
+    serve()

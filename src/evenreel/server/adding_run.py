@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from evenreel.config import AUTO, IndexSettings
 from evenreel.errors import EncoderError, EvenreelError, NotFoundError
 from evenreel.extras import needed_extra
-from evenreel.features.lock import is_held
-from evenreel.features.progress import NoProgress, VideoProgress
+from evenreel.features.pool import NoProgress, VideoProgress, is_held
 from evenreel.wording import count, printable
 
 if TYPE_CHECKING:

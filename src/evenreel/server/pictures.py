@@ -23,8 +23,8 @@ from typing import TypeVar
 from fastapi import HTTPException, Request
 
 from evenreel.errors import MediaError
-from evenreel.features.progress import TRANSIENT
-from evenreel.features.stills import SIDE_PX, read_still
+from evenreel.features.pool import TRANSIENT
+from evenreel.features.shards import SIDE_PX, read_still
 from evenreel.files import replacing
 from evenreel.library.contents import Located
 from evenreel.library.search.image import decode_image, image_worker

@@ -10,8 +10,7 @@ from typing import Any
 
 from evenreel.documents import parse_json
 from evenreel.errors import EncoderError, UsageError
-from evenreel.extras import installed
-from evenreel.hub import HUB_ID, UnavailableError, cached_folder, fetch, named_folder
+from evenreel.extras import HUB_ID, UnavailableError, cached_folder, fetch, installed, named_folder
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy as np
 
 from evenreel.config import MediaLimits, allowed_threads
 from evenreel.errors import EncoderError, UsageError
-from evenreel.media.languages import language_tag, same_language
+from evenreel.media.sampling import language_tag, same_language
 from evenreel.media.sound import SAMPLE_RATE, SoundBlock, open_sound
 from evenreel.media.workers import Message, Worker
 from evenreel.speech.models import check_extra, is_onnx, locate_speech_model, model_type

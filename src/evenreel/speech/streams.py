@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evenreel.errors import MediaError
-from evenreel.media.languages import language_tag, same_language
 from evenreel.media.opening import (
     CONTAINER_NAMES,
     open_file,
@@ -20,6 +19,7 @@ from evenreel.media.opening import (
     subtitles_in_pictures,
     subtitles_of_text,
 )
+from evenreel.media.sampling import language_tag, same_language
 from evenreel.media.video import open_video
 from evenreel.speech.subtitles import (
     LARGEST_BYTES,

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenreel.errors import MediaError
-from evenreel.media.content import unreadable
-from evenreel.media.workers import Message, Worker
+from evenreel.media.workers import Message, Worker, unreadable
 from evenreel.speech.subtitles import LARGEST_BYTES, Subtitles, parse_subtitles, too_large
 from evenreel.speech.transcripts import utterance
 

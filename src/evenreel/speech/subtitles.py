@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import MediaError
 from evenreel.files import name_key
-from evenreel.media.languages import language_tag
+from evenreel.media.sampling import language_tag
 from evenreel.speech.transcripts import SpeechSource, Utterance
 from evenreel.wording import count, is_printable, seconds_of
 

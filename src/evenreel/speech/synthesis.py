@@ -11,7 +11,7 @@ import numpy as np
 
 from evenreel.errors import UsageError
 from evenreel.extras import installed
-from evenreel.processes import command, last_words
+from evenreel.media.workers import command, last_words
 from evenreel.types import FloatArray
 
 VOICES = ("en-us", "en-us+f3", "en-us+m3")  # three voices of espeak-ng: a plain one, a woman's, a man's

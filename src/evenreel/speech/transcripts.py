@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from evenreel.media.languages import language_tag
+from evenreel.media.sampling import language_tag
 
 SpeechSource = Literal["sidecar", "stream", "recognised"]
 """Where an utterance is from: a subtitle file beside the video, a subtitle stream inside it, or a speech model."""

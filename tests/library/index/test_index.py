@@ -17,7 +17,7 @@ import pytest
 
 from evenreel.config import MediaLimits
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, MediaError
-from evenreel.features.progress import NoProgress
+from evenreel.features.pool import NoProgress
 from evenreel.files import file_at
 from evenreel.library import IndexReport, index_folders, open_library, repair, verify
 from evenreel.library.index.scan import IGNORE_FILE, scan
@@ -53,7 +53,7 @@ def test_every_file_is_indexed_and_a_second_run_does_nothing(videos: Path, libra
 def test_unchanged_files_cost_a_stat(videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prebuilt.library(videos, library)
     monkeypatch.setattr("evenreel.features.pool.watched_digest", lambda path, *_: pytest.fail(f"{path} was read"))
-    monkeypatch.setattr("evenreel.library.index.worker.ClipReader", lambda *_: pytest.fail("a reader was started"))
+    monkeypatch.setattr("evenreel.library.index.stages.ClipReader", lambda *_: pytest.fail("a reader was started"))
     assert index(videos, library).unchanged == 4
 
 

@@ -10,7 +10,7 @@ import pytest
 from evenreel import open_library
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import index_folders, remove_from_library, repair, verify
-from evenreel.library.index import removing
+from evenreel.library.index import reindex as removing
 from tests import prebuilt
 from tests.library.state import state
 from tests.library.stub_models import SETTINGS, load

@@ -11,8 +11,8 @@ from evenreel.config import MediaLimits
 from evenreel.features.clip_reader import WantedStages
 from evenreel.features.shards import shard_bytes, shard_path
 from evenreel.library import index_folders
-from evenreel.library.index.worker import FileWorker, Orders, read_file
-from evenreel.media.content import content_digest
+from evenreel.library.index.stages import FileWorker, Orders, read_file
+from evenreel.media.workers import content_digest
 from tests.library.damage import QUICK, without_models
 from tests.library.stub_reader import QuickReader
 

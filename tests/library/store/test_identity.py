@@ -12,7 +12,7 @@ from evenreel.errors import MediaError
 from evenreel.library.contents import Located
 from evenreel.library.store import identity
 from evenreel.library.store.identity import SameContent
-from evenreel.media.content import FileStamp, content_digest
+from evenreel.media.workers import FileStamp, content_digest
 
 Change = Callable[[Path], object]
 

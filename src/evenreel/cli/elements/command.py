@@ -14,9 +14,9 @@ from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST, DeviceOption, JsonOption
 from evenreel.cli.progress import share_bar
+from evenreel.config import OptionForm
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.provenance import provenance_of
-from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
     from evenreel.audits.dictionary.measures import NamedCaptions

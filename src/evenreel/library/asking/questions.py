@@ -26,7 +26,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from evenreel.arguments import check_kind
+from evenreel.config import check_kind
 from evenreel.documents import brief
 from evenreel.errors import UsageError
 from evenreel.library.people import asked_people, known_names, with_people

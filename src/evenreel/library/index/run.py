@@ -1,7 +1,7 @@
 """An index run: folders are scanned, compared with the library, and what it lacks is read, stage by stage.
 
-The plan says which files are to be read (`plan`), `stages` what is read of them and how it is put into the library,
-`worker` is the unit that reads one file. What was put is safe: a run that is killed is gone on with by the next.
+The plan says which files are to be read (`scan`), `stages` what is read of them and how it is put into the library.
+What was put is safe: a run that is killed is gone on with by the next.
 """
 
 from __future__ import annotations
@@ -9,70 +9,92 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import random
 import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evenreel.arguments import as_path, check_settings_kind, one_or_more
-from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings, Machines
+from evenreel.config import (
+    AUTO,
+    DEFAULT_MODEL,
+    DEFAULT_RULE,
+    IndexSettings,
+    Machines,
+    MediaLimits,
+    as_path,
+    check_settings_kind,
+    one_or_more,
+)
 from evenreel.errors import LibraryError, MediaError, UsageError
-from evenreel.features.clip_reader import READER, OtherWindowsError, SharedModel, WantedStages
-from evenreel.features.lock import HOLDER, LOCK
-from evenreel.features.pool import Brake, Claims, ReaderPool
-from evenreel.features.progress import Forecast, NoProgress, SetAside, StagedProgress
-from evenreel.features.shards import remove_shards, shard_files, tidy_shards
+from evenreel.features.clip_reader import READER, ClipReader, OtherWindowsError, SharedModel, WantedStages
+from evenreel.features.pool import (
+    HOLDER,
+    LOCK,
+    Brake,
+    Claims,
+    Forecast,
+    NoProgress,
+    ReaderPool,
+    SetAside,
+    StagedProgress,
+)
+from evenreel.features.shards import remove_shards, shard_files, shard_path, tidy_shards
+from evenreel.files import sync_folder
 from evenreel.library.contents import unknown_to_builtin
-from evenreel.library.index.exchange import finish_exchange
-from evenreel.library.index.metadata import KnownMetadata, read_tables, rows_of_files
-from evenreel.library.index.plan import (
+from evenreel.library.index.scan import (
+    IgnoreRules,
     IndexPlan,
+    IndexReport,
     IndexRun,
     KnownFile,
-    VideoLengths,
+    KnownMetadata,
+    Scan,
+    changed_patterns,
     check_nothing_vanished,
+    kept_patterns,
     known_files,
     make_plan,
     mark_gone,
-    measure_lengths,
-    seconds_a_second,
-)
-from evenreel.library.index.report import IndexReport
-from evenreel.library.index.scan import (
-    IgnoreRules,
-    Scan,
-    changed_patterns,
-    kept_patterns,
     noted_patterns,
+    read_tables,
+    rows_of_files,
     scan,
     tables_beside,
 )
-from evenreel.library.index.spread import SpreadRun, check_machines, clear_arrivals
+from evenreel.library.index.spread import ARRIVING, SpreadRun, clear_arrivals
 from evenreel.library.index.stages import (
     BOTH,
     PICTURES,
     STAGES,
     WORDS,
+    Orders,
     ReadingStage,
     SpeechStage,
     Stage,
     check_sound,
     check_speech,
+    file_reader,
+    load,
+    made_with,
+    read_file,
 )
-from evenreel.library.index.worker import FileWorker, Orders, load, made_with
 from evenreel.library.people import check_people
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
+from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS, loaded_path
 from evenreel.library.store.filesystem import library_lock, refuse_published
 from evenreel.library.store.model_folders import MODELS, clear_unnamed, other_model
 from evenreel.library.store.user_tables import copied, forget_copy
-from evenreel.library.store.writer import FoundFile, Store, closing_error
-from evenreel.media.content import FileStamp, stamp
+from evenreel.library.store.vectors import FRAMES, SOUNDS
+from evenreel.library.store.writer import FoundFile, Store, closing_error, vectors_files, vectors_path
+from evenreel.media.sampling import Part
+from evenreel.media.workers import FileStamp, Worker, stamp
 from evenreel.types import Encoder
 from evenreel.wording import printable
 
@@ -136,8 +158,11 @@ def index_folders(
 def check_settings(library: Path, settings: IndexSettings, machines: Machines | None = None) -> None:
     """Check what a run is asked for before anything is read."""
     refuse_published(library)
-    if machines is not None:
-        check_machines(machines)
+    if machines is not None and machines.staging is not None and machines.ray is None:
+        raise UsageError(
+            "The setting staging is where the workers of --ray leave what they made; name a cluster with --ray, or "
+            "leave it out."
+        )
     check_speech(settings)
     check_sound(settings)
     if settings.people or settings.face_models is not None:
@@ -166,9 +191,10 @@ def index_found(
 ) -> IndexReport:
     """Bring a library up to date with files that were found, and what tables say of them; see `index_folders`."""
     with writing(library, taken_back=True) as connection:
-        clear_arrivals(library)  # of a run with Ray that was killed
+        if (library / ARRIVING).exists():  # of a run with Ray that was killed
+            clear_arrivals(library)
         try:
-            there = (catalog.loaded_path(path) for (path,) in connection.execute("SELECT path FROM files"))
+            there = (loaded_path(path) for (path,) in connection.execute("SELECT path FROM files"))
             paths = [*there, *(file.path for file in found.files)]
             rows, lost = rows_of_files(tables.rows, paths) if tables else ({}, None)
             aside = tables.set_aside if tables else []
@@ -246,6 +272,7 @@ class _Job:
             wanted=WantedStages(name is not None, settings.read_text, True),
             rule=settings.rule,
             limits=settings.limits,
+            reader=READER,
             model=name,
             device=settings.device,
             precision=settings.precision,
@@ -253,7 +280,6 @@ class _Job:
             speech=self._speech.model,
             language=settings.language,
             readers=settings.worker_count,
-            reader=READER,
         )
         self._reading = ReadingStage(run, self._orders, self._model, self._speech)
         self._digests: dict[str, tuple[FileStamp, str]] = {}
@@ -383,8 +409,8 @@ class _Job:
             self._model.encoder()  # whose windows are known then, and whose loading is not measured
         wanted = self._orders.wanted
         seen_s, read_s = seconds_a_second(
-            lambda: FileWorker(replace(self._orders, keep_stills=False), self._model),
-            self._settings.worker_count,
+            replace(self._orders, keep_stills=False),
+            self._model,
             work,
             lengths.by_path,
             [WantedStages(True, False) if wanted.vision else None, WantedStages(False, True) if wanted.text else None],
@@ -471,6 +497,115 @@ class StageRun:
         return replace(file, clip_id=known[1])
 
 
+# how much there is to read, and how long it takes ---------------------------------------------------------------------
+
+HEADER_READER = "evenreel.media.video:HeaderReader"
+PATIENCE_S = 5.0  # for which headers are read; the length of further files is estimated by their bytes
+STALL_S = 3.0  # that one header may take; the file is read all the same later on, with the limits of the run
+SMALL_BYTES = 16 * 2**20  # with less than this to read in all, nobody waits long: no header is read ahead
+
+STRETCH_S = 6.0  # of each file that are read: the text of some signs is read, and it takes seconds, not minutes
+WARM_UP_S = 1.0  # that are read before, so that the start of processes and the loading of models are not measured
+
+
+@dataclass(frozen=True)
+class VideoLengths:
+    """Length of each file of a run in seconds, by path: as the catalog or headers tell, or estimated by its bytes."""
+
+    by_path: dict[str, float] = field(default_factory=dict)
+    sure: bool = True  # whether none of them is an estimate
+
+    @property
+    def video_s(self) -> float:
+        """Length of all files together, in seconds."""
+        return sum(self.by_path.values())
+
+
+def measure_lengths(
+    work: Sequence[FoundFile], connection: sqlite3.Connection, limits: MediaLimits, patience_s: float | None = None
+) -> VideoLengths:
+    """Measure how long files are, before anything is decoded; what headers read in time say stands for the others."""
+    known = {
+        loaded_path(path): float(length_s)
+        for path, length_s in connection.execute(
+            "SELECT path, duration_s FROM files JOIN clips USING (clip_id) WHERE duration_s IS NOT NULL"
+        )
+    }
+    found = {file.path: known[file.path] for file in work if file.path in known}
+    unknown = [file for file in work if file.path not in found]
+    if sum(file.stamp.size for file in unknown) >= SMALL_BYTES:
+        random.Random(0).shuffle(unknown)
+        found |= _by_header(unknown, limits, PATIENCE_S if patience_s is None else patience_s)
+    size = sum(file.stamp.size for file in work if file.path in found)
+    seconds_a_byte = sum(found.values()) / size if size else 0.0
+    estimated = {file.path: file.stamp.size * seconds_a_byte for file in unknown if file.path not in found}
+    return VideoLengths(found | estimated, sure=not estimated)
+
+
+def _by_header(files: Sequence[FoundFile], limits: MediaLimits, patience_s: float) -> dict[str, float]:
+    """Lengths by what headers say; 0 of a file that cannot be read, which takes no time either."""
+    limits = replace(limits, stall_timeout_s=min(STALL_S, limits.stall_timeout_s))
+    found: dict[str, float] = {}
+    with closing(Worker(HEADER_READER, {"limits": asdict(limits)}, limits)) as worker:
+        until = time.monotonic() + patience_s
+        for file in files:
+            if time.monotonic() > until:
+                break
+            try:
+                header = next(message for message, _ in worker.run({"path": file.path}))
+                found[file.path] = header["duration_s"] or 0.0
+            except MediaError:
+                found[file.path] = 0.0
+    return found
+
+
+def seconds_a_second(
+    orders: Orders,
+    model: SharedModel | None,
+    files: Sequence[FoundFile],
+    lengths_s: Mapping[str, float],
+    stages: Sequence[WantedStages | None],
+) -> list[float | None]:
+    """Measure on this machine how long a second of video takes to read: short stretches are read as the run reads.
+
+    As many readers as the run has read a stretch of a file each, at the same time, once for each of some stages.
+    Nothing of it is kept.
+    """
+    ordered = sorted(
+        (file for file in files if lengths_s.get(file.path, 0.0) > 2 * STRETCH_S), key=lambda file: file.stamp.size
+    )
+    number = min(orders.readers, len(ordered))  # of all sizes: evenly spread over the files by size
+    chosen = [ordered[(2 * place + 1) * len(ordered) // (2 * number)] for place in range(number)]
+    if not chosen:
+        return [None for _ in stages]
+    with ExitStack() as opened:
+        readers_of_files = [opened.enter_context(closing(file_reader(orders, model))) for _ in chosen]
+        threads = opened.enter_context(ThreadPoolExecutor(len(chosen), thread_name_prefix="foretelling"))
+
+        def read_all(wanted: WantedStages, length_s: float) -> float:
+            """Read the middle of each file; the seconds of video that were read."""
+
+            def read(reader: ClipReader, file: FoundFile) -> float:
+                start_s = (lengths_s[file.path] - length_s) / 2
+                stretch = replace(file, clip_id="foretold", stamp=stamp(file.path))
+                with suppress(MediaError):
+                    read_file(reader, orders, stretch, wanted, Part(start_s, start_s + length_s))()
+                    return length_s
+                return 0.0
+
+            return sum(threads.map(read, readers_of_files, chosen))
+
+        found: list[float | None] = []
+        for wanted in stages:
+            if wanted is None or not read_all(wanted, WARM_UP_S):
+                found.append(None)
+                continue
+            begun_at = time.monotonic()
+            read_s = read_all(wanted, STRETCH_S)
+            found.append((time.monotonic() - begun_at) / read_s if read_s else None)
+        return found
+
+
 # the model of a run ---------------------------------------------------------------------------------------------------
 
 
@@ -553,3 +688,44 @@ def _remove(library: Path, folder_is_new: bool) -> None:
             (library / name).unlink(missing_ok=True)
         if folder_is_new:
             library.rmdir()
+
+
+# another model: new shards, which the catalog names already, take the place of the old ones --------------------------
+#
+# They wait in a folder that says whose they are. The catalog's transaction decides: where it names their model they are
+# the library's, and else they are left over from an exchange that did not come to its transaction.
+
+_WAITING = "shards.next-"
+
+
+def waiting_shards(library: Path, weights_hash: str) -> Path:
+    """Return the folder where shards of a new model wait for the catalog to name it."""
+    return library / f"{_WAITING}{weights_hash[:16]}"
+
+
+def unfinished_exchange(library: Path, meta: Mapping[str, str]) -> Path | None:
+    """Return the folder of shards that the catalog names and that are not in their place yet; None where all are."""
+    folder = waiting_shards(library, meta.get("weights_hash", ""))
+    return folder if meta.get("weights_hash") and folder.is_dir() else None
+
+
+def named_shard(library: Path, waiting: Path | None, clip_id: str) -> Path:
+    """Return the path of a clip's shard: in `waiting` (see `unfinished_exchange`) if it is there, else in its place."""
+    if waiting is not None and (path := shard_path(waiting, clip_id)).exists():
+        return path
+    return shard_path(library / SHARDS, clip_id)
+
+
+def finish_exchange(library: Path, meta: Mapping[str, str]) -> None:
+    """Finish an exchange that was broken off after its transaction, and clear away one that was before it."""
+    own = unfinished_exchange(library, meta)
+    for folder in library.glob(f"{_WAITING}*"):
+        if folder == own:
+            for path in set(vectors_files(library)) - {vectors_path(library, meta, of) for of in (FRAMES, SOUNDS)}:
+                path.unlink(missing_ok=True)
+            for path in shard_files(folder):
+                place = shard_path(library / SHARDS, path.stem)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(place)
+                sync_folder(place.parent)
+        shutil.rmtree(folder)

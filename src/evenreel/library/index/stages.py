@@ -6,7 +6,7 @@ whose settings have changed, is what a file lacks; nothing else is optional.
 
 | stage | read by | a file lacks it where |
 |---|---|---|
-| pictures | `worker.FileWorker` | its clip has no vectors |
+| pictures | `ClipReader` | its clip has no vectors |
 | signs | the same, in one decoding | nobody read what is written on screen |
 | subtitles | `subtitle_reader` | a file beside it is new, another or gone, or its streams were not looked at |
 | picture subtitles | the same | its streams of pictures were left out, as its signs were |
@@ -28,26 +28,27 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from evenreel.config import AUTO, IndexSettings, allowed_threads
+from evenreel.config import AUTO, IndexSettings, MediaLimits, allowed_threads
 from evenreel.errors import LibraryError, MediaError, UsageError
 from evenreel.extras import installed
-from evenreel.features.clip_reader import SharedModel, SpeechHearing, WantedStages
-from evenreel.features.pool import Closable
-from evenreel.features.progress import TRANSIENT, SetAside
-from evenreel.features.shards import ClipSounds, DamagedShardError, Shard, read_shard, shard_path
-from evenreel.library.index.plan import (
-    IndexRun,
-    KnownFile,
-    VideoMeter,
-    still_wanted,
+from evenreel.features.clip_reader import (
+    ClipReader,
+    ClipSource,
+    ReaderSettings,
+    SharedModel,
+    SpeechHearing,
+    WantedStages,
 )
-from evenreel.library.index.worker import FileWorker, Orders, Reading
+from evenreel.features.pool import TRANSIENT, Closable, SetAside, StagedProgress, VideoProgress
+from evenreel.features.shards import ClipSounds, DamagedShardError, Shard, Stills, read_shard, shard_path
+from evenreel.library.index.scan import IndexRun, KnownFile, still_wanted
 from evenreel.library.people import FaceStage
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SHARDS, loaded_path
@@ -56,15 +57,15 @@ from evenreel.library.store.model_folders import other_sounds
 from evenreel.library.store.speech import put_transcripts, settle_shard
 from evenreel.library.store.vectors import SOUNDS
 from evenreel.library.store.writer import FoundFile, Store, next_generation, vectors_path
-from evenreel.media.content import stamp
-from evenreel.media.languages import language_tag
-from evenreel.media.workers import Worker
+from evenreel.media.sampling import WHOLE, Part, language_tag
+from evenreel.media.workers import Worker, stamp
 from evenreel.onscreen.engine import engine_id
 from evenreel.onscreen.sheet import SheetReader
 from evenreel.speech.models import check_extra, locate_speech_model, speech_model_here
 from evenreel.speech.subtitle_worker import SubtitleFiles, read_with
 from evenreel.speech.subtitles import Sidecar, Subtitles, sidecars_of
 from evenreel.speech.transcripts import NO_STREAM, UNREAD, UNREADABLE, Stamp, Transcript, streams_known
+from evenreel.types import Encoder
 from evenreel.wording import count, printable
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Stage(Protocol):
 
     def begin(self) -> bool:
         """Look at what the library has; return False where it does not want this stage at all."""
+        return True
 
     def wanted(self, file: FoundFile, have: KnownFile) -> bool:
         """Return whether something is to be read of a file."""
@@ -105,13 +107,80 @@ class Stage(Protocol):
         """Do what is left when all files are read, or a brake has ended the reading."""
 
 
+# the reading of a file, which needs no library, so that any machine can do it -----------------------------------------
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What an index run wants of each of its files: plain data, so that it can travel."""
+
+    wanted: WantedStages
+    rule: str
+    limits: MediaLimits
+    reader: str  # target of the processes
+    model: str | None = None
+    device: str = "auto"
+    precision: str = "float32"
+    keep_stills: bool = True
+    speech: str | None = None  # the model that hears what is said
+    language: str | None = None
+    readers: int = 1  # that share the cores of the machine
+
+
+@dataclass
+class Reading:
+    """What was read of a file: a shard, and stills where they are kept. Without a shard nothing was wanted of it."""
+
+    file: FoundFile
+    shard: Shard | None = None
+    stills: Stills | bytes | None = None
+
+
+def file_reader(
+    orders: Orders,
+    model: SharedModel | None,
+    hearing: SpeechHearing | None = None,
+    on_frame: Callable[[str, float], None] = lambda path, time_s: None,
+) -> ClipReader:
+    """Make what reads one file after another; readers of one process share a model and a hearing."""
+    settings = ReaderSettings(orders.rule, orders.wanted.text, orders.readers, orders.limits, find_shots=True)
+    return ClipReader(settings, model, on_frame, orders.reader, hearing)
+
+
+def read_file(
+    reader: ClipReader, orders: Orders, file: FoundFile, wanted: WantedStages, part: Part = WHOLE
+) -> Callable[[], Reading]:
+    """Read a file of known content to its end; the function returned encodes the last frames."""
+    stills = Stills() if orders.keep_stills else None
+    finish = reader.read(ClipSource(file.clip_id or "", file.path, file.stamp, part), wanted, stills)
+    return lambda: Reading(file, finish(), stills)
+
+
+def load(name: str, settings: IndexSettings) -> Encoder:
+    """Load a model on the device and in the precision of a run."""
+    from evenreel.encoders import load_encoder
+
+    return load_encoder(name, device=settings.device, precision=settings.precision)
+
+
+def made_with(encoder: Encoder, asked: str) -> dict[str, str]:
+    """Return the entries of `meta` that say by which model the vectors of a library are."""
+    return {
+        "model": encoder.encoder_id,
+        "asked_model": asked,
+        "encoder_id": encoder.encoder_id,
+        "weights_hash": encoder.weights_hash,
+        "dimension": str(encoder.dimension),
+    }
+
+
 # pictures, signs, and what is said in new clips -----------------------------------------------------------------------
 
 PICTURES, WORDS, BOTH = "pictures", "words", "pictures and words"
 """What a pass reads."""
 
 
-class ReadingStage:
+class ReadingStage(Stage):
     """What one decoding of a file gives; in one pass, or in two, of which the first leaves words out.
 
     `orders` say what the pass at hand wants of each file; whoever reads elsewhere is told no more than these.
@@ -125,15 +194,12 @@ class ReadingStage:
         self.readers = run.settings.worker_count
         self.begin_pass(BOTH, {})
 
-    def begin(self) -> bool:
-        return True
-
     def begin_pass(self, title: str, lengths_s: Mapping[str, float]) -> None:
         """Begin to read pictures, words or both of files of these lengths."""
         self.title, self._again = title, title == WORDS and bool(self._counted)
         self._meter = VideoMeter(title, lengths_s, self._run.progress) if lengths_s else None
         self._unheard = self.speech.unheard() if title == WORDS else set()
-        wanted = pictures_of(self._all.wanted) if title == PICTURES else self._all.wanted
+        wanted = replace(self._all.wanted, text=False, speech=False) if title == PICTURES else self._all.wanted
         self.orders = replace(self._all, wanted=wanted, keep_stills=self._all.keep_stills and not self._again)
 
     def wanted(self, file: FoundFile, have: KnownFile) -> bool:
@@ -153,15 +219,16 @@ class ReadingStage:
             return replace(wanted, speech=clip_id in self._unheard)
         return wanted
 
-    def reader(self) -> FileWorker:
-        return FileWorker(self.orders, self.model, self.speech.hearing, self._count_frame)
+    def reader(self) -> ClipReader:
+        return file_reader(self.orders, self.model, self.speech.hearing, self._count_frame)
 
-    def read(self, reader: FileWorker, file: FoundFile) -> Reading | Callable[[], Reading]:
+    def read(self, reader: ClipReader, file: FoundFile) -> Reading | Callable[[], Reading]:
         wanted = self.lacking(str(file.clip_id))
         if wanted is None:
             return Reading(file)
         self.count_frames(file.path, 0)
-        return reader.read(file, wanted if self.speech.hears(file) else replace(wanted, speech=False))
+        wanted = wanted if self.speech.hears(file) else replace(wanted, speech=False)
+        return read_file(reader, self.orders, file, wanted)
 
     def put(self, store: Store, reading: Reading) -> None:
         file, shard = reading.file, reading.shard
@@ -225,9 +292,83 @@ class ReadingStage:
         self._run.progress.frame()
 
 
-def pictures_of(wanted: WantedStages) -> WantedStages:
-    """Return what the first of two passes reads."""
-    return replace(wanted, text=False, speech=False)
+# how far a run is -----------------------------------------------------------------------------------------------------
+
+TELL_S = 0.25  # least seconds between two events of progress; the last one of a pass is always told
+SURE_S = 2.0  # of reading before a rate is told: the first frames wait for processes that start
+
+
+class VideoMeter:
+    """Adds up the seconds of video that a pass has read, and tells them a few times a second; for several threads."""
+
+    def __init__(self, stage: str, lengths_s: Mapping[str, float], progress: StagedProgress) -> None:
+        self._stage, self._progress = stage, progress
+        self._lengths_s, self._read_s = dict(lengths_s), dict.fromkeys(lengths_s, 0.0)
+        self._total_s, self._done_s = sum(lengths_s.values()), 0.0
+        self._finished, self._file = set[str](), ""
+        self._unknown = {path for path, length_s in lengths_s.items() if not length_s}
+        self._begun_at: float | None = None
+        self._told_at = -TELL_S
+        self._lock = threading.Lock()
+        self._tell(time.monotonic())
+
+    def read(self, path: str, time_s: float) -> None:
+        """Note that a file was read up to a time, in seconds."""
+        with self._lock:
+            now = time.monotonic()
+            self._begun_at = self._begun_at or now
+            if path in self._read_s and path not in self._finished:
+                self._file = path
+                self._set(path, max(self._read_s[path], time_s))
+            if now - self._told_at >= TELL_S:
+                self._tell(now)
+
+    def finish(self, path: str, length_s: float | None = None) -> None:
+        """Note that a file is finished or set aside; `length_s` is its length where that is known by now."""
+        with self._lock:
+            if path in self._read_s and path not in self._finished:
+                self._finished.add(path)
+                self._unknown.discard(path)
+                if length_s is not None:
+                    self._total_s += length_s - self._lengths_s[path]
+                    self._lengths_s[path] = length_s
+                self._set(path, self._lengths_s[path])
+            self._tell(time.monotonic())
+
+    def _set(self, path: str, read_s: float) -> None:
+        """Note how much of a file was read; one that goes on after its expected end is longer than that."""
+        beyond_s = max(0.0, read_s - self._lengths_s[path])
+        self._lengths_s[path] += beyond_s
+        self._total_s += beyond_s
+        self._done_s += read_s - self._read_s[path]
+        self._read_s[path] = read_s
+
+    def _unseen_s(self) -> float:
+        """Estimate what is still to be seen of files of unknown length: such a file is as long as finished ones are."""
+        if not self._finished:
+            return 0.0
+        mean_s = sum(self._lengths_s[path] for path in self._finished) / len(self._finished)
+        return sum(max(0.0, mean_s - self._lengths_s[path]) for path in self._unknown)
+
+    def _tell(self, now: float) -> None:
+        self._told_at = now
+        seconds = 0.0 if self._begun_at is None else now - self._begun_at
+        rate = self._done_s / seconds if seconds >= SURE_S and self._done_s > 0 else None
+        total_s = self._total_s + self._unseen_s()
+        is_told = bool(self._finished) or not self._unknown
+        left_s = max(0.0, total_s - self._done_s)
+        self._progress.video(
+            VideoProgress(
+                self._stage,
+                done_s=self._done_s,
+                total_s=total_s if is_told else 0.0,
+                files_done=len(self._finished),
+                files=len(self._read_s),
+                rate=rate,
+                remaining_s=left_s / rate if rate is not None and is_told else None,
+                file=printable(self._file),
+            )
+        )
 
 
 # subtitles ------------------------------------------------------------------------------------------------------------
@@ -262,7 +403,7 @@ class _Subtitles:
     transcripts: list[Transcript]
 
 
-class SubtitleStage:
+class SubtitleStage(Stage):
     """Files of subtitles beside the videos, and streams inside them, of text and of pictures.
 
     A subtitle file is no part of its video's content, so a clip's transcripts say which file each is of, and its stamp.
@@ -338,12 +479,6 @@ class SubtitleStage:
         gone = {one.origin for one in old if one.source == "sidecar"} - {one.origin for one in whole}
         self._run.report.subtitles_gone += len(gone)
         self._run.report.subtitles += sum(bool(one.utterances) for one in whole if one not in old)
-
-    def set_aside(self, store: Store, file: FoundFile, error: MediaError) -> None:
-        """Each subtitle file and stream is set aside by itself, while it is read."""
-
-    def end(self) -> None:
-        """Nothing is left to do."""
 
     def _stamp(self, path: str) -> Stamp:
         found = self._stamps[path].stamp
@@ -434,7 +569,7 @@ def check_speech(settings: IndexSettings) -> None:
         locate_speech_model(str(settings.speech))
 
 
-class SpeechStage:
+class SpeechStage(Stage):
     """Recognition of speech in clips in which no subtitles say what is said.
 
     A new clip is heard while its pictures are read, by the same `hearing`; one whose subtitles turn out to say nothing,
@@ -499,12 +634,6 @@ class SpeechStage:
         others = [one for one in shard.transcripts or () if one.source != "recognised"]
         put_transcripts(store.library, store.connection, shard, [*others, heard])
 
-    def set_aside(self, store: Store, file: FoundFile, error: MediaError) -> None:
-        """Why nothing was heard is what was heard."""
-
-    def end(self) -> None:
-        """Nothing is left to do."""
-
     def tell(self, path: str, note: str) -> None:
         """Note in the report what is unusual in the sound of a file."""
         self._run.report.notes.append((path, note))
@@ -554,7 +683,7 @@ def check_sound(settings: IndexSettings) -> None:
         locate_sound_model(str(settings.sound))
 
 
-class SoundStage:
+class SoundStage(Stage):
     """What clips sound like, as vectors of a model of sounds.
 
     Pictures are not decoded for them, so that a later run adds them to a library that has none. Of a clip without sound

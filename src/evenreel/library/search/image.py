@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenreel.arguments import described
-from evenreel.config import IMAGE_LIMITS, MediaLimits
+from evenreel.config import IMAGE_LIMITS, MediaLimits, described
 from evenreel.errors import MediaError, UsageError
 from evenreel.media.picture import upright
 from evenreel.media.workers import Worker

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.features.frame_windows import within_shots
+from evenreel.features.clip_reader import within_shots
 from evenreel.library.search.hits import MomentHit, TextHit
 from evenreel.types import FloatArray
 

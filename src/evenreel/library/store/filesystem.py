@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from evenreel.errors import LibraryError
-from evenreel.features.lock import writer_lock
+from evenreel.features.pool import writer_lock
 
 SNAPSHOT_MARKER = "snapshot.json"
 """Name of the file that says which snapshot a folder in the cache was made of."""

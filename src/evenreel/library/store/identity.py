@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from evenreel.errors import MediaError
 from evenreel.library.contents import Located
-from evenreel.media.content import FileStamp, watched_digest
+from evenreel.media.workers import FileStamp, watched_digest
 
 REMEMBERED = 10_000
 """Most files that are remembered after their content was compared, to be read again only after another change."""

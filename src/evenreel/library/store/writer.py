@@ -18,17 +18,18 @@ from numpy.typing import NDArray
 from evenreel.documents import whole_number
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.clip_reader import WantedStages, merge
-from evenreel.features.progress import TRANSIENT
+from evenreel.features.pool import TRANSIENT
 from evenreel.features.shards import (
     ClipSounds,
     DamagedShardError,
     Shard,
+    Stills,
     read_shard,
     remove_shard,
     shard_path,
     write_shard,
+    write_stills,
 )
-from evenreel.features.stills import Stills, write_stills
 from evenreel.library.store.catalog import (
     SHARDS,
     STILLS,
@@ -54,7 +55,7 @@ from evenreel.library.store.fulltext import (
 from evenreel.library.store.rows import put_rows, replace_rows, sound_rows
 from evenreel.library.store.speech import UNSETTLED
 from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix
-from evenreel.media.content import FileStamp
+from evenreel.media.workers import FileStamp
 from evenreel.types import Encoder, Metadata
 from evenreel.wording import printable
 
