@@ -28,7 +28,7 @@ RESEARCH = (
     "adaptation", "audits", "checkpoint", "corpus", "debias", "edits", "evaluation", "integrations", "language",
     "losses", "matchers", "papers", "planted", "report", "shifts", "similarity", "training",
     *(f"features/{name}" for name in (
-        "compute", "corpus_words", "facts", "folder", "frame_windows", "graphs", "load", "manifest", "on_screen",
+        "compute", "corpus_words", "facts", "folder", "graphs", "load", "manifest", "on_screen",
         "pictures", "pretrained", "scene_elements", "sentences", "settings", "stored", "texts", "windows",
         "word_changes",
     )),

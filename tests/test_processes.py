@@ -37,7 +37,7 @@ def trap(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_process_is_started_by_the_one_function() -> None:
     for path, text in TEXTS.items():
         if "sys.executable" in text:
-            assert path.name == "processes.py"
+            assert path.name == "workers.py"
         assert '"spawn"' not in text or "with safe_path()" in text, path
     assert len(STARTED) == 4
 

@@ -11,7 +11,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,11 +71,7 @@ class ReaderSettings:
 
 
 class SharedModel:
-    """A model that several readers share: loaded once, in the background, and encoding for one of them at a time.
-
-    Args:
-        load: loads it; called by `start`, or for the first encoding.
-    """
+    """A model that several readers share: loaded once, in the background, and encoding for one of them at a time."""
 
     def __init__(self, load: Callable[[], Encoder]) -> None:
         self._load = load
@@ -113,10 +108,6 @@ class SharedModel:
 class OtherWindowsError(Exception):
     """Raised where a clip was read for pictures and the model, loaded meanwhile, takes windows: read it once more."""
 
-    def __init__(self, frames: int) -> None:
-        super().__init__(f"{frames} frames were read for another model")
-        self.frames = frames  # that were counted in vain
-
 
 @dataclass
 class _WorkerOutput:
@@ -125,7 +116,7 @@ class _WorkerOutput:
     path: str
     view: ClipVectors | None  # what the model makes of the frames, where it is wanted
     stills: Stills | None = None
-    hear: Callable[[], Future[Transcript | None]] | None = None
+    hears: bool = False  # whether a model is to hear it
     heard: Future[Transcript | None] | None = None
     info: VideoInfo | None = None
     times_s: list[float] = field(default_factory=list)
@@ -171,10 +162,8 @@ class ClipVectors:
     def encoder(self) -> Encoder:
         return self._model.encoder()
 
-    def fits(self, *, wait: bool) -> bool:
+    def fits(self) -> bool:
         """Return whether the model takes the windows that are made for it; where that is not known yet, it may."""
-        if wait:
-            self._model.encoder()
         return self._model.window() in {None, self._rule}
 
     def moments(self, duration_s: float | None, cuts_s: Sequence[float]) -> tuple[Times, Times]:
@@ -207,7 +196,7 @@ class ClipVectors:
         batch = np.stack(self._pending).transpose(0, 1, 4, 2, 3)
         self._pending.clear()
         self._model.encoder()  # one that cannot be had is no fault of the file
-        if not self.fits(wait=False):
+        if not self.fits():
             return
         try:
             self._vectors.append(self._model.encode(batch))
@@ -254,7 +243,10 @@ class SpeechHearing:
         try:
             found = recognise_with(self._worker, path)
         except MediaError as error:
-            return self._nothing(path, error)
+            if error.reason != "no_sound":  # the pictures of which were read, and most films without sound are meant so
+                self._tell(printable(path), printable(f"what is said cannot be heard: {error}"))
+            known = Transcript("recognised", self.speech_id, problem=printable(str(error)))
+            return None if error.reason in TRANSIENT else known
         except EvenreelError as error:
             self._fault = error
             return None
@@ -263,13 +255,6 @@ class SpeechHearing:
         languages = Counter(one.language for one in found.utterances)
         language = languages.most_common(1)[0][0] if languages else None
         return Transcript("recognised", self.speech_id, found.utterances, language)
-
-    def _nothing(self, path: str, error: MediaError) -> Transcript | None:
-        if error.reason != "no_sound":  # the pictures of which were read, and most films without sound are meant so
-            self._tell(printable(path), printable(f"what is said cannot be heard: {error}"))
-        if error.reason in TRANSIENT:
-            return None
-        return Transcript("recognised", self.speech_id, problem=printable(str(error)))
 
 
 class ClipReader:
@@ -301,18 +286,18 @@ class ClipReader:
         waits in between.
         """
         view = ClipVectors(self._model) if self._model is not None and wanted.vision else None
-        reading, part = _WorkerOutput(source.path, view, stills), [source.part.start_s, source.part.end_s]
+        reading = _WorkerOutput(source.path, view, stills, hears=wanted.speech)
+        part = [source.part.start_s, source.part.end_s]
         task = {"path": source.path, "part": part, "frames": bool(view and not view.period_s), "text": wanted.text}
         if view is not None and view.period_s:
             task["periods"] = [view.period_s]
         if stills is not None:
             task["still"] = {"side_px": SIDE_PX, "quality": QUALITY}
-        if self._hearing is not None and wanted.speech:
-            reading.hear = partial(self._hearing.begin, source.path)
         try:
             for message, pixels in self._worker.run(task):
                 self._take(reading, message, pixels)
-                self._check_windows(reading)
+                if view is not None and not view.fits():
+                    raise OtherWindowsError
             if stamp(source.path) != source.before:
                 raise changed_while_reading()
         except BaseException:
@@ -326,8 +311,8 @@ class ClipReader:
         if kind == "info":
             fields = message["info"]
             reading.info = VideoInfo(**{**fields, "notes": tuple(fields["notes"])})
-            if reading.hear is not None and not reading.info.subtitle_streams:  # which may say it
-                reading.heard = reading.hear()
+            if self._hearing is not None and reading.hears and not reading.info.subtitle_streams:  # which may say it
+                reading.heard = self._hearing.begin(reading.path)
         elif kind == "end":
             reading.end = message
         elif kind == "still":
@@ -349,22 +334,22 @@ class ClipReader:
             reading.times_s.append(time_s)
             self._on_frame(reading.path, time_s)
 
-    def _check_windows(self, reading: _WorkerOutput, *, wait: bool = False) -> None:
-        if reading.view is not None and not reading.view.fits(wait=wait):
-            raise OtherWindowsError(len(reading.times_s))
-
     def _shard(self, reading: _WorkerOutput, source: ClipSource, wanted: WantedStages) -> Shard:
         if reading.info is None or not reading.times_s:
             raise MediaError("no_frames", "no frame of it could be decoded")
-        self._check_windows(reading, wait=True)
-        view, heard = reading.view, None if reading.heard is None else reading.heard.result()
+        view, encoder, heard = reading.view, None, None
+        if view is not None:
+            encoder = view.encoder()
+            if not view.fits():
+                raise OtherWindowsError
+        if reading.heard is not None:
+            heard = reading.heard.result()
         duration_s, cuts_s = source.part.length_s(reading.info.duration_s), reading.end["cuts_s"]
         times_s = sampled_s = np.array(reading.times_s, np.float64)
-        spans_s, frames, encoder = spans(times_s, duration_s), None, None
+        spans_s, frames = spans(times_s, duration_s), None
         if view is not None:
             frames = view.finish().astype(np.float16)
             times_s, spans_s = view.moments(duration_s, cuts_s or ())
-            encoder = view.encoder()
         notes = dict.fromkeys((*reading.info.notes, *reading.end["notes"], *(view.notes if view else ())))
         return Shard(
             clip_id=source.clip_id,
@@ -384,35 +369,31 @@ class ClipReader:
 
 
 def merge(new: Shard, old: Shard) -> Shard:
-    """Merge the stages of two shards of a clip: fields of the new one, and those of the old one that it lacks."""
+    """Merge the stages of two shards of a clip: fields of the new one, and those of the old one that it lacks.
+
+    What a model heard for the new one is kept, unless one has heard the clip before.
+    """
     seen, read = old if new.frames is None else new, old if new.tracks is None else new
+    read_s = read.times_s if read.text_times_s is None else read.text_times_s
+    transcripts = new.transcripts if old.transcripts is None else old.transcripts
+    if old.transcripts is not None and not old.is_heard:
+        transcripts = (*old.transcripts, *(one for one in new.transcripts or () if one.source == "recognised"))
     return replace(
         seen,
         tracks=read.tracks,
         reader_id=read.reader_id,
         cuts_s=old.cuts_s if new.cuts_s is None else new.cuts_s,
-        text_times_s=_text_times(read, seen.times_s),
-        transcripts=_with_what_was_heard(old, new),
+        text_times_s=None if read.tracks is None or np.array_equal(read_s, seen.times_s) else read_s,
+        transcripts=transcripts,
         sounds=new.sounds or old.sounds,
     )
 
 
-def _with_what_was_heard(old: Shard, new: Shard) -> tuple[Transcript, ...] | None:
-    """The transcripts of a clip, and what a model heard for a new shard of it, unless one has heard it before."""
-    if old.transcripts is None:
-        return new.transcripts
-    if old.is_heard:
-        return old.transcripts
-    return (*old.transcripts, *(one for one in new.transcripts or () if one.source == "recognised"))
-
-
-def _text_times(read: Shard, times_s: Times) -> Times | None:
-    """The times at which text was read, for a shard with frames of these times; None where they are the same."""
-    own = read.times_s if read.text_times_s is None else read.text_times_s
-    return None if read.tracks is None or np.array_equal(own, times_s) else own
-
-
-# windows of frames ----------------------------------------------------------------------------------------------------
+# windows of frames, as models of moving pictures take them ------------------------------------------------------------
+#
+# A window has as many frames as the model's rule says (`evenreel.types.WindowRule`), and the next one begins a stride
+# later. A window never goes on over a cut: each shot is windowed by itself, and its last window ends where the shot
+# ends. Of a shot with fewer frames than a window some are sampled again. A picture is a window of one frame.
 
 
 class FrameWindow(NamedTuple):
@@ -425,11 +406,7 @@ class FrameWindow(NamedTuple):
 
 
 class WindowMaker:
-    """Makes windows of the frames of one clip as they come; holds the frames of one window at most.
-
-    Args:
-        rule: frames, span and stride of the windows.
-    """
+    """Makes windows of the frames of one clip as they come; holds the frames of one window at most."""
 
     def __init__(self, rule: WindowRule) -> None:
         self._frames = rule.frames
@@ -440,11 +417,9 @@ class WindowMaker:
         self._count = self._covered = 0  # number of the frames of the shot, and up to which windows have them
 
     def add(self, shot: int, pixels: Pixels) -> Iterator[FrameWindow]:
-        """Take the next frame, (H, W, 3), and yield the windows that end before it or with it.
+        """Take the next frame of a shot, (H, W, 3), and yield the windows that end before it or with it.
 
-        Args:
-            shot: number of the shot that it belongs to; where pictures change their size, another begins.
-            pixels: the frame.
+        Where pictures change their size, another shot begins.
         """
         if self._shot != (shot, pixels.shape):
             yield from self.end()

@@ -27,19 +27,12 @@ TRANSIENT = frozenset({"unreadable", "changed_while_reading", "bad_features", "k
 
 @dataclass(frozen=True)
 class SetAside:
-    """A clip of a corpus or a file of a library that cannot be used, and why.
+    """A clip of a corpus or a file of a library that cannot be used, and why."""
 
-    Attributes:
-        clip_id: id of the clip; empty for a file.
-        path: the file; empty where the corpus names none.
-        reason: a code of `evenreel.errors.Reason`.
-        sentence: the reason in words.
-    """
-
-    clip_id: str
-    path: str
-    reason: str
-    sentence: str
+    clip_id: str  # empty for a file
+    path: str  # the file; empty where the corpus names none
+    reason: str  # a code of `evenreel.errors.Reason`
+    sentence: str  # the reason in words
 
     def to_json(self) -> dict[str, str]:
         """Return the record as plain data; a file has no `clip_id`."""
@@ -116,10 +109,9 @@ GRACE_S = 3.0
 
 
 class Closable(Protocol):
-    """An object that holds a process."""
+    """An object that holds a process, which `close` ends; callable from any thread, and more than once."""
 
-    def close(self) -> None:
-        """End the process; callable from any thread, and more than once."""
+    def close(self) -> None: ...
 
 
 class RunHaltedError(EvenreelError):
@@ -136,11 +128,9 @@ class Brake:
         self.eased = self.halted = False
 
     def ease(self) -> None:
-        """Have the run begin nothing more."""
         self.eased = True
 
     def halt(self) -> None:
-        """Have the run end at once; processes that work for it are ended."""
         self.halted = self.eased = True
 
 
@@ -214,7 +204,7 @@ class ReaderPool(Generic[Reader, Item]):
             if self._brake.halted:
                 raise RunHaltedError
         finally:
-            self._stop()
+            self._fail(None)
             self._activity.wait(GRACE_S)
             self._finisher.shutdown(wait=False)
         if self._failure is not None:
@@ -271,16 +261,13 @@ class ReaderPool(Generic[Reader, Item]):
             reader.close()
             self._activity.end()
 
-    def _stop(self) -> None:
+    def _fail(self, error: BaseException | None) -> None:
+        """End the readers, and carry an error that ends the run to the main thread, which raises it."""
+        if not self.stopping:
+            self._failure = self._failure or error
         self._stopped = True
         for reader in self._readers:
             reader.close()
-
-    def _fail(self, error: BaseException) -> None:
-        """Carry an error that ends the run to the main thread, which raises it."""
-        if not self.stopping:
-            self._failure = self._failure or error
-        self._stop()
 
 
 class ClipRun(ReaderPool[Reader, Item]):

@@ -503,7 +503,7 @@ def test_a_broken_recogniser_stops_the_run_and_blames_no_file(
 ) -> None:
     (tmp_path / "broken" / "rapidocr").mkdir(parents=True)
     (tmp_path / "broken" / "rapidocr" / "__init__.py").write_text("raise ImportError('libonnxruntime is missing')")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "broken"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "broken"), prepend=os.pathsep)
     monkeypatch.setattr("evenreel.media.workers.subprocess", subprocess)  # a new Python, which has to import it
     with pytest.raises(EvenreelError, match="could not start.*libonnxruntime is missing"):
         index(videos, library, read_text=True)

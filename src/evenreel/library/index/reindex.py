@@ -30,8 +30,9 @@ from evenreel.files import file_at
 from evenreel.library.check import rebuild_vectors
 from evenreel.library.contents import roots, single_files
 from evenreel.library.index.run import RunParts, finish_exchange, run_stages, waiting_shards, writing
-from evenreel.library.index.scan import IndexReport, (
+from evenreel.library.index.scan import (
     IgnoreRules,
+    IndexReport,
     Scan,
     check_nothing_vanished,
     is_within,

@@ -32,16 +32,8 @@ from evenreel.errors import EvenreelError, LibraryError, MediaError
 from evenreel.extras import installed, needed_extra
 from evenreel.features.clip_reader import ClipReader, OtherWindowsError, SharedModel, SpeechHearing, WantedStages
 from evenreel.features.shards import SUFFIX, Stills, parse_shard, shard_bytes, stills_bytes, tidy_shards
-from evenreel.library.index.scan import (
-    IndexRun,
-    Orders,
-    Reading,
-    ReadingStage,
-    file_reader,
-    known_files,
-    read_file,
-    still_wanted,
-)
+from evenreel.library.index.scan import IndexRun, known_files, still_wanted
+from evenreel.library.index.stages import Orders, Reading, ReadingStage, file_reader, read_file
 from evenreel.library.places import Place, is_full, reason_of, telling
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.writer import FoundFile

@@ -79,6 +79,8 @@ class Stage(Protocol):
 
     title: str
     """What is shown as the progress of a run."""
+    readers: int
+    """How many readers read at a time."""
 
     def begin(self) -> bool:
         """Look at what the library has; return False where it does not want this stage at all."""
@@ -86,10 +88,6 @@ class Stage(Protocol):
 
     def wanted(self, file: FoundFile, have: KnownFile) -> bool:
         """Return whether something is to be read of a file."""
-
-    @property
-    def readers(self) -> int:
-        """How many readers read at a time."""
 
     def reader(self) -> Closable:
         """Make an object that reads one file after another in a process that can be killed."""
@@ -102,9 +100,11 @@ class Stage(Protocol):
 
     def set_aside(self, store: Store, file: FoundFile, error: MediaError) -> None:
         """Note that a file cannot be read."""
+        return
 
     def end(self) -> None:
         """Do what is left when all files are read, or a brake has ended the reading."""
+        return
 
 
 # the reading of a file, which needs no library, so that any machine can do it -----------------------------------------
