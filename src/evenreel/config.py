@@ -102,7 +102,6 @@ class IndexSettings:
 
     @property
     def worker_count(self) -> int:
-        """Number of reader processes to start."""
         return self.workers or usable_cores()
 
 
@@ -181,43 +180,36 @@ video_ids), or load_scores(path, corpus).
 
 
 def check_corpus(given: object, name: str = "corpus") -> None:
-    """Refuse an argument that is no `Corpus`."""
     from evenreel.types import Corpus
 
     check_kind(given, Corpus, name, _HOW_CORPUS)
 
 
 def check_kind(given: object, kind: type | tuple[type, ...], name: str, remedy: str) -> None:
-    """Refuse an argument of another type."""
     if not isinstance(given, kind):
         raise UsageError(f"{name} is {described(given)}; {remedy}.")
 
 
 def check_settings_kind(given: object, kind: type) -> None:
-    """Refuse settings that are neither None nor of the class that the function takes."""
     if given is not None:
         check_kind(given, kind, "settings", f"give {kind.__name__}(...)")
 
 
 def check_progress(given: object) -> None:
-    """Refuse a `progress` that cannot be called."""
     if given is not None and not callable(given):
         raise UsageError(f"progress is {described(given)}; give a function that takes the share that is done, or None.")
 
 
 def check_named(given: object, name: str, what: str, one: str) -> None:
-    """Refuse an argument that is no mapping from names."""
     check_kind(given, Mapping, name, f"give {what}, {{'name': {one}}}")
 
 
 def check_word(given: object, words: Collection[str], what: str) -> None:
-    """Refuse an argument that is none of some words."""
     if not isinstance(given, str) or given not in words:
         raise UsageError(f"{described(given)} is no {what}; there are: {', '.join(words)}.")
 
 
 def as_path(given: object, name: str) -> Path:
-    """Return the path that an argument names."""
     if isinstance(given, (str, os.PathLike)):
         return Path(given)
     raise UsageError(f"{name} is {described(given)}; give a path.")
@@ -238,6 +230,11 @@ def one_or_more(given: Any, name: str = "names", alone: type | tuple[type, ...] 
     return several
 
 
+def as_paths(given: object, name: str) -> list[Path]:
+    """Return several paths, or one: to Python a text is a list of letters, and the first letter of a path the root."""
+    return [as_path(one, name) for one in one_or_more(given, name, (str, os.PathLike))]
+
+
 def described(given: object) -> str:
     """Return a value as a sentence names it.
 
@@ -256,7 +253,6 @@ def described(given: object) -> str:
 
 
 def check_ids(ids: object, name: str) -> None:
-    """Refuse ids that are no ordered row of text."""
     flat = getattr(ids, "ndim", 1) == 1
     unordered = isinstance(ids, (str, bytes, Mapping, set, frozenset, GeneratorType))
     if not isinstance(ids, Collection) or unordered or not flat:
@@ -324,7 +320,6 @@ def whole(least: int, most: int = MOST) -> Allowed:
 
 
 def one_of(*names: str) -> Allowed:
-    """Allow these words alone."""
     return Allowed(" or ".join(names), lambda value: isinstance(value, str) and value in names)
 
 
@@ -348,7 +343,6 @@ WORDS = Allowed(
 
 
 def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed]) -> None:
-    """Check that settings have allowed values."""
     for name, values in allowed.items():
         if not values.holds(given := getattr(settings, name)):
             raise UsageError(
@@ -357,7 +351,6 @@ def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed])
 
 
 def check_heads(dimension: int, heads: int) -> None:
-    """Check that a number of attention heads divides the length of the features."""
     if dimension % heads:
         raise UsageError(
             f"Features of length {dimension} cannot be split among {heads} attention heads; "

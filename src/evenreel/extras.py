@@ -37,7 +37,6 @@ _NAME = re.compile(r" as (\w+)")
 
 
 def installed(package: str) -> bool:
-    """Return whether a package can be found; it is not imported."""
     try:
         return importlib.util.find_spec(package) is not None
     except (ImportError, ValueError):
@@ -94,7 +93,6 @@ class UnavailableError(Exception):
 
 
 def named_folder(name: str) -> Path | None:
-    """Return the folder of that name, if there is one."""
     try:
         folder = Path(name).expanduser().resolve()
         return folder if name and folder.is_dir() else None

@@ -285,7 +285,6 @@ class ClipRun(ReaderPool[Reader, Item]):
         self._progress, self._items, self._done, self._counting = progress, 0, 0, threading.Lock()
 
     def run(self, items: Sequence[Item]) -> None:
-        """Process all items; call it once."""
         self._items = len(items)
         super().run(items)
 

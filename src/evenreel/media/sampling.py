@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
+import numpy as np
+
 from evenreel.errors import MediaError, UsageError
 
 MOST_FRAMES = 100_000
@@ -154,7 +156,7 @@ class Clip4Clip:
         seconds = list(range(0, frame_count, max(1, int(fps))))
         if len(seconds) <= self.count:
             return seconds
-        return [seconds[k] for k in _linspace(len(seconds) - 1, self.count)]
+        return [seconds[k] for k in np.linspace(0, len(seconds) - 1, self.count).astype(int).tolist()]
 
     def capped(self, duration_s: float, max_frames: int) -> Clip4Clip:
         return replace(self, count=min(self.count, max_frames))
@@ -179,7 +181,7 @@ class IntervalFrames:
     count: int
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        edges = _linspace(frame_count, min(self.count, frame_count) + 1)
+        edges = np.linspace(0, frame_count, min(self.count, frame_count) + 1).astype(int).tolist()
         return [(a + b - 1) // 2 for a, b in itertools.pairwise(edges)]
 
     def capped(self, duration_s: float, max_frames: int) -> IntervalFrames:
@@ -187,14 +189,6 @@ class IntervalFrames:
 
     def __str__(self) -> str:
         return f"{self.name} {self.count}"
-
-
-def _linspace(stop: int, count: int) -> list[int]:
-    """`numpy.linspace(0, stop, count).astype(int)`, in its own floating-point order of operations."""
-    if count == 1:
-        return [0]
-    step = stop / (count - 1)
-    return [*(int(k * step) for k in range(count - 1)), stop]
 
 
 _COUNTED = re.compile(r"(\d+) midpoints?")

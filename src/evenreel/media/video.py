@@ -122,8 +122,16 @@ class Source:
 
     def wanted(self, shots: ShotFinder | None = None) -> Iterator[tuple[int, VideoFrame]]:
         """Yield (timestamp, frame) of the frames that the cursor wants; may be called once."""
-        frames = self._frames if shots is None else self._looked_at(shots)
-        return frames_on_screen(frames, self.reader, self.cursor)
+
+        def looked_at() -> Iterator[tuple[int, VideoFrame]]:
+            skips = 0
+            for timestamp, frame in self._frames:
+                if shots is not None:
+                    shots.add(self.clock.seconds(timestamp), frame, skipped=self.reader.skips > skips)
+                    skips = self.reader.skips
+                yield timestamp, frame
+
+        return frames_on_screen(looked_at(), self.reader, self.cursor)
 
     def claimed_end_s(self) -> float | None:
         """The end of the pictures that the header claims, on the player's timeline."""
@@ -148,23 +156,16 @@ class Source:
     def usual_duration_s(self) -> float:
         return float(usual_duration(self.stream) * time_base_of(self.stream))
 
-    def _looked_at(self, shots: ShotFinder) -> Iterator[tuple[int, VideoFrame]]:
-        skips = 0
-        for timestamp, frame in self._frames:
-            shots.add(self.clock.seconds(timestamp), frame, skipped=self.reader.skips > skips)
-            skips = self.reader.skips
-            yield timestamp, frame
-
     def _offset_s(self, first: int) -> float:
         container_start, start = self.container.start_time, self.stream.start_time
         if container_start is None:
             return 0.0
-        if start is None or not self.reader.by_order or self.reader.damage.refused:
+        if start is None or not self.reader.by_order or self.reader.refused:
             start = first  # whatever the decoder has dropped before it
         return max(0.0, float(start * time_base_of(self.stream) - container_start * _CONTAINER_TICKS_S))
 
     def _why_no_frame(self, path: str | os.PathLike[str], limits: MediaLimits) -> MediaError:
-        packets = self.reader.damage.packets
+        packets = self.reader.packets
         if packets == 0:
             return MediaError("no_frames", "its video stream holds no data; the file may be cut short")
         if size := refused_size(path, limits):
@@ -245,7 +246,7 @@ class Video:
 
     @property
     def packets_decoded(self) -> int:
-        return self._source.reader.damage.packets
+        return self._source.reader.packets
 
     @property
     def answered(self) -> int:
@@ -395,7 +396,7 @@ class Video:
 
     def _conclude(self, source: Source) -> None:
         """Say what was met on the way; refuse a video that is mostly damage."""
-        damage = source.reader.damage
+        damage = source.reader
         if damage.unstamped:
             self._note(f"{damage.unstamped} frames have no usable timestamp; theirs is counted on")
         if (joined := source.reader.demuxer.shifted_at) is not None:
@@ -405,13 +406,14 @@ class Video:
             found_s = source.clock.seconds(max(source.reader.end, source.reader.cut_off))
             self._note_if_short(found_s, self._extent.end_s)
         if damage.refused:
+            share = damage.spoilt / damage.packets
             limit = self._limits.max_damaged_share
             said = (
                 f"damaged: {damage.refused} of {damage.packets} packets cannot be decoded, which spoils "
-                f"{damage.share:.0%} of the pictures"
+                f"{share:.0%} of the pictures"
             )
             self._note(said)
-            if damage.share > limit:
+            if share > limit:
                 accepted = (
                     f"at most {limit:.0%} is accepted (--retry with max_damaged_share; of a corpus --max-damage SHARE)"
                 )
@@ -712,18 +714,6 @@ class PacketReader:
 WITHOUT_PTS = {"avi"}
 
 
-@dataclass
-class Damage:
-    packets: int = 0  # packets given to the decoder
-    refused: int = 0  # packets it could not decode
-    spoilt: int = 0  # packets from a refused one to the next keyframe, whose pictures depend on the missing one
-    unstamped: int = 0  # frames without a usable timestamp, which is then extrapolated from the frame before
-
-    @property
-    def share(self) -> float:
-        return self.spoilt / max(1, self.packets)
-
-
 class FrameReader:
     """Decoder of the frames at wanted timestamps, as (timestamp, frame) with rising timestamps within each run."""
 
@@ -738,7 +728,10 @@ class FrameReader:
         self._last: int | None = None
         self._run_start: int | None = None  # set until a run begun with a skip has shown its keyframe
         self._spoilt = False
-        self.damage = Damage()
+        self.packets = 0  # given to the decoder
+        self.refused = 0  # of these it could not decode
+        self.spoilt = 0  # from a refused one to the next keyframe: their pictures depend on the missing one
+        self.unstamped = 0  # frames without a usable timestamp, which is then extrapolated from the frame before
         self.end = 0  # where the latest frame's time on screen ends
         self.cut_off = BEFORE_ALL  # the latest timestamp decoded that an edit list leaves out
         self.skips = 0  # how often packets were passed over
@@ -746,7 +739,7 @@ class FrameReader:
 
     def __iter__(self) -> Iterator[Stamped]:
         for packet, restart in self._packets.steps():
-            if not self.damage.packets and packet.has_sidedata("encryption_info"):
+            if not self.packets and packet.has_sidedata("encryption_info"):
                 raise MediaError("encrypted", "its pictures are encrypted (DRM); only unprotected files can be read")
             if restart:
                 self.skips += 1
@@ -763,16 +756,16 @@ class FrameReader:
     def _decode(self, packet: Packet[VideoStream]) -> list[VideoFrame]:
         if packet.is_keyframe:
             self._spoilt = False
-        self.damage.packets += 1
+        self.packets += 1
         try:
             frames = self._codec.decode(packet)
             if packet.is_discard and packet.pts is not None:
                 self.cut_off = max(self.cut_off, packet.pts)
         except FFMPEG_ERRORS:
             self._spoilt = True
-            self.damage.refused += 1
+            self.refused += 1
             frames = []
-        self.damage.spoilt += self._spoilt
+        self.spoilt += self._spoilt
         return frames
 
     def _stamped(self, frames: list[VideoFrame]) -> Iterator[Stamped]:
@@ -792,7 +785,7 @@ class FrameReader:
         if self._last is None:
             return own if own is not None else 0
         if own is None or own <= self._last:
-            self.damage.unstamped += not self.by_order
+            self.unstamped += not self.by_order
             return self._last + self._usual_duration
         return own
 

@@ -82,7 +82,7 @@ class Worker:
 
     def __init__(self, target: str, setup: dict[str, Any], limits: MediaLimits) -> None:
         self._target, self._setup, self._limits = target, setup, limits
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Any = None
         self._killed_for: Reason | None = None
         self._deadline: float | None = None  # while a message is awaited
         self._closed = False
@@ -92,7 +92,7 @@ class Worker:
         process = self._process or self._start()
         finished = False
         try:
-            write_message(_pipe(process.stdin), task, array)
+            write_message(process.stdin, task, array)
             while True:
                 header, array = self._receive(process, self._limits.stall_timeout_s)
                 kind = header.pop("kind")
@@ -125,13 +125,13 @@ class Worker:
         process.wait()
         for stream in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):  # unsent bytes for a process that is gone
-                _pipe(stream).close()
+                stream.close()
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> Any:
         with self._lock:
             if self._closed:
                 raise EvenreelError("The reader was closed.")
-            process = self._process = subprocess.Popen(
+            process: Any = subprocess.Popen(
                 command("evenreel.media.workers", self._target),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -139,34 +139,34 @@ class Worker:
                 env={**os.environ, "EVENREEL_PARENT": str(os.getpid())},
                 start_new_session=True,  # a terminal's Ctrl-C is for the parent, which ends its children itself
             )
+            self._process = process
         self._killed_for = None
         threading.Thread(target=self._watch, args=(process,), daemon=True).start()
         try:
-            write_message(_pipe(process.stdin), self._setup)
+            write_message(process.stdin, self._setup)
             header, _ = self._receive(process, _STARTUP_TIMEOUT_S)
         except (EOFError, BrokenPipeError, ValueError) as error:
             self._end()
-            with _pipe(process.stderr) as complaints:
+            with process.stderr as complaints:
                 why = last_words(complaints.read())
             raise EvenreelError(
                 f"A reader process could not start; {f'it said: {why}.' if why else 'is there enough free memory?'}"
             ) from error
-        _pipe(process.stderr).close()
+        process.stderr.close()
         if header["kind"] == "error":
             self._end()
             raise EvenreelError(f"A reader process could not start: {header['sentence']}.")
         return process
 
-    def _receive(self, process: subprocess.Popen[bytes], timeout_s: float) -> Message:
+    def _receive(self, process: Any, timeout_s: float) -> Message:
         self._deadline = time.monotonic() + timeout_s
         try:
             # A frame is RGB; square pixels may make it wider than it is stored.
-            return read_message(_pipe(process.stdout), largest_array_bytes=16 * self._limits.max_pixels)
+            return read_message(process.stdout, largest_array_bytes=16 * self._limits.max_pixels)
         finally:
             self._deadline = None
 
-    def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        """Kill the child when a message is overdue or its memory passes the limit."""
+    def _watch(self, process: Any) -> None:
         import psutil
 
         try:
@@ -181,11 +181,11 @@ class Worker:
         except psutil.Error:  # it ended between two looks
             return
 
-    def _kill(self, process: subprocess.Popen[bytes], reason: Reason) -> None:
+    def _kill(self, process: Any, reason: Reason) -> None:
         self._killed_for = reason
         process.kill()
 
-    def _post_mortem(self, process: subprocess.Popen[bytes]) -> MediaError:
+    def _post_mortem(self, process: Any) -> MediaError:
         try:
             code = process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -204,12 +204,6 @@ class Worker:
         return MediaError("crashed", f"the decoder crashed on it ({_signal_name(code)})")
 
 
-def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    if stream is None:
-        raise EOFError("the worker has no pipe")
-    return stream
-
-
 def _signal_name(code: int) -> str:
     try:
         return signal.Signals(-code).name if code < 0 else f"exit status {code}"
@@ -225,11 +219,19 @@ Answer = Callable[[dict[str, Any]], Iterator[Message]]
 def main() -> None:
     """Answer tasks from standard input until it is closed; standard output carries nothing but messages."""
     tasks, messages = claim_pipes()
-    _end_with_parent()
-    _set_limits()
+    parent = int(os.environ.get("EVENREEL_PARENT", "0"))
+    if parent and os.name == "posix":  # elsewhere the end of the pipes has to do
+        threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
+    with contextlib.suppress(ImportError):  # Windows; memory and time are watched by the parent
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        files = min(256, resource.getrlimit(resource.RLIMIT_NOFILE)[1] % 2**63)  # -1 stands for no limit
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     try:
         setup, _ = read_message(tasks)
-        answer = _build(sys.argv[1], setup)
+        module, _, name = sys.argv[1].partition(":")
+        answer: Answer = getattr(importlib.import_module(module), name)(**setup)
     except EOFError:
         return
     except Exception as error:
@@ -268,12 +270,6 @@ def _report(messages: IO[bytes], error: Exception) -> None:
     write_message(messages, {"kind": "error", "reason": reason, "sentence": sentence})
 
 
-def _build(target: str, setup: dict[str, Any]) -> Answer:
-    module, _, name = target.partition(":")
-    built: Answer = getattr(importlib.import_module(module), name)(**setup)
-    return built
-
-
 def claim_pipes() -> tuple[IO[bytes], IO[bytes]]:
     """Keep the two pipes for messages; whatever native code prints goes to standard error instead."""
     tasks = os.fdopen(os.dup(0), "rb")
@@ -284,28 +280,11 @@ def claim_pipes() -> tuple[IO[bytes], IO[bytes]]:
     return tasks, messages
 
 
-def _end_with_parent() -> None:
-    """Never outlive the parent, however it ends (kill -9 included)."""
-    parent = int(os.environ.get("EVENREEL_PARENT", "0"))
-    if parent and os.name == "posix":  # elsewhere the end of the pipes has to do
-        threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
-
-
 def _watch_parent(parent: int) -> None:
+    """Never outlive the parent, however it ends (kill -9 included)."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
-
-
-def _set_limits() -> None:
-    """No core dumps, few files; memory and time are watched by the parent."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    files = min(256, resource.getrlimit(resource.RLIMIT_NOFILE)[1] % 2**63)  # -1 stands for no limit
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
 
 
 # processes of ours ----------------------------------------------------------------------------------------------------
@@ -350,7 +329,6 @@ def last_words(said: bytes) -> str:
 # identity of a file ---------------------------------------------------------------------------------------------------
 
 _BLOCK_BYTES = 1 << 20
-_POLL_S = 0.1
 _KINDS = {
     stat.S_IFDIR: "folder", stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device",
     stat.S_IFBLK: "device",
@@ -401,7 +379,6 @@ class _DigestProgress:
 
 
 def content_digest(path: str, reading: _DigestProgress | None = None) -> str:
-    """Compute the digest of a file's content, 32 hex digits, in constant memory."""
     digest = hashlib.blake2b(digest_size=16)
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -425,31 +402,29 @@ def content_digest(path: str, reading: _DigestProgress | None = None) -> str:
 def watched_digest(path: str, timeout_s: float, stopped: Callable[[], bool] = lambda: False) -> str:
     """Compute the digest of a file's content, 32 hex digits, and give up where the file or its disk hangs."""
     reading, outcome = _DigestProgress(), Future[str]()
+
+    def read() -> None:
+        try:
+            outcome.set_result(content_digest(path, reading))
+        except BaseException as error:
+            outcome.set_exception(error)
+
     # A read from a share that is gone returns to nobody; the thread is left behind, and ends with the process.
-    threading.Thread(target=_fulfil, args=(outcome, path, reading), name="digest", daemon=True).start()
+    threading.Thread(target=read, name="digest", daemon=True).start()
     while not stopped():
         try:
             return outcome.result(_POLL_S)
         except FutureTimeoutError:
-            if time.monotonic() - reading.moved_at > timeout_s:
-                reading.given_up = True
-                raise _overdue(reading, timeout_s) from None
+            if time.monotonic() - reading.moved_at <= timeout_s:
+                continue
+        reading.given_up = True
+        limit = f"{timeout_s:g} s, the limit (stall_timeout_s; of a corpus --timeout)"
+        if reading.in_zeros:
+            what = f"nothing but zeros came of it for {limit}; is it a download that has not ended?"
+            raise MediaError("timeout", what)
+        raise MediaError("unreadable", f"nothing came of it for {limit}; is its disk or share connected?")
     reading.given_up = True
     raise EvenreelError("The reader was closed.")
-
-
-def _fulfil(outcome: Future[str], path: str, reading: _DigestProgress) -> None:
-    try:
-        outcome.set_result(content_digest(path, reading))
-    except BaseException as error:
-        outcome.set_exception(error)
-
-
-def _overdue(reading: _DigestProgress, timeout_s: float) -> MediaError:
-    limit = f"{timeout_s:g} s, the limit (stall_timeout_s; of a corpus --timeout)"
-    if reading.in_zeros:
-        return MediaError("timeout", f"nothing but zeros came of it for {limit}; is it a download that has not ended?")
-    return MediaError("unreadable", f"nothing came of it for {limit}; is its disk or share connected?")
 
 
 def changed_while_reading() -> MediaError:

@@ -242,7 +242,8 @@ def test_lengths_are_of_headers_then_of_the_catalog_and_estimates_by_bytes(
     assert not again.sure
 
 
-def test_a_meter_adds_up_what_is_read_and_corrects_what_was_estimated() -> None:
+def test_a_meter_adds_up_what_is_read_and_corrects_what_was_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "TELL_S", 0.0)
     progress = Telling()
     meter = VideoMeter("pictures", {"/a": 10.0, "/b": 0.0}, progress)
     meter.read("/a", 4.0)

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evenreel.config import IndexSettings, as_path, check_settings_kind, one_or_more
+from evenreel.config import IndexSettings, as_path, as_paths, check_settings_kind
 from evenreel.errors import LibraryError, UsageError
 from evenreel.features.clip_reader import merge
 from evenreel.features.pool import NoProgress, StagedProgress
@@ -102,7 +102,6 @@ def reindex(
 
 
 def _begin(store: Store, encoder: Encoder, anew: bool) -> None:
-    """Note the model that is in the making."""
     meta, making, place = store.meta(), making_of(store.meta()), place_of(store.library, encoder.weights_hash)
     if not meta.get("dimension"):
         raise LibraryError(
@@ -139,7 +138,6 @@ def _mark_gone(store: Store, found: Scan, settings: IndexSettings) -> tuple[int,
 
 
 def _make(own: Store, encoder: Encoder, found: Scan, settings: IndexSettings, progress: StagedProgress) -> IndexReport:
-    """Make the vectors of the new model, those that an earlier run has not made."""
     place, model = place_of(own.library, encoder.weights_hash), encoder.encoder_id
     settings = replace(
         settings,
@@ -176,13 +174,11 @@ def _check_all_made(store: Store, encoder: Encoder) -> None:
 
 
 def _made(store: Store, encoder: Encoder) -> set[str]:
-    """The clips that have vectors of the new model."""
     with closing(catalog.open_for_reading(place_of(store.library, encoder.weights_hash))) as made:
         return {clip_id for (clip_id,) in made.execute("SELECT clip_id FROM clips WHERE has_vision")}
 
 
 def _exchange(store: Store, encoder: Encoder, asked: str) -> None:
-    """Put the vectors of the new model in the place of the library's own."""
     library, connection = store.library, store.connection
     waiting = waiting_shards(library, encoder.weights_hash)
     digests = {shard.clip_id: write_shard(waiting, shard) for shard in _merged(store, encoder)}
@@ -271,8 +267,7 @@ def remove_from_library(
         LibraryError: there is no library, it is damaged, another process holds it, or it cannot be written.
     """
     library = as_path(library, "library")
-    given = (os.path.abspath(as_path(one, "removed")) for one in one_or_more(removed, "removed", (str, os.PathLike)))
-    wanted = [str(file_at(os.curdir, one)) for one in given]
+    wanted = [str(file_at(os.curdir, os.path.abspath(one))) for one in as_paths(removed, "removed")]
     with closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
         report = _report(library, connection, wanted, ignore)
     if dry_run:
@@ -323,7 +318,6 @@ def _files(connection: sqlite3.Connection) -> Iterator[tuple[str, str | None]]:
 
 
 def _forget(store: Store, wanted: Sequence[str]) -> None:
-    """Delete the rows of files and sources, and the clips that no file has any more."""
     connection = store.connection
     with catalog.transaction(connection):
         for path, clip_id in list(_files(connection)):

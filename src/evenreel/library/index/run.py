@@ -6,16 +6,14 @@ What was put is safe: a run that is killed is gone on with by the next.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 import random
 import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -29,8 +27,8 @@ from evenreel.config import (
     Machines,
     MediaLimits,
     as_path,
+    as_paths,
     check_settings_kind,
-    one_or_more,
 )
 from evenreel.errors import LibraryError, MediaError, UsageError
 from evenreel.features.clip_reader import READER, ClipReader, OtherWindowsError, SharedModel, WantedStages
@@ -147,8 +145,8 @@ def index_folders(
     check_settings_kind(settings, IndexSettings)
     settings = settings or IndexSettings()
     check_settings(library, settings, machines)
-    found = scan(_paths(places, "places"), ignore_rules(library, settings))
-    beside, named = tables_beside(found.roots), _paths(metadata, "metadata")
+    found = scan(as_paths(places, "places"), ignore_rules(library, settings))
+    beside, named = tables_beside(found.roots), as_paths(metadata, "metadata")
     tables = read_tables(beside, named, settings.limits) if beside or named else None
     if not found.files and not (library / CATALOG).exists():
         raise LibraryError(found.no_video())
@@ -156,7 +154,6 @@ def index_folders(
 
 
 def check_settings(library: Path, settings: IndexSettings, machines: Machines | None = None) -> None:
-    """Check what a run is asked for before anything is read."""
     refuse_published(library)
     if machines is not None and machines.staging is not None and machines.ray is None:
         raise UsageError(
@@ -177,7 +174,7 @@ def ignore_rules(library: Path, settings: IndexSettings) -> IgnoreRules:
     """Return the patterns of a library, with those that a run adds and without those that it takes away."""
     known: tuple[str, ...] = ()
     if (library / CATALOG).exists():
-        with contextlib.closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
+        with closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
             known = kept_patterns(catalog.get_meta(connection))
     return IgnoreRules(changed_patterns(known, settings.ignore, settings.unignore))
 
@@ -207,7 +204,7 @@ def index_found(
         return report
 
 
-@contextlib.contextmanager
+@contextmanager
 def writing(library: Path, *, taken_back: bool = False) -> Iterator[sqlite3.Connection]:
     """Lock a library, open it for writing, and clear away what a killed run has left.
 
@@ -218,7 +215,7 @@ def writing(library: Path, *, taken_back: bool = False) -> Iterator[sqlite3.Conn
         held.enter_context(library_lock(library))
         if taken_back:
             held.enter_context(taken_back_if_empty(library, folder_is_new=folder_is_new))
-        connection = held.enter_context(contextlib.closing(catalog.open_for_writing(library)))
+        connection = held.enter_context(closing(catalog.open_for_writing(library)))
         try:
             with copied(library, connection):
                 finish_exchange(library, catalog.get_meta(connection))
@@ -226,11 +223,6 @@ def writing(library: Path, *, taken_back: bool = False) -> Iterator[sqlite3.Conn
                 yield connection
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
-
-
-def _paths(given: object, name: str) -> list[Path]:
-    """Several paths, or one: to Python a text is a list of letters, and the first letter of a path the root."""
-    return [as_path(one, name) for one in one_or_more(given, name, (str, os.PathLike))]
 
 
 # a run over what was found --------------------------------------------------------------------------------------------
@@ -268,19 +260,8 @@ class _Job:
         settings, name = run.settings, run.settings.model
         self._model = None if name is None else SharedModel(partial(tied_model, run.store, settings, parts.encoders))
         self._speech = SpeechStage(run)
-        self._orders = Orders(
-            wanted=WantedStages(name is not None, settings.read_text, True),
-            rule=settings.rule,
-            limits=settings.limits,
-            reader=READER,
-            model=name,
-            device=settings.device,
-            precision=settings.precision,
-            keep_stills=settings.keep_stills,
-            speech=self._speech.model,
-            language=settings.language,
-            readers=settings.worker_count,
-        )
+        wanted = WantedStages(name is not None, settings.read_text, True)
+        self._orders = Orders(wanted, replace(settings, speech=self._speech.model), READER)
         self._reading = ReadingStage(run, self._orders, self._model, self._speech)
         self._digests: dict[str, tuple[FileStamp, str]] = {}
 
@@ -323,7 +304,6 @@ class _Job:
         return plan
 
     def _tell_plan(self, plan: IndexPlan) -> None:
-        """Note in the report what a scan found, and what is planned for it."""
         found, report = self._run.found, self._report
         report.unchanged, report.recognised = len(plan.unchanged), len(plan.returned)
         report.other_files, report.other_suffixes = found.other_files.total(), dict(found.other_files)
@@ -343,7 +323,6 @@ class _Job:
             self._model.encoder()
 
     def _read(self, work: Sequence[FoundFile]) -> None:
-        """Read pictures and words of what is to be read, in one pass or in two."""
         if not work:
             return
         lengths = measure_lengths(work, self._store.connection, self._settings.limits)
@@ -360,7 +339,6 @@ class _Job:
         self._read_pass(WORDS, [file for file in self._plan(WORDS).work if file.path in paths], lengths)
 
     def _read_pass(self, title: str, work: Sequence[FoundFile], lengths: VideoLengths) -> None:
-        """Read files in one pass, here or elsewhere."""
         work = [file for file in work if not self._reading.is_aside(file)]
         if not work or self._run.brake.eased:
             return
@@ -373,7 +351,6 @@ class _Job:
             StageRun(self._reading, self._run, self._digests, lambda file: None).over(work)
 
     def _take_through(self, stage: Stage) -> None:
-        """Take a stage through the files of the run that have content by now."""
         if not stage.begin():
             return
         wanted: dict[str, FoundFile] = {}
@@ -409,7 +386,7 @@ class _Job:
             self._model.encoder()  # whose windows are known then, and whose loading is not measured
         wanted = self._orders.wanted
         seen_s, read_s = seconds_a_second(
-            replace(self._orders, keep_stills=False),
+            replace(self._orders, settings=replace(self._settings, keep_stills=False)),
             self._model,
             work,
             lengths.by_path,
@@ -470,7 +447,7 @@ class StageRun:
         finally:
             self._pool.add(self._claims.release(str(file.clip_id)))
 
-    @contextlib.contextmanager
+    @contextmanager
     def _own_faults(self, file: FoundFile) -> Iterator[None]:
         """Set a file aside for what is wrong with it, unless its worker was ended by us."""
         try:
@@ -517,7 +494,6 @@ class VideoLengths:
 
     @property
     def video_s(self) -> float:
-        """Length of all files together, in seconds."""
         return sum(self.by_path.values())
 
 
@@ -574,7 +550,7 @@ def seconds_a_second(
     ordered = sorted(
         (file for file in files if lengths_s.get(file.path, 0.0) > 2 * STRETCH_S), key=lambda file: file.stamp.size
     )
-    number = min(orders.readers, len(ordered))  # of all sizes: evenly spread over the files by size
+    number = min(orders.settings.worker_count, len(ordered))  # of all sizes: evenly spread over the files by size
     chosen = [ordered[(2 * place + 1) * len(ordered) // (2 * number)] for place in range(number)]
     if not chosen:
         return [None for _ in stages]
@@ -659,7 +635,7 @@ def make_empty(library: Path) -> None:
             catalog.open_for_writing(library).close()
 
 
-@contextlib.contextmanager
+@contextmanager
 def taken_back_if_empty(library: Path, *, folder_is_new: bool) -> Iterator[None]:
     """Undo a new library if the block fails before a clip is stored: better none than an empty one.
 
@@ -671,23 +647,19 @@ def taken_back_if_empty(library: Path, *, folder_is_new: bool) -> Iterator[None]
         yield
     except BaseException:
         if is_new and next(shard_files(library / SHARDS), None) is None:  # no row of a clip is without a shard
-            _remove(library, folder_is_new)
+            with suppress(OSError):
+                for journal in ("", "-wal", "-shm", "-journal"):
+                    (library / f"{CATALOG}{journal}").unlink(missing_ok=True)
+                with suppress(LibraryError, OSError):  # it is somebody else's
+                    forget_copy(library)
+                for folder in (STILLS, SHARDS):  # stills of a clip whose shard was not written any more
+                    remove_shards(library / folder)
+                shutil.rmtree(library / MODELS, ignore_errors=True)
+                for name in (LOCK, HOLDER):
+                    (library / name).unlink(missing_ok=True)
+                if folder_is_new:
+                    library.rmdir()
         raise
-
-
-def _remove(library: Path, folder_is_new: bool) -> None:
-    with contextlib.suppress(OSError):
-        for journal in ("", "-wal", "-shm", "-journal"):
-            (library / f"{CATALOG}{journal}").unlink(missing_ok=True)
-        with contextlib.suppress(LibraryError, OSError):  # it is somebody else's
-            forget_copy(library)
-        for folder in (STILLS, SHARDS):  # stills of a clip whose shard was not written any more
-            remove_shards(library / folder)
-        shutil.rmtree(library / MODELS, ignore_errors=True)
-        for name in (LOCK, HOLDER):
-            (library / name).unlink(missing_ok=True)
-        if folder_is_new:
-            library.rmdir()
 
 
 # another model: new shards, which the catalog names already, take the place of the old ones --------------------------
@@ -699,7 +671,6 @@ _WAITING = "shards.next-"
 
 
 def waiting_shards(library: Path, weights_hash: str) -> Path:
-    """Return the folder where shards of a new model wait for the catalog to name it."""
     return library / f"{_WAITING}{weights_hash[:16]}"
 
 

@@ -61,8 +61,6 @@ _STARS = re.compile(r"\*+")
 
 @dataclass
 class Scan:
-    """Result of a scan for videos."""
-
     files: list[FoundFile] = field(default_factory=list)
     subtitles: list[FoundFile] = field(default_factory=list)  # see `evenreel.speech.subtitles`
     roots: list[str] = field(default_factory=list)  # folders that were scanned
@@ -127,7 +125,6 @@ def tables_beside(roots: Sequence[str]) -> list[Path]:
 
 
 def is_within(path: str, place: str) -> bool:
-    """Return whether a path is that of a place, or below it."""
     return path == place or path.startswith(place.rstrip(os.sep) + os.sep)
 
 
@@ -286,11 +283,9 @@ class IgnoreRules:
     troubles: list[tuple[str, str]] = field(default_factory=list)
 
     def of_root(self, root: str) -> tuple[Ignored, ...]:
-        """Return the lists that hold in a scanned folder before its own file is read."""
         return (Ignored(root, self.patterns),) if self.patterns else ()
 
     def within(self, folder: str, names: Iterable[str], outer: tuple[Ignored, ...]) -> tuple[Ignored, ...]:
-        """Return the lists that hold in a folder."""
         if IGNORE_FILE not in names:
             return outer
         path = os.path.join(folder, IGNORE_FILE)
@@ -334,7 +329,6 @@ def pattern_trouble(pattern: str) -> str | None:
 
 
 def kept_patterns(meta: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the patterns that a library keeps."""
     try:
         return tuple(map(str, json.loads(meta.get(IGNORED, "[]"))))
     except (ValueError, TypeError) as error:
@@ -358,12 +352,10 @@ def changed_patterns(known: Sequence[str], more: Sequence[str], without: Sequenc
 
 
 def noted_patterns(patterns: Sequence[str]) -> dict[str, str]:
-    """Return the entry of `meta` that keeps patterns."""
     return {IGNORED: json.dumps(list(patterns), ensure_ascii=False)}
 
 
 def _lines(path: str) -> list[str]:
-    """The lines of an ignore file."""
     with open(path, "rb", opener=lambda *given: os.open(given[0], given[1] | getattr(os, "O_NONBLOCK", 0))) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("is not a regular file")
@@ -678,7 +670,6 @@ class IndexRun:
     opened: ExitStack  # is closed when the run ends, however it does
 
     def note(self, path: str, sentence: str) -> None:
-        """Have the report tell something of a file."""
         self.report.notes.append((printable(path), printable(sentence)))
 
 

@@ -93,7 +93,8 @@ class SpreadRun:
         try:
             self._place, token = begin_arrivals(library, self._machines.staging)
             while left:
-                order = {"orders": asdict(stage.orders), "loader": LOADER, "version": __version__, "token": token}
+                plain = replace(stage.orders, settings=replace(stage.orders.settings, face_models=None))
+                order = {"orders": asdict(plain), "loader": LOADER, "version": __version__, "token": token}
                 order |= {"staging": self._place.root, "roots": sorted({file.root for file in left.values()})}
                 order["done"] = {one: (stages.vision, stages.text) for one, stages in done.items()}
                 tasks = [json.dumps([path, stage.speech.hears(file)]) for path, file in left.items()]
@@ -140,7 +141,7 @@ class SpreadRun:
                     f"The Ray worker on {status.node} has other weights of {stage.model.encoder().encoder_id} than "
                     "this machine; nothing of it was stored: have the same model on every machine."
                 )
-            reading = Reading(file, shard, self._taken("stills", file) if stage.orders.keep_stills else None)
+            reading = Reading(file, shard, self._taken("stills", file) if stage.orders.settings.keep_stills else None)
             for note in status.notes:
                 stage.speech.tell(printable(file.path), note)
         try:
@@ -355,11 +356,11 @@ class Team(NamedTuple):
     readers: int
 
 
-def team(nodes: Sequence[dict[str, Any]], orders: dict[str, Any], workers: int) -> Team:
+def team(nodes: Sequence[dict[str, Any]], settings: dict[str, Any], workers: int) -> Team:
     """Return the workers of a run: one for each GPU with its share of the cores, else one for at most four cores."""
     has = [node["Resources"] for node in nodes if node["Alive"]]
     cores = [int(one["CPU"]) for one in has if one.get("CPU", 0) >= 1] or [1]
-    wants_gpu = orders["device"] in {"auto", "cuda"} and orders["model"]
+    wants_gpu = settings["device"] in {"auto", "cuda"} and settings["model"]
     gpus = sum(int(one.get("GPU", 0)) for one in has) if wants_gpu else 0
     share = max(1, sum(cores) // gpus) if gpus else min(4, max(1, min(cores) // 2))
     size, readers = gpus or sum(one // share for one in cores), min(share, workers or share)
@@ -377,7 +378,7 @@ def _statuses(order: dict[str, Any], tasks: list[str], workers: int) -> Iterator
     context.execution_no_progress_timeout_s = -1  # a film may take longer than any limit; its reader has one
     context.max_consecutive_actor_init_deaths = 20
     context.max_errored_blocks = -1
-    made = team(ray.nodes(), order["orders"], workers)
+    made = team(ray.nodes(), order["orders"]["settings"], workers)
     left = {json.loads(task)[0]: task for task in tasks}
     for is_alone in (False, True):
         readers = 1 if is_alone else made.readers
@@ -445,9 +446,10 @@ class RayWorker:
     """Reads files, several at a time in as many threads; nothing that a file does raises."""
 
     def __init__(self, order: dict[str, Any], readers: int) -> None:
-        fields = dict(order["orders"])
-        fields |= {"wanted": WantedStages(**fields["wanted"]), "limits": MediaLimits(**fields["limits"])}
-        orders = self._orders = Orders(**fields | {"readers": max(readers, usable_cores())})  # others have other cores
+        told = order["orders"]
+        fields = told["settings"] | {"limits": MediaLimits(**told["settings"]["limits"])}
+        settings = IndexSettings(**fields | {"workers": max(readers, usable_cores())})  # others have the other cores
+        self._orders = orders = Orders(WantedStages(**told["wanted"]), settings, told["reader"])
         self._done = {one: WantedStages(*stages) for one, stages in order["done"].items()}
         self._frames, self._notes = Counter[str](), defaultdict[str, list[str]](list)  # by path
         self._free: SimpleQueue[ClipReader] = SimpleQueue()
@@ -457,17 +459,14 @@ class RayWorker:
             return
         self._place = Place(order["staging"])
         module, _, function = order["loader"].partition(":")
-        settings = IndexSettings(device=orders.device, precision=orders.precision)
-        model = SharedModel(lambda: getattr(import_module(module), function)(orders.model, settings))
+        model = SharedModel(lambda: getattr(import_module(module), function)(settings.model, settings))
         try:
-            if orders.speech is not None:
-                hearing = SpeechHearing(
-                    orders.speech, orders.language, orders.limits, lambda path, note: self._notes[path].append(note)
-                )
+            if settings.speech is not None:
+                hearing = SpeechHearing(settings.speech, settings.language, settings.limits, self._tell)
         except EvenreelError as error:
             self._fault = f"{self._who} cannot hear what is said: {error}"
         for _ in range(readers):
-            self._free.put(file_reader(orders, model if orders.model else None, hearing, self._count))
+            self._free.put(file_reader(orders, model if settings.model else None, hearing, self._count))
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
         """Read files; tasks and statuses are JSON."""
@@ -481,7 +480,7 @@ class RayWorker:
         orders, reader = self._orders, self._free.get()
         try:
             file = FoundFile(path, "", stamp(path))
-            file = replace(file, clip_id=watched_digest(path, orders.limits.stall_timeout_s))
+            file = replace(file, clip_id=watched_digest(path, orders.settings.limits.stall_timeout_s))
             status = status._replace(clip_id=file.clip_id)
             if not (wanted := still_wanted(orders.wanted, self._done.get(str(file.clip_id)))):
                 return status._replace(kind="known")
@@ -503,6 +502,9 @@ class RayWorker:
             return status._replace(sentence=f"{self._who} failed at {path} ({what}).")
         finally:
             self._free.put(reader)
+
+    def _tell(self, path: str, note: str) -> None:
+        self._notes[path].append(note)
 
     def _count(self, path: str, time_s: float) -> None:
         self._frames[path] += 1

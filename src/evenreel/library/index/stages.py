@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from evenreel.config import AUTO, IndexSettings, MediaLimits, allowed_threads
+from evenreel.config import AUTO, IndexSettings, allowed_threads
 from evenreel.errors import LibraryError, MediaError, UsageError
 from evenreel.extras import installed
 from evenreel.features.clip_reader import (
@@ -115,16 +115,8 @@ class Orders:
     """What an index run wants of each of its files: plain data, so that it can travel."""
 
     wanted: WantedStages
-    rule: str
-    limits: MediaLimits
+    settings: IndexSettings  # of which `speech` is the model that hears what is said, or None
     reader: str  # target of the processes
-    model: str | None = None
-    device: str = "auto"
-    precision: str = "float32"
-    keep_stills: bool = True
-    speech: str | None = None  # the model that hears what is said
-    language: str | None = None
-    readers: int = 1  # that share the cores of the machine
 
 
 @dataclass
@@ -143,7 +135,8 @@ def file_reader(
     on_frame: Callable[[str, float], None] = lambda path, time_s: None,
 ) -> ClipReader:
     """Make what reads one file after another; readers of one process share a model and a hearing."""
-    settings = ReaderSettings(orders.rule, orders.wanted.text, orders.readers, orders.limits, find_shots=True)
+    of = orders.settings
+    settings = ReaderSettings(of.rule, orders.wanted.text, of.worker_count, of.limits, find_shots=True)
     return ClipReader(settings, model, on_frame, orders.reader, hearing)
 
 
@@ -151,13 +144,12 @@ def read_file(
     reader: ClipReader, orders: Orders, file: FoundFile, wanted: WantedStages, part: Part = WHOLE
 ) -> Callable[[], Reading]:
     """Read a file of known content to its end; the function returned encodes the last frames."""
-    stills = Stills() if orders.keep_stills else None
+    stills = Stills() if orders.settings.keep_stills else None
     finish = reader.read(ClipSource(file.clip_id or "", file.path, file.stamp, part), wanted, stills)
     return lambda: Reading(file, finish(), stills)
 
 
 def load(name: str, settings: IndexSettings) -> Encoder:
-    """Load a model on the device and in the precision of a run."""
     from evenreel.encoders import load_encoder
 
     return load_encoder(name, device=settings.device, precision=settings.precision)
@@ -195,18 +187,17 @@ class ReadingStage(Stage):
         self.begin_pass(BOTH, {})
 
     def begin_pass(self, title: str, lengths_s: Mapping[str, float]) -> None:
-        """Begin to read pictures, words or both of files of these lengths."""
         self.title, self._again = title, title == WORDS and bool(self._counted)
         self._meter = VideoMeter(title, lengths_s, self._run.progress) if lengths_s else None
         self._unheard = self.speech.unheard() if title == WORDS else set()
         wanted = replace(self._all.wanted, text=False, speech=False) if title == PICTURES else self._all.wanted
-        self.orders = replace(self._all, wanted=wanted, keep_stills=self._all.keep_stills and not self._again)
+        kept = self._all.settings.keep_stills and not self._again
+        self.orders = replace(self._all, wanted=wanted, settings=replace(self._all.settings, keep_stills=kept))
 
     def wanted(self, file: FoundFile, have: KnownFile) -> bool:
         return bool(still_wanted(self.orders.wanted, have.done))
 
     def is_aside(self, file: FoundFile) -> bool:
-        """Return whether this run has set a file aside."""
         return f"aside {file.path}" in self._counted
 
     def lacking(self, clip_id: str) -> WantedStages | None:
@@ -268,7 +259,6 @@ class ReadingStage(Stage):
             self._frames[path] = frames
 
     def start_model(self) -> None:
-        """Load the model: there is a video, so it is wanted if it was not before."""
         if self.model is not None:
             self.model.start()
 
@@ -304,24 +294,22 @@ class VideoMeter:
     def __init__(self, stage: str, lengths_s: Mapping[str, float], progress: StagedProgress) -> None:
         self._stage, self._progress = stage, progress
         self._lengths_s, self._read_s = dict(lengths_s), dict.fromkeys(lengths_s, 0.0)
-        self._total_s, self._done_s = sum(lengths_s.values()), 0.0
-        self._finished, self._file = set[str](), ""
         self._unknown = {path for path, length_s in lengths_s.items() if not length_s}
+        self._finished, self._file = set[str](), ""
         self._begun_at: float | None = None
         self._told_at = -TELL_S
         self._lock = threading.Lock()
-        self._tell(time.monotonic())
+        self._tell()
 
     def read(self, path: str, time_s: float) -> None:
-        """Note that a file was read up to a time, in seconds."""
+        """Note that a file was read up to a time; one that goes on after its expected end is longer than that."""
         with self._lock:
-            now = time.monotonic()
-            self._begun_at = self._begun_at or now
+            self._begun_at = self._begun_at or time.monotonic()
             if path in self._read_s and path not in self._finished:
                 self._file = path
-                self._set(path, max(self._read_s[path], time_s))
-            if now - self._told_at >= TELL_S:
-                self._tell(now)
+                self._read_s[path] = max(self._read_s[path], time_s)
+                self._lengths_s[path] = max(self._lengths_s[path], time_s)
+            self._tell()
 
     def finish(self, path: str, length_s: float | None = None) -> None:
         """Note that a file is finished or set aside; `length_s` is its length where that is known by now."""
@@ -330,42 +318,31 @@ class VideoMeter:
                 self._finished.add(path)
                 self._unknown.discard(path)
                 if length_s is not None:
-                    self._total_s += length_s - self._lengths_s[path]
                     self._lengths_s[path] = length_s
-                self._set(path, self._lengths_s[path])
-            self._tell(time.monotonic())
+                self._read_s[path] = self._lengths_s[path]
+            self._tell()
 
-    def _set(self, path: str, read_s: float) -> None:
-        """Note how much of a file was read; one that goes on after its expected end is longer than that."""
-        beyond_s = max(0.0, read_s - self._lengths_s[path])
-        self._lengths_s[path] += beyond_s
-        self._total_s += beyond_s
-        self._done_s += read_s - self._read_s[path]
-        self._read_s[path] = read_s
-
-    def _unseen_s(self) -> float:
-        """Estimate what is still to be seen of files of unknown length: such a file is as long as finished ones are."""
-        if not self._finished:
-            return 0.0
-        mean_s = sum(self._lengths_s[path] for path in self._finished) / len(self._finished)
-        return sum(max(0.0, mean_s - self._lengths_s[path]) for path in self._unknown)
-
-    def _tell(self, now: float) -> None:
+    def _tell(self) -> None:
+        now, finished = time.monotonic(), len(self._finished)
+        if now - self._told_at < TELL_S and finished < len(self._read_s):
+            return
         self._told_at = now
-        seconds = 0.0 if self._begun_at is None else now - self._begun_at
-        rate = self._done_s / seconds if seconds >= SURE_S and self._done_s > 0 else None
-        total_s = self._total_s + self._unseen_s()
-        is_told = bool(self._finished) or not self._unknown
-        left_s = max(0.0, total_s - self._done_s)
+        done_s, total_s = sum(self._read_s.values()), sum(self._lengths_s.values())
+        if finished:  # a file of unknown length is taken to be as long as finished ones are
+            mean_s = sum(self._lengths_s[path] for path in self._finished) / finished
+            total_s += sum(max(0.0, mean_s - self._lengths_s[path]) for path in self._unknown)
+        seconds = now - (self._begun_at or now)
+        rate = done_s / seconds if seconds >= SURE_S and done_s > 0 else None
+        is_told = bool(finished) or not self._unknown
         self._progress.video(
             VideoProgress(
                 self._stage,
-                done_s=self._done_s,
+                done_s=done_s,
                 total_s=total_s if is_told else 0.0,
-                files_done=len(self._finished),
+                files_done=finished,
                 files=len(self._read_s),
                 rate=rate,
-                remaining_s=left_s / rate if rate is not None and is_told else None,
+                remaining_s=max(0.0, total_s - done_s) / rate if rate is not None and is_told else None,
                 file=printable(self._file),
             )
         )
@@ -379,7 +356,6 @@ _AFTER_END_S = 1.0  # a subtitle may stay a little longer than the last picture
 
 
 def subtitle_reader(threads: int) -> SubtitleFiles:
-    """Make the worker's object; the models of the recogniser are loaded where there are pictures to read."""
     return SubtitleFiles(SheetReader(threads))
 
 
@@ -635,7 +611,6 @@ class SpeechStage(Stage):
         put_transcripts(store.library, store.connection, shard, [*others, heard])
 
     def tell(self, path: str, note: str) -> None:
-        """Note in the report what is unusual in the sound of a file."""
         self._run.report.notes.append((path, note))
 
     def _heard(self, by: str | None) -> set[str]:
@@ -675,7 +650,6 @@ class SpeechStage(Stage):
 
 
 def check_sound(settings: IndexSettings) -> None:
-    """Check the model of sounds of a run before anything is read; one that is named is fetched."""
     if settings.sound not in (None, AUTO):
         from evenreel.sound import check_torch, locate_sound_model
 
