@@ -41,7 +41,7 @@ RESEARCH = (
 
 PRODUCT_TESTS = (
     "library", "server", "handover", "media", "onscreen", "speech", "sound", "faces", "encoders",
-    *(f"features/{name}" for name in ("test_kill", "test_lock", "test_moving", "test_shards", "killed_run")),
+    *(f"features/{name}" for name in ("test_lock", "test_moving", "test_shards", "killed_run")),
     *(f"cli/test_{name}" for name in (
         "asking", "export", "first_steps", "from_settings", "imports", "library_commands", "limits", "models", "people",
         "personal", "publish", "serve", "three_channels", "without_extras",

@@ -15,7 +15,7 @@ from evenreel.library.browsing import browse
 from evenreel.library.search.filters import Filter, read_filter
 from tests.library.damage import QUICK, change, table_of, without_models
 from tests.library.fakes import empty_catalog, on_disk
-from tests.media.test_dates import write_dated
+from tests.media.test_times import write_dated
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 5), st.sampled_from([None, "2019-01-01", "2020-02-02", "2021-03-03"]), st.integers(0, 3)),

@@ -344,7 +344,9 @@ class ClipReader:
                 raise OtherWindowsError
         if reading.heard is not None:
             heard = reading.heard.result()
-        duration_s, cuts_s = source.part.length_s(reading.info.duration_s), reading.end["cuts_s"]
+        duration_s, cuts_s = reading.info.duration_s, reading.end["cuts_s"]
+        if source.part != WHOLE:
+            duration_s = source.part.length_s(duration_s)
         times_s = sampled_s = np.array(reading.times_s, np.float64)
         spans_s, frames = spans(times_s, duration_s), None
         if view is not None:

@@ -68,26 +68,13 @@ class VideoProgress:
 class StagedProgress(Protocol):
     """Receives the events of a run that reads video files. Calls come from several threads."""
 
-    def begin(self, files: int) -> None:
-        """Begin a run over this many files."""
-
-    def frame(self) -> None:
-        """Count one more decoded frame."""
-
-    def file_done(self, path: str) -> None:
-        """Count one more file, finished or set aside."""
-
-    def stage(self, name: str, count: int | None = None) -> None:
-        """Begin a stage of `count` steps; None where they cannot be counted."""
-
-    def advance(self, steps: int) -> None:
-        """Count finished steps of the stage."""
-
-    def forecast(self, forecast: Forecast) -> None:
-        """Take how much there is to read, and how long it may take."""
-
-    def video(self, progress: VideoProgress) -> None:
-        """Take how far the run has read; called a few times a second at most."""
+    def begin(self, files: int) -> None: ...  # a run over this many files
+    def frame(self) -> None: ...  # one more was decoded
+    def file_done(self, path: str) -> None: ...  # one more was finished or set aside
+    def stage(self, name: str, count: int | None = None) -> None: ...  # of so many steps; None: they cannot be counted
+    def advance(self, steps: int) -> None: ...  # so many more of the stage are finished
+    def forecast(self, forecast: Forecast) -> None: ...  # how much there is to read, once
+    def video(self, progress: VideoProgress) -> None: ...  # how far it has read, a few times a second at most
 
 
 class NoProgress:

@@ -77,29 +77,19 @@ log = logging.getLogger("evenreel")
 class Stage(Protocol):
     """What is read of a file, once; see above for when each is called."""
 
-    title: str
-    """What is shown as the progress of a run."""
-    readers: int
-    """How many readers read at a time."""
+    title: str  # is shown as the progress of a run
+    readers: int  # that read at a time
 
     def begin(self) -> bool:
-        """Look at what the library has; return False where it does not want this stage at all."""
         return True
 
-    def wanted(self, file: FoundFile, have: KnownFile) -> bool:
-        """Return whether something is to be read of a file."""
-
-    def reader(self) -> Closable:
-        """Make an object that reads one file after another in a process that can be killed."""
-
-    def read(self, reader: Any, file: FoundFile) -> Any:
-        """Read a file: the reading, or a function that ends it and needs no reader."""
-
-    def put(self, store: Store, reading: Any) -> None:
-        """Put what was read into the library, with the file's row, in one transaction."""
+    def wanted(self, file: FoundFile, have: KnownFile) -> bool: ...
+    def reader(self) -> Closable: ...
+    def read(self, reader: Any, file: FoundFile) -> Any: ...
+    def put(self, store: Store, reading: Any) -> None: ...
 
     def set_aside(self, store: Store, file: FoundFile, error: MediaError) -> None:
-        """Note that a file cannot be read."""
+        """Note that a file cannot be read, where that is no reading of its own."""
         return
 
     def end(self) -> None:
@@ -434,10 +424,7 @@ class SubtitleStage(Stage):
     def read(self, reader: Worker, file: FoundFile) -> _Subtitles | None:
         """Read what is new or has changed of a clip; what it has besides stays."""
         clip = self._clips[str(file.clip_id)]
-        try:
-            shard = read_shard(shard_path(self._run.store.library / SHARDS, clip.clip_id))
-        except DamagedShardError as error:  # the next run reads its video anew
-            log.warning("%s", error)
+        if (shard := _whole_shard(self._run.store, clip.clip_id)) is None:
             return None
         kept = [one for one in shard.transcripts or () if one.source != "sidecar" or self._holds(one, clip)]
         there = {one.origin for one in kept if one.source == "sidecar"}
@@ -529,6 +516,15 @@ class SubtitleStage(Stage):
         return replace(found, utterances=kept)
 
 
+def _whole_shard(store: Store, clip_id: str) -> Shard | None:
+    """The shard of a clip; None where it is damaged, and the next run reads its video anew."""
+    try:
+        return read_shard(shard_path(store.library / SHARDS, clip_id))
+    except DamagedShardError as error:
+        log.warning("%s", error)
+        return None
+
+
 def _transcripts(found: list[Subtitles]) -> list[Transcript]:
     return [Transcript("stream", "", one.utterances, one.utterances[0].language) for one in found if one.utterances]
 
@@ -602,10 +598,7 @@ class SpeechStage(Stage):
         """Keep what was heard beside what subtitles say, in the place of what another model heard."""
         clip_id, heard = reading
         self._run.report.heard += 1
-        try:
-            shard = read_shard(shard_path(store.library / SHARDS, clip_id))
-        except DamagedShardError as error:  # the next run reads its video anew
-            log.warning("%s", error)
+        if (shard := _whole_shard(store, clip_id)) is None:
             return
         others = [one for one in shard.transcripts or () if one.source != "recognised"]
         put_transcripts(store.library, store.connection, shard, [*others, heard])
