@@ -31,17 +31,17 @@ from evenreel.corpus.prompts import (
     join_captions,
     write_prompts,
 )
+from evenreel.edits.excerpts import Excerpt
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.manifest import NO_PATH, CorpusClip, clip_aside, clips_of
 from evenreel.features.pool import ClipRun, SetAside
 from evenreel.files import file_at, write_durably
-from evenreel.media.encode import Excerpt
 from evenreel.media.sampling import WHOLE, Part
 from evenreel.media.workers import Worker
 from evenreel.progress import Progress
 from evenreel.types import Corpus, Pixels
 
-READER = "evenreel.media.encode:ExcerptReader"
+READER = "evenreel.edits.excerpts:ExcerptReader"
 PROMPTS, KEYFRAMES, FIRST_HALVES = "prompts.csv", "keyframes", "first_halves"
 _NO_CAPTION = "no caption says what it shows; give it one, or leave it out"
 

@@ -134,10 +134,8 @@ class ClipVectors:
         self._vectors: list[FloatArray] = []
         self.times_s: list[float] = []
         self.period_s = period_s(self._rule)
-        self.error: MediaError | None = None
 
     def add(self, time_s: float, shot: int, pixels: Pixels) -> None:
-        """Take the next frame of a shot; nothing more is taken after an error."""
         self.times_s.append(time_s)
         for window in self._maker.add(shot, pixels):
             self._put(window)
@@ -147,8 +145,6 @@ class ClipVectors:
         for window in self._maker.end():
             self._put(window)
         self._encode()
-        if self.error is not None:
-            raise self.error
         return np.concatenate(self._vectors)
 
     @property
@@ -179,8 +175,6 @@ class ClipVectors:
         return times_s[middle], np.stack([spans_s[first, 0], spans_s[last, 1]], axis=1)
 
     def _put(self, window: FrameWindow) -> None:
-        if self.error is not None:
-            return
         self._places.append(window[:3])
         pixels = window.pixels
         if self._pending and self._pending[-1].shape != pixels.shape:
@@ -201,7 +195,7 @@ class ClipVectors:
         try:
             self._vectors.append(self._model.encode(batch))
         except EncoderError as error:
-            self.error = MediaError("bad_features", str(error))
+            raise MediaError("bad_features", str(error)) from error
 
 
 class SpeechHearing:
@@ -326,8 +320,6 @@ class ClipReader:
             view = reading.view
             if view is not None and (1 if view.period_s else 0) in message["for"]:
                 view.add(message["time_s"], message["shot"], pixels)
-                if view.error is not None:
-                    raise view.error
 
     def _count(self, reading: _WorkerOutput, time_s: float) -> None:
         if not reading.times_s or reading.times_s[-1] != time_s:

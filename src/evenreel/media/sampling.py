@@ -16,8 +16,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
-import numpy as np
-
 from evenreel.errors import MediaError, UsageError
 
 MOST_FRAMES = 100_000
@@ -156,7 +154,7 @@ class Clip4Clip:
         seconds = list(range(0, frame_count, max(1, int(fps))))
         if len(seconds) <= self.count:
             return seconds
-        return [seconds[k] for k in np.linspace(0, len(seconds) - 1, self.count).astype(int).tolist()]
+        return [seconds[k] for k in _linspace(len(seconds) - 1, self.count)]
 
     def capped(self, duration_s: float, max_frames: int) -> Clip4Clip:
         return replace(self, count=min(self.count, max_frames))
@@ -181,7 +179,7 @@ class IntervalFrames:
     count: int
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        edges = np.linspace(0, frame_count, min(self.count, frame_count) + 1).astype(int).tolist()
+        edges = _linspace(frame_count, min(self.count, frame_count) + 1)
         return [(a + b - 1) // 2 for a, b in itertools.pairwise(edges)]
 
     def capped(self, duration_s: float, max_frames: int) -> IntervalFrames:
@@ -189,6 +187,12 @@ class IntervalFrames:
 
     def __str__(self) -> str:
         return f"{self.name} {self.count}"
+
+
+def _linspace(stop: int, count: int) -> list[int]:
+    import numpy as np
+
+    return [int(place) for place in np.linspace(0, stop, count)]
 
 
 _COUNTED = re.compile(r"(\d+) midpoints?")

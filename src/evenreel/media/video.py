@@ -242,7 +242,13 @@ class Video:
         except BaseException:
             self.close()
             raise
-        self.notes: list[str] = list(_stream_notes(self._source))
+        self.notes: list[str] = []
+        stream, videos = self._source.stream, self._source.container.streams.video
+        if len(videos) > 1:
+            self._note(f"{len(videos)} video streams; number {videos.index(stream) + 1} of them is used")
+        if is_dolby_vision_alone(stream):
+            of = "Dolby Vision that no other decoder can show (profile 5 or 10.0)"
+            self._note(f"{of}; its colours are near what is meant")
 
     @property
     def packets_decoded(self) -> int:
@@ -422,14 +428,6 @@ class Video:
     def _note_if_short(self, found_s: float, claimed_s: float) -> None:
         if found_s < claimed_s - _SHORT_BY_S:
             self._note(f"short: {found_s:.2f} of {claimed_s:.2f} s can be read")
-
-
-def _stream_notes(source: Source) -> Iterator[str]:
-    videos = source.container.streams.video
-    if len(videos) > 1:
-        yield f"{len(videos)} video streams; number {videos.index(source.stream) + 1} of them is used"
-    if is_dolby_vision_alone(source.stream):
-        yield "Dolby Vision that no other decoder can show (profile 5 or 10.0); its colours are near what is meant"
 
 
 _DATE_NAMES = ("com.apple.quicktime.creationdate", "date_recorded", "creation_time", "date", "year")

@@ -23,12 +23,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError  # before Python 3.11 it is not the builtin one
 from dataclasses import dataclass
-from typing import IO, Any
-
-import numpy as np
+from typing import IO, TYPE_CHECKING, Any
 
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError, Reason
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Message = tuple[dict[str, Any], "np.ndarray[Any, Any] | None"]
 _SIZES = struct.Struct("<IQ")  # bytes of the JSON header, bytes of the array
@@ -42,10 +43,13 @@ _STOPPED_BY_OTHERS = {
 
 def write_message(stream: IO[bytes], header: dict[str, Any], array: np.ndarray[Any, Any] | None = None) -> None:
     """Write a message to a stream: a JSON object and at most one array, which is described under the key `array`."""
+    body: memoryview | bytes = b""
     if array is not None:
+        import numpy as np  # nobody who asks for --help waits for it
+
         header = {**header, "array": [array.dtype.str, *array.shape]}
+        body = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
     text = json.dumps(header).encode()
-    body = b"" if array is None else np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
     stream.write(_SIZES.pack(len(text), len(body)))
     stream.write(text)
     stream.write(body)
@@ -62,6 +66,8 @@ def read_message(stream: IO[bytes], largest_array_bytes: int = 2**32) -> Message
     described = header.pop("array", None)
     if described is None:
         return header, None
+    import numpy as np
+
     dtype, *shape = described
     return header, np.frombuffer(body, dtype=np.dtype(dtype)).reshape(shape)
 

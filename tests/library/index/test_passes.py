@@ -228,13 +228,14 @@ def test_lengths_are_of_headers_then_of_the_catalog_and_estimates_by_bytes(
         measured = measure_lengths(found, connection, MediaLimits())
         assert {Path(path).name: length_s for path, length_s in measured.by_path.items()} == pytest.approx(whole)
         assert measured.sure
-        hurried = measure_lengths(found, connection, MediaLimits(), patience_s=-1.0)
+        monkeypatch.setattr(run, "PATIENCE_S", -1.0)
+        hurried = measure_lengths(found, connection, MediaLimits())
     assert (hurried.sure, hurried.video_s) == (False, 0.0)  # nothing to estimate by
     index(videos, library, read_text=False)
     write_video(videos / "new.mp4", 9, seconds=2.0)
     monkeypatch.setattr(run, "HEADER_READER", "nobody:Reads")  # what is known is not read
     with catalog.open_for_writing(library) as connection:
-        again = measure_lengths(scan([videos]).files, connection, MediaLimits(), patience_s=-1.0)
+        again = measure_lengths(scan([videos]).files, connection, MediaLimits())
     known = [file for file in found if file.path in again.by_path and "torn" not in file.path]
     rate = 7.0 / sum(file.stamp.size for file in known)
     sizes = {file.path: file.stamp.size for file in scan([videos]).files}

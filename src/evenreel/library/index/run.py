@@ -51,7 +51,6 @@ from evenreel.library.index.scan import (
     IndexPlan,
     IndexReport,
     IndexRun,
-    KnownFile,
     KnownMetadata,
     Scan,
     changed_patterns,
@@ -269,7 +268,11 @@ class _Job:
         found, store, report = self._run.found, self._store, self._report
         tidy_shards(store.library / STILLS)
         plan = self._plan(BOTH)
-        self._tie()
+        own, model = self._meta.get("model"), self._settings.model
+        if own is None and model is None:
+            store.begin((), {"model": ""})  # a new library without vision
+        elif self._model and own and model not in {own, self._meta.get("asked_model")}:
+            self._model.encoder()  # which may not be the library's own, and is compared with it
         store.begin(found.roots, {"rule": self._settings.rule})
         if found.patterns or kept_patterns(self._meta):
             store.begin((), noted_patterns(found.patterns))
@@ -314,14 +317,6 @@ class _Job:
         ]
         report.notes += [*found.troubles, *((printable(path), LOST) for path in sorted(plan.lost))]
 
-    def _tie(self) -> None:
-        """Note that a new library has no vision; load a model that may not be the library's own, to compare."""
-        made_with, model = self._meta.get("model"), self._settings.model
-        if made_with is None and model is None:
-            self._store.begin((), {"model": ""})
-        elif self._model and made_with and model not in {made_with, self._meta.get("asked_model")}:
-            self._model.encoder()
-
     def _read(self, work: Sequence[FoundFile]) -> None:
         if not work:
             return
@@ -353,21 +348,18 @@ class _Job:
     def _take_through(self, stage: Stage) -> None:
         if not stage.begin():
             return
+        known = {row.path: row for row in known_files(self._store.connection, None) if row.state == "indexed"}
         wanted: dict[str, FoundFile] = {}
-        for file, have in self._indexed():
-            if stage.wanted(file, have):
-                wanted.setdefault(str(file.clip_id), file)
+        for found in self._run.found.files:
+            if (have := known.get(found.path)) is not None:
+                file = replace(found, clip_id=have.clip_id)
+                if stage.wanted(file, have):
+                    wanted.setdefault(str(file.clip_id), file)
         if wanted:
             progress = self._run.progress
             progress.stage(stage.title, len(wanted))
             StageRun(stage, self._run, {}, lambda file: progress.advance(1)).over(list(wanted.values()))
         stage.end()
-
-    def _indexed(self) -> Iterator[tuple[FoundFile, KnownFile]]:
-        known = {row.path: row for row in known_files(self._store.connection, None) if row.state == "indexed"}
-        for file in self._run.found.files:
-            if row := known.get(file.path):
-                yield replace(file, clip_id=row.clip_id), row
 
     def _in_two_passes(self, lengths: VideoLengths) -> bool:
         """Whether pictures are read before words: where that lets a person search much sooner."""
@@ -497,9 +489,7 @@ class VideoLengths:
         return sum(self.by_path.values())
 
 
-def measure_lengths(
-    work: Sequence[FoundFile], connection: sqlite3.Connection, limits: MediaLimits, patience_s: float | None = None
-) -> VideoLengths:
+def measure_lengths(work: Sequence[FoundFile], connection: sqlite3.Connection, limits: MediaLimits) -> VideoLengths:
     """Measure how long files are, before anything is decoded; what headers read in time say stands for the others."""
     known = {
         loaded_path(path): float(length_s)
@@ -511,28 +501,20 @@ def measure_lengths(
     unknown = [file for file in work if file.path not in found]
     if sum(file.stamp.size for file in unknown) >= SMALL_BYTES:
         random.Random(0).shuffle(unknown)
-        found |= _by_header(unknown, limits, PATIENCE_S if patience_s is None else patience_s)
+        hurried = replace(limits, stall_timeout_s=min(STALL_S, limits.stall_timeout_s))
+        with closing(Worker(HEADER_READER, {"limits": asdict(hurried)}, hurried)) as worker:
+            until = time.monotonic() + PATIENCE_S
+            for file in unknown:
+                if time.monotonic() > until:
+                    break
+                found[file.path] = 0.0  # of a file that cannot be read, which takes no time either
+                with suppress(MediaError):
+                    header = next(message for message, _ in worker.run({"path": file.path}))
+                    found[file.path] = header["duration_s"] or 0.0
     size = sum(file.stamp.size for file in work if file.path in found)
     seconds_a_byte = sum(found.values()) / size if size else 0.0
     estimated = {file.path: file.stamp.size * seconds_a_byte for file in unknown if file.path not in found}
     return VideoLengths(found | estimated, sure=not estimated)
-
-
-def _by_header(files: Sequence[FoundFile], limits: MediaLimits, patience_s: float) -> dict[str, float]:
-    """Lengths by what headers say; 0 of a file that cannot be read, which takes no time either."""
-    limits = replace(limits, stall_timeout_s=min(STALL_S, limits.stall_timeout_s))
-    found: dict[str, float] = {}
-    with closing(Worker(HEADER_READER, {"limits": asdict(limits)}, limits)) as worker:
-        until = time.monotonic() + patience_s
-        for file in files:
-            if time.monotonic() > until:
-                break
-            try:
-                header = next(message for message, _ in worker.run({"path": file.path}))
-                found[file.path] = header["duration_s"] or 0.0
-            except MediaError:
-                found[file.path] = 0.0
-    return found
 
 
 def seconds_a_second(

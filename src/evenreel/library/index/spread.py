@@ -303,26 +303,26 @@ def _connect(address: str, temp: str) -> None:
     usual: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address == LOCAL:
         usual |= {"include_dashboard": False, "_temp_dir": temp, "object_store_memory": 80 * 2**20}
-        for attempts_left in (2, 1, 0):
-            try:
-                ray.init(address=LOCAL, num_cpus=usable_cores(), **usual)
-                return
-            except Exception as error:  # on a busy machine Ray gives itself up after 30 s
+        usual["num_cpus"] = usable_cores()
+    for attempts_left in (2, 1, 0):
+        try:
+            ray.init(address=address, **usual)
+            return
+        except Exception as error:
+            if address == LOCAL:  # on a busy machine Ray gives itself up after 30 s
                 ray.shutdown()
-                if not attempts_left:
-                    why = f"Ray could not be started on this machine ({_in_short(error)})"
-                    raise LibraryError(f"{why}; wait until it is less busy, or leave --ray out.") from error
-    try:
-        ray.init(address=address, **usual)
-    except Exception as error:
-        known = {
-            "Authentication": f"The Ray cluster at {address} wants a token; set RAY_AUTH_MODE=token and put the token "
-            "into RAY_AUTH_TOKEN, or into a file that RAY_AUTH_TOKEN_PATH names.",
-            "Version mismatch": f"This machine has another version of Ray or Python than the Ray cluster at {address}; "
-            "install the same on every machine.",
-        }
-        why = str(error) + repr(error.__cause__)
-        raise LibraryError(next((told for words, told in known.items() if words in why), "")) from error
+                if attempts_left:
+                    continue
+                why = f"Ray could not be started on this machine ({_in_short(error)})"
+                raise LibraryError(f"{why}; wait until it is less busy, or leave --ray out.") from error
+            why, told = str(error) + repr(error.__cause__), ""
+            if "Authentication" in why:
+                told = f"The Ray cluster at {address} wants a token; set RAY_AUTH_MODE=token and put the token into "
+                told += "RAY_AUTH_TOKEN, or into a file that RAY_AUTH_TOKEN_PATH names."
+            elif "Version mismatch" in why:
+                told = f"This machine has another version of Ray or Python than the Ray cluster at {address}; install "
+                told += "the same on every machine."
+            raise LibraryError(told) from error
 
 
 def _in_short(error: Exception) -> str:
