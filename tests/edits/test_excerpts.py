@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evenreel.config import MediaLimits
-from evenreel.edits.excerpts import ExcerptReader, Form, framed, inner_size
-from evenreel.edits.excerpts import steady as evenly
+from evenreel.edits.excerpts import ExcerptReader
 from evenreel.errors import MediaError
 from evenreel.media import open_video, parse_rule, probe
+from evenreel.media.encode import Form, framed, inner_size
+from evenreel.media.encode import steady as evenly
 from evenreel.planted import write_clip
 from evenreel.types import Frame
 from tests.media_files import Film, gop, number_in, numbered_picture, steady, write_film

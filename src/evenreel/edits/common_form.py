@@ -9,11 +9,11 @@ from fractions import Fraction
 import polars as pl
 
 from evenreel.corpus.counterparts import groups_of
-from evenreel.edits.excerpts import Form, inner_size
 from evenreel.edits.settings import EqualiseSettings
 from evenreel.errors import CorpusError
 from evenreel.features.facts import ClipFacts
 from evenreel.features.pool import SetAside
+from evenreel.media.encode import Form, inner_size
 from evenreel.types import CAMERA, Corpus
 
 _RATES = 1001  # largest denominator of a rate: 30000/1001 and its kin

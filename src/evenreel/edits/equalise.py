@@ -20,7 +20,6 @@ import polars as pl
 from evenreel.config import usable_cores
 from evenreel.edits.common_form import common_form, form_notices, frame_counts
 from evenreel.edits.corpus_writer import CLIPS, ChangedClip, CorpusWriter
-from evenreel.edits.excerpts import Form
 from evenreel.edits.settings import EqualiseSettings
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.facts import FACTS, FactSettings, clip_facts
@@ -28,11 +27,12 @@ from evenreel.features.folder import Ledger, remove_leftovers
 from evenreel.features.manifest import CorpusClip, clip_aside, clips_of
 from evenreel.features.pool import TRANSIENT, ClipRun, SetAside, writer_lock
 from evenreel.files import file_at
+from evenreel.media.encode import Form
 from evenreel.media.workers import Worker, changed_while_reading, stamp
 from evenreel.progress import Progress, stretch_of
 from evenreel.types import Corpus
 
-WRITER = "evenreel.edits.excerpts:FormWriter"
+WRITER = "evenreel.media.encode:FormWriter"
 PAGE = "equalised.json"
 _OURS = re.compile(r"-[0-9a-f]{16}\.mp4$")
 _VERSION = 1

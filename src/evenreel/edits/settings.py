@@ -11,7 +11,7 @@ from evenreel.config import MediaLimits, OptionForm
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
-    from evenreel.edits.excerpts import Fit
+    from evenreel.media.encode import Fit
 
 FrameOrder = Literal["original", "random", "reversed"]
 OrderStage = Literal["sampled", "video"]
