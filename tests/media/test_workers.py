@@ -109,10 +109,13 @@ def test_a_task_that_is_left_early_does_not_leak_into_the_next(worker: Worker) -
     assert [header["number"] for header, _ in answer(worker, do="arrays", count=2)[1:]] == [0, 1]
 
 
-def test_a_child_that_cannot_be_imported_says_its_own_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "numpy.py").write_text("raise ImportError('libblas is missing')")
+@pytest.mark.parametrize(("broken", "told"), [("struct", "; it said"), ("numpy", ": reading it failed")])
+def test_a_child_that_cannot_be_imported_says_its_own_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, told: str
+) -> None:
+    (tmp_path / f"{broken}.py").write_text("raise ImportError('libblas is missing')")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}")
-    with pytest.raises(EvenreelError, match=r"could not start; it said: ImportError: libblas is missing\."):
+    with pytest.raises(EvenreelError, match=rf"could not start{told}: ImportError: libblas is missing\."):
         answer(Worker(TARGET, {}, LIMITS), do="arrays", count=1)
 
 
