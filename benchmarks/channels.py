@@ -34,13 +34,11 @@ import numpy as np
 from evenreel.arrays import Column
 from evenreel.evaluation.intervals import GroupedMean, hits_interval
 from evenreel.library.search.query import Query
-from evenreel.library.search.rank import RANK_CONSTANT, Ranked
-from evenreel.library.search.searcher import Searcher
+from evenreel.library.search.searcher import RANK_CONSTANT, Asked, Searcher
 from evenreel.library.store.catalog import create_schema
-from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
-from evenreel.library.store.rows import put_rows, speech_rows
-from evenreel.library.store.vectors import ExactVectors
+from evenreel.library.store.vectors import ExactVectors, update_null_scores
+from evenreel.library.store.writer import put_rows, speech_rows
 from evenreel.speech import Transcript, Utterance
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 
@@ -132,7 +130,7 @@ def library_of(clips: Sequence[Clip], folder: Path, noise: float, chance: random
     return Searcher(connection, lambda _: vectors, lambda: encoder)
 
 
-def by_words(found: Ranked, *, read: bool = False) -> Column:
+def by_words(found: Asked, *, read: bool = False) -> Column:
     """Sum what the channels of words say of clips, (N,); with `read`, times how surely and closely words stand."""
     total = np.zeros(len(found.sounds))
     for name, columns in found.channels.items():
@@ -141,13 +139,13 @@ def by_words(found: Ranked, *, read: bool = False) -> Column:
     return total
 
 
-def beaten(found: Ranked) -> Column:
+def beaten(found: Asked) -> Column:
     """Compute the evidence of frames by nonsense: 0 where half of it is beaten or less, 1 where all is, (N,)."""
     above = np.zeros(len(found.sounds)) if found.above is None else np.nan_to_num(found.above)
     return np.maximum(0.0, 2 * above - 1)
 
 
-def spread(found: Ranked) -> Column:
+def spread(found: Asked) -> Column:
     """Compute the evidence of frames by where they stand from the median of the clips found to the best, (N,)."""
     seen = found.channels["seen"]
     there = seen.ranks > 0
@@ -156,7 +154,7 @@ def spread(found: Ranked) -> Column:
     return far
 
 
-def ranks(found: Ranked) -> Column:
+def ranks(found: Asked) -> Column:
     """Sum the weighted reciprocal ranks as search does, (N,)."""
     total = np.zeros(len(found.sounds))
     for columns in found.channels.values():
@@ -165,7 +163,7 @@ def ranks(found: Ranked) -> Column:
     return total
 
 
-ORDERS: dict[str, Callable[[Ranked], Column]] = {
+ORDERS: dict[str, Callable[[Asked], Column]] = {
     "today": ranks,
     "read": lambda found: by_words(found, read=True) + spread(found),
     "nonsense": lambda found: by_words(found) + beaten(found),
@@ -175,14 +173,14 @@ ORDERS: dict[str, Callable[[Ranked], Column]] = {
 }
 
 
-def firsts(searcher: Searcher, cases: Sequence[tuple[str, int, str]], order: Callable[[Ranked], Column]) -> Column:
+def firsts(searcher: Searcher, cases: Sequence[tuple[str, int, str]], order: Callable[[Asked], Column]) -> Column:
     """Search for all cases in one order, (Q,): 100 where the clip that answers is first, else 0."""
-    usual = Ranked.fused
+    usual = Asked.fused
     try:
-        Ranked.fused = property(order)  # type: ignore[assignment, method-assign]
+        Asked.fused = property(order)  # type: ignore[assignment, method-assign]
         first = [searcher.search(Query(query, k=1)).hits[0].clip_id for query, _, _ in cases]
     finally:
-        Ranked.fused = usual  # type: ignore[method-assign]
+        Asked.fused = usual  # type: ignore[method-assign]
     return np.array([100.0 * (int(clip_id, 16) == clip) for clip_id, (_, clip, _) in zip(first, cases, strict=True)])
 
 

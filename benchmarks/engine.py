@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from evenreel.library.engine import Engine, keys_of
+from evenreel.library.engine import LEAST, OVERSAMPLED, Engine
 from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import FloatArray
 
@@ -39,7 +39,6 @@ class World:
         self.rng = np.random.default_rng(0)
         counts = np.where(self.rng.random(max(2, moments // 41)) < 0.05, 600, A_CLIP)
         self.counts = counts[: np.searchsorted(np.cumsum(counts), moments) + 1]
-        self.clip_ids = [self.rng.bytes(16).hex() for _ in self.counts]
         self.shared = unit(self.rng.standard_normal(DIMENSION))
         centres = self.rng.standard_normal((topics, DIMENSION)) / np.sqrt(DIMENSION) if topics else None
         parts = []
@@ -60,20 +59,22 @@ class World:
         return unit(cosine * rows + np.sqrt(1 - cosine**2) * unit(away))
 
 
-def measured(world: World, engine: Engine, matrix: ExactVectors, queries: FloatArray) -> dict[str, float]:
-    keys, recalls = keys_of(world.clip_ids), list[float]()
+def measured(world: World, engine: Engine, version: str, matrix: ExactVectors, queries: FloatArray) -> dict[str, float]:
+    """Ask both for the first clips; the engine's are scored by the matrix, as a search does."""
+    recalls = list[float]()
     times: dict[str, list[float]] = {"engine": [], "matrix": []}
     for number, query in enumerate(queries):
-        allowed = None if number % 10 else world.rng.random(len(keys)) < 0.1
+        allowed = None if number % 10 else world.rng.random(len(world.counts)) < 0.1
         began = time.perf_counter()
-        best = engine.best(query, keys, FIRST, allowed)
+        named = engine.nearest(version, query, max(LEAST, OVERSAMPLED * FIRST), allowed)
+        (scores,) = matrix.best_per_clip(query[None], world.first_rows[named], world.counts[named])
         times["engine"].append(time.perf_counter() - began)
         began = time.perf_counter()
         (exact,) = matrix.best_per_clip(query[None], world.first_rows, world.counts)
         times["matrix"].append(time.perf_counter() - began)
         exact = np.where(True if allowed is None else allowed, exact, -np.inf)
         least = np.sort(exact)[-FIRST] - 1e-4  # clips that are alike count alike
-        recalls.append(float((exact[np.argsort(-best.scores)[:FIRST]] >= least).mean()))
+        recalls.append(float((exact[named[np.argsort(-scores)[:FIRST]]] >= least).mean()))
     return {
         "recall@10 of clips": round(float(np.mean(recalls)), 4),
         **{f"{name} ms": round(1000 * float(np.median(found)), 1) for name, found in times.items()},
@@ -95,12 +96,11 @@ def main() -> None:
             matrix = ExactVectors(Path(room, "vectors.f16"), DIMENSION)
             whole = world.vectors.astype(np.float32)
             matrix.append(whole)
-            clips = zip(world.clip_ids, np.split(whole, world.first_rows[1:]), strict=True)
             began = time.perf_counter()
-            engine.publish(clips, DIMENSION, "made")
+            version = engine.publish(enumerate(np.split(whole, world.first_rows[1:])), DIMENSION, "made_0_0")
             built_s = round(time.perf_counter() - began, 1)
             for kind, cosine in cosines.items():
-                found = measured(world, engine, matrix, world.queries(given.queries, cosine))
+                found = measured(world, engine, version, matrix, world.queries(given.queries, cosine))
                 used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
                 about = {"moments": len(world.vectors), "clips": len(world.counts), "queries": kind, "built s": built_s}
                 print(json.dumps(about | found | {"peak MB": used}), flush=True)

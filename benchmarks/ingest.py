@@ -165,7 +165,7 @@ def _bare_encode(files: list[str]) -> float:
     import torch
     from transformers import AutoImageProcessor, CLIPModel
 
-    from evenreel.encoders.sources import BUILTIN_FOLDER
+    from evenreel.encoders.loading import BUILTIN_FOLDER
 
     model = CLIPModel.from_pretrained(BUILTIN_FOLDER).eval()
     processor = AutoImageProcessor.from_pretrained(BUILTIN_FOLDER)
@@ -218,8 +218,7 @@ class _Recorder:
 def _bare_text(files: list[str]) -> float:
     """The two models alone, on what our reader has given them."""
     from evenreel.onscreen import TextReader
-    from evenreel.onscreen.engine import RapidDetector, RapidRecognizer
-    from evenreel.onscreen.scene import Models
+    from evenreel.onscreen.scene import Models, RapidDetector, RapidRecognizer
 
     detector, recognizer = _Recorder(RapidDetector(1)), _Recorder(RapidRecognizer(1))
     reader = TextReader(models=Models(detector, recognizer))

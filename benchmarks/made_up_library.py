@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from evenreel.library.store.catalog import CATALOG, open_for_repair, open_for_writing, set_meta, transaction
-from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.vectors import update_null_scores
 from evenreel.library.store.writer import open_vectors
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 

@@ -39,7 +39,7 @@ from evenreel.evaluation.moments import (
     load_predictions,
     moment_truth,
 )
-from evenreel.library.search.moments import stretches_of
+from evenreel.library.search.seen import stretches_of
 
 FRAME_S, NEAR_S = 2.0, 4.0
 RATIOS = (1, 2, 4)

@@ -31,8 +31,8 @@ from evenreel.config import usable_cores
 from evenreel.errors import MediaError
 from evenreel.media import open_video, parse_rule
 from evenreel.onscreen import TextReader, TextSettings
+from evenreel.onscreen.reader import follow
 from evenreel.onscreen.scene import bounding_box
-from evenreel.onscreen.tracks import follow
 from evenreel.types import Frame, Pixels, TextTrack, Word
 
 CONFIDENT = 0.8

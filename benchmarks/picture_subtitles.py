@@ -20,8 +20,8 @@ from pathlib import Path
 
 from benchmarks.speech import SENTENCES
 from evenreel.config import allowed_threads
-from evenreel.onscreen.sheet import SheetReader
-from evenreel.speech.pictures import read_pictures
+from evenreel.onscreen.scene import SheetReader
+from evenreel.speech.streams import read_pictures
 from tests.speech.picture_files import Kind, Look, Packets, PictureTrack, display_set, drawn, film_with_pictures
 
 LOOKS = {

@@ -31,7 +31,7 @@ from evenreel.library.search.query import Query
 from evenreel.library.search.rerank import Reranker
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.store.catalog import transaction
-from evenreel.library.store.confidence import update_null_scores
+from evenreel.library.store.vectors import update_null_scores
 from evenreel.matchers import MATCHERS
 from evenreel.types import TextEmbedding
 

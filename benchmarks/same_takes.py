@@ -30,7 +30,7 @@ from PIL import Image
 from benchmarks.over_seeds import markdown
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders, open_library
-from evenreel.library.search.folding import NEIGHBOURS, ClipStretch, distance, measure_farthest
+from evenreel.library.search.alike import NEIGHBOURS, ClipStretch, distance, measure_farthest
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.media.encode import clip_bytes
 from evenreel.planted import Scene, SceneRanges, draw_clip, sample_scene

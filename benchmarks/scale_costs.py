@@ -32,7 +32,6 @@ WEEK_CORE_HOURS = 16 * 24 * 7
 SERVER_CORES, MONTH_HOURS = 2, 730
 WAIT_MS = 1_200.0
 """p95 that a person is asked to wait at most."""
-PUBLISHED = ("vectors_mb", "codes_mb")
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,6 @@ class Cost:
     index_dollars: float
     disk_gb: float
     disk_dollars_a_month: float
-    codes_gb: float
     not_page_cache_gb: float
     opening_s: float
     p95_s: float
@@ -84,9 +82,9 @@ def along(rows: Sequence[Mapping[str, float]], column: str, moments: float) -> f
 def cost(rows: Sequence[Mapping[str, float]], moments: float, prices: Prices, encode_ms: float = ENCODE_MS) -> Cost:
     """Say what a library of so many moments costs to make, to keep and to ask."""
     sight, text = ((DECODE_MS + encode_ms) * moments / 3.6e6, TEXT_MS * moments / 3.6e6)
-    disk_gb = sum(along(rows, column, moments) for column in ("catalog_mb", *PUBLISHED)) / 1e3
+    disk_gb = sum(along(rows, column, moments) for column in ("catalog_mb", "vectors_mb")) / 1e3
     parts = parts_for(rows, moments)
-    memory_gb = along(rows, "codes_mb", moments / parts) / 1e3 + _gb_held(rows, moments / parts)
+    memory_gb = along(rows, "vectors_mb", moments / parts) / 1e3 + _gb_held(rows, moments / parts)
     return Cost(
         moments=moments,
         measured=moments <= rows[-1]["moments"] * 1.01,
@@ -96,7 +94,6 @@ def cost(rows: Sequence[Mapping[str, float]], moments: float, prices: Prices, en
         index_dollars=(sight + text) * prices.core_hour,
         disk_gb=disk_gb,
         disk_dollars_a_month=disk_gb * prices.gb_month,
-        codes_gb=along(rows, "codes_mb", moments) / 1e3,
         not_page_cache_gb=_gb_held(rows, moments),
         opening_s=along(rows, "opening_ms", moments) / 1e3,
         p95_s=along(rows, "p95_ms", moments) / 1e3,
@@ -128,7 +125,6 @@ COLUMNS: dict[str, Callable[[Cost], str]] = {
     "dollars once": lambda one: f"{one.index_dollars:,.0f}",
     "disk, GB": lambda one: f"{one.disk_gb:,.1f}",
     "dollars a month": lambda one: f"{one.disk_dollars_a_month:,.2f}",
-    "codes, GB": lambda one: f"{one.codes_gb:,.1f}",
     "not page cache, GB": lambda one: f"{one.not_page_cache_gb:,.2f}",
     "first query after opening, s": lambda one: f"{one.opening_s:,.1f}",
     "p95 of one library, s": lambda one: f"{one.p95_s:,.2f}{'' if one.measured else ' (drawn on)'}",

@@ -23,8 +23,8 @@ from evenreel.encoders import load_encoder
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.library import index_folders
 from evenreel.library.store import catalog
-from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.vectors import update_null_scores
 from evenreel.library.store.writer import FoundFile, Store, open_vectors
 from evenreel.media.workers import FileStamp
 from evenreel.planted import plan_corpus, write_corpus

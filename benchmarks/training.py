@@ -33,7 +33,7 @@ from torch import Tensor
 from evenreel.arrays import Indices
 from evenreel.corpus import make_corpus
 from evenreel.encoders.checkpoint import open_checkpoint
-from evenreel.encoders.sources import locate
+from evenreel.encoders.loading import locate
 from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.matchers import PairBatch, TextBatch, VideoBatch, build_matcher

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.over_seeds import markdown
 from evenreel.encoders import load_encoder
-from evenreel.library.search.unlike import farthest_first
+from evenreel.library.search.alike import farthest_first
 from evenreel.planted import Renderer, Scene, SceneRanges, sample_scene
 from evenreel.planted.vocabulary import activities
 from evenreel.types import Encoder, FloatArray

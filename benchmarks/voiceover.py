@@ -48,7 +48,7 @@ from evenreel.language.scramble import babbled
 from evenreel.library import Library, index_folders, open_library
 from evenreel.planted import PlantedCorpus, corpus_of, described, edited, plan_corpus, write_corpus
 from evenreel.speech import Utterance, can_speak
-from evenreel.speech.transcripts import as_srt
+from evenreel.speech.subtitles import as_srt
 from evenreel.types import Corpus, ScoreBlocks
 
 DATA = Path(os.environ.get("EVENREEL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))

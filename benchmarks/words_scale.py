@@ -221,7 +221,7 @@ def append(connection: sqlite3.Connection, words: Sequence[str], signs: int, ind
     """Time adding one clip's signs, on disk when it has ended."""
     ours, theirs = [], []
     for number in range(9):
-        clip_id = f"new {number}"
+        clip_id = f"new {time.time_ns()}"
         text = " ".join(words[number * 100 : number * 100 + WORDS])
         start = time.perf_counter()
         with transaction(connection):

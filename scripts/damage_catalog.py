@@ -52,9 +52,9 @@ from evenreel.errors import EvenreelError, LibraryError
 from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.library.index import run
 from evenreel.library.index.scan import read_tables
-from evenreel.library.search.hits import Hit
-from evenreel.library.store.confidence import null_queries
-from evenreel.library.store.filesystem import BROKEN
+from evenreel.library.search.result import Hit
+from evenreel.library.store.catalog import BROKEN
+from evenreel.library.store.vectors import null_queries
 from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
 from tests.library.state import state
 

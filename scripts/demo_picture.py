@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from evenreel import open_library
 from evenreel.demo import DEMO_QUERIES
-from evenreel.library.search.hits import SearchResult
+from evenreel.library.search.result import SearchResult
 from evenreel.media import open_video, parse_rule
 
 WIDTH, HEIGHT, CAPTION_PX = 320, 240, 46

@@ -51,11 +51,7 @@ def burst_times(samples: Samples, rate: int = 16_000) -> list[float]:
 
 
 def write_sound(
-    path: Path,
-    tracks: Sequence[Track],
-    pictures_from_s: float | None = 0.0,
-    pictures_s: float = 2.0,
-    **options: str,
+    path: Path, tracks: Sequence[Track], pictures_from_s: float | None = 0.0, pictures_s: float = 2.0, **options: str
 ) -> Path:
     """Write tracks, and pictures at 25 a second from a time on (None for no pictures), into one file."""
     with av.open(str(path), "w", options=options) as container:

@@ -24,7 +24,7 @@ from evenreel.demo import (
     run_demo,
 )
 from evenreel.encoders import load_encoder
-from evenreel.library.search.hits import Hit, SearchResult
+from evenreel.library.search.result import Hit, SearchResult
 from evenreel.planted import draw_frame
 from evenreel.types import Encoder, FloatArray
 

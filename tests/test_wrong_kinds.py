@@ -31,7 +31,7 @@ from evenreel.evaluation.rescoring import rescore
 from evenreel.evaluation.side_by_side import side_by_side
 from evenreel.evaluation.trec import write_run
 from evenreel.evaluation.two_stage import TwoStage
-from evenreel.library.search.image import as_pixels
+from evenreel.library.search.query import as_pixels
 from evenreel.types import Scores
 from tests.each import of_each
 

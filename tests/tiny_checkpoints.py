@@ -12,12 +12,7 @@ SIDE = 32
 WORDS = ["a", "the", "red", "blue", "ball", "dog", "runs", "over", "bridge", "train", "park", "rolls", "on"]
 SENTENCES = [f"a {one} {two} the {three}" for one in WORDS for two in WORDS for three in WORDS]
 
-TOWER: dict[str, Any] = {
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-}
+TOWER: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
 VISION = {**TOWER, "image_size": SIDE, "patch_size": 8}
 
 

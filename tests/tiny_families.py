@@ -77,13 +77,7 @@ def tiny_altclip(folder: Path) -> Path:
 
     folder.mkdir(parents=True)
     tokenizer = _xlm_roberta(30)
-    text = {
-        **TOWER,
-        "vocab_size": len(tokenizer),
-        "max_position_embeddings": 32,
-        "pad_token_id": 1,
-        "project_dim": 24,
-    }
+    text = {**TOWER, "vocab_size": len(tokenizer), "max_position_embeddings": 32, "pad_token_id": 1, "project_dim": 24}
     config = AltCLIPConfig(text_config=text, vision_config=VISION, projection_dim=16, initializer_factor=2.0)
     save(stirred(AltCLIPModel(config)), tokenizer, folder)
     save_processor(folder, "CLIPImageProcessor", _CUT)

@@ -24,8 +24,8 @@ import numpy as np
 from benchmarks.asking.figures import average_precision, interval
 from benchmarks.asking.pool import COLOURS, HALVES, PLACES, SHAPES, ScenePool, pool_of, scene_in_words, where
 from evenreel.encoders import load_encoder
-from evenreel.library.asking.questions import PICTURE_WEIGHT, RocchioWeights
-from evenreel.library.search.query import unit
+from evenreel.library.search.asking import PICTURE_WEIGHT, RocchioWeights
+from evenreel.library.search.seen import unit
 from evenreel.types import Encoder, FloatArray
 
 LOOKED_AT, MARKED = 24, 3

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.store.catalog import create_schema, set_meta, transaction
-from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
-from evenreel.library.store.vectors import ExactVectors
+from evenreel.library.store.vectors import ExactVectors, update_null_scores
 from evenreel.types import Encoder, TextEmbedding
 
 

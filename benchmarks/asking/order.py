@@ -27,10 +27,9 @@ from benchmarks.asking.figures import interval
 from benchmarks.asking.made_library import Pool, RememberingEncoder, library_of
 from benchmarks.asking.pool import HALVES, Half, ScenePool, pool_of, scene_in_words
 from evenreel.encoders import load_encoder
-from evenreel.library.asking.questions import Then
-from evenreel.library.asking.sequence import search_in_order
-from evenreel.library.search.hits import SearchResult
+from evenreel.library.search.asking import Then, search_in_order
 from evenreel.library.search.query import Query
+from evenreel.library.search.result import SearchResult
 from evenreel.library.search.searcher import Searcher
 from evenreel.types import Encoder
 

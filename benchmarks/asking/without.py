@@ -8,7 +8,7 @@ coloured shape, X a place. Ranked by how far the best frame is above nonsense, a
 - the sentence in five forms, among them those of NegBench's negated captions (Alhamoud et al., 'Vision-Language Models
   Do Not Understand Negation', CVPR 2025): 'A. There is no X', 'There is no X. A', 'A but not X';
 - A alone, as if X had not been said;
-- what the library does (`evenreel.library.asking.questions`): the vector of X, weighted, taken from that of A;
+- what the library does (`evenreel.library.search.asking`): the vector of X, weighted, taken from that of A;
 - the part of A along X taken out; a penalty on what X reaches; clips left out in which X beats 95 % of nonsense.
 
 `choice` is NegBench's question of several answers: of 'A but not X', 'X but not A', 'A and X' and 'neither A nor X'
@@ -27,9 +27,9 @@ import numpy as np
 from benchmarks.asking.figures import average_precision, interval
 from benchmarks.asking.pool import HALVES, PLACES, SHAPES, Half, Kind, ScenePool, pool_of, thing, where
 from evenreel.encoders import load_encoder
-from evenreel.library.asking.questions import SHARE
-from evenreel.library.search.query import unit
-from evenreel.library.store.confidence import FITS, null_queries
+from evenreel.library.search.asking import SHARE
+from evenreel.library.search.seen import unit
+from evenreel.library.store.vectors import FITS, null_queries
 from evenreel.types import Encoder, FloatArray
 
 FORMS = ("{a} without {x}", "{a} but not {x}", "{a} and no {x}", "{a}. There is no {x}.", "There is no {x}. {a}.")

@@ -15,7 +15,7 @@ import numpy as np
 from evenreel.config import IndexSettings, usable_cores
 from evenreel.errors import LibraryError
 from evenreel.extras import needed_extra
-from evenreel.library.search.hits import Hit, SearchResult
+from evenreel.library.search.result import Hit, SearchResult
 from evenreel.planted import Entity, Scene, SignBoard, sample_scene, write_scene
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -30,19 +31,14 @@ SHA256 = {  # as OpenCV Zoo states them
 }
 _LFS = b"version https://git-lfs"
 
-DETECTED_PX = 640
-"""Width and height of what YuNet is given: the size that the published file is written for."""
-ALIGNED_PX = 1280
-"""Longest side of the picture from which faces are cut, so that a close-up is not thinned out to nothing."""
-LEAST_PX = 32
-"""Least width and height of a face in the picture; a smaller one tells nobody apart."""
-SURE = 0.8
-"""Least score of a face; `docs/people.md` says what was found at others."""
+DETECTED_PX = 640  # width and height of what YuNet is given: the size that the published file is written for
+ALIGNED_PX = 1280  # longest side of the picture from which faces are cut: a close-up is not thinned out to nothing
+LEAST_PX = 32  # least width and height of a face in the picture; a smaller one tells nobody apart
+SURE = 0.8  # least score of a face; `docs/people.md` says what was found at others
 _OVERLAP, _MOST = 0.3, 5_000
 CROP_PX, CROP_QUALITY = 112, 80
 
-SAME_PERSON = 0.363
-"""Least cosine similarity of two faces of one person by SFace, as OpenCV's documentation states it (on LFW)."""
+SAME_PERSON = 0.363  # least cosine of two faces of one person by SFace, as OpenCV's documentation states it (on LFW)
 ROUNDS, NEIGHBOURS = 20, 64  # of a face the heaviest edges are kept
 _CELLS = 2**24  # similarities that are in memory at a time
 
@@ -50,10 +46,10 @@ log = logging.getLogger("evenreel")
 
 
 class FaceModels(NamedTuple):
-    """The folder of both files, and the SHA-256 of the recogniser: vectors of two recognisers cannot be compared."""
+    """Both files; vectors of two recognisers cannot be compared."""
 
     folder: Path
-    recogniser_id: str
+    recogniser_id: str  # SHA-256
 
 
 def find_models(folder: Path) -> FaceModels:
@@ -78,24 +74,19 @@ def find_models(folder: Path) -> FaceModels:
 def how_to_get() -> str:
     """Return a sentence that says which files are needed, where they are published, and which setting takes them."""
     files = (f"{name} ({ZOO}/{name.rpartition('_')[0]}, SHA-256 {digest})" for name, digest in SHA256.items())
-    needed = " and ".join(files)
     return (
-        f"Faces need two files, which evenreel does not fetch: {needed}; name their folder: --set face_models=FOLDER."
+        f"Faces need two files, which evenreel does not fetch: {' and '.join(files)}; name their folder: "
+        "--set face_models=FOLDER."
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Face:
-    """A face: when it is on screen, its edges as fractions of the picture, how sure the detector is, a vector, a JPEG.
-
-    `box` is left, top, right, bottom; `vector` (D,) has unit length; `jpeg` shows the face turned upright.
-    """
-
     time_s: float
-    box: tuple[float, float, float, float]
-    score: float
-    vector: FloatArray
-    jpeg: bytes
+    box: tuple[float, float, float, float]  # left, top, right and bottom as fractions of the picture
+    score: float  # how sure the detector is
+    vector: FloatArray  # (D,) of unit length
+    jpeg: bytes  # the face, turned upright
 
 
 class FaceFinder:
@@ -163,19 +154,20 @@ class ClipFaces:
 
     def find(self, path: str, at_s: list[float]) -> list[Face]:
         """Find the faces on the frames of a file at some times, rising, in seconds."""
-        frames = self._worker.run({"path": path, "at_s": at_s})
-        return [
-            face
-            for about, pixels in frames
-            if pixels is not None
-            for face in self._finder.find(pixels, about["time_s"])
-        ]
+        read = self._worker.run({"path": path, "at_s": at_s})
+        frames = ((about["time_s"], pixels) for about, pixels in read if pixels is not None)
+        return [face for time_s, pixels in frames for face in self._finder.find(pixels, time_s)]
+
+
+def _tiles(faces: FloatArray, others: FloatArray) -> Iterator[slice]:
+    """Slices of faces whose similarities to others are in memory at a time."""
+    return slices(len(faces), max(1, _CELLS // max(1, len(others))))
 
 
 def join_people(faces: FloatArray, means: FloatArray, threshold: float = SAME_PERSON) -> Indices:
     """Find the person whom each face (N, D) is most like on average, (N,); -1 where no mean (G, D) is near enough."""
     joined = np.full(len(faces), -1, np.int64)
-    for tile in slices(len(faces), max(1, _CELLS // max(1, len(means)))) if len(means) else ():
+    for tile in _tiles(faces, means) if len(means) else ():
         nearness = faces[tile] @ means.T
         best = nearness.argmax(axis=1)
         joined[tile] = np.where(nearness[np.arange(len(best)), best] >= threshold, best, -1)
@@ -189,7 +181,7 @@ def chinese_whispers(faces: FloatArray, threshold: float = SAME_PERSON, seed: in
     label that weighs most among its neighbours.
     """
     neighbours = []  # of each face, and how similar they are
-    for tile in slices(len(faces), max(1, _CELLS // max(1, len(faces)))):
+    for tile in _tiles(faces, faces):
         for row, weights in enumerate(faces[tile] @ faces.T, start=tile.start):
             weights[row] = -np.inf  # a face is no neighbour of its own
             near = np.flatnonzero(weights >= threshold)

@@ -9,63 +9,43 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from evenreel.config import MediaLimits
-from evenreel.documents import brief
-from evenreel.encoders.checkpoint import (
-    digest_of,
-    file_digest,
-    incomplete,
-    json_digest,
-    missing_parts,
-    plain_config,
-    processor_files,
-    read_settings,
-    tokenizer_files,
-    weight_names,
-)
-from evenreel.encoders.encoder import of_model
-from evenreel.encoders.sources import folder_here, locate
+from evenreel.encoders.checkpoint import Checkpoint, Family, open_checkpoint, read_settings
+from evenreel.encoders.encoder import BatchedEncoder, TokenArray, garbage_left, of_model, quiet, unit_rows
+from evenreel.encoders.loading import folder_here, locate
 from evenreel.errors import EncoderError, MediaError
 from evenreel.extras import installed
 from evenreel.features.shards import ClipSounds
 from evenreel.media.sound import SoundBlock, open_sound
 from evenreel.media.workers import Message, Worker
-from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
+from evenreel.types import FloatArray, Pixels
 
 if TYPE_CHECKING:
     import torch
 
 WINDOWS_AT_ONCE = 8
-CAPTIONS_AT_ONCE = 64
 SILENT = 1e-4
 """Loudest sample of what is silent: three steps of 16 bits."""
 _FOLLOWS_S = 1e-3  # blocks that are no further apart are one sound
+_CLAP = {"clap": Family("CLAP", processor=None, processor_part="feature_extractor")}
 
 
 class SoundWindows(NamedTuple):
-    """Windows of a model of sounds: samples a second, and samples of a window and from the start of one to the next."""
-
-    sample_rate: int = 48_000
-    length: int = 480_000
-    hop: int = 240_000
+    sample_rate: int  # samples a second
+    length: int  # samples of a window
+    hop: int  # samples from the start of one to the start of the next
 
 
 class SoundWindow(NamedTuple):
-    """A window of sound: start and end in seconds of the clip's own clock, and samples (N,), mono, as many or fewer."""
-
-    start_s: float
+    start_s: float  # of the clip's own clock
     end_s: float
-    samples: FloatArray
-
-    @property
-    def is_silent(self) -> bool:
-        return not np.abs(self.samples).max(initial=0.0) > SILENT
+    samples: FloatArray  # (N,), mono, as many as a window has or fewer
 
 
 def cut_windows(blocks: Iterable[SoundBlock], windows: SoundWindows) -> Iterator[SoundWindow]:
@@ -92,45 +72,34 @@ def cut_windows(blocks: Iterable[SoundBlock], windows: SoundWindows) -> Iterator
         yield window(held)
 
 
-class SoundEncoder:
+class SoundEncoder(BatchedEncoder):
     """CLAP in a folder: sound and sentences become vectors of one space; made by `load_sound_encoder`."""
 
-    window = WindowRule()
-
-    def __init__(
-        self, folder: Path, encoder_id: str, weights_hash: str, device: torch.device, precision: str = "float32"
-    ) -> None:
+    def __init__(self, checkpoint: Checkpoint, encoder_id: str, device: torch.device, precision: str) -> None:
         import torch
-        from safetensors.torch import load_file
-        from transformers import ClapConfig, ClapModel, ClapProcessor
+        from transformers import ClapConfig, ClapProcessor
 
-        self.encoder_id, self.weights_hash = encoder_id, weights_hash
+        from evenreel.encoders.towers import load_model
+
+        super().__init__(checkpoint.folder, encoder_id, checkpoint.digest(), batch_size=64)
         self._device, self._dtype = device, getattr(torch, precision)
-        model, report = ClapModel.from_pretrained(
-            None,  # without a name transformers looks for nothing, neither on disk nor in the network
-            config=ClapConfig.from_dict(plain_config(read_settings(folder / "config.json"))),
-            state_dict={name: one for file in weight_names(folder) for name, one in load_file(folder / file).items()},
-            dtype=self._dtype,
-            output_loading_info=True,
-        )
-        made = ("position_ids", "token_type_ids")
-        if missing := sorted(name for name in report["missing_keys"] if not name.endswith(made)):
-            raise EncoderError(
-                f"The weights in {folder} lack {len(missing)} tensors of the model, {missing[0]} among them."
-            )
-        self._model = model.to(device).eval().requires_grad_(False)
-        processor = ClapProcessor.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config = ClapConfig.from_dict(dict(checkpoint.config))
+        self._model = load_model(checkpoint, config, self._dtype).to(device).eval().requires_grad_(False)
+        processor = ClapProcessor.from_pretrained(checkpoint.folder, local_files_only=True, trust_remote_code=False)
         self._extractor, self._tokenizer = processor.feature_extractor, processor.tokenizer
-        self.dimension = int(model.config.projection_dim)
         rate, length = int(self._extractor.sampling_rate), int(self._extractor.nb_max_samples)
         if not 8_000 <= rate <= 192_000 or not rate <= length <= 60 * rate:
             raise EncoderError(
-                f"The processor in {folder} takes windows of {length} samples at {rate} a second; windows of 1 to 60 s "
-                "at 8,000 to 192,000 can be used."
+                f"The processor in {checkpoint.folder} takes windows of {length} samples at {rate} a second; windows "
+                "of 1 to 60 s at 8,000 to 192,000 can be used."
             )
         self.windows = SoundWindows(rate, length, length // 2)
-        positions = int(model.config.text_config.max_position_embeddings) - 2  # RoBERTa's begin behind padding
+        positions = int(config.text_config.max_position_embeddings) - 2  # RoBERTa's begin behind padding
         self._longest = min(int(self._tokenizer.model_max_length), positions)
+
+    @property
+    def dimension(self) -> int:
+        return int(self._model.config.projection_dim)
 
     def encode_sound(self, windows: Sequence[FloatArray]) -> FloatArray:
         """Encode windows of sound, each (N,) at the model's rate, filled up by its own processor: (W, D), unit rows."""
@@ -138,67 +107,47 @@ class SoundEncoder:
             raise EncoderError(f"A window of sound must have 1 to {self.windows.length} samples.")
         import torch
 
-        found = [np.zeros((0, self.dimension), np.float32)]
-        for batch in _batches(windows, WINDOWS_AT_ONCE):
-            made = self._extractor(batch, sampling_rate=self.windows.sample_rate, return_tensors="pt")
-            # None is longer than a window; the processor of a fusing model calls a random one so.
-            longer = torch.zeros((len(batch), 1), dtype=torch.bool, device=self._device)
-            with torch.inference_mode():
-                features = made["input_features"].to(self._device, self._dtype)
-                found.append(_units(self._model.get_audio_features(features, is_longer=longer).pooler_output))
-        return np.concatenate(found)
+        made = self._extractor(list(windows), sampling_rate=self.windows.sample_rate, return_tensors="pt")
+        # None is longer than a window; the processor of a fusing model calls a random one so.
+        longer = torch.zeros((len(windows), 1), dtype=torch.bool, device=self._device)
+        with torch.inference_mode():
+            features = made["input_features"].to(self._device, self._dtype)
+            found = self._model.get_audio_features(features, is_longer=longer).pooler_output
+        return unit_rows(found.float().cpu().numpy(), "window of sound")
 
-    def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
-        """Encode sentences, cut at the model's limit; each counts as one word."""
+    def _text_features(self, ids: TokenArray, mask: TokenArray) -> tuple[FloatArray, None]:
         import torch
 
-        found = [np.zeros((0, self.dimension), np.float32)]
-        for batch in _batches(captions, CAPTIONS_AT_ONCE):
-            made = self._tokenizer(batch, padding=True, truncation=True, max_length=self._longest, return_tensors="pt")
-            inputs = {name: made[name].to(self._device) for name in ("input_ids", "attention_mask")}
-            with torch.inference_mode():
-                found.append(_units(self._model.get_text_features(**inputs).pooler_output))
-        sentence = np.concatenate(found)
-        return TextEmbedding(sentence[:, None], np.ones((len(sentence), 1), np.bool_), sentence)
+        given = (torch.from_numpy(one).to(self._device) for one in (ids, mask))
+        with torch.inference_mode():
+            found = self._model.get_text_features(*given).pooler_output
+        return found.float().cpu().numpy(), None
 
-    def truncated(self, captions: Sequence[str]) -> list[bool]:
-        """Return for each sentence whether it is longer than the model takes."""
+    def _tokens(self, captions: Sequence[str]) -> tuple[TokenArray, TokenArray]:
+        made = self._tokenizer(
+            list(captions), padding=True, truncation=True, max_length=self._longest, return_tensors="np"
+        )
+        return made["input_ids"], made["attention_mask"]
+
+    def _cut(self, captions: Sequence[str]) -> list[bool]:
         return [len(ids) > self._longest for ids in self._tokenizer(list(captions))["input_ids"]]
 
-    def encode_windows(self, pixels: Pixels) -> FloatArray:
+    def _window_features(self, pixels: Pixels) -> FloatArray:
         raise EncoderError(f"The model {self.encoder_id} hears sounds and sees no pictures.")
-
-
-def _units(rows: torch.Tensor) -> FloatArray:
-    found: FloatArray = rows.float().cpu().numpy()
-    lengths = np.linalg.norm(found, axis=1, keepdims=True)
-    if not (lengths > 0).all() or not np.isfinite(lengths).all():
-        raise EncoderError("The model of sounds gave a vector without a direction (zero, NaN or infinite).")
-    return np.asarray(found / lengths, np.float32)
-
-
-def _batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    left = iter(items)
-    for first in left:
-        yield list(chain([first], islice(left, size - 1)))
 
 
 def load_sound_encoder(
     name: str, *, revision: str | None = None, device: str = "auto", precision: str = "float32"
 ) -> SoundEncoder:
-    """Load a CLAP checkpoint with safetensors, by a folder or hub id as `load_encoder` does; no code of it is run.
-
-    Raises:
-        EncoderError: the model cannot be had or read, is of another kind, or torch is not installed.
-    """
-    sound_id, folder = locate_sound_model(name, revision)
+    """Load a CLAP checkpoint with safetensors, by a folder or hub id as `load_encoder` does; no code of it is run."""
     check_torch()
-    from evenreel.encoders.contexts import garbage_left, quiet
-    from evenreel.encoders.devices import usable_device
+    sound_id, folder = locate_sound_model(name, revision)
+    with garbage_left():
+        from evenreel.encoders.towers import usable_device
 
-    target = usable_device(device, precision)
-    with garbage_left(), quiet(), of_model(folder, "cannot be loaded"):
-        return SoundEncoder(folder, sound_id, sound_digest(folder), target, precision)
+        target = usable_device(device, precision)
+        with quiet(), of_model(folder, "cannot be loaded"):
+            return SoundEncoder(open_checkpoint(folder, _CLAP), sound_id, target, precision)
 
 
 def check_torch() -> None:
@@ -208,16 +157,9 @@ def check_torch() -> None:
 
 
 def locate_sound_model(name: str, revision: str | None = None) -> tuple[str, Path]:
-    """Find the folder of a model of sounds, downloading it where it is missing and that is allowed."""
+    """Find the id and the folder of a model of sounds, downloading it where it is missing and that is allowed."""
     sound_id, folder = locate(name, revision)
-    config = folder / "config.json"
-    if config.is_file() and (kind := read_settings(config).get("model_type")) != "clap":
-        raise EncoderError(
-            f"The model in {folder} is of the kind {brief(kind)}, which hears no sounds; name a CLAP model (model_type "
-            "clap), such as laion/clap-htsat-unfused."
-        )
-    if missing := missing_parts(folder):
-        raise incomplete(folder, missing)
+    open_checkpoint(folder, _CLAP)
     return sound_id, folder
 
 
@@ -225,21 +167,13 @@ def sound_model_here(name: str) -> bool:
     """Return whether a model of sounds can be loaded without a download."""
     try:
         folder = folder_here(name)
-        return folder is not None and read_settings(folder / "config.json").get("model_type") == "clap"
+        return folder is not None and read_settings(folder / "config.json").get("model_type") in _CLAP
     except EncoderError:
         return False
 
 
 def sound_digest(folder: Path) -> str:
-    """Compute SHA-256, in hex, over all that decides what a model of sounds calculates."""
-    settings = [path for path in (folder / "config.json", *processor_files(folder)) if path.is_file()]
-    files = (*tokenizer_files(folder), *(folder / name for name in weight_names(folder)))
-    return digest_of(
-        [
-            *((path.name, json_digest(plain_config(read_settings(path)))) for path in settings),
-            *((path.name, file_digest(path)) for path in files),
-        ]
-    )
+    return open_checkpoint(folder, _CLAP).digest()
 
 
 class SoundFiles:
@@ -262,12 +196,9 @@ def sound_worker(windows: SoundWindows, limits: MediaLimits | None = None) -> Wo
 
 
 def read_sounds(worker: Worker, path: str | os.PathLike[str], encoder: SoundEncoder) -> ClipSounds:
-    """Have a worker of `sound_worker` decode the sound of a video file, and encode it window by window.
+    """Have a worker of `sound_worker` decode the sound of a video file, and encode its windows that are not silent.
 
-    Memory does not grow with the length of the sound, but for its vectors. Silent windows are left out.
-
-    Raises:
-        MediaError: the sound cannot be used, is silent throughout, or the worker crashed, hung or grew too large.
+    Memory does not grow with the length of the sound, but for its vectors.
     """
     notes = list[str]()
 
@@ -279,8 +210,9 @@ def read_sounds(worker: Worker, path: str | os.PathLike[str], encoder: SoundEnco
                 yield SoundBlock(message["start_s"], samples, encoder.windows.sample_rate)
 
     spans, vectors = list[tuple[float, float]](), list[FloatArray]()
-    loud = (window for window in cut_windows(blocks(), encoder.windows) if not window.is_silent)
-    for batch in _batches(loud, WINDOWS_AT_ONCE):
+    windows = cut_windows(blocks(), encoder.windows)
+    loud = (window for window in windows if np.abs(window.samples).max(initial=0.0) > SILENT)
+    while batch := list(islice(loud, WINDOWS_AT_ONCE)):
         spans += [(window.start_s, window.end_s) for window in batch]
         vectors.append(encoder.encode_sound([window.samples for window in batch]))
     if not spans:

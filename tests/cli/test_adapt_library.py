@@ -17,8 +17,7 @@ from evenreel.cli.adapt.library import library_stream
 from evenreel.cli.text_lines import queries_of
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import Library
-from evenreel.library.search.clip_states import middles
-from evenreel.library.search.rerank import Reranker, stored_clip
+from evenreel.library.search.rerank import Reranker, middles, stored_clip
 from evenreel.matchers.scoring import matcher_scores
 from tests.library.fakes import DIMENSION, WordsEncoder, encode, on_disk
 from tests.library.mirrored import finish_on_disk

@@ -18,8 +18,8 @@ import srt
 from PIL import Image
 
 from evenreel.config import IndexSettings
+from evenreel.handover import HandoverSettings
 from evenreel.handover.picks import Pick
-from evenreel.handover.settings import HandoverSettings
 from evenreel.handover.taking import take_away
 from evenreel.library import index_folders, open_library
 from tests.in_process import run_here

@@ -22,7 +22,7 @@ from PIL import Image
 from evenreel.cli import INTERRUPTED
 from evenreel.config import Machines, MediaLimits
 from evenreel.errors import UsageError
-from evenreel.library.search.hits import Hit, SearchResult, TextHit
+from evenreel.library.search.result import Hit, SearchResult, TextHit
 from evenreel.library.settings import index_settings
 from tests.forked import run_cli
 from tests.in_process import run_here

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from evenreel.cli.app import app
 from evenreel.config import DEFAULT_MODEL, IndexSettings
-from evenreel.encoders.known_models import EncoderSpeed, known_models
+from evenreel.encoders.loading import EncoderSpeed, known_models
 from evenreel.errors import EvenreelError, UsageError
 from evenreel.library.index.run import resolve
 from tests.encoders.hub import COMMIT
@@ -33,7 +33,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """No two seconds of measuring."""
-    monkeypatch.setattr("evenreel.encoders.known_models.measure_speed", lambda encoder: EncoderSpeed(12.5, 300.0))
+    monkeypatch.setattr("evenreel.encoders.loading.measure_speed", lambda encoder: EncoderSpeed(12.5, 300.0))
 
 
 def test_a_person_reads_all_models_in_80_columns() -> None:
@@ -68,7 +68,7 @@ def test_a_revision_stays_with_a_known_model() -> None:
 def test_those_on_this_machine_are_measured_and_nothing_is_fetched(
     at_once: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenreel.encoders.sources.fetch", lambda *_: pytest.fail("something was fetched"))
+    monkeypatch.setattr("evenreel.encoders.loading.fetch", lambda *_: pytest.fail("something was fetched"))
     done = models("--measure", "--json")
     rows = json.loads(done.stdout)["models"]
     assert done.exit_code == 0
@@ -93,7 +93,7 @@ def test_a_checkpoint_in_the_cache_is_not_said_to_be_missing_where_torch_is(
     in_cache(tmp_path / "hub", tiny_clip(tmp_path / "tiny"), "org/tiny", COMMIT)
     monkeypatch.setenv("EVENREEL_OFFLINE", "1")
     assert "measured here: 12.5 frames/s" in models("--measure", "org/tiny").stdout
-    monkeypatch.setattr("evenreel.encoders.sources.installed", lambda package: False)
+    monkeypatch.setattr("evenreel.encoders.loading.installed", lambda package: False)
     done = models("--measure", "org/tiny", "org/none")
     assert done.exit_code == 3
     words = " ".join(done.stdout.split())

@@ -38,6 +38,8 @@ def test_a_library_is_published_described_searched_served_and_followed(
     found = here("search", "clip", "--no-vision", "-l", place, "--snapshot-cache", cache, "--json").stdout
     own = here("search", "clip", "--no-vision", "-l", str(home), "--json").stdout
     assert found == own and len(json.loads(own)["hits"]) == 3
+    nowhere = here("publish", "-l", str(home))
+    assert nowhere.returncode == 2 and "--engine ADDRESS" in nowhere.stderr
     refused = here("verify", "--repair", "-l", place)
     assert refused.returncode == 1 and "is a published snapshot, which is only read" in refused.stderr
     settings = ServeSettings(vision=False, cache=tmp_path / "pictures", snapshot_cache=Path(cache))

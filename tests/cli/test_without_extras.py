@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from evenreel.config import IndexSettings
-from evenreel.encoders.sources import BUILTIN_FOLDER
+from evenreel.encoders.loading import BUILTIN_FOLDER
 from evenreel.library import index_folders
 from tests.encoders.onnx_files import onnx_copy
 from tests.library.videos import write_folder

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from evenreel.encoders.onnx_encoder import RECORD
-from evenreel.encoders.sources import BUILTIN_FOLDER
+from evenreel.encoders.checkpoint import RECORD
+from evenreel.encoders.loading import BUILTIN_FOLDER
 
 
 def onnx_copy(folder: Path) -> Path:

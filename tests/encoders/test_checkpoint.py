@@ -87,14 +87,6 @@ def test_a_header_that_lies_about_its_length_is_refused(clip_copy: Path, claimed
         load_encoder(str(clip_copy))
 
 
-@pytest.mark.parametrize("keep", [0, 4, 100, -1])
-def test_cut_off_weights_are_refused(clip_copy: Path, keep: int) -> None:
-    weights = clip_copy / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:keep])
-    with pytest.raises(EncoderError, match="cut off or damaged"):
-        load_encoder(str(clip_copy))
-
-
 def test_a_header_that_lies_about_a_tensor_is_refused(clip_copy: Path) -> None:
     weights = clip_copy / "model.safetensors"
     payload = weights.read_bytes()
@@ -148,14 +140,6 @@ def test_layers_that_nobody_has_weights_for_are_refused_before_they_are_built(
         edit(clip_copy / "config.json", **{f"{part}_config": {**settings, "num_hidden_layers": layers}})
         with pytest.raises(EncoderError, match=f"say that num_hidden_layers is {layers}, and it has .* tensors"):
             load_encoder(str(clip_copy))
-
-
-def test_weights_that_lack_a_tensor_are_refused_instead_of_made_up(clip_copy: Path) -> None:
-    tensors = load_file(clip_copy / "model.safetensors")
-    del tensors["visual_projection.weight"]
-    save_file(tensors, clip_copy / "model.safetensors")
-    with pytest.raises(EncoderError, match=r"lack 1 tensors of the model, visual_projection\.weight among them"):
-        load_encoder(str(clip_copy))
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,27 @@ import dataclasses
 import logging
 import subprocess
 import sys
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional as F
+from transformers import CLIPImageProcessorPil, SiglipImageProcessorPil
 
+from evenreel.edits.masking import PatchMask
 from evenreel.encoders import load_encoder
+from evenreel.encoders.checkpoint import FAMILIES, Preprocessing, read_preprocessing
 from evenreel.encoders.towers import TowerEncoder, Towers
 from evenreel.errors import EncoderError, UsageError
 from evenreel.types import Encoder, Pixels
+from tests.each import of_each
 from tests.tiny_checkpoints import SIDE
 
 CAPTIONS = ["a red ball", "the dog runs over the bridge", "Blue TRAIN!", "", "a ball " * 60]
@@ -25,14 +35,6 @@ LIMITS = {"clip": 77, "siglip": 64}
 
 def frames(count: int = 5, height: int = SIDE, width: int = SIDE) -> Pixels:
     return np.random.default_rng(0).integers(0, 256, (count, 3, height, width), dtype=np.uint8)
-
-
-def test_it_is_an_encoder(encoder: TowerEncoder, checkpoints: dict[str, Path], family: str) -> None:
-    as_protocol: Encoder = encoder
-    assert as_protocol.encoder_id == str(checkpoints[family].resolve())
-    assert as_protocol.dimension == {"clip": 16, "siglip": 32}[family]
-    assert len(as_protocol.weights_hash) == 64
-    assert encoder.device == "cpu"
 
 
 def test_rows_have_unit_length_and_are_the_same_again(encoder: TowerEncoder) -> None:
@@ -77,12 +79,6 @@ def test_long_captions_are_cut_and_said_to_be(encoder: TowerEncoder, family: str
     assert encoder.encode_text(captions).word_mask.sum(axis=1).max() == limit
     if family == "clip":  # a sentence is read off the mark at its end, which a cut keeps
         assert encoder._towers.tokens(["ball " * 200])["input_ids"][0, -1] == tokenizer.eos_token_id
-
-
-def test_tokens_beyond_the_vocabulary_are_one_sentence(encoder: TowerEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder._towers.model.config.text_config, "vocab_size", 3)
-    with pytest.raises(EncoderError, match="tokenizer and the weights .* do not belong together"):
-        encoder.encode_text(["a red ball"])
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\0b", "🚂 日本 \u202e", "\x1b[31m", "it's  \t\n"])
@@ -210,3 +206,173 @@ def test_a_feature_that_is_no_number_never_leaves(
         encoder.encode_windows(frames(3)[:, None])
     with pytest.raises(EncoderError, match="not a number, or zero, for a caption"):
         encoder.encode_text(["a red ball"])
+
+
+ORACLES: dict[str, Any] = {"clip": CLIPImageProcessorPil, "siglip": SiglipImageProcessorPil}
+SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "clip": ("clip", {}),
+    "clip bilinear 336": ("clip", {"size": {"shortest_edge": 336}, "crop_size": 336, "resample": 2}),
+    "clip old form": ("clip", {"size": 64, "crop_size": 64, "resample": 3, "do_center_crop": True}),
+    "clip squashed": ("clip", {"size": {"height": 48, "width": 64}, "do_center_crop": False}),
+    "clip wider cut than picture": ("clip", {"size": {"shortest_edge": 48}, "crop_size": 65}),
+    "clip cut only": ("clip", {"do_resize": False, "crop_size": {"height": 50, "width": 31}}),
+    "clip bare": ("clip", {"do_normalize": False, "do_rescale": False}),
+    "siglip": ("siglip", {}),
+    "siglip 2": ("siglip", {"size": {"height": 256, "width": 256}, "resample": 2}),
+    "siglip oblong": ("siglip", {"size": {"height": 40, "width": 70}}),
+}
+SHAPES = [(224, 224), (240, 320), (100, 37), (37, 53), (225, 223), (1080, 1920), (721, 1281), (3, 500), (500, 3)]
+SHAPES += [(1, 1), (16, 17), (640, 360), (900, 300)]
+
+
+def noise(height: int, width: int) -> Pixels:
+    """Black and white at random: the picture on which filters overshoot most."""
+    return (np.random.default_rng(0).integers(0, 2, (3, height, width)) * 255).astype(np.uint8)
+
+
+def difference(pixels: Pixels, name: str) -> float:
+    """Largest difference to the oracle, in steps of 1/255 before normalisation."""
+    family, settings = SETTINGS[name]
+    oracle = ORACLES[family](**settings)
+    expected = oracle(pixels, return_tensors="np", input_data_format="channels_first")["pixel_values"][0]
+    how = read_preprocessing(settings, FAMILIES[family])
+    found = how.prepare(pixels[None])[0]
+    assert found.shape == expected.shape and found.dtype == np.float32
+    return float((np.abs(found - expected) * np.array(how.std)[:, None, None] / how.scale).max())
+
+
+@of_each(product(SETTINGS, SHAPES))
+def test_at_most_one_step_from_the_processor(name: str, shape: tuple[int, int]) -> None:
+    assert difference(noise(*shape), name) <= 1.001
+
+
+@pytest.mark.parametrize("name", ["clip", "siglip"])
+def test_at_most_one_step_on_real_frames(name: str, real_clips: Path) -> None:
+    frames = [frame for path in sorted(real_clips.glob("*.*")) if (frame := first_frame(path)) is not None]
+    assert len(frames) >= 10
+    assert max(difference(frame, name) for frame in frames) <= 1.001
+
+
+def first_frame(path: Path) -> Pixels | None:
+    try:
+        with av.open(str(path)) as container:
+            picture = next(container.decode(video=0)).to_ndarray(format="rgb24")
+    except (av.FFmpegError, IndexError, StopIteration):
+        return None
+    return np.ascontiguousarray(picture.transpose(2, 0, 1))
+
+
+@given(height=st.integers(1, 90), width=st.integers(1, 90), crop=st.integers(1, 90))
+def test_what_is_seen_is_what_changes_the_result(height: int, width: int, crop: int) -> None:
+    how = read_preprocessing({"size": {"shortest_edge": 24}, "crop_size": crop}, FAMILIES["clip"])
+    left, top, right, bottom = how.seen_box(height, width)
+    assert 0 <= left < right <= width and 0 <= top < bottom <= height
+    inside = np.zeros((1, 3, height, width), np.uint8)
+    around = 2 * max(1.0, min(height, width) / 24) + 1  # a cubic filter reaches two pixels of the smaller picture
+    rows, columns = (
+        slice(max(0, int(low - around)), int(high + around) + 1) for low, high in ((top, bottom), (left, right))
+    )
+    inside[..., rows, columns] = 255
+    made = how.resize(inside)
+    assert made.shape == (1, 3, crop, crop)
+    assert made[..., crop // 2, crop // 2].min() == 255
+
+
+def test_a_frame_of_extreme_shape_takes_no_memory_for_what_is_cut_away() -> None:
+    pixels = noise(1, 16_000)  # resized whole it would be 224 x 3 584 000
+    assert read_preprocessing({}, FAMILIES["clip"]).resize(pixels[None]).shape == (1, 3, 224, 224)
+
+
+def test_settings_that_are_not_given_are_those_of_the_family() -> None:
+    clip, siglip = FAMILIES["clip"], FAMILIES["siglip"]
+    assert read_preprocessing({"crop_size": None, "resample": None}, clip) == read_preprocessing({}, clip)
+    halves = (0.5, 0.5, 0.5)
+    assert read_preprocessing({}, siglip) == Preprocessing(None, (224, 224), None, 3, 1 / 255, halves, halves)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"resample": 1}, "resizes with filter 1"),
+        ({"do_pad": True}, "pads pictures"),
+        ({"size": {"longest_edge": 5}}, "make no sense"),
+        ({"size": {"shortest_edge": 0}}, "make no sense"),
+        ({"size": "large"}, "make no sense"),
+        ({"image_mean": [0.5]}, "make no sense"),
+        ({"image_std": [0.5, 0.0, 0.5]}, "make no sense"),
+        ({"image_std": [0.5, "x", float("nan")]}, "make no sense"),
+        ({"do_center_crop": False}, "varying size"),
+        ({"do_resize": False, "do_center_crop": False}, "varying size"),
+    ],
+)
+def test_settings_that_cannot_be_followed_are_refused(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(EncoderError, match=sentence):
+        read_preprocessing(settings, FAMILIES["clip"])
+
+
+GRID = SIDE // 8
+
+
+def some_frames(count: int, height: int, width: int) -> Pixels:
+    return np.random.default_rng(3).integers(0, 256, (count, 3, height, width), dtype=np.uint8)
+
+
+def one_patch_left(model: Any, inputs: torch.Tensor, patch: int) -> torch.Tensor:
+    """By the tower's own attention, from which all other tokens are hidden."""
+    if hasattr(model, "visual_projection"):
+        vision, layer = model.vision_model, model.vision_model.encoder.layers[-1]
+        tokens = vision(pixel_values=inputs, output_hidden_states=True).hidden_states[-2]
+        hidden = torch.full((1, 1, *[tokens.shape[1]] * 2), -torch.inf)
+        hidden[..., patch + 1] = 0.0
+        attended = layer.self_attn(layer.layer_norm1(tokens), hidden)[0][:, 0]
+        return model.visual_projection(  # type: ignore[no-any-return]
+            vision.post_layernorm(attended + layer.mlp(layer.layer_norm2(attended)))
+        )
+    tokens, head = model.vision_model(pixel_values=inputs).last_hidden_state, model.vision_model.head
+    hidden = torch.arange(tokens.shape[1])[None].expand(len(tokens), -1) != patch
+    attended = head.attention(head.probe.expand(len(tokens), -1, -1), tokens, tokens, key_padding_mask=hidden)[0]
+    return (attended + head.mlp(head.layernorm(attended)))[:, 0]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_patch_is_what_attention_gives_that_sees_nothing_else(encoder: TowerEncoder, whole: bool) -> None:
+    pixels = some_frames(3, 40, 56)
+    towers = encoder._towers
+    preprocessing = towers.preprocessing
+    squeezed = replace(preprocessing, shortest_edge=None, resized=(SIDE, SIDE), crop=None)
+    inputs = torch.from_numpy((squeezed if whole else preprocessing).prepare(pixels))
+    with torch.inference_mode():
+        slow = [F.normalize(one_patch_left(towers.model, inputs, patch), dim=-1) for patch in range(GRID * GRID)]
+    found = encoder.encode_patches(pixels, whole=whole)
+    assert found.shape == (3, GRID, GRID, encoder.dimension) and found.dtype == np.float32
+    np.testing.assert_allclose(found.reshape(3, GRID * GRID, -1), torch.stack(slow, 1).numpy(), atol=2e-5)
+
+
+def test_patches_do_not_depend_on_the_batch(encoder: TowerEncoder) -> None:
+    pixels = some_frames(3, 40, 56)
+    alone = np.concatenate([encoder.encode_patches(pixels[row : row + 1]) for row in range(3)])
+    np.testing.assert_allclose(encoder.encode_patches(pixels), alone, atol=1e-5)
+    assert encoder.encode_patches(pixels[:0]).shape == (0, GRID, GRID, encoder.dimension)
+    with pytest.raises(UsageError, match="Frames are"):
+        encoder.encode_patches(pixels[0])
+
+
+def test_the_part_that_the_tower_sees(checkpoints: dict[str, Path]) -> None:
+    """CLIP cuts the middle square out; outside of it nothing can be changed that the tower would see."""
+    clip, siglip = (load_encoder(str(checkpoints[family]), device="cpu") for family in ("clip", "siglip"))
+    assert clip.seen_box(64, 128) == (32.0, 0.0, 96.0, 64.0)
+    assert clip.seen_box(96, 64) == (0.0, 16.0, 64.0, 80.0)
+    assert siglip.seen_box(64, 128) == (0.0, 0.0, 128.0, 64.0)
+    pixels = some_frames(2, 64, 128)
+    outside = pixels.copy()
+    outside[..., :28], outside[..., 100:] = 0, 255  # a filter of the resizing reaches a little further
+    np.testing.assert_array_equal(clip.encode_patches(outside), clip.encode_patches(pixels))
+
+
+def test_the_named_thing_is_found_where_it_is(builtin: TowerEncoder, circles: tuple[Pixels, PatchMask]) -> None:
+    """The patch that fits `a red circle` best lies on it in most scenes; one of nine patches does."""
+    pictures, on_it = circles
+    fit = builtin.encode_patches(pictures) @ builtin.encode_text(["a red circle"]).sentence[0]
+    best = fit.reshape(len(pictures), -1).argmax(axis=1)
+    hits = on_it.reshape(len(pictures), -1)[np.arange(len(pictures)), best]
+    assert hits.mean() > 4 * on_it.mean()

@@ -13,9 +13,8 @@ import pytest
 import transformers
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
 
-from evenreel.encoders import families, load_encoder
-from evenreel.encoders.checkpoint import open_checkpoint
-from evenreel.encoders.families import FAMILIES
+from evenreel.encoders import checkpoint, load_encoder
+from evenreel.encoders.checkpoint import FAMILIES, open_checkpoint
 from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import EncoderError, UsageError
 from evenreel.types import Pixels
@@ -193,5 +192,5 @@ def test_the_instructions_and_the_processor_are_part_of_the_hash(
     assert open_checkpoint(folder).digest() != before
     assert known.instructions is not None
     other = replace(known, instructions=replace(known.instructions, caption="{}"))
-    monkeypatch.setitem(families.FAMILIES, "qwen3_vl", other)  # type: ignore[arg-type]
+    monkeypatch.setitem(checkpoint.FAMILIES, "qwen3_vl", other)  # type: ignore[arg-type]
     assert open_checkpoint(folders["qwen3_vl"]).digest() != before

@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenreel.encoders import load_encoder
-from evenreel.encoders.loading import read_first
-from evenreel.encoders.onnx_encoder import RECORD, OnnxEncoder, _check_weights_inside, _session
-from evenreel.encoders.sources import BUILTIN_FOLDER
+from evenreel.encoders.checkpoint import RECORD
+from evenreel.encoders.encoder import OnnxEncoder, _check_weights_inside, _session
+from evenreel.encoders.loading import BUILTIN_FOLDER, read_first
 from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import EncoderError, UsageError
 from evenreel.features.texts import encode_block
-from evenreel.types import Encoder, FloatArray, Pixels
+from evenreel.types import FloatArray, Pixels
 from tests.encoders.onnx_files import alone, graph_with_weights_in, onnx_copy, public_export
 
 CAPTIONS = ["a red star on a beach", "Ein BLAUES Herz?!", "", "a circle " * 60, "the winter cup"]
@@ -54,15 +54,6 @@ def frames(side: tuple[int, int], count: int = 3) -> Pixels:
 
 def cosines(one: FloatArray, other: FloatArray) -> FloatArray:
     return np.einsum("nd,nd->n", one, other)
-
-
-def test_it_is_an_encoder_of_the_same_name_and_weights(onnx: OnnxEncoder, torch_way: TowerEncoder) -> None:
-    as_protocol: Encoder = onnx
-    assert as_protocol.encoder_id == "builtin"
-    assert as_protocol.dimension == torch_way.dimension == 128
-    assert as_protocol.weights_hash == torch_way.weights_hash
-    assert as_protocol.window == torch_way.window
-    assert (onnx.device, onnx.precision) == ("cpu", "float32")
 
 
 @pytest.mark.parametrize("side", SIDES)

@@ -12,7 +12,7 @@ import pytest
 
 from evenreel.encoders import load_encoder
 from evenreel.encoders import onnx_export as export
-from evenreel.encoders.onnx_encoder import SENTENCES, TEXT_INPUTS, Graph, OnnxEncoder
+from evenreel.encoders.encoder import SENTENCES, TEXT_INPUTS, Graph, OnnxEncoder
 from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import EncoderError, UsageError
 from tests import tiny_families

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import huggingface_hub
+import numpy as np
 import pytest
 from huggingface_hub import constants
 
 from evenreel.config import DEFAULT_MODEL
-from evenreel.encoders import load_encoder, sources
-from evenreel.encoders.sources import folder_here, locate
+from evenreel.encoders import load_encoder, loading
+from evenreel.encoders.loading import BUILTIN_FOLDER, check_licence, folder_here, known_models, locate, measure_speed
+from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import EncoderError, UsageError
+from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 from tests.encoders.hub import COMMIT, Hub
 from tests.encoders.onnx_files import alone, public_export
 from tests.encoders.test_open_clip import described, weighted
@@ -143,19 +146,9 @@ def test_a_stray_graph_makes_no_checkpoint_in_the_cache_unusable(
     (snapshot / "model.safetensors").unlink()
     with pytest.raises(EncoderError, match=r"the cache lacks model\.safetensors"):
         load_encoder("org/tiny")
-    monkeypatch.setattr(sources, "installed", lambda package: False)
+    monkeypatch.setattr(loading, "installed", lambda package: False)
     with pytest.raises(EncoderError, match=r"the cache lacks onnx/.*_model\.onnx.*needs torch: pip install"):
         load_encoder("org/tiny")
-
-
-@pytest.mark.parametrize("with_torch", [True, False])
-def test_whole_graphs_in_the_cache_suffice(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, with_torch: bool
-) -> None:
-    snapshot = in_cache(cache, alone(tmp_path / "graphs"), "org/graphs", COMMIT)
-    monkeypatch.setenv("EVENREEL_OFFLINE", "1")
-    monkeypatch.setattr(sources, "installed", lambda package: with_torch)
-    assert locate("org/graphs") == (f"org/graphs@{COMMIT}", snapshot)
 
 
 def test_without_torch_a_known_export_stands_in_for_its_checkpoint(
@@ -170,7 +163,7 @@ def test_without_torch_a_known_export_stands_in_for_its_checkpoint(
     own = in_cache(cache, checkpoints["clip"], DEFAULT_MODEL, COMMIT)
     monkeypatch.setenv("EVENREEL_OFFLINE", "1")
     assert locate(DEFAULT_MODEL) == (f"{DEFAULT_MODEL}@{COMMIT}", own)
-    monkeypatch.setattr(sources, "installed", lambda package: False)
+    monkeypatch.setattr(loading, "installed", lambda package: False)
     assert locate(DEFAULT_MODEL) == locate("default") == (f"{export}@{COMMIT}", graphs)
     assert f"torch is not installed, so {DEFAULT_MODEL} is used in ONNX form: {export}" in caplog.text
     assert folder_here("default") == graphs
@@ -179,17 +172,6 @@ def test_without_torch_a_known_export_stands_in_for_its_checkpoint(
             locate(name, revision)
     shutil.copytree(tmp_path / "graphs", own, dirs_exist_ok=True)
     assert locate(DEFAULT_MODEL) == (f"{DEFAULT_MODEL}@{COMMIT}", own)
-
-
-def test_without_torch_the_ways_on_fetch_graphs(
-    cache: Path, online: None, no_sockets: list[object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("EVENREEL_OFFLINE", "1")
-    monkeypatch.setattr(sources, "installed", lambda package: False)
-    with pytest.raises(EncoderError) as caught:
-        load_encoder("org/graphs")
-    assert "--include 'onnx/text_model.onnx*' --include 'onnx/vision_model.onnx*'" in str(caught.value)
-    assert "safetensors" not in str(caught.value)
 
 
 def test_a_model_is_downloaded_once_without_its_pickle_and_code(serve: Callable[..., Hub], cache: Path) -> None:
@@ -234,7 +216,7 @@ def test_a_model_that_the_hub_has_as_graphs_alone_is_downloaded_and_found_again(
     public_export(clip_copy)
     for other in ("onnx/text_model_quantized.onnx", "onnx/model.onnx", "pytorch_model.bin", "modeling_evil.py"):
         (clip_copy / other).write_bytes(b"not wanted")
-    monkeypatch.setattr(sources, "installed", lambda package: with_torch)
+    monkeypatch.setattr(loading, "installed", lambda package: with_torch)
     hub = serve()
     encoder = load_encoder("org/tiny")
     assert type(encoder).__name__ == "OnnxEncoder"
@@ -323,11 +305,6 @@ def test_a_name_that_is_nothing_is_refused(name: str) -> None:
         load_encoder(name)
 
 
-def test_a_folder_may_be_named_from_home(checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(checkpoints["clip"].parent))
-    assert locate("~/clip") == (str(checkpoints["clip"].resolve()), checkpoints["clip"].resolve())
-
-
 def test_the_package_is_imported_without_torch() -> None:
     code = (
         "import sys, evenreel.encoders as e; print([m for m in ('torch', 'transformers', 'PIL') if m in sys.modules])"
@@ -357,3 +334,94 @@ def test_loading_says_nothing(checkpoints: dict[str, Path], tmp_path: Path) -> N
         [sys.executable, "-W", "always", "-c", LOAD, *folders], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_table_is_whole() -> None:
+    table = known_models()
+    ids = [model.id for model in table.models]
+    assert len(set(ids)) == len(ids)
+    assert {model.name for model in table.models if model.name} == set(table.names) == {"default", "fast", "best"}
+    assert {figure.source for model in table.models for figure in model.figures} == set(table.sources)
+    assert all(model.licence and model.kind in {"pictures", "windows", "embedder"} for model in table.models)
+
+
+def test_what_is_said_of_the_builtin_model_is_true(builtin: TowerEncoder) -> None:
+    found = known_models().find("builtin")
+    assert found is not None
+    assert found.dimension == builtin.dimension
+    size = sum(path.stat().st_size for path in BUILTIN_FOLDER.iterdir()) / 1e6
+    assert found.size_mb == pytest.approx(size, abs=0.5)
+    header = (BUILTIN_FOLDER / "model.safetensors").read_bytes()
+    tensors = json.loads(header[8 : 8 + int.from_bytes(header[:8], "little")])
+    count = sum(np.prod(tensor["shape"]) for name, tensor in tensors.items() if name != "__metadata__")
+    assert found.parameters_m == pytest.approx(count / 1e6, abs=0.05)
+
+
+def test_a_name_is_understood_wherever_a_model_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[str] = []
+
+    def fetch(repository: str, *_: object) -> Path:
+        asked.append(repository)
+        return tmp_path
+
+    monkeypatch.setattr(loading, "fetch", fetch)
+    with caplog.at_level("WARNING", "evenreel"):
+        for name in ("fast", "best"):
+            locate(name)
+    assert list(dict.fromkeys(asked)) == ["google/siglip2-base-patch32-256", "timm/PE-Core-B-16"]
+    assert "the model 'best' is timm/PE-Core-B-16" in caplog.messages
+
+
+def test_a_licence_that_forbids_commercial_use_has_to_be_accepted() -> None:
+    refused = [model.id for model in known_models().models if model.non_commercial]
+    assert refused
+    for name in (refused[0], f"{refused[0]}@main"):
+        with pytest.raises(UsageError, match=r"forbids commercial use; read it on https://.*, and give --accept-li"):
+            check_licence(name, accepted=False)
+        check_licence(name, accepted=True)
+    for name in ("builtin", "default", "some/other", "/a/folder"):
+        check_licence(name, accepted=False)
+
+
+def test_what_is_on_this_machine_is_found_without_a_download(
+    checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(loading, "fetch", lambda *_: pytest.fail("something was fetched"))
+    assert folder_here("builtin") == BUILTIN_FOLDER
+    assert folder_here(str(checkpoints["clip"])) == checkpoints["clip"]
+    assert folder_here("org/none") is None
+    assert folder_here("best") is None
+    with pytest.raises(EncoderError, match="one of the names that `evenreel models` lists"):
+        folder_here("nothing")
+
+
+class Counted:
+    """An encoder on a clock of its own: a frame takes 10 ms, a caption 2."""
+
+    encoder_id, weights_hash, dimension = "counted", "", 4
+
+    def __init__(self, window: WindowRule) -> None:
+        self.window, self.now = window, 0.0
+
+    def encode_windows(self, pixels: Pixels) -> FloatArray:
+        self.now += pixels.shape[0] * pixels.shape[1] * 0.010
+        return np.zeros((len(pixels), 4), np.float32)
+
+    def encode_text(self, captions: list[str]) -> TextEmbedding:
+        self.now += len(captions) * 0.002
+        none = np.zeros((0, 0, 4), np.float32)
+        return TextEmbedding(none, np.zeros((0, 0), np.bool_), none.reshape(0, 4))
+
+    def truncated(self, captions: list[str]) -> list[bool]:
+        return [False] * len(captions)
+
+
+@pytest.mark.parametrize("window", [WindowRule(), WindowRule(frames=8, span_s=8.0, stride_s=4.0)])
+def test_speed_is_frames_and_captions_a_second(window: WindowRule, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = Counted(window)
+    monkeypatch.setattr("time.perf_counter", lambda: encoder.now)
+    speed = measure_speed(encoder)  # type: ignore[arg-type]
+    assert (speed.frames_per_s, speed.captions_per_s) == pytest.approx((100.0, 500.0))

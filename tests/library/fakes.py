@@ -14,14 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from evenreel.library.search import words
-from evenreel.library.search.hits import Channel, SearchResult, TextHit
 from evenreel.library.search.query import Query, UnfinishedText, as_sentence, readable
+from evenreel.library.search.result import Channel, SearchResult, TextHit
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.snapshot import SnapshotReader
 from evenreel.library.store.catalog import open_for_writing, set_meta
-from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import note_clips, rebuild_full_text
-from evenreel.library.store.vectors import ExactVectors
+from evenreel.library.store.vectors import ExactVectors, update_null_scores
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 
 SUBJECTS = ["red bus", "dog beach", "snow mountain", "guitar concert", "pancake kitchen", "blue boat"]
@@ -166,9 +165,8 @@ def word_hits(
     """What a channel of words finds, of equal scores by the clips' ids; the texts of so many of them."""
     query = Query(f'"{text}"' if exact else UnfinishedText(text) if typing else as_sentence(readable(text)))
     with SnapshotReader(connection, lambda _: None, keeps_model=False).snapshot() as s:
-        mask = s.there.copy()
+        mask = np.full(len(s.there), allowed is None)  # clips without files, too
         if allowed is not None:
-            mask[:] = False
             mask[s.places(list(allowed))] = True
         found = words.score(s, channel, query, mask)
         places = np.flatnonzero(found.coverage > 0)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenreel.library.store.catalog import set_meta
-from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.vectors import update_null_scores
 
 from .fakes import Library, on_disk
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,14 @@ from evenreel.features.shards import read_shard, write_shard
 from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.library.search import searcher as search_module
 from evenreel.library.search.snapshot import ClipColumns
-from evenreel.library.store.catalog import open_for_writing, set_meta, transaction
-from evenreel.library.store.filesystem import library_lock
+from evenreel.library.store.catalog import library_lock, open_for_writing, set_meta, transaction
 from evenreel.library.store.user_tables import COPY
 from evenreel.library.store.writer import insert_clip
+from scripts import damage_catalog
+from scripts.damage_catalog import Made, flip_bit, hurt_file, hurt_page, try_both
 from tests import prebuilt
 from tests.features.test_shards import make_shard
-from tests.library.damage import change, library, videos, write
+from tests.library.damage import change, library, videos, without_models, write
 from tests.library.state import state
 from tests.library.videos import write_folder
 
@@ -362,7 +363,7 @@ def test_a_busy_or_failing_catalog_is_not_a_damaged_one(
     with monkeypatch.context() as busy:
         busy.setattr("evenreel.library.store.catalog.check_version", fail)
         for use in (repair, verify, open_library, open_for_writing):
-            with pytest.raises(LibraryError, match=f"cannot be opened: {message}") as caught:
+            with pytest.raises(LibraryError, match=f"cannot be read: {message}") as caught:
                 use(library)
             assert "damaged" not in str(caught.value)
     assert everything(library) == before
@@ -550,3 +551,21 @@ def test_a_large_library_is_repaired(tmp_path: Path) -> None:
     repair(library)
     assert verify(library) == []
     assert time.monotonic() - started < 60
+
+
+# Hazard 34: a small count of `scripts.damage_catalog`, the same damage each time -------------------------------------
+
+
+@pytest.fixture(scope="module")
+def harmed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    with without_models():
+        yield damage_catalog.make(tmp_path_factory.mktemp("made") / "place", clips=3)
+
+
+@pytest.mark.slow
+def test_random_bits_pages_and_logs(harmed: Made, tmp_path: Path) -> None:
+    """No error that is no sentence, no wrong answer that `verify` does not find, all repaired; much of it is found."""
+    damages = [damage for damage in (flip_bit, hurt_page, hurt_file) for _ in range(5)]
+    outcomes = [try_both(harmed, tmp_path / "damaged", damage, str(seed)) for seed, damage in enumerate(damages)]
+    assert [outcome for outcome in outcomes if outcome.verdict.isupper()] == []
+    assert sum(outcome.found for outcome in outcomes) >= 5

@@ -1,9 +1,11 @@
-"""What a library tells of its clips and files."""
+"""What a library tells of its clips and files, and whether a file is still the one that was indexed."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +14,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenreel
-from evenreel.errors import NotFoundError, UsageError
-from evenreel.library import Library
+from evenreel import open_library
+from evenreel.errors import MediaError, NotFoundError, UsageError
+from evenreel.library import Library, contents, index_folders
 from evenreel.library.contents import (
     MAX_SIGNS,
+    PARTS,
     ClipFile,
     Examples,
     ListedFile,
+    Located,
+    SameContent,
     examples,
     list_files,
     locate,
-    no_clip,
-    root_of,
+    sizes_on_disk,
 )
-from evenreel.library.search.hits import TextHit
-from evenreel.media.workers import FileStamp
+from evenreel.library.search.result import TextHit
+from evenreel.library.store.catalog import RENDERED_PX, no_clip, root_of, unknown_to_builtin
+from evenreel.media.workers import FileStamp, content_digest
+from evenreel.planted.scenes import SceneRanges
+from evenreel.planted.shots import PLANTED_SCENES
+from tests import prebuilt
+from tests.in_process import run_here
+from tests.library.stub_models import SETTINGS, load
 
 from .fakes import Library as Fake
 from .fakes import empty_catalog, on_disk
@@ -58,17 +69,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def library(place: Path) -> Iterator[Library]:
-    with evenreel.open_library(place) as opened:
-        yield opened
+def opened(place: Path) -> Iterator[Library]:
+    with evenreel.open_library(place) as library:
+        yield library
 
 
 def names(found: tuple[ListedFile, ...]) -> list[str]:
     return [file.name for file in found]
 
 
-def test_a_clip_has_its_files_words_and_metadata(library: Library) -> None:
-    clip = library.clip("tram")
+def test_a_clip_has_its_files_words_and_metadata(opened: Library) -> None:
+    clip = opened.clip("tram")
     assert clip.name == "Tram.mp4"
     assert clip.files == (
         ClipFile("Tram.mp4", "a", "indexed"),
@@ -81,14 +92,14 @@ def test_a_clip_has_its_files_words_and_metadata(library: Library) -> None:
     assert clip.metadata == {"source": "camera", "year": 2019}
 
 
-def test_a_clip_without_a_file_goes_by_its_id(library: Library) -> None:
-    clip = library.clip("lost")
+def test_a_clip_without_a_file_goes_by_its_id(opened: Library) -> None:
+    clip = opened.clip("lost")
     assert (clip.name, clip.files, clip.metadata, clip.moments) == ("lost", (), {}, 0)
 
 
 @pytest.mark.parametrize("clip_id", ["nowhere", "", "../../etc/passwd", "tram' OR '1'='1", "\x00", "x" * 10_000])
-def test_an_unknown_clip_is_said_to_be_unknown(library: Library, clip_id: str) -> None:
-    for ask in (library.clip, library.locate):
+def test_an_unknown_clip_is_said_to_be_unknown(opened: Library, clip_id: str) -> None:
+    for ask in (opened.clip, opened.locate):
         with pytest.raises(NotFoundError, match="has no clip") as caught:
             ask(clip_id)
         assert len(str(caught.value)) < 150
@@ -103,8 +114,8 @@ def test_words_are_the_first_ones_where_there_are_thousands(tmp_path: Path) -> N
     assert [sign.text for sign in found] == [str(number) for number in range(MAX_SIGNS)]
 
 
-def test_files_are_listed_by_path_with_why_one_was_set_aside(library: Library) -> None:
-    found = library.files()
+def test_files_are_listed_by_path_with_why_one_was_set_aside(opened: Library) -> None:
+    found = opened.files()
     assert found.total == 5
     assert names(found.files) == ["Alt.mp4", "Tram.mp4", "copy.mp4", "gro\u0308ße.mp4", "100%_sea.mp4"]
     assert found.files[3] == ListedFile("gro\u0308ße.mp4", "", "set_aside", None, "empty", "It has no bytes.", None)
@@ -136,25 +147,25 @@ def test_files_are_found_by_state_and_name(place: Path, asked: dict[str, Any], e
     assert found.total >= len(expected)
 
 
-def test_pages_of_files_make_up_the_whole(library: Library) -> None:
-    pages = [library.files(limit=2, offset=offset) for offset in (0, 2, 4)]
+def test_pages_of_files_make_up_the_whole(opened: Library) -> None:
+    pages = [opened.files(limit=2, offset=offset) for offset in (0, 2, 4)]
     assert [page.total for page in pages] == [5, 5, 5]
-    assert sum((page.files for page in pages), ()) == library.files().files
+    assert sum((page.files for page in pages), ()) == opened.files().files
 
 
 @pytest.mark.parametrize("wrong", [{"state": "fine"}, {"limit": 0}, {"limit": -1}, {"offset": -1}])
-def test_questions_about_files_that_make_no_sense(library: Library, wrong: dict[str, str | int]) -> None:
+def test_questions_about_files_that_make_no_sense(opened: Library, wrong: dict[str, str | int]) -> None:
     with pytest.raises(UsageError):
-        library.files(**wrong)  # type: ignore[arg-type]
+        opened.files(**wrong)  # type: ignore[arg-type]
 
 
-def test_a_clip_is_located_below_the_innermost_folder(library: Library) -> None:
-    tram = library.locate("tram")
+def test_a_clip_is_located_below_the_innermost_folder(opened: Library) -> None:
+    tram = opened.locate("tram")
     assert (tram.container, tram.codec, tram.duration_s) == ("mp4", "h264", 2.0)
     assert tram.files == (("/v/a/Tram.mp4", "/v", ONCE), ("/v/deep/copy.mp4", "/v/deep", ONCE))
-    (sea,) = library.locate("sea").files
+    (sea,) = opened.locate("sea").files
     assert os.fsencode(sea.path) == b"/v/\xff/100%_sea.mp4"
-    assert library.locate("lost").files == ()
+    assert opened.locate("lost").files == ()
 
 
 def test_a_file_outside_every_folder_has_its_own(tmp_path: Path) -> None:
@@ -178,8 +189,8 @@ def test_the_root_holds_the_file_and_no_inner_one_does(parts: list[str], roots: 
     assert found == "/" + "/".join(inner)
 
 
-def test_examples_are_of_the_library(library: Library, tmp_path: Path) -> None:
-    assert library.examples() == Examples(None, "FIRST")
+def test_examples_are_of_the_library(opened: Library, tmp_path: Path) -> None:
+    assert opened.examples() == Examples(None, "FIRST")
     made = Fake(tmp_path)
     for clip_id, sign in (("a", "GATE 7"), ("b", "HARBOUR"), ("c", "HARBOUR"), ("d", "12345"), ("e", "12345")):
         made.add_clip(clip_id)
@@ -198,3 +209,174 @@ def test_of_a_long_path_that_is_no_clip_the_end_is_shown_where_its_name_is() -> 
     assert "deep/film.mp4'; give the path" in str(error)
     assert len(str(error)) < 160
     assert str(no_clip("ab" * 32)) == f"The library has no clip '{'ab' * 32}'; give the path of its video."
+
+
+# A file is the one that was indexed by its stamp, else by its content, whatever its times say ------------------------
+
+
+Change = Callable[[Path], object]
+
+
+def times_put_back(path: Path, change: Change) -> None:
+    before = path.stat()
+    change(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def replaced(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_bytes(b"CONTENT")
+    other.replace(path)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Located:
+    path = tmp_path / "a.mp4"
+    path.write_bytes(b"content")
+    return Located(str(path), str(tmp_path), FileStamp.of(path.stat()))
+
+
+@pytest.fixture
+def clip_id(file: Located) -> str:
+    return content_digest(file.path)
+
+
+def check(file: Located, clip_id: str, same: SameContent | None = None) -> Located:
+    return (same or SameContent(10.0)).check(clip_id, file, os.stat(file.path))
+
+
+@pytest.fixture
+def digests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files that were read through."""
+    read: list[str] = []
+    real = contents.watched_digest
+    monkeypatch.setattr(contents, "watched_digest", lambda path, *rest: read.append(path) or real(path, *rest))
+    return read
+
+
+def test_an_untouched_file_is_not_read(file: Located, clip_id: str, digests: list[str]) -> None:
+    assert check(file, clip_id) is file
+    assert digests == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.chmod(0o600),
+        lambda path: os.utime(path, ns=(0, 0)),
+        lambda path: os.link(path, path.with_name("link")),
+        lambda path: times_put_back(path, lambda path: path.write_bytes(b"content")),
+    ],
+    ids=["mode", "times", "hard link", "written again"],
+)
+def test_a_file_that_was_only_touched_is_read_once(
+    file: Located, clip_id: str, digests: list[str], change: Change
+) -> None:
+    change(Path(file.path))
+    same = SameContent(10.0)
+    for _ in range(3):
+        now = check(file, clip_id, same)
+        assert now.is_unchanged(os.stat(file.path))
+    assert digests == [file.path]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: times_put_back(path, lambda path: path.write_bytes(b"CONTENT")),
+        lambda path: times_put_back(path, replaced),
+        lambda path: path.write_bytes(b"CONTENT"),
+    ],
+    ids=["in place", "by another file", "later"],
+)
+def test_other_content_of_the_same_size_and_time_is_noticed(file: Located, clip_id: str, change: Change) -> None:
+    change(Path(file.path))
+    with pytest.raises(MediaError, match="has changed since it was indexed"):
+        check(file, clip_id)
+
+
+def test_another_size_is_noticed_without_reading(file: Located, clip_id: str, digests: list[str]) -> None:
+    Path(file.path).write_bytes(b"longer content")
+    with pytest.raises(MediaError, match="has changed"):
+        check(file, clip_id)
+    assert digests == []
+
+
+def test_a_file_that_changes_while_it_is_compared_is_not_the_same(
+    file: Located, clip_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = contents.watched_digest
+
+    def digest(path: str, *rest: object) -> str:
+        found = real(path, *rest)  # type: ignore[arg-type]
+        replaced(Path(path))
+        return found
+
+    monkeypatch.setattr(contents, "watched_digest", digest)
+    os.utime(file.path)
+    with pytest.raises(MediaError, match="has changed"):
+        check(file, clip_id)
+
+
+def test_so_many_are_remembered_and_no_more(file: Located, clip_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "REMEMBERED", 3)
+    same = SameContent(10.0)
+    for moment in range(9):
+        os.utime(file.path, ns=(moment, moment))
+        check(file, clip_id, same)
+    assert len(same._digests) == 3
+
+
+# What a library takes on the disk, and whether its model can know its clips ------------------------------------------
+
+
+def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return run_here(*arguments, environment={"COLUMNS": "200", "NO_COLOR": "1"})
+
+
+def test_the_parts_add_up_to_all_files(videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.encoders.load_encoder", load)
+    index_folders([videos], library, SETTINGS)
+    index_folders([videos], library / "models" / ("b" * 16), SETTINGS)
+    (library / "elements.x").write_bytes(b"12345")
+    sizes = sizes_on_disk(library)
+    assert list(sizes) == list(PARTS)
+    assert sum(sizes.values()) == sum(path.stat().st_size for path in library.rglob("*") if path.is_file())
+    for part, pattern in (("shards", "shards/*/*"), ("stills", "stills/*/*"), ("vectors", "vectors.*")):
+        assert sizes[part] == sum(path.stat().st_size for path in library.glob(pattern)) > 0
+    assert sizes["models"] == sum(path.stat().st_size for path in library.glob("models/**/*") if path.is_file()) > 0
+    assert sizes["others"] >= 5
+    assert sum(sizes_on_disk(library / "nowhere").values()) == 0
+
+
+def test_what_is_rendered_has_the_sizes_that_are_known() -> None:
+    ranges = SceneRanges(), PLANTED_SCENES
+    assert tuple((one.width, one.height) for one in ranges) == RENDERED_PX
+
+
+def test_the_builtin_model_is_warned_of_where_a_clip_is_no_rendered_one(videos: Path, library: Path) -> None:
+    prebuilt.library(videos, library)
+    with open_library(library, vision=False) as opened:
+        assert opened.unknown_to_model() is None  # there is no model
+    with sqlite3.connect(library / "catalog.sqlite") as connection:
+        sentence = unknown_to_builtin(connection, {"model": "builtin"}) or ""
+        assert "4 clips here are no rendered scenes" in sentence
+        assert unknown_to_builtin(connection, {"model": "google/siglip2-base-patch16-224"}) is None
+        connection.execute("UPDATE clips SET width = 320, height = 240")
+        assert unknown_to_builtin(connection, {"model": "builtin"}) is None
+        connection.rollback()
+
+
+def test_remove_on_the_command_line(videos: Path, library: Path) -> None:
+    prebuilt.library(videos, library)
+    dry = command("remove", videos / "clip_00.mp4", "--library", library, "--dry-run")
+    assert dry.stdout.startswith("Would forget 1 file (1 clip)")
+    assert "finds them again" in dry.stdout
+    done = command("remove", videos / "clip_00.mp4", "--ignore", "--library", library)
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["  passed over from now on: /clip_00.mp4"])
+    wrong = command("remove", videos / "nothing", "--library", library)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "knows no file" in wrong.stderr
+    told = command("info", "--library", library).stdout
+    assert "passed over: /clip_00.mp4" in told
+    assert "on the disk: " in told

@@ -25,7 +25,6 @@ from evenreel.library.favours import (
     Population,
     as_bytes,
     favours,
-    filtered,
     length_edges,
     length_p_value,
     read_clips,
@@ -52,10 +51,6 @@ def population(sources: str, lengths_s: list[float] | None = None, words: list[b
         text_read=np.full(count, words is not None),
         has_words=np.array(words or [False] * count)[order],
     )
-
-
-def read(connection: sqlite3.Connection, where: Filter) -> Population:
-    return filtered(connection, read_clips(connection), where)
 
 
 def ids(rows: range | list[int]) -> list[str]:
@@ -199,7 +194,6 @@ def test_a_clip_that_could_not_be_shown_is_no_clip_to_compare_with() -> None:
     assert middle.clip_ids.tolist() == [b"0", b"2", b"3", b"4"]
     assert middle.lengths_s.tolist() == [1.0, 3.0, 4.0, 5.0]
     assert middle.sources.tolist() == [0, 1, 1, 1]
-    assert middle.without("none") is middle
 
 
 def test_a_clip_counts_once() -> None:
@@ -207,7 +201,7 @@ def test_a_clip_counts_once() -> None:
     assert (found.shown, found.all) == (2, 4)
     assert [(group.shown, group.shown_of) for group in found.groups] == [(1, 2), (1, 2)]
     assert favours(population("aaaa"), ids([0, 1])).groups == ()  # one source is nothing to compare
-    assert favours(read(empty_catalog(), Filter()), []).all == 0
+    assert favours(read_clips(empty_catalog(), Filter()), []).all == 0
 
 
 @settings(max_examples=20)
@@ -275,7 +269,7 @@ def test_clips_are_read_as_a_search_would_find_them(tmp_path: Path) -> None:
     made.add_file("/v/4.mp4", "c", {"source": 7})
     made.add_file("/v/5.mp4", "d", {"source": "gone"}, state="missing")
     made.connection.execute("UPDATE clips SET has_text = 0, duration_s = NULL WHERE clip_id = 'c'")
-    found = read(made.connection, Filter())
+    found = read_clips(made.connection, Filter())
     told = {
         clip_id.decode(): (found.source_names[source], bool(found.text_read[row]), bool(found.has_words[row]))
         for row, clip_id in enumerate(found.clip_ids.tolist())
@@ -284,7 +278,7 @@ def test_clips_are_read_as_a_search_would_find_them(tmp_path: Path) -> None:
     assert told == {"a": ("first", True, False), "b": ("unknown", True, True), "c": ("7", False, False)}
     assert found.lengths_s[found.places(["b"])].tolist() == [2.0]
     assert np.isnan(found.lengths_s[found.places(["c"])]).all()
-    assert read(made.connection, Filter("clips.duration_s < ?", (1.5,))).clip_ids.tolist() == [b"a"]
+    assert read_clips(made.connection, Filter("clips.duration_s < ?", (1.5,))).clip_ids.tolist() == [b"a"]
 
 
 @settings(max_examples=20)
@@ -310,7 +304,7 @@ def test_the_first_file_that_passes_a_filter_gives_the_source(
             if state == "indexed" and length >= least:
                 wanted.setdefault(str(clip), source)
         where = Filter("json_extract(files.metadata, '$.size') >= ?", (least,))
-        found = read(made.connection, where)
+        found = read_clips(made.connection, where)
     told = [found.source_names[source] for source in found.sources]
     assert dict(zip(found.clip_ids.astype(str).tolist(), told, strict=True)) == wanted
     counts = Counter(wanted.values())
@@ -323,7 +317,7 @@ def test_many_sources_are_told_by_the_most_frequent(tmp_path: Path) -> None:
         for copy in range(2 if number < 3 else 1):
             made.add_clip(f"{number}.{copy}")
             made.add_file(f"/v/{number}.{copy}.mp4", f"{number}.{copy}", {"source": f"s{number:02}"})
-    told = favours(read(made.connection, Filter()), ["24.0", "0.0"]).groups
+    told = favours(read_clips(made.connection, Filter()), ["24.0", "0.0"]).groups
     found = [group for group in told if group.measure == "source"]
     assert [group.label for group in found] == [*(f"s{number:02}" for number in range(MAX_SOURCES)), "other sources"]
     assert (found[-1].shown, found[-1].all) == (1, 5)

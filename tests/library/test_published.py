@@ -19,8 +19,7 @@ import evenreel.encoders
 from evenreel.config import IndexSettings
 from evenreel.errors import EvenreelError, LibraryError, UsageError
 from evenreel.library import Library, PublishSettings, index_folders, open_library, publish_library, published, repair
-from evenreel.library.places import Place
-from evenreel.library.published import FollowedLibrary, local_folder
+from evenreel.library.published import FollowedLibrary, Place, local_folder
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.s3 import SECRET, bucket, s3_server
 from tests.library.videos import write_folder
@@ -349,7 +348,7 @@ def test_a_full_disk_leaves_nothing_half_made(home: Path, tmp_path: Path, monkey
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("evenreel.library.places.write_durably", full)
+        patch.setattr("evenreel.library.published.write_durably", full)
         with pytest.raises(LibraryError, match="Nothing was published.* the disk is full"):
             publish_library(home, place)
     assert published._pointer(Place(place)).id == old.id

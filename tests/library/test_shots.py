@@ -16,7 +16,7 @@ from evenreel.config import IndexSettings
 from evenreel.errors import MediaError
 from evenreel.features.shards import read_shard, shard_files, write_shard
 from evenreel.library import repair, verify
-from evenreel.library.search.moments import high_stretches
+from evenreel.library.search.seen import high_stretches
 from evenreel.planted import write_clip
 from tests import prebuilt
 from tests.features.pixel_encoder import PixelEncoder

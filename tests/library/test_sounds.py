@@ -19,9 +19,9 @@ from evenreel.library import Library, index_folders, publish_library, repair, ve
 from evenreel.library.index.scan import IndexReport
 from evenreel.library.published import local_folder
 from evenreel.library.search import seen
-from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import Query
-from evenreel.library.search.sounds import NO_SOUNDS
+from evenreel.library.search.result import SearchResult
+from evenreel.library.search.seen import NO_SOUNDS
 from evenreel.library.store.writer import Store
 from tests.library.damage import QUICK, without_models
 from tests.library.state import state

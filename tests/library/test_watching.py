@@ -146,7 +146,7 @@ def test_hazard_135_a_library_that_somebody_else_writes_is_waited_for(
     videos: Path, library: Path, watched: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "AGAIN_S", 0.5)
-    held = "import sys; from pathlib import Path; from evenreel.library.store.filesystem import library_lock\n"
+    held = "import sys; from pathlib import Path; from evenreel.library.store.catalog import library_lock\n"
     held += "with library_lock(Path(sys.argv[1])): print(flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", held, str(library)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=REPOSITORY

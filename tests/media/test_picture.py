@@ -24,7 +24,7 @@ from PIL import Image
 
 from evenreel.config import IMAGE_LIMITS, MediaLimits
 from evenreel.errors import UsageError
-from evenreel.library.search.image import read_image
+from evenreel.library.search.query import read_image
 from evenreel.media import open_video, parse_rule
 from evenreel.media.picture import (
     MAX_SCANS,
@@ -445,7 +445,7 @@ def test_pictures_past_the_limits_are_refused(shape: tuple[int, int]) -> None:
 
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenreel.library.search.image.READER", HANGING)
+    monkeypatch.setattr("evenreel.library.search.query.READER", HANGING)
 
 
 def test_a_picture_that_takes_too_long_or_too_much_is_stopped() -> None:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import bisect
+import random
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from evenreel.config import MediaLimits
 from evenreel.errors import UsageError
+from evenreel.media import open_video, parse_rule
 from evenreel.onscreen import TextReader, TextSettings, VideoText
-from evenreel.onscreen.scene import Models, close_shape, ways_to_read
-from evenreel.types import FloatArray, Frame, Pixels
+from evenreel.onscreen.reader import FileReader, follow, grouped
+from evenreel.onscreen.scene import Models, SheetReader, close_shape, ways_to_read
+from evenreel.types import FloatArray, Frame, Pixels, Word
+from tests.media_files import Film, gop, steady, write_film
 
 HEIGHT, WIDTH = 360, 640
 NAMES = {40: "ARRIVALS", 80: "TICKETS", 120: "出口"}
@@ -144,13 +153,6 @@ def test_a_longer_line_takes_the_place_of_its_part() -> None:
     assert [w.box[2] - w.box[0] for w in bench.video.words] == pytest.approx([400 / WIDTH, 480 / WIDTH], abs=0.01)
 
 
-def test_a_slow_fade_is_noticed_although_no_step_of_it_is() -> None:
-    bench = Bench()
-    for step in range(30):
-        bench.show(step, wall(level=30 + step))
-    assert 2 <= len(bench.detector.seen) <= 4
-
-
 def test_a_slow_fade_is_noticed_while_something_else_changes_all_the_time() -> None:
     bench = Bench()
     for step in range(40):
@@ -272,3 +274,186 @@ def test_signs_of_a_real_football_clip(real_clips: Path, reader: TextReader) -> 
     opening = " ".join(track.text for track in tracks if track.start_s < 0.5)
     assert "JAPAN" in opening and "NETHERLANDS" in opening
     assert any("HYUNDAI" in reading for track in tracks for reading in track.readings)
+
+
+LIMITS = asdict(MediaLimits(max_damaged_share=1.0))
+
+
+def read_file(
+    path: Path, rule: str, **task: Any
+) -> tuple[list[tuple[float, list[int], int]], list[float], list[float]]:
+    """Time, rules and shot of each frame, the times of stills, and the cuts."""
+    whole = {"path": str(path), "part": [None, None], "frames": True, "text": False, **task}
+    frames, stills, cuts = [], [], []
+    for message, _ in FileReader(rule, LIMITS, 1, text=False, shots=True)(whole):
+        if message["kind"] == "frame":
+            frames.append((message["time_s"], message["for"], message["shot"]))
+        elif message["kind"] == "still":
+            stills.append(message["time_s"])
+        elif message["kind"] == "end":
+            cuts = message["cuts_s"]
+    return frames, stills, cuts
+
+
+def alone(path: Path, rule: str) -> list[float]:
+    with open_video(path, MediaLimits(max_damaged_share=1.0)) as video:
+        return [max(0.0, frame.time_s) for frame in video.frames(parse_rule(rule))]
+
+
+FILMS = {
+    "steady.mp4": Film(steady(150), options=gop(30, b_frames=3)),
+    "open.ts": Film(steady(150), options=gop(30, b_frames=3, more=":open-gop=1")),
+    "slow.mkv": Film([0, 33, 66, 100, 300, 500, 700, 1500, 1540, 1580, 1620, 4000, 4010, 4020, 7000, 9000]),
+    "one.mp4": Film([0]),
+}
+
+
+def check(path: Path, rule: str) -> None:
+    own = alone(path, rule)
+    frames, stills, cuts = read_file(path, rule, periods=[0.4, 0.7], still={"side_px": 8, "quality": 50})
+    assert stills == own
+    for place, wanted in enumerate([rule, "every 0.4 s", "every 0.7 s"]):
+        assert [time_s for time_s, rules, _ in frames if place in rules] == alone(path, wanted), wanted
+    assert [shot for *_, shot in frames] == [bisect.bisect_right(cuts, time_s) for time_s, *_ in frames]
+
+
+@pytest.mark.parametrize("rule", ["every 1 s", "7 midpoints"])
+@pytest.mark.parametrize("name", FILMS)
+def test_each_rule_has_the_frames_that_it_has_alone(tmp_path: Path, name: str, rule: str) -> None:
+    write_film(tmp_path / name, FILMS[name])
+    check(tmp_path / name, rule)
+
+
+@pytest.mark.parametrize("name", ["video_90.mov", "ucf101_eye_makeup.avi", "kitten_on_grass.mp4"])
+def test_each_rule_has_its_frames_of_real_clips(real_clips: Path, name: str) -> None:
+    check(real_clips / name, "every 1 s")
+
+
+def test_windows_have_the_frames_of_a_rule_by_number(tmp_path: Path) -> None:
+    write_film(tmp_path / "clip.mp4", FILMS["steady.mp4"])
+    frames, *_ = read_file(tmp_path / "clip.mp4", "frozen 5", periods=[0.4])
+    assert [rules for _, rules, _ in frames] == [[0, 1]] * 5
+
+
+@pytest.fixture(scope="module")
+def sheets() -> SheetReader:
+    return SheetReader()
+
+
+def sheet(px: int, *lines: tuple[int, float, str]) -> Pixels:
+    """Words at places, in letters of a height."""
+    face = ImageFont.load_default(px)
+    picture = Image.new("L", (30 * px, int(2 * px * (1 + max(row for _, row, _ in lines)))), 255)
+    for column, row, words in lines:
+        ImageDraw.Draw(picture).text((column * px, int(2 * px * row)), words, 0, font=face)
+    return np.asarray(picture)
+
+
+@pytest.mark.parametrize("px", [9, 14, 30, 60, 160])
+def test_letters_of_any_size_are_read(sheets: SheetReader, px: int) -> None:
+    words, confidence = sheets.read(sheet(px, (1, 0, "The old house"), (1, 1, "by the river.")))
+    assert words == "The old house by the river."
+    assert confidence > 0.9
+
+
+def test_words_side_by_side_are_one_line(sheets: SheetReader) -> None:
+    both = sheet(30, (16, 0, "is late."), (1, 0.1, "The train"), (1, 1, "Let us walk."))
+    assert sheets.read(both)[0] == "The train is late. Let us walk."
+
+
+def test_a_sheet_without_letters_says_nothing(sheets: SheetReader) -> None:
+    for blank in (np.full((40, 300), 255, np.uint8), np.zeros((1, 1), np.uint8), np.zeros((4000, 3), np.uint8)):
+        assert sheets.read(blank) == ("", 0.0)
+
+
+def test_languages_of_scripts_that_are_not_read_are_told(sheets: SheetReader) -> None:
+    read = ("en", "pt-BR", "vi", "zh", "zh-TW", "ja", "sr-Latn", None)
+    assert all(map(sheets.can_read, read))
+    assert not any(map(sheets.can_read, ("ru", "el", "ko", "ar", "he", "th", "hi", "sr", "uk")))
+
+
+Box = tuple[float, float, float, float]
+HERE: Box = (0.1, 0.1, 0.3, 0.2)
+THERE: Box = (0.6, 0.7, 0.8, 0.8)
+
+
+def word(text: str, time_s: float, confidence: float = 0.95, box: Box = HERE) -> Word:
+    return Word(text, confidence, box, time_s)
+
+
+def test_one_sign_is_one_track_with_its_best_reading_and_all_others() -> None:
+    readings = [("HYUNDRI", 0.89), ("HYUNDAI", 0.98), ("HYUNG", 0.82), ("HYUNDRI", 0.91)]
+    words = [word(text, float(second), sure) for second, (text, sure) in enumerate(readings)]
+    (track,) = follow(words)
+    assert (track.text, track.confidence) == ("HYUNDAI", 0.98)
+    assert (track.start_s, track.end_s) == (0.0, 3.0)
+    assert track.readings == ("HYUNDAI", "HYUNDRI", "HYUNG")
+
+
+def test_two_signs_that_follow_each_other_in_one_place_stay_two() -> None:
+    words = [word("ARRIVALS", 0.0), word("ARRIVALS", 1.0), word("TICKETS", 2.0), word("TICKETS", 3.0)]
+    assert [(t.text, t.start_s, t.end_s) for t in follow(words)] == [("ARRIVALS", 0, 1), ("TICKETS", 2, 3)]
+
+
+def test_certain_numbers_tell_signs_apart_and_doubtful_ones_do_not() -> None:
+    assert len(follow([word("GATE 12", 0.0, 0.97), word("GATE 15", 1.0, 0.98)])) == 2
+    assert len(follow([word("GATE 12", 0.0, 0.97), word("GATE I2", 1.0, 0.7)])) == 1
+    between = [word("9:16", 0.0, 0.97), word("9:1", 1.0, 0.6), word("9:17", 2.0, 0.97)]
+    assert len(follow(between)) == 2
+
+
+def test_a_sign_may_be_missed_in_one_frame() -> None:
+    times = [0.0, 10.0, 20.0, 30.0]
+    assert len(follow([word("EXIT", 0.0), word("EXIT", 20.0)], times)) == 1
+    assert len(follow([word("EXIT", 0.0), word("EXIT", 30.0)], times)) == 2
+
+
+def test_a_sign_that_comes_back_is_two_tracks() -> None:
+    words = [word("EXIT", second) for second in (2.0, 3.0, 10.0, 11.0)]
+    tracks = follow(words, [float(second) for second in range(13)])
+    assert [(t.start_s, t.end_s) for t in tracks] == [(2, 3), (10, 11)]
+
+
+def test_a_moving_sign_stays_one_track_while_its_copy_beside_it_stays_another() -> None:
+    first = [word("BREAKING NEWS", float(i), box=(0.7 - 0.1 * i, 0.9, 0.9 - 0.1 * i, 0.95)) for i in range(5)]
+    copy = [word("BREAKING NEWS", float(i), box=(0.7 - 0.1 * i, 0.1, 0.9 - 0.1 * i, 0.15)) for i in range(5)]
+    tracks = follow(first + copy)
+    assert [(t.start_s, t.end_s) for t in tracks] == [(0, 4), (0, 4)]
+
+
+def test_a_jump_over_the_picture_is_another_sign() -> None:
+    assert len(follow([word("EXIT", 0.0, box=HERE), word("EXIT", 1.0, box=THERE)])) == 2
+
+
+def test_the_cost_grows_with_the_words_and_not_with_their_square() -> None:
+    words = [word(f"{row} line {'abcdefgh'[row]}", float(s), box=(0.1, row / 8, 0.9, row / 8 + 0.1))
+             for s in range(600) for row in range(8)]  # fmt: skip
+    assert len(follow(words)) == 8
+
+
+fractions = st.integers(0, 20).map(lambda step: step / 20)
+boxes: st.SearchStrategy[Box] = st.builds(
+    lambda x, y, w, h: (x, y, min(x + w, 1.0), min(y + h, 1.0)), fractions, fractions, fractions, fractions
+)
+texts = st.sampled_from(["EXIT", "EXIF", "EX1T 4", "EX1T 5", "TAXI", "出口", "", "a"])
+some_words = st.lists(
+    st.builds(Word, texts, st.sampled_from([0.5, 0.9, 1.0]), boxes, st.integers(0, 6).map(float)), max_size=25
+)
+
+
+@given(some_words, st.randoms(use_true_random=False))
+def test_the_order_of_words_has_no_influence(words: list[Word], chance: random.Random) -> None:
+    shuffled = list(words)
+    chance.shuffle(shuffled)
+    assert follow(shuffled) == follow(words)
+
+
+@given(some_words)
+def test_every_word_is_in_one_track_whose_times_cover_it(words: list[Word]) -> None:
+    groups = grouped(words)
+    assert sorted(map(repr, (w for group in groups for w in group))) == sorted(map(repr, words))
+    for group in groups:
+        (track,) = follow(group, [w.time_s for w in words])
+        assert track.start_s == group[0].time_s and track.end_s == group[-1].time_s
+        assert set(track.readings) == {w.text for w in group}
+        assert len({w.time_s for w in group}) == len(group)

@@ -25,7 +25,7 @@ from starlette.testclient import TestClient
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.library import index_folders, open_library, verify
 from evenreel.library.index.scan import scan
-from evenreel.library.store.filesystem import library_lock
+from evenreel.library.store.catalog import library_lock
 from evenreel.server import ServeSettings, adding
 from evenreel.server import adding as places
 from evenreel.server.adding import NOTE, Adder, HomeFolders, Indexing, Run, count_videos

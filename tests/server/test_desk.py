@@ -23,7 +23,7 @@ from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, LibraryError
 from evenreel.features.shards import ClipSounds
 from evenreel.library import Library, index_folders, reindex
-from evenreel.library.search.sounds import NO_SOUNDS
+from evenreel.library.search.seen import NO_SOUNDS
 from evenreel.library.store import catalog as catalogs
 from evenreel.library.store.vectors import SOUNDS
 from evenreel.library.store.writer import Store

@@ -22,7 +22,7 @@ from starlette.types import Message
 
 from evenreel.config import IndexSettings
 from evenreel.library import Library, index_folders
-from evenreel.library.store import identity
+from evenreel.library import contents as identity
 from evenreel.server import ServeSettings, make_app
 from evenreel.server import media as playback
 from evenreel.server.media import OpenedFile, SentAs, media_type, open_beneath

@@ -305,7 +305,7 @@ def send(visitor: TestClient, picture: bytes) -> tuple[int, str]:
 @contextmanager
 def visiting(served: Served, monkeypatch: pytest.MonkeyPatch, stall_timeout_s: float) -> Iterator[TestClient]:
     """A visitor of a server whose decoder hangs on some pictures."""
-    monkeypatch.setattr("evenreel.library.search.image.READER", HANGING)
+    monkeypatch.setattr("evenreel.library.search.query.READER", HANGING)
     settings = replace(served.settings, image_limits=MediaLimits(stall_timeout_s=stall_timeout_s))
     with TestClient(make_app(served.library, settings), base_url="http://127.0.0.1:8765") as visitor:
         wait_for_model(visitor)
@@ -343,7 +343,7 @@ def test_good_pictures_are_answered_beside_some_that_never_end(
 
 def test_the_server_ends_while_a_picture_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that decodes cannot be ended, so Ctrl-C would wait for it."""
-    monkeypatch.setattr("evenreel.library.search.image.READER", HANGING)
+    monkeypatch.setattr("evenreel.library.search.query.READER", HANGING)
     picture = b"hang" + bytes(tmp_path / "began")
 
     async def body() -> dict[str, object]:

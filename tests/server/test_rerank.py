@@ -14,7 +14,7 @@ from uvicorn import Server
 
 from evenreel.checkpoint import Pretrained, load_matcher
 from evenreel.library import Library, open_library
-from evenreel.library.search.hits import SearchResult
+from evenreel.library.search.result import SearchResult
 from evenreel.server import make_app
 from tests.in_process import run_here
 from tests.server.conftest import Served, wait_for_model

@@ -19,7 +19,7 @@ from schemathesis import APIOperation, GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.testclient import TestClient
 
-from evenreel.library.store.schema import lay_down
+from evenreel.library.store.catalog import lay_down
 from evenreel.server.adding import Adder
 from evenreel.server.records import Retry
 from scripts.openapi_file import FILE, document

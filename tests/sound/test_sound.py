@@ -16,14 +16,7 @@ from hypothesis import strategies as st
 
 from evenreel.errors import EncoderError, MediaError
 from evenreel.media.sound import SoundBlock
-from evenreel.sound import (
-    SoundWindows,
-    cut_windows,
-    load_sound_encoder,
-    read_sounds,
-    sound_model_here,
-    sound_worker,
-)
+from evenreel.sound import SoundWindows, cut_windows, load_sound_encoder, read_sounds, sound_model_here, sound_worker
 from tests.sound.clap_models import RATE, TONES, tone, write_clap
 from tests.sound_files import Track, write_sound
 from tests.tiny_checkpoints import tiny_clip
@@ -56,8 +49,6 @@ def test_vectors_are_those_of_a_plain_loop_over_transformers_own_parts(folder: P
     np.testing.assert_allclose(found, unit[0], atol=2e-5)
     text = encoder.encode_text(sentences)
     np.testing.assert_allclose(text.sentence, unit[1], atol=2e-5)
-    assert text.words.shape == (2, 1, encoder.dimension)
-    assert text.word_mask.all()
 
 
 def test_a_fusing_model_gives_a_window_the_same_vector_beside_any_others(tmp_path: Path) -> None:
@@ -88,7 +79,7 @@ def test_the_digest_changes_with_weights_and_settings(folder: Path, tmp_path: Pa
 def test_what_is_no_model_of_sounds_is_refused_in_a_sentence(folder: Path, tmp_path: Path) -> None:
     clip = tmp_path / "clip"
     tiny_clip(clip)
-    with pytest.raises(EncoderError, match=r"is of the kind .?clip.?, which hears no sounds; name a CLAP model"):
+    with pytest.raises(EncoderError, match="is of the kind 'clip'; the kinds .* are clap"):
         load_sound_encoder(str(clip))
     cut = shutil.copytree(folder, tmp_path / "cut")
     (cut / "model.safetensors").unlink()

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from evenreel.errors import MediaError
-from evenreel.speech.subtitle_worker import SubtitleFiles
+from evenreel.speech.streams import SubtitleFiles
 from evenreel.types import Pixels
 
 TARGET = "tests.speech.stub_pictures:stub_reader"

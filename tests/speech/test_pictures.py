@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
@@ -13,23 +14,28 @@ import av
 import numpy as np
 import pytest
 from av.codec import CodecContext
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.library.index.stages import SUBTITLE_READER
 from evenreel.media.opening import picture_subtitle_options
 from evenreel.media.workers import Worker
-from evenreel.onscreen.sheet import SheetReader
-from evenreel.speech import Subtitles, pictures
-from evenreel.speech.pictures import read_pictures
-from evenreel.speech.streams import read_streams
-from evenreel.speech.subtitle_worker import read_with
+from evenreel.onscreen.scene import SheetReader
+from evenreel.speech import Subtitles, streams
+from evenreel.speech.streams import LONGEST_S, Area, cues_of, read_pictures, read_streams
+from evenreel.speech.streams import ShownPicture as Shown
+from evenreel.speech.streams import drawn as rendered
+from evenreel.speech.subtitles import read_with
 from evenreel.types import Pixels
 from tests.speech.picture_files import (
     HAS_ENCODERS,
     NORMAL,
     Drawing,
     Kind,
+    Look,
     Packets,
     PictureTrack,
     disc_packets,
@@ -229,8 +235,8 @@ def test_pictures_that_are_or_claim_to_be_huge_are_left_out(tmp_path: Path, side
     assert (len(counter.sheets), cues(found)) == (1, [("picture 1", 1.7, 2.4)])
     assert found[0].notes == ("1 of 3 packets of subtitles could not be read",)
     decoder = CodecContext.create("hdmv_pgs_subtitle", "r")
-    decoder.options = picture_subtitle_options(pictures.LARGEST_PIXELS)
-    if side * side > pictures.LARGEST_PIXELS:  # no memory is taken for it
+    decoder.options = picture_subtitle_options(streams.LARGEST_PIXELS)
+    if side * side > streams.LARGEST_PIXELS:  # no memory is taken for it
         with pytest.raises(av.FFmpegError):
             decoder.decode2(av.Packet(packets[0][1]))
 
@@ -246,7 +252,7 @@ def test_a_hundred_thousand_pictures_end_in_a_sentence(tmp_path: Path) -> None:
 
 
 def test_too_many_different_pictures_end_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "MOST_PICTURES", 100)
+    monkeypatch.setattr(streams, "MOST_PICTURES", 100)
     drawing = drawn("Hi", 14)
 
     def numbered(number: int) -> Drawing:
@@ -302,3 +308,144 @@ def test_whatever_is_changed_in_a_film_it_is_read_or_refused(tmp_path: Path) -> 
         except MediaError:
             continue
         assert all(0 <= cue.start_s < cue.end_s for one in found for cue in one.utterances)
+
+
+LOOKS = {
+    "white, outlined": Look(),
+    "thin outline": Look(outline_px=1),
+    "grey, outlined": Look(letters=150),
+    "dark, light outline": Look(letters=16, outline=235),
+    "white alone": Look(outline_px=0),
+    "dark alone": Look(letters=30, outline_px=0),
+    "white in a box": Look(boxed=True),
+    "dark in a light box": Look(letters=16, outline=200, boxed=True),
+}
+
+
+def area_of(drawing: Drawing, x: int = 0, y: int = 0) -> Area:
+    colours = np.zeros((256, 2), np.uint8)
+    for index, colour in drawing.colours.items():
+        colours[index] = colour
+    return Area(x, y, drawing.indices, colours)
+
+
+def letters_of(words: str, look: Look) -> NDArray[np.bool_]:
+    """Where the letters alone are: what of a drawing without an outline is more than half opaque."""
+    bare = drawn(words, 40, Look(letters=look.letters, outline_px=0))
+    seen = np.array([bare.colours[index][1] for index in range(33)])[bare.indices] > 127
+    return within(seen)
+
+
+def within(seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    rows, columns = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(seen.any(axis=0))
+    return seen[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+
+
+def dark(sheet: Pixels | None) -> NDArray[np.bool_]:
+    assert sheet is not None
+    return within(sheet < 128)
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_letters_are_black_on_white_whatever_they_are_on_screen(name: str) -> None:
+    look = LOOKS[name]
+    found, letters = dark(rendered([area_of(drawn("Ribbon", 40, look))])), letters_of("Ribbon", look)
+    assert np.abs(np.subtract(found.shape, letters.shape)).max() <= 2  # of a softened edge
+    height, width = np.minimum(found.shape, letters.shape)
+    best = max(
+        (shifted(found, down, right)[:height, :width] == letters[:height, :width]).mean()
+        for down in range(3)
+        for right in range(3)
+    )
+    assert best > 0.93
+
+
+def shifted(mask: NDArray[np.bool_], down: int, right: int) -> NDArray[np.bool_]:
+    return np.pad(mask, ((down, 0), (right, 0)))[: mask.shape[0], : mask.shape[1]]
+
+
+def test_a_fade_looks_the_same_until_nobody_sees_it() -> None:
+    drawing = drawn("Ribbon", 40)
+    whole = rendered([area_of(drawing)])
+    for share in (0.8, 0.5, 0.25):
+        faded = rendered([area_of(drawing.faded(share))])
+        assert np.array_equal(dark(faded), dark(whole))
+    assert rendered([area_of(drawing.faded(0.1))]) is None
+
+
+def test_areas_stand_below_one_another_from_top_to_bottom() -> None:
+    top, bottom = drawn("Upper", 40), drawn("A lower line", 40)
+    together = rendered([area_of(bottom, 5, 400), area_of(top, 300, 20)])
+    assert together is not None
+    filled = np.flatnonzero((together < 128).any(axis=1))
+    middle = filled[np.argmax(np.diff(filled)) + 1]
+    assert np.array_equal(dark(together[:middle]), dark(rendered([area_of(top)])))
+    assert np.array_equal(dark(together[middle:]), dark(rendered([area_of(bottom)])))
+
+
+def test_nothing_is_rendered_of_nothing() -> None:
+    blank = Drawing(np.zeros((20, 30), np.uint8), {0: (235, 0)})
+    assert rendered([]) is None
+    assert rendered([area_of(blank)]) is None
+    plain = Drawing(np.ones((20, 30), np.uint8), {1: (235, 255)})
+    sheet = rendered([area_of(plain)])
+    assert sheet is not None  # a white block is a block
+    assert dark(sheet).all()
+
+
+Cue = tuple[str, float, float]
+
+
+def cues_shown(*shown: Shown) -> list[Cue]:
+    return [(one.text, one.start_s, one.end_s) for one in cues_of(shown, "en")]
+
+
+def test_a_cue_ends_with_its_own_end_a_clear_the_next_or_after_a_while() -> None:
+    assert cues_shown(Shown(1.0, 2.0, "own"), Shown(5.0, None)) == [("own", 1.0, 2.0)]
+    assert cues_shown(Shown(1.0, None, "cleared"), Shown(60.0, None)) == [("cleared", 1.0, 60.0)]
+    assert cues_shown(Shown(1.0, 30.0, "next"), Shown(3.0, 4.0, "one")) == [("next", 1.0, 3.0), ("one", 3.0, 4.0)]
+    assert cues_shown(Shown(1.0, None, "alone")) == [("alone", 1.0, 1.0 + LONGEST_S)]
+    assert cues_shown(Shown(1.0, None, "long"), Shown(99.0, 99.5, "after")) == [
+        ("long", 1.0, 11.0),
+        ("after", 99.0, 99.5),
+    ]
+    assert cues_shown(Shown(1.0, 0.5, "ends before"), Shown(2.0, None)) == [("ends before", 1.0, 2.0)]
+
+
+def test_neighbours_of_the_same_words_are_one_cue_with_the_surer_confidence() -> None:
+    fade = [Shown(1.0, 1.1, "Hello there.", 0.6), Shown(1.1, None, "Hello  there.", 0.9), Shown(2.0, None)]
+    (one,) = cues_of(fade, "en")
+    assert (one.text, one.start_s, one.end_s, one.confidence) == ("Hello there.", 1.0, 2.0, 0.9)
+    assert (one.source, one.language) == ("stream", "en")
+    twice = [Shown(1.0, 2.0, "Yes."), Shown(3.0, 4.0, "Yes.")]
+    assert cues_shown(*twice) == [("Yes.", 1.0, 2.0), ("Yes.", 3.0, 4.0)]
+
+
+def test_order_does_not_count_and_what_says_nothing_is_left_out() -> None:
+    shown = [Shown(5.0, 6.0, "third"), Shown(1.0, 2.0, "first"), Shown(3.0, 4.0, "♪"), Shown(4.0, 4.5, "second")]
+    assert [text for text, *_ in cues_shown(*shown)] == ["first", "second", "third"]
+    assert cues_shown(Shown(-5.0, -4.0, "before the film"), Shown(-1.0, 1.0, "as it begins")) == [
+        ("as it begins", 0.0, 1.0)
+    ]
+    at_once = cues_shown(Shown(1.0, None, "one"), Shown(1.0, None, "other"), Shown(2.0, None))
+    assert at_once == [("one", 1.0, 2.0), ("other", 1.0, 2.0)]
+
+
+times = st.integers(-20, 200).map(lambda n: n / 4)
+something = st.builds(
+    Shown, times, st.none() | times, st.sampled_from(["", "a", "b", "c"]), st.floats(0, 1, allow_nan=False)
+)
+
+
+@given(st.lists(something, max_size=12, unique_by=lambda one: one.start_s))
+def test_whatever_is_shown_cues_follow_one_another(shown: list[Shown]) -> None:
+    found = list(cues_of(shown, None))
+    words = {one.words for one in shown}
+    for one in found:
+        assert one.text in words
+        assert 0 <= one.start_s < one.end_s
+    for one, then in pairwise(found):
+        assert one.end_s <= then.start_s
+    for time_s in {one.start_s for one in shown if one.start_s >= 0}:
+        there = {one.words for one in shown if one.start_s == time_s and one.words}
+        assert there <= {one.text for one in found if one.start_s <= time_s <= one.end_s}

@@ -16,11 +16,10 @@ from evenreel.errors import EvenreelError, MediaError, UsageError
 from evenreel.media.sound import SAMPLE_RATE
 from evenreel.media.workers import Worker
 from evenreel.planted import Entity, Scene, SpokenSentence, write_scene
-from evenreel.speech import SpeechReader, can_speak, load_speech_reader, read_speech, recogniser, speak_text
+from evenreel.speech import SpeechReader, SpokenWord, can_speak, load_speech_reader, read_speech, recogniser
 from evenreel.speech.recogniser import (
     PIECE_S,
     Heard,
-    HeardWord,
     SpeechPiece,
     find_pieces,
     recognise_with,
@@ -81,24 +80,6 @@ def test_long_speech_is_cut_in_pauses() -> None:
         assert one.length_s <= PIECE_S
 
 
-def test_silence_and_noise_hold_no_speech_and_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from faster_whisper import vad
-
-    looked_at: list[int] = []
-    model = vad.get_vad_model()
-
-    def noted(samples: FloatArray) -> FloatArray:
-        looked_at.append(len(samples))
-        return model(samples)
-
-    monkeypatch.setattr(vad, "get_vad_model", lambda: noted)
-    monkeypatch.setattr(recogniser, "PART_S", 60)
-    noise = np.random.default_rng(0).normal(0, 0.1, 60 * SAMPLE_RATE).astype(np.float32)
-    samples = np.concatenate([np.zeros(240 * SAMPLE_RATE, np.float32), noise])
-    assert list(find_pieces(blocks_of(samples, range(0, len(samples), 10 * SAMPLE_RATE)))) == []
-    assert max(looked_at) <= 71 * SAMPLE_RATE
-
-
 def test_a_word_and_long_silence_are_not_held_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[int] = []
 
@@ -121,18 +102,6 @@ def test_a_gap_in_the_sound_ends_a_piece_and_times_go_on_behind_it(monkeypatch: 
     assert [(piece.start_s, len(piece.samples)) for piece in found] == [(0, 100 * WINDOW), (60, 50 * WINDOW)]
 
 
-@speaks
-def test_what_is_said_is_found_where_it_is_said() -> None:
-    spoken = speak_text("A small red circle moves slowly to the left of the picture.")
-    silence = np.zeros(4 * SAMPLE_RATE, np.float32)
-    found = list(find_pieces(blocks_of(np.concatenate([silence, spoken, silence, spoken]))))
-    begins = [4.0, 8.0 + len(spoken) / SAMPLE_RATE]
-    assert len(found) == 2
-    for piece, begin in zip(found, begins, strict=True):
-        assert piece.start_s == pytest.approx(begin - MARGIN_S, abs=0.4)
-        assert piece.start_s + piece.length_s == pytest.approx(begin + len(spoken) / SAMPLE_RATE + 0.2, abs=0.5)
-
-
 # -- what is heard -----------------------------------------------------------------------------------------
 
 
@@ -149,7 +118,7 @@ class BurstModel:
 
     def hear(self, samples: FloatArray, language: str | None) -> Heard:
         self.given.append((len(samples), language))
-        words = tuple(HeardWord(" beep", time, time + 0.1, 0.5) for time in burst_times(samples))
+        words = tuple(SpokenWord(" beep", time, time + 0.1, 0.5) for time in burst_times(samples))
         detected, sureness = self.told[len(self.given) - 1] if self.told and language is None else (language, 1.0)
         return Heard((words,) if words else (), detected, sureness)
 
@@ -215,7 +184,7 @@ def piece(start_s: float, length_s: float = 1.0) -> SpeechPiece:
 
 
 def test_a_segment_over_two_pieces_that_are_apart_is_two_utterances() -> None:
-    words = (HeardWord(" one", 0.1, 0.5, 0.8), HeardWord(" two", 0.6, 1.1, 0.4), HeardWord(" three", 1.2, 1.6, None))
+    words = (SpokenWord(" one", 0.1, 0.5, 0.8), SpokenWord(" two", 0.6, 1.1, 0.4), SpokenWord(" three", 1.2, 1.6, None))
     first, second = utterances_of(Heard((words,), "en"), [piece(10.0), piece(600.0)], has_words=True)
     assert (first.text, first.start_s, first.end_s, first.confidence) == ("one two", 10.1, 11.0, pytest.approx(0.6))
     assert (second.text, second.start_s, second.end_s, second.confidence) == ("three", 600.2, 600.6, None)
@@ -223,13 +192,13 @@ def test_a_segment_over_two_pieces_that_are_apart_is_two_utterances() -> None:
 
 
 def test_what_a_model_is_hardly_sure_of_is_left_out() -> None:
-    segments = tuple((HeardWord(f" {sure}", start, start + 1, sure),) for start, sure in enumerate((0.05, 0.1, 0.9)))
+    segments = tuple((SpokenWord(f" {sure}", start, start + 1, sure),) for start, sure in enumerate((0.05, 0.1, 0.9)))
     found = utterances_of(Heard(segments, "en"), [piece(0.0, 9.0)], has_words=True)
     assert [one.text for one in found] == ["0.1", "0.9"]
 
 
 def test_languages_without_spaces_are_joined_without() -> None:
-    words = (HeardWord("今日", 0.1, 0.2), HeardWord("は", 0.2, 0.3))
+    words = (SpokenWord("今日", 0.1, 0.2), SpokenWord("は", 0.2, 0.3))
     (found,) = utterances_of(Heard((words,), "ja"), [piece(0.0)], has_words=True)
     assert found.text == "今日は"
     assert [word.text for word in found.words] == ["今日", "は"]

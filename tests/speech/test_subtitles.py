@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 import itertools
+import unicodedata
 from pathlib import Path
 
+import av
 import pytest
+import srt
+import webvtt
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.speech import Utterance, parse_subtitles
-from evenreel.speech.subtitles import LARGEST_BYTES, MOST_CUES
+from evenreel.media.sampling import language_tag
+from evenreel.media.workers import Worker
+from evenreel.speech import Subtitles, Utterance, parse_subtitles
+from evenreel.speech.streams import TARGET, read_streams
+from evenreel.speech.subtitles import (
+    LARGEST_BYTES,
+    MOST_CUES,
+    as_srt,
+    as_text,
+    as_vtt,
+    is_subtitle,
+    read_with,
+    sidecars_of,
+)
 from tests.each import check_each
-from tests.speech.subtitle_files import ENCODINGS, FORMATS, FRENCH, Line, Spoken, reference_cues, written
+from tests.media_files import Film, steady, write_film
+from tests.speech.subtitle_files import (
+    ENCODINGS,
+    FORMATS,
+    FRENCH,
+    RUSSIAN,
+    Line,
+    Spoken,
+    film_with_subtitles,
+    reference_cues,
+    written,
+)
 
 
 def cues(utterances: tuple[Utterance, ...]) -> list[Spoken]:
@@ -234,3 +262,185 @@ def test_what_is_written_is_read(suffix: str, spoken: list[tuple[int, int, str]]
     found = parse_subtitles(written(suffix, lines).encode(), suffix).utterances
     expected = {(line.start_ms, line.end_ms, " ".join(line.words.split())) for line in lines}
     assert {(round(one.start_s * 1000), round(one.end_s * 1000), one.text) for one in found} == expected
+
+
+LINES = [Line(200, 900, FRENCH[0]), Line(1000, 1900, f"{FRENCH[1]}\n{RUSSIAN[0]}", "Ann")]
+
+
+def subtitle_file(folder: Path, suffix: str) -> Path:
+    path = folder / f"cues{suffix}"
+    path.write_text(written(suffix, LINES), encoding="utf-8")
+    return path
+
+
+def streams_of(path: Path) -> list[Subtitles]:
+    return [found for found in read_streams(path) if found is not None]
+
+
+@pytest.mark.parametrize("first_ms", [0, 5000])
+def test_streams_of_text_say_what_their_files_say(tmp_path: Path, first_ms: int) -> None:
+    made = [(subtitle_file(tmp_path, suffix), code) for suffix, code in ((".srt", "fre"), (".ass", "rus"))]
+    path = film_with_subtitles(tmp_path / "film.mkv", made, first_ms)
+    found = streams_of(path)
+    assert [one.utterances[0].language for one in found] == ["fr", "ru"]
+    for (file, _), one in zip(made, found, strict=True):
+        expected = reference_cues(tmp_path / f"again{file.suffix}", written(file.suffix, LINES))
+        assert one.notes == ()
+        assert [(cue.text, cue.source) for cue in one.utterances] == [(words, "stream") for _, _, words in expected]
+        for cue, (start_s, end_s, _) in zip(one.utterances, expected, strict=True):
+            assert (cue.start_s, cue.end_s) == pytest.approx((start_s, end_s), abs=0.002)
+    assert [cue.speaker for cue in found[1].utterances] == [None, "Ann"]
+
+
+def test_webvtt_and_timed_text_streams_are_read(tmp_path: Path) -> None:
+    made = film_with_subtitles(tmp_path / "film.webm.mkv", [(subtitle_file(tmp_path, ".vtt"), "fre")])
+    (found,) = streams_of(made)
+    assert [cue.text for cue in found.utterances] == [FRENCH[0], f"{FRENCH[1]} {RUSSIAN[0]}"]
+    assert found.utterances[1].speaker == "Ann"
+    (timed,) = streams_of(film_with_subtitles(tmp_path / "film.mp4", [], 0, RUSSIAN[1]))
+    assert [(cue.text, cue.start_s, cue.end_s) for cue in timed.utterances] == [(RUSSIAN[1], 1.0, 2.0)]
+    with av.open(str(tmp_path / "film.mp4")) as container:  # the decoder of FFmpeg agrees
+        decoded = [cue.dialogue for cue in container.decode(subtitles=0)]
+    assert decoded == [RUSSIAN[1].encode()]
+
+
+def test_a_video_without_subtitles_has_none_and_what_is_no_video_is_refused(tmp_path: Path) -> None:
+    assert streams_of(write_film(tmp_path / "plain.mp4", Film(steady(5)))) == []
+    for name, content in (
+        ("list.mp4", b"ffconcat version 1.0\nfile plain.mp4\n"),
+        ("cues.srt", b"1\n"),
+        ("no.mkv", b""),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(MediaError):
+            streams_of(tmp_path / name)
+
+
+def test_a_film_that_is_cut_short_gives_the_cues_that_are_there(tmp_path: Path) -> None:
+    path = film_with_subtitles(tmp_path / "film.mkv", [(subtitle_file(tmp_path, ".srt"), "eng")])
+    whole = path.read_bytes()
+    for share in range(1, 10):
+        path.write_bytes(whole[: len(whole) * share // 10])
+        try:
+            found = streams_of(path)
+        except MediaError:
+            continue
+        assert {cue.text for one in found for cue in one.utterances} <= {FRENCH[0], f"{FRENCH[1]} {RUSSIAN[0]}"}
+
+
+def test_a_worker_reads_files_and_streams_as_they_are_read_here(tmp_path: Path) -> None:
+    file = subtitle_file(tmp_path, ".vtt")
+    film = film_with_subtitles(tmp_path / "film.mkv", [(file, "ger")])
+    worker = Worker(TARGET, {}, MediaLimits())
+    try:
+        (beside,) = read_with(worker, str(file), {"language": "pt-BR"})
+        assert [(cue.text, cue.language, cue.speaker) for cue in beside.utterances] == [
+            (FRENCH[0], "pt-BR", None),
+            (f"{FRENCH[1]} {RUSSIAN[0]}", "pt-BR", "Ann"),
+        ]
+        assert read_with(worker, str(film)) == streams_of(film)
+        for name in ("gone.srt", "."):
+            with pytest.raises(MediaError) as raised:
+                read_with(worker, str(tmp_path / name), {"language": None})
+            assert raised.value.reason == "unreadable"
+        large = tmp_path / "large.srt"
+        with large.open("wb") as hole:
+            hole.truncate(50 * 2**20)
+        with pytest.raises(MediaError, match="50 MiB; at most 10 MiB"):
+            read_with(worker, str(large), {"language": None})
+    finally:
+        worker.close()
+
+
+def belonging(videos: list[str], names: list[str]) -> dict[str, list[tuple[str, str | None]]]:
+    found = sidecars_of([f"/v/{name}" for name in videos], [f"/v/{name}" for name in names])
+    return {video[3:]: [(one.path[3:], one.language) for one in several] for video, several in found.items()}
+
+
+def test_names_say_the_language_as_players_have_it() -> None:
+    expected = {
+        "film.srt": None,
+        "film.en.srt": "en",
+        "film.ENG.Srt": "en",
+        "film.pt-BR.forced.srt": "pt-BR",
+        "film.pt_br.vtt": "pt-BR",
+        "film.en.sdh.vtt": "en",
+        "film.en.hi.ass": "en",
+        "film.hi.srt": "hi",
+        "film.forced.ssa": None,
+        "film.default.ger.srt": "de",
+        "film.Director's cut.fr.srt": "fr",
+        "film.zh-Hans.srt": "zh-Hans",
+        "film.1080p.x264.srt": None,
+        "film.mp4.es.srt": "es",
+        "Subs/film.cs.srt": "cs",
+        "subtitles/film.srt": None,
+    }
+    assert belonging(["film.mp4"], list(expected)) == {"film.mp4": sorted(expected.items())}
+
+
+def test_a_file_is_of_the_video_with_the_longest_name() -> None:
+    videos = ["film.mkv", "film.part2.mkv", "film.mp4", "filmed.mkv"]
+    names = ["film.srt", "film.part2.srt", "film.part2.en.srt", "film.part3.srt", "filmed.srt", "other.srt", "fil.srt"]
+    assert belonging(videos, names) == {
+        "film.mkv": [("film.part3.srt", None), ("film.srt", None)],
+        "film.mp4": [("film.part3.srt", None), ("film.srt", None)],
+        "film.part2.mkv": [("film.part2.en.srt", "en"), ("film.part2.srt", None)],
+        "filmed.mkv": [("filmed.srt", None)],
+    }
+    assert belonging(["film.mkv", "film.mp4"], ["film.mp4.srt"]) == {"film.mp4": [("film.mp4.srt", None)]}
+
+
+def test_files_of_other_folders_are_not_taken() -> None:
+    assert belonging(["a/film.mkv"], ["film.srt", "b/film.srt", "a/b/film.srt", "subs/film.srt", "a/subs/x.srt"]) == {}
+
+
+def test_accents_and_capital_letters_do_not_count() -> None:
+    apart = unicodedata.normalize("NFD", "Café.mkv")
+    assert belonging([apart], ["café.SRT"]) == {apart: [("café.SRT", None)]}
+    assert [is_subtitle(name) for name in ("a.srt", "a.SSA", "a.b.vtt", "a.txt", "srt", "a.sub")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_language_tags_take_one_form() -> None:
+    said = {"en": "en", "eng": "en", "fre": "fr", "fra": "fr", "pt_br": "pt-BR", "zh-hans": "zh-Hans", "chi": "zh"}
+    assert {written: language_tag(written) for written in said} == said
+    assert [language_tag(written) for written in (None, "", "und", "zxx", "klingon?", "1080p", "qq")] == [None] * 7
+
+
+SAID = (
+    Utterance("Good morning, {all} of <you> & me --> here", 0.2, 3599.9996, "sidecar", "en", speaker="Ann & Bob"),
+    Utterance("次の駅", 3600.0, 3601.25, "stream"),
+    Utterance("12", 3601.25, 3601.25, "sidecar", speaker="Ann & Bob"),
+)
+
+
+def test_subrip_is_what_another_parser_reads() -> None:
+    found = [(c.index, c.start.total_seconds(), c.end.total_seconds(), c.content) for c in srt.parse(as_srt(SAID))]
+    assert found == [
+        (1, 0.2, 3600.0, "Ann & Bob: Good morning, {all} of <you> & me -> here"),
+        (2, 3600.0, 3601.25, "次の駅"),
+        (3, 3601.25, 3601.25, "Ann & Bob: 12"),
+    ]
+
+
+def test_webvtt_is_what_another_parser_reads(tmp_path: Path) -> None:
+    (tmp_path / "said.vtt").write_text(as_vtt(SAID), encoding="utf-8")
+    found = [(one.start, one.end, one.voice, one.text) for one in webvtt.read(str(tmp_path / "said.vtt")).captions]
+    assert found == [
+        ("00:00:00.200", "01:00:00.000", "Ann &amp; Bob", "Good morning, {all} of &lt;you&gt; &amp; me --&gt; here"),
+        ("01:00:00.000", "01:00:01.250", None, "次の駅"),
+        ("01:00:01.250", "01:00:01.250", "Ann &amp; Bob", "12"),
+    ]
+
+
+def test_text_names_a_speaker_once_for_what_is_said_in_a_row() -> None:
+    said = [Utterance(words, 0.0, 1.0, "sidecar", speaker=who) for words, who in (("a", "A"), ("b", "A"), ("c", None))]
+    assert as_text([*said, Utterance("d", 0.0, 1.0, "sidecar", speaker="A")]) == "A: a\nb\nc\nA: d\n"
+    assert as_text([]) == ""

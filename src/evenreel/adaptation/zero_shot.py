@@ -6,7 +6,7 @@ import torch
 
 from evenreel.checkpoint.architecture import build, module
 from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, Pretrained
-from evenreel.encoders.devices import usable_device
+from evenreel.encoders.towers import usable_device
 
 NAME = "mean_pool"
 

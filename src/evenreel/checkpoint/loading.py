@@ -13,7 +13,7 @@ from evenreel.checkpoint.architecture import build, module, without_training_onl
 from evenreel.checkpoint.config_file import CONFIG, WEIGHTS, Config, read_config
 from evenreel.checkpoint.records import Pretrained
 from evenreel.config import check_kind
-from evenreel.encoders.devices import usable_device
+from evenreel.encoders.towers import usable_device
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.extras import HUB_ID, UnavailableError, fetch, named_folder
 from evenreel.matchers import Matcher

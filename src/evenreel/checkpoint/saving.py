@@ -16,7 +16,7 @@ from evenreel.checkpoint.card import model_card
 from evenreel.checkpoint.config_file import CARD, CONFIG, WEIGHTS, Config, to_json
 from evenreel.checkpoint.records import ADAPTATION, ENCODER, SOURCE, EncoderNote, Pretrained
 from evenreel.encoders.checkpoint import TOKENIZER_FILES, open_checkpoint
-from evenreel.encoders.contexts import quiet
+from evenreel.encoders.encoder import quiet
 from evenreel.errors import CheckpointError
 from evenreel.files import replacing_folder
 

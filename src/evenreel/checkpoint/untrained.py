@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evenreel.checkpoint.architecture import build, module
 from evenreel.checkpoint.records import About, EncoderNote, MatcherSpec, Pretrained
-from evenreel.encoders.devices import usable_device
+from evenreel.encoders.towers import usable_device
 from evenreel.errors import UsageError
 from evenreel.features.manifest import read_manifest
 

@@ -13,8 +13,7 @@ from evenreel.cli.progress import share_bar
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError
 from evenreel.library import open_library
-from evenreel.library.contents import ClipMedia
-from evenreel.library.store.identity import SameContent
+from evenreel.library.contents import ClipMedia, SameContent
 from evenreel.media.workers import Worker
 from evenreel.server.pictures import READER
 

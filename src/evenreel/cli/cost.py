@@ -94,7 +94,7 @@ def _dimension(recipe: Recipe) -> int:
 
 def _measured(recipe: Recipe) -> tuple[Times, int, LearnedFrom]:
     """How long epochs take, D of the features, and what the matcher is fitted to."""
-    from evenreel.encoders.devices import usable_device
+    from evenreel.encoders.towers import usable_device
     from evenreel.training.data.material import load_material
     from evenreel.training.specs import learned_from
     from evenreel.training.timing import measured_times

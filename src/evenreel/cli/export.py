@@ -22,8 +22,8 @@ from evenreel.errors import NotFoundError, UsageError
 from evenreel.wording import count, seconds_of
 
 if TYPE_CHECKING:
+    from evenreel.handover import HandoverSettings
     from evenreel.handover.picks import HandoverReport, Pick
-    from evenreel.handover.settings import HandoverSettings
     from evenreel.library import Library
 
 USAGE = (
@@ -54,7 +54,7 @@ class WantedStretches:
 
 def export(
     what: Annotated[list[str], typer.Argument(metavar="WHAT...", help=USAGE)],
-    settings: HandoverSettings = from_settings("evenreel.handover.settings:HandoverSettings"),
+    settings: HandoverSettings = from_settings("evenreel.handover:HandoverSettings"),
     wanted: WantedStretches = from_settings(WantedStretches),
     out: Annotated[Path, typer.Option(help="Folder to write to; nothing in it is replaced.")] = Path(),
     library: PlaceOption = None,

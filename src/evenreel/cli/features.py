@@ -155,7 +155,7 @@ def features(
         _store(places, others.settings(chosen.frames), as_json)
         return
     from evenreel.corpus import load_corpus, load_texts
-    from evenreel.encoders.known_models import check_licence
+    from evenreel.encoders.loading import check_licence
     from evenreel.features import compute_features, feature_folder
     from evenreel.media import parse_rule
 

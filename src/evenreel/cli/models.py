@@ -16,7 +16,7 @@ from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import EncoderError, UsageError
 
 if TYPE_CHECKING:
-    from evenreel.encoders.known_models import EncoderSpeed, KnownModel, ModelTable
+    from evenreel.encoders.loading import EncoderSpeed, KnownModel, ModelTable
 
 COLUMNS = 80
 
@@ -61,8 +61,7 @@ def models(
             raise UsageError("--export MODEL OUT goes without names and --measure.")
         _export(*export, as_json)
         return
-    from evenreel.encoders.known_models import KnownModel, known_models
-    from evenreel.encoders.sources import folder_here, lacks_torch
+    from evenreel.encoders.loading import KnownModel, folder_here, known_models, lacks_torch
 
     table, speech = known_models(), _speech_rows(names)
     heard = {name for row in speech for name in (row["name"], row["id"])}
@@ -88,7 +87,7 @@ def models(
 
 def _speech_rows(names: list[str] | None) -> list[dict[str, Any]]:
     """The known models of speech, or those that are named."""
-    from evenreel.speech.models import known_speech_models, speech_model_here
+    from evenreel.speech.recogniser import known_speech_models, speech_model_here
 
     wanted = [model for model in known_speech_models() if not names or {model.name, model.id} & set(names)]
     return [asdict(model) | {"here": speech_model_here(model.id)} for model in wanted]
@@ -109,7 +108,7 @@ def _export(name: str, out: Path, as_json: bool) -> None:
 
 def _measure(rows: list[ModelRow], device: str, precision: Any, *, named: bool) -> None:
     from evenreel.encoders import load_encoder
-    from evenreel.encoders.known_models import measure_speed
+    from evenreel.encoders.loading import measure_speed
 
     with bars() as progress:
         progress.stage("measuring", sum(row.here for row in rows))

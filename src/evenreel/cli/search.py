@@ -19,8 +19,8 @@ from evenreel.errors import LibraryError, UsageError
 
 if TYPE_CHECKING:
     from evenreel.library import Library
-    from evenreel.library.asking.questions import Question as LibraryQuestion
-    from evenreel.library.search.hits import SearchResult
+    from evenreel.library.search.asking import Question as LibraryQuestion
+    from evenreel.library.search.result import SearchResult
 
 
 def as_utf8(argument: str | None) -> str | None:
@@ -95,7 +95,7 @@ class Question:
         return self.query is None and self.image is None and not self.right
 
     def _in_order(self) -> bool:
-        from evenreel.library.asking.questions import Then
+        from evenreel.library.search.asking import Then
 
         return isinstance(self.question(), Then)
 
@@ -105,7 +105,7 @@ class Question:
         Raises:
             UsageError: it cannot be asked.
         """
-        from evenreel.library.asking.questions import Marked, read_mark, read_question
+        from evenreel.library.search.asking import Marked, read_mark, read_question
 
         query = self.query or ""
         if self.right or self.wrong:

@@ -52,7 +52,7 @@ def serve(
 ) -> None:
     """Serve a library as a page and a REST API, until Ctrl-C; without --library, your own, which may be empty yet."""
     from evenreel.library.index.run import make_empty
-    from evenreel.library.store.filesystem import is_published
+    from evenreel.library.store.catalog import is_published
     from evenreel.server import serve as run
 
     place = library or default_library()

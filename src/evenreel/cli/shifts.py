@@ -71,7 +71,7 @@ def shifts(
     R@1 with intervals and what is lost, hubs, and what the hub memory adds. What is made is kept: a broken-off run goes
     on, and another strength adds to it. Exit status 3: clips were set aside.
     """
-    from evenreel.encoders.known_models import check_licence
+    from evenreel.encoders.loading import check_licence
     from evenreel.provenance import provenance_of
     from evenreel.report import write_page
     from evenreel.shifts.measuring import measure_shifts

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from evenreel.features import SetAside
     from evenreel.library import IndexReport, LibraryProblem, LibraryStats
     from evenreel.library.published import Snapshot
-    from evenreel.library.search.hits import Hit, MomentHit, SearchResult, TextHit
-    from evenreel.library.search.unlike import UnlikeClips
+    from evenreel.library.search.alike import UnlikeClips
+    from evenreel.library.search.result import Hit, MomentHit, SearchResult, TextHit
 
 MANY_NOTES = 10
 AGAIN = " (tried again when changed, or with --retry)"
@@ -207,7 +207,7 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
 
 def _marked(said: TextHit) -> str:
     """Words that are said, in bold what matches the query."""
-    from evenreel.library.search.highlights import marks
+    from evenreel.library.search.words import marks
 
     text, pieces, end = said.text, list[str](), 0
     for start, stop in marks(text, said.matched, said.found):

@@ -32,7 +32,7 @@ def transcript(
 ) -> None:
     """Print what is said in a clip, by its subtitle files and streams."""
     from evenreel.library import open_library
-    from evenreel.speech.transcripts import is_in
+    from evenreel.speech.subtitles import is_in
 
     with open_library(fetched(library or default_library(), snapshot_cache), vision=False) as opened:
         found = opened.transcripts(clip)
@@ -52,7 +52,7 @@ def transcript(
 
 
 def _written(transcript: Transcript, form: Form) -> str:
-    from evenreel.speech.transcripts import as_srt, as_text, as_vtt
+    from evenreel.speech.subtitles import as_srt, as_text, as_vtt
 
     return {"srt": as_srt, "vtt": as_vtt, "txt": as_text}[form](transcript.utterances)
 

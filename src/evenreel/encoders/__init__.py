@@ -1,4 +1,4 @@
-"""Frozen image and text towers: the families of `evenreel.encoders.families`, and a model inside the package."""
+"""Frozen image and text towers: the families of `evenreel.encoders.checkpoint`, and a model inside the package."""
 
 from evenreel.extras import offered
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import hashlib
 import json
+import logging
 import os
 import string
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike, fspath
 from pathlib import Path
@@ -21,19 +25,32 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from evenreel.config import MediaLimits, check_kind, described
+from evenreel.config import DEFAULT_MODEL, MediaLimits, check_kind, described
 from evenreel.documents import brief
-from evenreel.encoders.checkpoint import missing_parts, open_checkpoint
-from evenreel.encoders.contexts import garbage_left
-from evenreel.encoders.encoder import of_model
-from evenreel.encoders.onnx_encoder import OnnxEncoder, has_onnx, missing_onnx_parts, open_onnx_folder, read_record
-from evenreel.encoders.sources import BUILTIN_FOLDER, locate
+from evenreel.encoders.checkpoint import (
+    OPEN_CLIP_CONFIG,
+    OPEN_CLIP_WEIGHTS,
+    PICTURES,
+    TEXT,
+    TOKENIZER_FILES,
+    has_onnx,
+    is_open_clip,
+    missing_onnx_parts,
+    missing_parts,
+    open_checkpoint,
+    open_onnx,
+    read_record,
+)
+from evenreel.encoders.encoder import OnnxEncoder, garbage_left, of_model
 from evenreel.errors import EncoderError, MediaError, UsageError
-from evenreel.extras import installed
+from evenreel.extras import HUB_ID, UnavailableError, cached_folder, fetch, installed, named_folder
 from evenreel.media.workers import Message, Worker
+from evenreel.types import Encoder
 
 if TYPE_CHECKING:
     from evenreel.encoders.towers import TowerEncoder
+
+log = logging.getLogger("evenreel")
 
 LoadedEncoder: TypeAlias = "TowerEncoder | OnnxEncoder"
 """An encoder on torch, or one on ONNX Runtime."""
@@ -81,9 +98,9 @@ def load_encoder(
 ) -> LoadedEncoder:
     """Load a model in safetensors or in ONNX form; nothing else is read, and no code of a model is run.
 
-    The families that are understood are in `evenreel.encoders.families`. A model in ONNX form runs on ONNX Runtime, on
-    the CPU in float32; so does the built-in one, and any checkpoint with its export in the same folder, unless another
-    device or precision is named. Without torch, graphs beside a checkpoint are taken whoever made them.
+    The families that are understood are in `evenreel.encoders.checkpoint`. A model in ONNX form runs on ONNX Runtime,
+    on the CPU in float32; so does the built-in one, and any checkpoint with its export in the same folder, unless
+    another device or precision is named. Without torch, graphs beside a checkpoint are taken whoever made them.
 
     A model of the hub that is in the cache is used from there without a look at the network. A folder is read in a
     process of its own at first, which is stopped where it takes too much time or memory.
@@ -125,8 +142,7 @@ def _open(encoder_id: str, folder: Path, device: str, precision: str, batch_size
         with ThreadPoolExecutor(1) as pool, garbage_left():
             # Hashing 600 MB takes a second or two, about as long as the imports below: do both at once.
             digest = pool.submit(checkpoint.digest)
-            from evenreel.encoders.devices import usable_device
-            from evenreel.encoders.towers import TowerEncoder, load_towers
+            from evenreel.encoders.towers import TowerEncoder, load_towers, usable_device
 
             loaded = load_towers(checkpoint, usable_device(device, precision), precision)
             return TowerEncoder(loaded, encoder_id, digest.result(), batch_size)
@@ -143,7 +159,7 @@ def _open(encoder_id: str, folder: Path, device: str, precision: str, batch_size
             f"The model in {folder} is in ONNX form, which runs on the CPU in float32 here; leave --device and "
             "--precision out, or use its checkpoint."
         )
-    model = open_onnx_folder(folder)
+    model = open_onnx(folder)
     return OnnxEncoder(model, encoder_id, model.weights_hash(), batch_size, towers if beside else None)
 
 
@@ -251,3 +267,232 @@ def _record(folder: Path) -> Path:
     states = [(path, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for path, one in found]
     digest = hashlib.sha256(repr(states).encode("utf-8", "surrogateescape")).hexdigest()
     return user_cache_path("evenreel") / "models" / digest
+
+
+BUILTIN = "builtin"
+BUILTIN_FOLDER = Path(__file__).parent / "builtin" / "checkpoint"
+
+SAFETENSORS_REVISIONS = {"openai/clip-vit-base-patch32": "c237dc49a33fc61debc9276459120b7eac67e7ef"}
+"""Models whose main branch holds a pickle only, and the commit of the hub's own conversion of it.
+
+The commit adds `model.safetensors` (605 157 884 bytes) to main as it was at 3d74acf9; being a commit id, it
+cannot change under us.
+"""
+
+SETTINGS_WANTED = (
+    *("config.json", OPEN_CLIP_CONFIG, "preprocessor_config.json", "processor_config.json"),
+    *("video_preprocessor_config.json", "1_Pooling/config.json", *TOKENIZER_FILES),
+)
+FILES_WANTED = (*SETTINGS_WANTED, "model.safetensors", "model.safetensors.index.json", "model-*.safetensors")
+"""All that is fetched of a model: no pickle, no code; of one without safetensors, its graphs in ONNX form."""
+ONNX_WANTED = tuple(
+    f"{folder}{part}{end}" for part in (TEXT, PICTURES) for folder in ("onnx/", "") for end in ("", "_data", ".data")
+)
+
+
+def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
+    """Find the id and the folder of a model, downloading it where it is missing and that is allowed."""
+    if (known := model_id(name)) != name:
+        log.warning("the model '%s' is %s", name, known)
+        name = known
+    name = name if revision else _loadable(name)
+    folder = named_folder(name)
+    hub = None if name == BUILTIN or folder is not None else HUB_ID.fullmatch(name)
+    if revision is not None and (hub is None or hub["revision"] is not None):
+        raise UsageError(f"A revision ({revision}) goes with a hub id without one, not with {name!r}.")
+    if name == BUILTIN:
+        return BUILTIN, BUILTIN_FOLDER
+    if folder is not None:
+        return str(folder), folder
+    if hub is None or ".." in name:
+        raise _nothing(name)
+    repository = hub["repository"]
+    wanted = revision or _revision(repository, hub["revision"])
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        with_torch = installed("torch")
+        found = fetch(repository, wanted, FILES_WANTED if with_torch else SETTINGS_WANTED, _missing)
+        if with_torch and is_open_clip(found):
+            found = fetch(repository, wanted, (*FILES_WANTED, OPEN_CLIP_WEIGHTS), _missing)
+        elif _missing(found):
+            found = fetch(repository, wanted, (*SETTINGS_WANTED, *ONNX_WANTED), _missing)
+    except HFValidationError as error:
+        raise _nothing(name) from error
+    except UnavailableError as error:
+        raise _unavailable(repository, wanted, str(error)) from error
+    return f"{repository}@{found.name}", found
+
+
+def folder_here(name: str) -> Path | None:
+    """Return the folder of a model that can be loaded without a download; None for any other."""
+    name = _loadable(model_id(name), quiet=True)
+    if name == BUILTIN:
+        return BUILTIN_FOLDER
+    if folder := named_folder(name):
+        return folder
+    found = _cached(name)
+    return found if found and not _missing(found) else None
+
+
+def lacks_torch(name: str) -> bool:
+    """Return whether a model of the hub is on this machine as a checkpoint, which only torch is missing for."""
+    name = model_id(name)
+    if installed("torch") or name == BUILTIN or named_folder(name):
+        return False
+    found = _cached(name)
+    return found is not None and bool(_missing(found)) and not missing_parts(found)
+
+
+def _cached(name: str) -> Path | None:
+    """The folder of a hub id in the cache, whole or not; None where it has none."""
+    from huggingface_hub.errors import HFValidationError
+
+    hub = HUB_ID.fullmatch(name)
+    if hub is None or ".." in name:
+        raise _nothing(name)
+    try:
+        return cached_folder(hub["repository"], _revision(hub["repository"], hub["revision"]))
+    except HFValidationError as error:
+        raise _nothing(name) from error
+
+
+def _loadable(name: str, *, quiet: bool = False) -> str:
+    """Return the id of a known export in place of a checkpoint that needs torch, where torch is not installed."""
+    known = known_models().find(name)
+    if installed("torch") or known is None or not known.onnx or name != known.id or named_folder(name):
+        return name
+    own = cached_folder(name, _revision(name, None))
+    if own is not None and not _missing(own):
+        return name
+    if not quiet:
+        log.warning("torch is not installed, so %s is used in ONNX form: %s", name, known.onnx)
+    return known.onnx
+
+
+def _revision(repository: str, named: str | None) -> str:
+    return named or SAFETENSORS_REVISIONS.get(repository, "main")
+
+
+def _missing(folder: Path) -> list[str]:
+    """What a folder lacks: nothing where a form is whole that can be used, else parts of the one preferred here."""
+    graphs = missing_onnx_parts(folder)
+    return missing_parts(folder) if graphs and installed("torch") else graphs
+
+
+def _nothing(name: str) -> EncoderError:
+    return EncoderError(
+        f"{name!r} is neither 'builtin', nor a folder that exists, nor a hub id such as "
+        f"{DEFAULT_MODEL}, nor one of the names that `evenreel models` lists; name one of these."
+    )
+
+
+def _unavailable(repository: str, revision: str, reason: str) -> EncoderError:
+    from huggingface_hub import constants
+
+    command = f"hf download {repository} --revision {revision} --local-dir {repository.split('/')[1]}"
+    weights = ("*.safetensors",) if installed("torch") else tuple(f"onnx/{part}*" for part in (TEXT, PICTURES))
+    patterns = " ".join(f"--include '{pattern}'" for pattern in ("*.json", "*.txt", "spiece.model", *weights))
+    extra = "" if installed("torch") else " Its checkpoint, if it has one, needs torch: pip install 'evenreel[torch]'."
+    return EncoderError(
+        f"The model {repository} ({revision}) cannot be had, because {reason}; it was looked for in "
+        f"{constants.HF_HUB_CACHE} and on {constants.ENDPOINT}. Ways on: run `{command} {patterns}` on a "
+        "machine with network, copy the folder here and point --model at it; or use --model builtin, the small "
+        "model inside the package; or --no-vision, to search by on-screen text and file names only." + extra
+    )
+
+
+@dataclass(frozen=True)
+class PublishedFigure:
+    """A figure that others published, and its source, a key of `ModelTable.sources`; none was measured here."""
+
+    measure: str
+    value: float
+    source: str
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """A model with what is known of it; what is not is None or empty."""
+
+    id: str  # hub id, `builtin`, or a folder
+    kind: str = ""  # what a vector is made of: `pictures`, `windows` of frames, or by an `embedder` with instructions
+    family: str = ""
+    name: str = ""  # short name, such as `fast`
+    parameters_m: float | None = None  # in millions
+    size_mb: float | None = None  # of its files, in megabytes
+    licence: str = ""
+    non_commercial: bool = False  # whether the licence of its weights forbids commercial use
+    languages: str = ""
+    dimension: int | None = None
+    onnx: str = ""  # id of an export in ONNX form that others made, which stands in for it where torch is not installed
+    figures: tuple[PublishedFigure, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModelTable:
+    """The known models, the smallest of a family first, what short names mean, and where figures come from."""
+
+    names: Mapping[str, str]
+    sources: Mapping[str, str]
+    models: tuple[KnownModel, ...]
+
+    def find(self, name: str) -> KnownModel | None:
+        """Return the model of a short name or id, whatever its revision; None for any other."""
+        repository = name.partition("@")[0]
+        return next((model for model in self.models if name == model.name or repository == model.id), None)
+
+
+@functools.cache
+def known_models() -> ModelTable:
+    given = json.loads((Path(__file__).parent / "known_models.json").read_text(encoding="utf-8"))
+    models = (
+        KnownModel(**{**row, "figures": tuple(PublishedFigure(*figure) for figure in row["figures"])})
+        for row in given["models"]
+    )
+    return ModelTable(given["names"], given["sources"], tuple(models))
+
+
+def model_id(name: str) -> str:
+    """Return the id that a short name stands for; any other name is returned as it is."""
+    return next((model.id for model in known_models().models if model.name and model.name == name), name)
+
+
+def check_licence(name: str, accepted: bool) -> None:
+    """Refuse a model whose licence forbids commercial use, unless it was accepted."""
+    found = known_models().find(name)
+    if found is not None and found.non_commercial and not accepted:
+        raise UsageError(
+            f"The weights of {found.id} are under {found.licence}, which forbids commercial use; read it on "
+            f"https://huggingface.co/{found.id}, and give --accept-licence (of a library, --set accept_licence=yes) if "
+            "you keep to it."
+        )
+
+
+@dataclass(frozen=True)
+class EncoderSpeed:
+    """Speed of an encoder, its preparation of frames of 640 x 360 pixels and of captions of 13 words included."""
+
+    frames_per_s: float
+    captions_per_s: float
+
+
+def measure_speed(encoder: Encoder, seconds: float = 2.0) -> EncoderSpeed:
+    """Measure how many frames, and how many captions, an encoder encodes in a second."""
+
+    def rate(work: Callable[[], object], count: int) -> float:
+        work()
+        done, started = 0, time.perf_counter()
+        while (passed := time.perf_counter() - started) < seconds or not done:
+            work()
+            done += count
+        return done / passed
+
+    frames = encoder.window.frames
+    windows = max(1, 16 // frames)
+    pixels = np.random.default_rng(0).integers(0, 256, (windows, frames, 3, 360, 640), dtype=np.uint8)
+    captions = [f"a person in a {colour} coat walks over a bridge in the rain" for colour in ("red", "blue") * 16]
+    return EncoderSpeed(
+        rate(lambda: encoder.encode_windows(pixels), windows * frames),
+        rate(lambda: encoder.encode_text(captions), len(captions)),
+    )

@@ -15,21 +15,20 @@ import torch
 from torch import Tensor, nn
 
 from evenreel.encoders import loading
-from evenreel.encoders.checkpoint import open_checkpoint, read_settings
-from evenreel.encoders.contexts import quiet
-from evenreel.encoders.families import FAMILIES
-from evenreel.encoders.onnx_encoder import (
+from evenreel.encoders.checkpoint import (
+    FAMILIES,
     PICTURES,
     RECORD,
     TEXT,
     TOKENIZER,
     TOKENIZER_SETTINGS,
     ExportRecord,
-    OnnxEncoder,
     has_onnx,
-    open_onnx_folder,
+    open_checkpoint,
+    open_onnx,
+    read_settings,
 )
-from evenreel.encoders.sources import locate
+from evenreel.encoders.encoder import OnnxEncoder, quiet
 from evenreel.encoders.towers import TowerEncoder, Towers, load_towers
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import installed
@@ -59,7 +58,7 @@ def export_onnx(name: str, out: Path, revision: str | None = None) -> ExportReco
     """
     if not installed("onnx"):
         raise EncoderError("An export needs onnx, which is not installed: pip install 'evenreel[torch]'.")
-    _, folder = locate(name, revision)
+    _, folder = loading.locate(name, revision)
     loading.read_first(folder, "cpu", "float32")
     checkpoint = open_checkpoint(folder)
     if checkpoint.kind not in _KINDS:
@@ -211,7 +210,7 @@ def _trace(
 
 def _compared(encoder: TowerEncoder, folder: Path) -> ExportRecord:
     """Compare vectors of pictures, captions and words of both ways, and write a record beside the graphs."""
-    model = open_onnx_folder(folder)
+    model = open_onnx(folder)
     digest = model.digest()
     other, random = OnnxEncoder(model, str(folder), digest), np.random.default_rng(0)
     pictures = [random.integers(0, 256, (2, 1, 3, *side), dtype=np.uint8) for side in _SIDES]

@@ -13,25 +13,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from evenreel.encoders.checkpoint import Checkpoint
-from evenreel.encoders.contexts import quiet
-from evenreel.encoders.encoder import BatchedEncoder, TokenArray, check_pixels, lower_case, of_model, unit_rows
-from evenreel.encoders.families import OPEN_CLIP, Family, Instructions
-from evenreel.encoders.patches import patch_features, patch_grid
-from evenreel.encoders.preprocessing import Preprocessing
-from evenreel.errors import EncoderError
+from evenreel.encoders.checkpoint import OPEN_CLIP, Checkpoint, Family, Instructions, Preprocessing
+from evenreel.encoders.encoder import (
+    BatchedEncoder,
+    Made,
+    TokenArray,
+    check_pixels,
+    lower_case,
+    of_model,
+    quiet,
+    unit_rows,
+)
+from evenreel.errors import EncoderError, UsageError
 from evenreel.types import FloatArray, Pixels, WindowRule
 
 log = logging.getLogger("evenreel")
-
-Made = TypeVar("Made")
 
 WINDOW_SPAN_S, WINDOW_STRIDE_S = 8.0, 4.0
 """Seconds over which the frames of a window are spread, and between windows; no checkpoint says anything of them."""
@@ -44,11 +47,7 @@ _NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 
 @dataclass(frozen=True)
 class Towers:
-    """A loaded model: both towers, tokenizer, and the maker's processor of pictures where it prepares them.
-
-    Attributes:
-        masks_padding: whether the text tower gets a mask of padding; SigLIP was trained without.
-    """
+    """A loaded model: both towers, tokenizer, and the maker's processor of pictures where it prepares them."""
 
     checkpoint: Checkpoint
     model: Any
@@ -85,6 +84,7 @@ class Towers:
 
     @property
     def masks_padding(self) -> bool:
+        """Whether the text tower gets a mask of padding; SigLIP was trained without."""
         return "attention_mask" in self.tokenizer.model_input_names
 
     @property
@@ -176,7 +176,7 @@ class Towers:
 class Embedder(Towers):
     """An embedder with instructions: one tower reads captions and sees pictures, each within words of its maker.
 
-    Captions are queries and pictures are documents, so the words around them differ (`evenreel.encoders.families`).
+    Captions are queries and pictures are documents, so the words around them differ (`evenreel.encoders.checkpoint`).
     sentence-transformers reads such models too, but with processors that need torchvision.
     """
 
@@ -323,7 +323,7 @@ def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) ->
 
 def _load_auto(checkpoint: Checkpoint, precision: torch.dtype) -> tuple[Any, Any, Any]:
     """A model of transformers, its tokenizer, and its processor of pictures where these have any size."""
-    from transformers import CONFIG_MAPPING, MODEL_MAPPING, AutoImageProcessor, AutoTokenizer
+    from transformers import CONFIG_MAPPING, AutoImageProcessor, AutoTokenizer
 
     config = CONFIG_MAPPING[checkpoint.kind].from_dict(dict(checkpoint.config))
     if checkpoint.preprocessing and not checkpoint.family.any_size:
@@ -336,14 +336,7 @@ def _load_auto(checkpoint: Checkpoint, precision: torch.dtype) -> tuple[Any, Any
             )
     if getattr(config, "audio_config", None):
         config.audio_config = None  # an embedder's sound is not read
-    model, report = MODEL_MAPPING[type(config)].from_pretrained(
-        None,  # without a name transformers looks for nothing, neither on disk nor in the network
-        config=config,
-        state_dict=_weights(checkpoint),
-        dtype=precision,
-        output_loading_info=True,
-    )
-    _check_missing(checkpoint, report["missing_keys"])
+    model = load_model(checkpoint, config, precision)
     tokenizer = AutoTokenizer.from_pretrained(checkpoint.folder, config=config, **_FROM_FOLDER)
     rules = getattr(tokenizer, "backend_tokenizer", None)
     if checkpoint.family.lower_cases and rules is not None:
@@ -352,6 +345,21 @@ def _load_auto(checkpoint: Checkpoint, precision: torch.dtype) -> tuple[Any, Any
         return model, tokenizer, None
     processor = AutoImageProcessor.from_pretrained(checkpoint.folder, config=config, backend="pil", **_FROM_FOLDER)
     return model, tokenizer, processor
+
+
+def load_model(checkpoint: Checkpoint, config: Any, precision: torch.dtype) -> Any:
+    """Load a model of transformers from its configuration and the weights of its folder."""
+    from transformers import MODEL_MAPPING
+
+    model, report = MODEL_MAPPING[type(config)].from_pretrained(
+        None,  # without a name transformers looks for nothing, neither on disk nor in the network
+        config=config,
+        state_dict=_weights(checkpoint),
+        dtype=precision,
+        output_loading_info=True,
+    )
+    _check_missing(checkpoint, report["missing_keys"])
+    return model
 
 
 def _load_open_clip(checkpoint: Checkpoint, precision: torch.dtype) -> tuple[Any, Any, Any]:
@@ -387,9 +395,9 @@ def _weights(checkpoint: Checkpoint) -> dict[str, Tensor]:
 
 
 def _check_missing(checkpoint: Checkpoint, names: Sequence[str]) -> None:
-    if names:
+    if missing := [name for name in names if not name.endswith(("position_ids", "token_type_ids"))]:  # made, not learnt
         raise EncoderError(
-            f"The weights in {checkpoint.folder} lack {len(names)} tensors of the model, {min(names)} among them."
+            f"The weights in {checkpoint.folder} lack {len(missing)} tensors of the model, {min(missing)} among them."
         )
 
 
@@ -433,7 +441,7 @@ class TowerEncoder(BatchedEncoder):
     def encode_patches(self, pixels: Pixels, *, whole: bool = False) -> FloatArray:
         """Encode each patch of (N, 3, H, W) uint8 RGB frames: (N, rows, columns, D) float32 of unit length.
 
-        They lie in the space of captions and of frames, see `evenreel.encoders.patches`. With `whole`, frames are
+        They lie in the space of captions and of frames, see `patch_features`. With `whole`, frames are
         squeezed into the size of the tower, instead of cut as its processor does.
         """
         check_pixels(pixels, "(N, 3, H, W)")
@@ -493,3 +501,66 @@ class TowerEncoder(BatchedEncoder):
 
 def _array(features: torch.Tensor) -> FloatArray:
     return features.float().cpu().numpy()
+
+
+def usable_device(name: str, precision: str) -> torch.device:
+    """Return the device of a name, after a check that it can be used."""
+    chosen = ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
+    try:
+        device = torch.device(chosen)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise UsageError(f"The device {name!r} cannot be used here ({str(error).splitlines()[0]}).") from error
+    if device.type == "cpu" and precision == "float16":
+        raise UsageError("float16 needs a GPU; use float32 or bfloat16 on the CPU.")
+    return device
+
+
+def patch_features(kind: str, model: Any, inputs: Tensor) -> Tensor:
+    """Compute the features (N, rows, columns, D) of all patches of prepared frames (N, 3, h, w), of any length.
+
+    The last tokens of CLIP's patches lie elsewhere than captions: only the class token was ever trained to meet them.
+    MaskCLIP (Zhou et al., ECCV 2022, arXiv 2112.01071, section 3.3) takes what the last attention of a tower would read
+    of each patch, its value, instead. Here this is what the attention gives if it looks at that patch alone, and what
+    follows it in the tower is kept. The head of SigLIP is just that, so there a patch's feature is what the frame's
+    would be. In CLIP's last layer the token that attends is added; it is left out here, for it says what the whole
+    frame shows, and every patch would show that. docs/bima.md has what each of these choices finds in rendered scenes.
+    """
+    rows, columns = patch_grid(kind, model)
+    patches = _PATCHES[kind](model, inputs)
+    return patches.reshape(len(patches), rows, columns, -1)
+
+
+def patch_grid(kind: str, model: Any) -> tuple[int, int]:
+    """Return the rows and columns of patches that a frame is cut into."""
+    if kind not in _PATCHES:
+        raise UsageError(f"Patches are encoded by {' or '.join(_PATCHES)}, not by {kind}.")
+    side = model.config.vision_config.image_size // model.config.vision_config.patch_size
+    return side, side
+
+
+def _clip_patches(model: Any, pixels: Tensor) -> Tensor:
+    """(N, P, D): the value of each patch through the rest of the last layer."""
+    vision = model.vision_model
+    layer = vision.encoder.layers[-1]
+    given: list[Tensor] = []
+    handle = layer.layer_norm1.register_forward_pre_hook(lambda module, inputs: given.append(inputs[0]))
+    try:
+        vision(pixel_values=pixels)
+    finally:
+        handle.remove()
+    attended = layer.self_attn.out_proj(layer.self_attn.v_proj(layer.layer_norm1(given[0][:, 1:])))
+    pooled = attended + layer.mlp(layer.layer_norm2(attended))
+    features: Tensor = model.visual_projection(vision.post_layernorm(pooled))
+    return features
+
+
+def _siglip_patches(model: Any, pixels: Tensor) -> Tensor:
+    """(N, P, D): the head is given one patch at a time, so that its attention has nothing else to look at."""
+    tokens = model.vision_model(pixel_values=pixels).last_hidden_state
+    alone = tokens.flatten(0, 1)[:, None]
+    features: Tensor = model.vision_model.head(alone).unflatten(0, tokens.shape[:2])
+    return features
+
+
+_PATCHES: dict[str, Callable[[Any, Tensor], Tensor]] = {"clip": _clip_patches, "siglip": _siglip_patches}

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from evenreel.encoders.encoder import clean_captions
 from evenreel.encoders.towers import Towers
 from evenreel.errors import UsageError
 
@@ -95,7 +96,7 @@ def tokenise(towers: Towers, captions: Sequence[str], max_words: int) -> TokenId
 
     SigLIP reads a sentence off its last place, so its captions have the full length whatever `max_words` is.
     """
-    given = towers.tokens([_clean(caption) for caption in captions])
+    given = towers.tokens(clean_captions(captions))
     ids, mask = given["input_ids"], given["attention_mask"].bool()
     if towers.family.padded or ids.shape[1] <= max_words:
         return TokenIds(ids, mask)
@@ -108,8 +109,4 @@ def tokenise(towers: Towers, captions: Sequence[str], max_words: int) -> TokenId
 
 def takes_whole(towers: Towers, caption: str) -> bool:
     """Return whether the text tower takes a caption whole, with nothing cut off."""
-    return towers.token_counts([_clean(caption)])[0] <= towers.longest_caption
-
-
-def _clean(caption: str) -> str:
-    return caption.encode("utf-8", "replace").decode()
+    return towers.token_counts(clean_captions([caption]))[0] <= towers.longest_caption

@@ -22,8 +22,8 @@ from evenreel.features.pool import TRANSIENT
 from evenreel.features.shards import QUALITY, SIDE_PX, Shard, Stills, text_track
 from evenreel.media.sampling import WHOLE, Part
 from evenreel.media.workers import FileStamp, Worker, changed_while_reading, stamp
-from evenreel.speech.models import locate_speech_model
-from evenreel.speech.transcripts import NO_STREAM, Transcript
+from evenreel.speech.recogniser import locate_speech_model
+from evenreel.speech.subtitles import NO_STREAM, Transcript
 from evenreel.types import Encoder, FloatArray, Pixels, VideoInfo, WindowRule
 from evenreel.wording import printable
 

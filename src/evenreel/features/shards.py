@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from evenreel.documents import parse_json
 from evenreel.errors import LibraryError, MediaError
 from evenreel.files import is_temporary, sync_folder, write_durably
-from evenreel.speech.transcripts import Transcript, transcript_of, transcript_record
+from evenreel.speech.subtitles import Transcript, transcript_of, transcript_record
 from evenreel.types import TextTrack, VideoInfo
 
 FORMAT = 1

@@ -69,21 +69,19 @@ def copy_stretch(
         clock, slack_s = source.clock, slack_of(source.stream)
         start = clock.timestamp(float(stretch[0] + slack_s - SAME_TIME_S))  # on screen then
         until = clock.timestamp(float(stretch[1] - slack_s - SAME_TIME_S)) + 1  # the first after the end
-        joinable = source.container.format.name in JOINABLE
         if source.container.format.name in WITHOUT_PTS:
             raise UncopyableError("its container does not say when pictures are shown")
-    key = yield from _key_frame(path, (start, until), limits, may_seek=not joinable)
+    key = yield from _key_frame(path, (start, until), limits)
     tags = {"timecode": timecode} if (timecode := timecode_at(Fraction(clock.seconds(key)))) else {}
-    copy = _Copy(path, (key, until), tags, limits)
     for place, name in enumerate(formats):
         try:
-            yield from copy.into(out, name, may_seek=not joinable)
+            end, left_out = yield from _copied(path, out, name, (key, until), tags, limits)
         except _UnfitError as error:
             if place + 1 < len(formats):
                 continue
             raise UncopyableError(f"its streams fit into no container ({error})") from error
-        span_s = {"starts_s": clock.seconds(key), "ends_s": clock.seconds(copy.end)}
-        yield {"format": name, **span_s, "left_out": sorted(copy.left_out)}, None
+        span_s = {"starts_s": clock.seconds(key), "ends_s": clock.seconds(end)}
+        yield {"format": name, **span_s, "left_out": left_out}, None
         return
 
 
@@ -105,6 +103,9 @@ def _opened(path: str, limits: MediaLimits) -> tuple[InputContainer, VideoStream
 
 
 def _seek(container: InputContainer, stream: VideoStream, timestamp: int) -> bool:
+    """Go to before a timestamp; where the file may be several that were joined, or cannot be sought, do nothing."""
+    if container.format.name in JOINABLE:
+        return False
     try:
         container.seek(timestamp - int(_REORDER_S / time_base_of(stream)), stream=stream)
     except FFMPEG_ERRORS:
@@ -113,13 +114,13 @@ def _seek(container: InputContainer, stream: VideoStream, timestamp: int) -> boo
 
 
 def _key_frame(
-    path: str, bounds: tuple[int, int], limits: MediaLimits, *, may_seek: bool
+    path: str, bounds: tuple[int, int], limits: MediaLimits, *, from_start: bool = False
 ) -> Generator[Message, None, int]:
     """Timestamp of the key frame that a cut begins with; yields signs of life."""
     start, until = bounds
     container, stream = _opened(path, limits)
     with container:
-        sought = may_seek and _seek(container, stream, start)
+        sought = not from_start and _seek(container, stream, start)
         found, first, last = None, None, None
         for number, packet in enumerate(packets_of(container, stream)):
             if packet.is_discard:
@@ -138,7 +139,7 @@ def _key_frame(
             if number % _TICK == 0:
                 yield {}, None
     if found is None and sought:
-        return (yield from _key_frame(path, bounds, limits, may_seek=False))
+        return (yield from _key_frame(path, bounds, limits, from_start=True))
     if found is None:
         found = first  # the stretch begins before the first picture
     if found is None or found >= until:
@@ -153,98 +154,95 @@ def _shown_at(packet: Packet) -> int:
     return packet.pts
 
 
-class _Copy:
-    """Copies packets from the timestamp of a key frame to another timestamp."""
+def _copied(
+    path: str, out: str, form: str, bounds: tuple[int, int], tags: Mapping[str, str], limits: MediaLimits
+) -> Generator[Message, None, tuple[int, list[str]]]:
+    """Copy packets from the timestamp of a key frame to another timestamp, into a file of a format.
 
-    def __init__(self, path: str, bounds: tuple[int, int], tags: Mapping[str, str], limits: MediaLimits) -> None:
-        self._path, self._tags, self._limits = path, tags, limits
-        self._key, self._until = bounds
-        self.end = self._key  # of the last picture that was copied
-        self.left_out: set[str] = set()  # kinds of streams that do not fit into the format
-
-    def into(self, out: str, form: str, *, may_seek: bool) -> Iterator[Message]:
-        container, stream = _opened(self._path, self._limits)
-        with container:
-            if may_seek:
-                _seek(container, stream, self._key)
-            try:
-                with av.open(out, "w", format=form) as target:
-                    targets = self._add_streams(target, container, stream)
-                    yield from self._copy(container, stream, targets, target)
-            except OSError as error:
-                raise cannot_write(error) from error
-            except FFMPEG_ERRORS as error:
-                raise UncopyableError(f"its packets do not fit into {form} ({error})") from error
-
-    def _add_streams(
-        self, target: OutputContainer, container: InputContainer, stream: VideoStream
-    ) -> dict[int, Stream]:
-        """Streams of the target by the index of the source's."""
-        self.left_out = set()
-        targets: dict[int, Stream] = {}
+    Returns the end of the last picture that was copied, and the kinds of streams that do not fit into the format.
+    """
+    container, stream = _opened(path, limits)
+    with container:
+        _seek(container, stream, bounds[0])
+        pictures = _Pictures(*bounds)
         try:
-            for one in (stream, *container.streams.audio):
-                if one.codec_context is None or one.codec_context.name not in target.supported_codecs:
-                    if one is stream:
-                        raise _UnfitError(f"{target.format.name} holds no {stream.codec_context.name}")
-                    self.left_out.add("sound")
-                    continue
-                targets[one.index] = target.add_stream_from_template(one)
-            if self.left_out and target.format.name != ANY:
-                raise _UnfitError(f"{target.format.name} holds not all of its sound")
-            target.metadata.update(self._tags)
-            target.start_encoding()
+            with av.open(out, "w", format=form) as target:
+                targets, left_out = _add_streams(target, container, stream, tags)
+                yield from _mux(container, stream, pictures, targets, target)
+        except OSError as error:
+            raise cannot_write(error) from error
         except FFMPEG_ERRORS as error:
-            if getattr(error, "errno", None) in _DISK:
-                raise
-            raise _UnfitError(str(error)) from error
-        return targets
+            raise UncopyableError(f"its packets do not fit into {form} ({error})") from error
+    if not pictures.began:
+        raise UncopyableError("its key frame is not found when the file is read again")
+    return pictures.end, left_out
 
-    def _copy(
-        self,
-        container: InputContainer,
-        stream: VideoStream,
-        targets: Mapping[int, Stream],
-        target: OutputContainer,
-    ) -> Iterator[Message]:
-        zero_s = self._key * time_base_of(stream)
-        until_s = self._until * time_base_of(stream)
-        pictures = _Pictures(self._key, self._until)
-        open_ends = set(targets)
-        streams = [container.streams[index] for index in targets]
-        for number, packet in enumerate(packets_of(container, *streams)):
-            if packet.is_discard:
-                continue
-            index = packet.stream.index
-            if index == stream.index:
-                ready = pictures.take(packet)
-                if pictures.ended:
-                    open_ends.discard(index)
+
+def _add_streams(
+    target: OutputContainer, container: InputContainer, stream: VideoStream, tags: Mapping[str, str]
+) -> tuple[dict[int, Stream], list[str]]:
+    """Streams of the target by the index of the source's, and kinds of streams that do not fit."""
+    left_out = list[str]()
+    targets: dict[int, Stream] = {}
+    try:
+        for one in (stream, *container.streams.audio):
+            if one.codec_context is not None and one.codec_context.name in target.supported_codecs:
+                targets[one.index] = target.add_stream_from_template(one)
+            elif one is stream:
+                raise _UnfitError(f"{target.format.name} holds no {stream.codec_context.name}")
             else:
-                begins_s, length_s = _begins_s(packet), (packet.duration or 0) * time_base_of(packet.stream)
-                ready = [packet] if begins_s + length_s > zero_s and begins_s < until_s else []
-                if begins_s >= until_s:
-                    open_ends.discard(index)
-            shift, at_s = round(zero_s / time_base_of(packet.stream)), _begins_s(packet)
-            for one in ready:
-                one.pts = None if one.pts is None else one.pts - shift
-                one.dts = None if one.dts is None else one.dts - shift
-                one.stream = targets[index]
-                target.mux_one(one)
-            if not open_ends or (pictures.ended and at_s >= until_s + _REORDER_S):  # sound has ended too
-                break
-            if number % _TICK == 0:
-                yield {}, None
-        self.end = pictures.end
-        if not pictures.began:
-            raise UncopyableError("its key frame is not found when the file is read again")
+                left_out = ["sound"]
+        if left_out and target.format.name != ANY:
+            raise _UnfitError(f"{target.format.name} holds not all of its sound")
+        target.metadata.update(tags)
+        target.start_encoding()
+    except FFMPEG_ERRORS as error:
+        if getattr(error, "errno", None) in _DISK:
+            raise
+        raise _UnfitError(str(error)) from error
+    return targets, left_out
+
+
+def _mux(
+    container: InputContainer,
+    stream: VideoStream,
+    pictures: _Pictures,
+    targets: Mapping[int, Stream],
+    target: OutputContainer,
+) -> Iterator[Message]:
+    zero_s, until_s = pictures.key * time_base_of(stream), pictures.until * time_base_of(stream)
+    open_ends = set(targets)
+    streams = [container.streams[index] for index in targets]
+    for number, packet in enumerate(packets_of(container, *streams)):
+        if packet.is_discard:
+            continue
+        index, begins_s = packet.stream.index, _begins_s(packet)
+        if index == stream.index:
+            ready = pictures.take(packet)
+            if pictures.ended:
+                open_ends.discard(index)
+        else:
+            length_s = (packet.duration or 0) * time_base_of(packet.stream)
+            ready = [packet] if begins_s + length_s > zero_s and begins_s < until_s else []
+            if begins_s >= until_s:
+                open_ends.discard(index)
+        shift = round(zero_s / time_base_of(packet.stream))
+        for one in ready:
+            one.pts = None if one.pts is None else one.pts - shift
+            one.dts = None if one.dts is None else one.dts - shift
+            one.stream = targets[index]
+            target.mux_one(one)
+        if not open_ends or (pictures.ended and begins_s >= until_s + _REORDER_S):  # sound has ended too
+            break
+        if number % _TICK == 0:
+            yield {}, None
 
 
 class _Pictures:
     """Chooses the packets of pictures: from the key frame on, none shown before it, none needless after the end."""
 
     def __init__(self, key: int, until: int) -> None:
-        self._key, self._until = key, until
+        self.key, self.until = key, until
         self._held: list[Packet] = []  # shown after the end; copied only where a wanted one follows
         self.began = self.ended = False  # whether the key frame has come; whether no later packet can hold a picture
         self.end = key  # end of the last picture that was chosen
@@ -253,13 +251,13 @@ class _Pictures:
         """Return the packets that are to be copied now."""
         at = _shown_at(packet)
         if not self.began:
-            self.began = packet.is_keyframe and at == self._key
-        if not self.began or at < self._key or self.ended:
+            self.began = packet.is_keyframe and at == self.key
+        if not self.began or at < self.key or self.ended:
             return []
-        if packet.dts is not None and packet.dts >= self._until:
+        if packet.dts is not None and packet.dts >= self.until:
             self.ended = True
             return []
-        if at >= self._until:
+        if at >= self.until:
             self._held.append(packet)
             return []
         ready, self._held = [*self._held, packet], []
@@ -278,11 +276,7 @@ def cannot_write(error: OSError) -> MediaError:
 
 
 def formats_for(container: str, suffix: str) -> list[str]:
-    """List the formats to try for a cut of a file: its own, then one that holds nearly everything.
-
-    >>> formats_for("mp4", ".MOV"), formats_for("matroska", ".webm"), formats_for("mxf", ".mxf")
-    (['mov', 'matroska'], ['matroska'], ['mp4', 'matroska'])
-    """
+    """List the formats to try for a cut of a file: its own, then one that holds nearly everything."""
     own = "mov" if container == "mp4" and suffix.lower() == ".mov" else OWN_FORMAT.get(container, "mp4")
     return list(dict.fromkeys((own, ANY)))
 
@@ -291,7 +285,6 @@ CODEC: Final = "aac"
 LAYOUTS = ("mono", "stereo", "2.1", "4.0", "5.0", "5.1", "6.1")
 """The usual layout of 1, 2, ... channels, which sound gets that does not say where its channels belong."""
 OTHER_LAYOUTS = frozenset(("3.0", "quad", "5.0(side)", "5.1(side)", "7.0"))  # what the encoder takes too
-_BLOCK = 1024  # samples in a block of AAC
 _BEFORE_S = Fraction(1)
 # Blocks whose times differ by no more from where the last one ended follow it: containers round times, to a
 # millisecond some of them, and what changes the rate holds some samples back.
@@ -299,26 +292,12 @@ _ROUNDED_S = Fraction(1, 1000)
 
 
 def layout_for(name: str, channels: int) -> str:
-    """Choose the layout in which sound of a layout is encoded; more channels than the encoder takes are mixed down.
-
-    >>> layout_for("5.1(side)", 6), layout_for("2 channels", 2), layout_for("7.1", 8), layout_for("12 channels", 12)
-    ('5.1(side)', 'stereo', '5.1', 'stereo')
-    """
+    """Choose the layout in which sound of a layout is encoded; more channels than the encoder takes are mixed down."""
     if name in LAYOUTS or name in OTHER_LAYOUTS:
         return name
     if channels <= len(LAYOUTS):
         return LAYOUTS[max(channels, 1) - 1]
     return "stereo" if name.endswith("channels") else "5.1"
-
-
-def rate_for(rate: int) -> int:
-    """Choose the rate at which sound of a rate is encoded.
-
-    >>> rate_for(48_000), rate_for(192_000), rate_for(11_000)
-    (48000, 96000, 11025)
-    """
-    rates = av.Codec(CODEC, "w").audio_rates or [rate]
-    return min(rates, key=lambda one: abs(one - rate))
 
 
 class EncodedSound:
@@ -328,11 +307,11 @@ class EncodedSound:
         self._container, self._zero_s, self._target = container, zero_s, target
         self._source = container.streams.audio[0]
         layout = self._source.layout
-        self._layout, self._rate = layout_for(layout.name, layout.nb_channels), rate_for(self._source.rate)
+        self._layout, given = layout_for(layout.name, layout.nb_channels), self._source.rate
+        self._rate = min(av.Codec(CODEC, "w").audio_rates or [given], key=lambda rate: abs(rate - given))
         self._stream: AudioStream = target.add_stream(CODEC, rate=self._rate, layout=self._layout)
         self._resampler = av.AudioResampler(format="fltp", layout=self._layout, rate=self._rate)
-        self._waiting: list[FloatArray] = []
-        self._given = self._held = 0
+        self._given = 0  # samples
         self.missing = False  # whether there is sound in the file and nothing of it could be decoded
 
     @staticmethod
@@ -358,17 +337,15 @@ class EncodedSound:
         rounded_s = max(_ROUNDED_S, 2 * time_base_of(self._source))
         rounded = math.ceil(rounded_s * self._rate)
         for at_s, samples in self._decoded(start_s):
-            first, position = round((at_s - start_s) * self._rate), self._given + self._held
-            if position and abs(first - position) <= rounded:
-                first = position
+            first = round((at_s - start_s) * self._rate)
+            if self._given and abs(first - self._given) <= rounded:
+                first = self._given
             if first >= count:
                 break
-            if first > position:  # a gap
-                self._put(np.zeros((len(samples), first - position), np.float32))
-            skipped = max(0, self._given + self._held - first)
-            self._put(samples[:, skipped : count - first])
+            if first > self._given:  # a gap
+                self._put(np.zeros((len(samples), first - self._given), np.float32))
+            self._put(samples[:, max(0, self._given - first) : count - first])
             yield {}, None
-        self._mux(keep=False)
         self._target.mux(self._stream.encode(None))
 
     def _decoded(self, start_s: Fraction) -> Iterator[tuple[Fraction, FloatArray]]:
@@ -392,25 +369,10 @@ class EncodedSound:
     def _put(self, samples: FloatArray) -> None:
         if not samples.shape[1]:
             return
-        self._waiting.append(samples)
-        self._held += samples.shape[1]
-        if self._held >= 64 * _BLOCK:
-            self._mux(keep=True)
-
-    def _mux(self, *, keep: bool) -> None:
-        if not self._waiting:
-            return
-        whole = np.concatenate(self._waiting, axis=1)
-        stop = whole.shape[1] // _BLOCK * _BLOCK if keep else whole.shape[1]
-        for first in range(0, stop, _BLOCK):
-            part = whole[:, first : min(first + _BLOCK, stop)]
-            if part.shape[1] < _BLOCK:
-                part = np.pad(part, ((0, 0), (0, _BLOCK - part.shape[1])))
-            frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(part), "fltp", self._layout)
-            frame.sample_rate, frame.pts, frame.time_base = self._rate, self._given + first, Fraction(1, self._rate)
-            self._target.mux(self._stream.encode(frame))
-        self._waiting = [whole[:, stop:]]
-        self._given, self._held = self._given + stop, whole.shape[1] - stop
+        frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(samples), "fltp", self._layout)
+        frame.sample_rate, frame.pts, frame.time_base = self._rate, self._given, Fraction(1, self._rate)
+        self._target.mux(self._stream.encode(frame))
+        self._given += samples.shape[1]
 
 
 FORM = "mp4"
@@ -449,8 +411,8 @@ class _Film:
         """Start and end of what is encoded, on the player's timeline."""
         if not self._facts.steady:
             return self._stretch
-        offset_s, frame_s = self._facts.offset_s, self._rate.frame_s
-        return offset_s + self._frames.start * frame_s, offset_s + self._frames.stop * frame_s
+        offset_s, fps = self._facts.offset_s, self._rate.fps
+        return offset_s + self._frames.start / fps, offset_s + self._frames.stop / fps
 
     def encode(self, path: str, limits: MediaLimits) -> Iterator[Message]:
         """Encode pictures and sound; yields a sign of life a frame."""
@@ -483,8 +445,8 @@ class _Film:
         """Times at which the frames are on screen: of a steady film their middles."""
         start_s, end_s = self._stretch
         if self._facts.steady:
-            frame_s = self._rate.frame_s
-            return [float(self._facts.offset_s + (number + Fraction(1, 2)) * frame_s) for number in self._frames]
+            fps, offset_s = self._rate.fps, self._facts.offset_s
+            return [float(offset_s + (number + Fraction(1, 2)) / fps) for number in self._frames]
         count = math.ceil((end_s - start_s) * _FASTEST)
         return [float(start_s + Fraction(number, _FASTEST)) for number in range(count)]
 
@@ -495,23 +457,19 @@ class _Film:
         picture = av.VideoFrame.from_ndarray(pixels, format="rgb24").reformat(
             format="yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG"
         )
-        self._last_pts = max(self._pts(frame.time_s), self._last_pts + 1)
+        at = (Fraction(frame.time_s) - self._stretch[0]) * TICKS
+        if self._facts.steady:
+            at = (Fraction(frame.time_s) - self._facts.offset_s) * self._rate.fps - self._frames.start
+        self._last_pts = max(round(at), self._last_pts + 1)
         picture.pts, picture.time_base = self._last_pts, stream.codec_context.time_base
         self._target.mux(stream.encode(picture))
-
-    def _pts(self, time_s: float) -> int:
-        time = Fraction(time_s)
-        if self._facts.steady:
-            nearest = round((time - self._facts.offset_s) * self._rate.fps)
-            return max(0, nearest - self._frames.start)
-        return max(0, round((time - self._stretch[0]) * TICKS))
 
     def _picture_stream(self, pixels: Pixels) -> VideoStream:
         facts, shape = self._facts, even_sided(pixels).shape
         stream = self._target.add_stream("libx264", rate=self._rate.fps, options=OPTIONS)
         stream.height, stream.width, stream.pix_fmt = shape[0], shape[1], "yuv420p"
         context = stream.codec_context
-        context.time_base = self._rate.frame_s if facts.steady else Fraction(1, TICKS)
+        context.time_base = 1 / self._rate.fps if facts.steady else Fraction(1, TICKS)
         context.colorspace = context.color_primaries = context.color_trc = BT709
         context.color_range = LIMITED_RANGE
         return stream

@@ -13,7 +13,6 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -53,24 +52,12 @@ class FrameRate:
         """Whole number of labels in a second of timecode."""
         return math.ceil(self.fps)
 
-    @property
-    def frame_s(self) -> Fraction:
-        return 1 / self.fps
-
     def frame_at(self, time_s: Fraction, slack_s: Fraction = SAME_TIME_S) -> int:
-        """Return the number of the frame on screen at a time; one that begins at most `slack_s` later is taken.
-
-        >>> FrameRate(Fraction(30000, 1001)).frame_at(Fraction(1.001))
-        30
-        """
+        """Return the number of the frame on screen at a time; one that begins at most `slack_s` later is taken."""
         return math.floor((time_s + slack_s) * self.fps)
 
     def frame_after(self, time_s: Fraction, slack_s: Fraction = SAME_TIME_S) -> int:
-        """Return the number of the first frame that begins at a time or after it, or at most `slack_s` before.
-
-        >>> FrameRate(Fraction(25)).frame_after(Fraction(0.5))
-        13
-        """
+        """Return the number of the first frame that begins at a time or after it, or at most `slack_s` before."""
         return math.ceil((time_s - slack_s) * self.fps)
 
     def timecode(self, frame: int) -> str:
@@ -79,8 +66,13 @@ class FrameRate:
         >>> FrameRate(Fraction(30000, 1001), drop=True).timecode(1800)
         '00:01:00;02'
         """
-        label = (self._label(frame) if self.drop else frame) % (24 * 3600 * self.base)
-        seconds, frames = divmod(label, self.base)
+        if self.drop:  # count the labels that are dropped too
+            dropped = self._dropped_a_minute
+            a_minute = 60 * self.base - dropped
+            tens, rest = divmod(frame, 10 * a_minute + dropped)
+            minutes = 0 if rest < 60 * self.base else 1 + (rest - 60 * self.base) // a_minute
+            frame += dropped * (9 * tens + minutes)
+        seconds, frames = divmod(frame % (24 * 3600 * self.base), self.base)
         minutes, seconds = divmod(seconds, 60)
         mark = ";" if self.drop else ":"
         return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}{mark}{frames:02}"
@@ -105,34 +97,18 @@ class FrameRate:
     def _dropped_a_minute(self) -> int:
         return self.base // 15
 
-    def _label(self, frame: int) -> int:
-        """Count of a frame among all labels, those that are dropped too."""
-        dropped = self._dropped_a_minute
-        a_minute = 60 * self.base - dropped
-        tens, rest = divmod(frame, 10 * a_minute + dropped)
-        minutes = 0 if rest < 60 * self.base else 1 + (rest - 60 * self.base) // a_minute
-        return frame + dropped * (9 * tens + minutes)
-
     def __str__(self) -> str:
         return f"{float(self.fps):.6g} frames a second" + (" (drop-frame)" if self.drop else "")
 
 
 def meant_rate(measured: Fraction) -> Fraction:
-    """Return the standard rate that is meant by a measured one, or that one itself where none is near.
-
-    >>> meant_rate(Fraction(2997, 100)), meant_rate(Fraction(15))
-    (Fraction(30000, 1001), Fraction(15, 1))
-    """
+    """Return the standard rate that is meant by a measured one, or that one itself where none is near."""
     nearest = min(STANDARD, key=lambda rate: abs(rate - measured))
     return nearest if abs(nearest - measured) <= _NEAR * nearest else measured
 
 
 def editing_rate(fps: Fraction) -> Fraction:
-    """Return a rate that editors know: the rate itself, else a multiple of it, else 30 or, for a faster one, 60.
-
-    >>> editing_rate(Fraction(25)), editing_rate(Fraction(12)), editing_rate(Fraction(17)), editing_rate(Fraction(120))
-    (Fraction(25, 1), Fraction(24, 1), Fraction(30, 1), Fraction(60, 1))
-    """
+    """Return a rate that editors know: the rate itself, else a multiple of it, else 30 or, for a faster one, 60."""
     if fps in STANDARD:
         return fps
     multiples = [rate for rate in sorted(STANDARD) if (rate / fps).denominator == 1]
@@ -146,12 +122,6 @@ def slack_of(stream: VideoStream) -> Fraction:
     """
     fps = stream.guessed_rate or stream.average_rate or Fraction(25)
     return max(SAME_TIME_S, min((stream.time_base or Fraction(1, 1000)) / 2 + SAME_TIME_S, 1 / (4 * fps)))
-
-
-def most_common(rates: Iterable[FrameRate]) -> FrameRate:
-    """Return the rate that most have; of several the first."""
-    given = list(rates)
-    return max(given, key=given.count)
 
 
 @dataclass(frozen=True)

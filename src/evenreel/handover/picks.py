@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from evenreel.errors import MediaError, OutputError, UsageError
 from evenreel.features import SetAside
-from evenreel.handover.settings import LEAST_S, MOST_STRETCHES
-from evenreel.library.store.identity import changed
+from evenreel.handover import LEAST_S, MOST_STRETCHES, HandoverForm
+from evenreel.library.contents import changed
 from evenreel.media.workers import FileStamp
 from evenreel.wording import printable
 
@@ -148,11 +148,7 @@ def _of_hit(rank: int, hit: Mapping[str, Any], every_moment: bool) -> Iterator[P
 
 
 def widened(start_s: float, end_s: float, duration_s: float | None) -> tuple[float, float]:
-    """Widen a found stretch around its middle to `LEAST_S`, within its clip.
-
-    >>> widened(5.0, 5.0, 60.0), widened(0.5, 0.5, 60.0), widened(1.0, 9.0, 60.0), widened(59.5, 60.0, 60.0)
-    ((4.0, 6.0), (0.0, 2.0), (1.0, 9.0), (58.0, 60.0))
-    """
+    """Widen a found stretch around its middle to `LEAST_S`, within its clip."""
     if end_s - start_s >= LEAST_S:
         return start_s, end_s
     latest_s = math.inf if duration_s is None else max(0.0, duration_s - LEAST_S)
@@ -211,11 +207,16 @@ class HandoverReport:
         if (printable(name), sentence) not in self.notes:
             self.notes.append((printable(name), sentence))
 
-    def leave_out(self, take: Take, error: Exception) -> None:
-        self.set_aside.append(_aside(take.pick.clip_id, take.name, error))
-
-    def leave_out_form(self, form: str, error: Exception) -> None:
-        self.set_aside.append(_aside("", form, error))
+    def leave_out(self, take: Take | HandoverForm, error: Exception) -> None:
+        """Tell why a stretch, or all of a form, is not written."""
+        clip_id, name = ("", take) if isinstance(take, str) else (take.pick.clip_id, take.name)
+        reason = error.reason if isinstance(error, MediaError) else "failed"
+        if isinstance(error, OutputError) and isinstance(error.__cause__, OSError):
+            error = error.__cause__
+        sentence = str(error)
+        if isinstance(error, OSError):
+            sentence = f"it cannot be written ({(error.strerror or str(error)).lower()}); choose another place"
+        self.set_aside.append(SetAside(clip_id, printable(name), reason, sentence))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -223,14 +224,3 @@ class HandoverReport:
             "notes": [{"name": name, "sentence": sentence} for name, sentence in self.notes],
             "set_aside": [one.to_json() for one in self.set_aside],
         }
-
-
-def _aside(clip_id: str, name: str, error: Exception) -> SetAside:
-    reason = error.reason if isinstance(error, MediaError) else "failed"
-    if isinstance(error, OutputError) and isinstance(error.__cause__, OSError):
-        error = error.__cause__
-    if isinstance(error, OSError):
-        sentence = f"it cannot be written ({(error.strerror or str(error)).lower()}); choose another place"
-    else:
-        sentence = str(error)
-    return SetAside(clip_id, printable(name), reason, sentence)

@@ -1,30 +1,58 @@
-"""Taking stretches of an open library away in one call: found, read by a process of its own, written."""
+"""Stretches of an open library taken away in one call: found, read by a process of its own, written.
+
+In the order of reading: `take_away`; `Handover`, which writes every form; lists: a table (csv), JSON, timelines for
+editors (OTIO, EDL, FCPXML), what is said as subtitles; a contact sheet.
+
+OTIO and EDL (CMX3600) are written by OpenTimelineIO (extra `editing`): the stretches follow one another on one track,
+each a clip of its file with the file's own timecode; an EDL has one frame rate, the one that most stretches have. In
+FCPXML, which Final Cut Pro and DaVinci Resolve read, times are whole numbers of frames over the frame's exact length,
+`1001/24000s` for one. OpenTimelineIO's adapter (1.0.0) is not used for it: it takes rates as floats, has none for
+24000/1001, and reads 30000/1001 as 29 a second.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+import urllib.parse
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from statistics import mode
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image, ImageDraw, ImageFont
 
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError, NotFoundError, OutputError
+from evenreel.extras import needed_extra
 from evenreel.features.shards import read_still
 from evenreel.files import make_folder, output_file, sync_file, sync_folder
+from evenreel.handover import A_FILE_EACH, READER, SUFFIXES, HandoverForm, HandoverSettings
 from evenreel.handover.cuts import SUFFIXES as CUT_SUFFIXES
 from evenreel.handover.cuts import formats_for
 from evenreel.handover.frames import FileFacts
-from evenreel.handover.lists import as_csv, as_edl, as_fcpxml, as_json, as_otio, of_one_rate, subtitles
-from evenreel.handover.picks import CheckedTake, Pick, Take, checked
-from evenreel.handover.settings import A_FILE_EACH, READER, SUFFIXES, HandoverForm, HandoverSettings
-from evenreel.handover.sheet import MOST_STILLS, STILL_PX, SheetCell, sheet_jpeg
+from evenreel.handover.picks import (
+    REASONS,
+    CheckedTake,
+    HandoverReport,
+    Pick,
+    Take,
+    checked,
+    file_stem,
+    free_path,
+    stretch_stem,
+)
+from evenreel.library.contents import SameContent
 from evenreel.library.store.catalog import STILLS
-from evenreel.library.store.identity import SameContent
 from evenreel.media.workers import Worker
+from evenreel.speech.subtitles import as_srt, as_vtt, is_in
 from evenreel.wording import printable
 
 if TYPE_CHECKING:
@@ -32,17 +60,60 @@ if TYPE_CHECKING:
     from evenreel.library.contents import Located
     from evenreel.speech import Transcript
 
-
-from evenreel.handover.picks import HandoverReport, file_stem, free_path, stretch_stem
-
-ListWriter = Callable[[Sequence[CheckedTake], str], str]
-LISTS: dict[HandoverForm, ListWriter] = {
-    "csv": as_csv, "json": as_json, "edl": as_edl, "fcpxml": as_fcpxml, "otio": as_otio,
-}  # fmt: skip
-"""Writer of each form that is one text for all stretches."""
 KIND = {".mkv": "a Matroska file", ".mp4": "an mp4 file"}
-_IN_FRAMES = {"csv", "json", "edl", "fcpxml", "otio"}  # forms with frame numbers, which a clip's rate is told for
 _UNSEEN = Fraction(1, 100)  # less than a frame at 60 a second needs no word
+
+
+STALL_S = 30.0  # how long a file may give nothing while its content is compared
+
+
+def take_away(
+    library: Library,
+    picks: Sequence[Pick],
+    folder: str | Path,
+    title: str = "stretches",
+    settings: HandoverSettings | None = None,
+    progress: Callable[[float], object] = lambda share: None,
+) -> HandoverReport:
+    """Write stretches of a library's clips into a folder, as cuts, lists for editors, tables, subtitles or a sheet."""
+    limits, missing = MediaLimits(), HandoverReport()
+    takes = takes_of(library, picks, missing)
+    with closing(Worker(READER, {"limits": asdict(limits)}, limits)) as worker:
+        stills = library.path / STILLS
+        known = KnownOfClips(library.transcripts, lambda clip_id, time_s: read_still(stills, clip_id, time_s))
+        handover = Handover(worker, known, settings or HandoverSettings(), progress)
+        written = handover.write(takes, Path(folder), title)
+    written.set_aside[:0] = missing.set_aside
+    return written
+
+
+def takes_of(library: Library, picks: Sequence[Pick], report: HandoverReport) -> list[Take]:
+    """Find the file of each stretch; what cannot be found is added to the report."""
+    same, found = SameContent(STALL_S), list[Take]()
+    for pick in picks:
+        try:
+            file = _unchanged(library, pick, same)
+        except (MediaError, NotFoundError) as error:
+            try:
+                name = printable(library.clip(pick.clip_id).name)
+            except NotFoundError:
+                name = pick.clip_id
+            report.leave_out(Take(pick, "", "", name), error)
+            continue
+        found.append(Take(pick, file.path, file.path, PurePath(file.path).name, file.stamp))
+    return found
+
+
+def _unchanged(library: Library, pick: Pick, same: SameContent) -> Located:
+    why = "its file is not there any more; is its disk connected? `evenreel index` looks again"
+    for file in sorted(library.locate(pick.clip_id).files, key=lambda file: file.path != pick.path):
+        try:
+            return same.check(pick.clip_id, file, os.stat(file.path, follow_symlinks=False))
+        except OSError:
+            continue
+        except MediaError:
+            why = "its file has changed since it was indexed; `evenreel index` reads it again"
+    raise MediaError("unreadable", why)
 
 
 @dataclass(frozen=True)
@@ -88,7 +159,7 @@ class Handover:
                     part.write_bytes(content)
                 report.files.append(path)
             except (EvenreelError, OSError) as error:
-                report.leave_out_form(form, error)
+                report.leave_out(form, error)
         return report
 
     def _ready(self, takes: Sequence[Take], report: HandoverReport) -> list[CheckedTake]:
@@ -100,7 +171,7 @@ class Handover:
             except MediaError as error:
                 report.leave_out(take, error)
                 continue
-            if ready[-1].facts.note and _IN_FRAMES.intersection(self._settings.forms):
+            if ready[-1].facts.note and LISTS.keys() & set(self._settings.forms):
                 report.note(take.name, ready[-1].facts.note)
             if take.pick.end_s > ready[-1].stretch[1] + _UNSEEN:
                 report.note(take.name, f"ends at {float(ready[-1].stretch[1]):.2f} s, and so does the stretch")
@@ -210,53 +281,305 @@ class Handover:
         return SheetCell(still, take.name, times)
 
 
-STALL_S = 30.0  # how long a file may give nothing while its content is compared
+_WRITERS = {"srt": as_srt, "vtt": as_vtt}
+
+COLUMNS = (
+    *("number", "file", "path", "clip_id", "start_s", "end_s", "start_timecode", "end_timecode"),
+    *("first_frame", "frames", "fps", "drop_frame", "steady", *REASONS, "words"),
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def take_away(
-    library: Library,
-    picks: Sequence[Pick],
-    folder: str | Path,
-    title: str = "stretches",
-    settings: HandoverSettings | None = None,
-    progress: Callable[[float], object] = lambda share: None,
-) -> HandoverReport:
-    """Write stretches of a library's clips into a folder, as cuts, lists for editors, tables, subtitles or a sheet."""
-    limits, report = MediaLimits(), HandoverReport()
-    takes = takes_of(library, picks, report)
-    with closing(Worker(READER, {"limits": asdict(limits)}, limits)) as worker:
-        stills = library.path / STILLS
-        known = KnownOfClips(library.transcripts, lambda clip_id, time_s: read_still(stills, clip_id, time_s))
-        handover = Handover(worker, known, settings or HandoverSettings(), progress)
-        written = handover.write(takes, Path(folder), title)
-    written.set_aside[:0] = report.set_aside
-    return written
+def records(takes: Sequence[CheckedTake]) -> list[dict[str, Any]]:
+    """Return a record a stretch; its end timecode names the first frame after it, as in lists of editors."""
+    return [
+        {
+            "number": number,
+            "file": one.take.name,
+            "path": one.take.shown_path,
+            "clip_id": one.take.pick.clip_id,
+            "start_s": float(one.stretch[0]),
+            "end_s": float(one.stretch[1]),
+            "start_timecode": one.facts.rate.timecode(one.source_frames.start),
+            "end_timecode": one.facts.rate.timecode(one.source_frames.stop),
+            "first_frame": one.frames.start,
+            "frames": len(one.frames),
+            "fps": str(one.facts.fps),
+            "drop_frame": one.facts.drop,
+            "steady": one.facts.is_exact,
+            **{name: one.take.pick.reason.get(name) for name in REASONS},
+            "words": one.take.pick.reason.get("words", []),
+        }
+        for number, one in enumerate(takes, 1)
+    ]
 
 
-def takes_of(library: Library, picks: Sequence[Pick], report: HandoverReport) -> list[Take]:
-    """Find the file of each stretch; what cannot be found is added to the report."""
-    same, found = SameContent(STALL_S), list[Take]()
-    for pick in picks:
-        try:
-            file = _unchanged(library, pick, same)
-        except (MediaError, NotFoundError) as error:
-            try:
-                name = printable(library.clip(pick.clip_id).name)
-            except NotFoundError:
-                name = pick.clip_id
-            report.leave_out(Take(pick, "", "", name), error)
-            continue
-        found.append(Take(pick, file.path, file.path, PurePath(file.path).name, file.stamp))
-    return found
+def as_json(takes: Sequence[CheckedTake], title: str) -> str:
+    return json.dumps({"title": title, "stretches": records(takes)}, indent=2) + "\n"
 
 
-def _unchanged(library: Library, pick: Pick, same: SameContent) -> Located:
-    why = "its file is not there any more; is its disk connected? `evenreel index` looks again"
-    for file in sorted(library.locate(pick.clip_id).files, key=lambda file: file.path != pick.path):
-        try:
-            return same.check(pick.clip_id, file, os.stat(file.path, follow_symlinks=False))
-        except OSError:
-            continue
-        except MediaError:
-            why = "its file has changed since it was indexed; `evenreel index` reads it again"
-    raise MediaError("unreadable", why)
+def as_csv(takes: Sequence[CheckedTake], title: str) -> str:
+    """Write stretches as a table; text that a spreadsheet would take for a formula begins with an apostrophe."""
+    held = io.StringIO()
+    writer = csv.DictWriter(held, COLUMNS, lineterminator="\r\n")
+    writer.writeheader()
+    for record in records(takes):
+        row = record | {"words": " | ".join(record["words"])}
+        formulas = {name for name, value in row.items() if isinstance(value, str) and value.startswith(_FORMULA)}
+        writer.writerow({name: f"'{value}" if name in formulas else value for name, value in row.items()})
+    return held.getvalue()
+
+
+def subtitles(
+    transcripts: Sequence[Transcript], form: str, span_s: tuple[Fraction, Fraction], language: str | None
+) -> str:
+    """Write what is said between two times of a clip as subtitles, whose time 0 is the first of them."""
+    start_s, end_s = map(float, span_s)
+    spoken = [one for one in transcripts if one.utterances and is_in(one, language)]
+    if not spoken:
+        where = "" if language is None else f" in {language[:40]}"
+        raise NotFoundError(f"nothing is known of what is said in it{where}, so there are no subtitles")
+    inside = [one for one in spoken[0].utterances if one.start_s < end_s and one.end_s > start_s]
+    if not inside:
+        raise NotFoundError("nothing is said in the stretch, so there are no subtitles")
+    spans_s = [(max(one.start_s, start_s) - start_s, min(one.end_s, end_s) - start_s) for one in inside]
+    said = [replace(one, start_s=at_s, end_s=to_s) for one, (at_s, to_s) in zip(inside, spans_s, strict=True)]
+    return _WRITERS[form](said)
+
+
+LONGEST_REEL = 8  # characters of a reel's name in CMX3600
+
+
+def as_otio(takes: Sequence[CheckedTake], title: str) -> str:
+    """Write stretches as an OTIO document, one after another, pictures and sound on a track each."""
+    otio = _opentimelineio()
+    made = otio.schema.Timeline(title)
+    made.global_start_time = otio.opentime.RationalTime(0, float(mode(take.facts.rate for take in takes).fps))
+    video, audio = otio.schema.TrackKind.Video, otio.schema.TrackKind.Audio
+    kinds = {"V1": video, "A1": audio} if any(take.facts.sounds for take in takes) else {"V1": video}
+    for name, kind in kinds.items():
+        track = otio.schema.Track(name, kind=kind)
+        for take in takes:
+            clip = _clip(otio, take, take.take.name, float(take.facts.fps))
+            clip.metadata["evenreel"] = {
+                "clip_id": take.take.pick.clip_id,
+                "start_s": str(take.stretch[0]),
+                "end_s": str(take.stretch[1]),
+                **{name: value for name, value in take.take.pick.reason.items() if value is not None},
+            }
+            silent = kind == audio and not take.facts.sounds
+            track.append(otio.schema.Gap(source_range=clip.source_range) if silent else clip)
+        made.tracks.append(track)
+    text: str = otio.adapters.write_to_string(made, "otio_json")
+    return text + "\n"
+
+
+def as_edl(takes: Sequence[CheckedTake], title: str) -> str:
+    """Write stretches of one frame rate as a CMX3600 list; timecodes drop frames where those of the files do."""
+    otio, rate = _opentimelineio(), takes[0].facts.rate
+    # Labels count frames alike at 24 and 24000/1001; only where some are dropped does otio's rate change them.
+    labels = rate.base * 1000 / 1001 if rate.drop else float(rate.base)
+    track = otio.schema.Track("V1", kind=otio.schema.TrackKind.Video)
+    for take, reel in zip(takes, _reels(takes), strict=True):
+        clip = _clip(otio, take, _line(take.take.name), labels)
+        clip.metadata["cmx_3600"] = {"reel": reel}
+        track.append(clip)
+    listed = otio.schema.Timeline(_line(title))
+    listed.tracks.append(track)
+    try:
+        text: str = otio.adapters.write_to_string(listed, "cmx_3600", rate=labels)
+    except otio.exceptions.NoKnownAdapterForExtensionError as error:
+        raise _missing("otio_cmx3600_adapter") from error
+    head, _, events = text.partition("\n\n")
+    return f"{head}\nFCM: {'' if rate.drop else 'NON-'}DROP FRAME\n\n{events}"
+
+
+def _clip(otio: Any, take: CheckedTake, name: str, rate: float) -> Any:
+    """A stretch as a clip of its file, whose frames are counted at a rate."""
+
+    def timed(frames: range) -> Any:
+        start, duration = (otio.opentime.RationalTime(number, rate) for number in (frames.start, len(frames)))
+        return otio.opentime.TimeRange(start, duration)
+
+    first = take.facts.first_frame
+    available = timed(range(first, first + take.facts.frame_count))
+    file = otio.schema.ExternalReference(url_of(take.take.shown_path), available)
+    return otio.schema.Clip(name, file, timed(take.source_frames))
+
+
+def of_one_rate(takes: Sequence[CheckedTake]) -> tuple[list[CheckedTake], list[CheckedTake]]:
+    """Part stretches into those of the frame rate that most have, which fit into one EDL, and the others."""
+    rate = mode(take.facts.rate for take in takes)
+    return [take for take in takes if take.facts.rate == rate], [take for take in takes if take.facts.rate != rate]
+
+
+def url_of(path: str) -> str:
+    """Return the address of a file for lists of editors: `file:` for a full path, else a relative one."""
+    pure = PurePath(path)
+    return pure.as_uri() if pure.is_absolute() else urllib.parse.quote(pure.as_posix())
+
+
+def _reels(takes: Iterable[CheckedTake]) -> list[str]:
+    """A name of at most eight letters and digits for each file, none of them for two."""
+    names: dict[str, str] = {}
+    for path, name in ((take.take.path, take.take.name) for take in takes):
+        if path not in names:
+            letters = "".join(letter for letter in PurePath(name).stem.upper() if letter.isascii() and letter.isalnum())
+            reel, number = letters[:LONGEST_REEL] or "CLIP", 1
+            while reel in names.values():
+                number += 1
+                reel = f"{(letters or 'CLIP')[: LONGEST_REEL - len(str(number))]}{number}"
+            names[path] = reel
+    return [names[take.take.path] for take in takes]
+
+
+def _line(text: str) -> str:
+    return printable(text).strip() or "evenreel"
+
+
+def _opentimelineio() -> Any:
+    try:
+        import opentimelineio
+    except ImportError as error:
+        raise _missing("opentimelineio") from error
+    return opentimelineio
+
+
+def _missing(package: str) -> EvenreelError:
+    sentence = needed_extra(ImportError(name=package), "A list for editors in this form")
+    return EvenreelError(sentence or f"{package} is not installed.")
+
+
+HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE fcpxml>\n'
+
+
+def as_fcpxml(takes: Sequence[CheckedTake], title: str) -> str:
+    """Write stretches, one after another, as a project whose frame rate is the one that most have.
+
+    Where a stretch begins in a sequence of another rate than its own, and how long it is there, is in whole frames of
+    the sequence, so that it holds the stretch.
+    """
+    rate = mode(take.facts.rate for take in takes)
+    root = ET.Element("fcpxml", version="1.8")
+    resources = _Resources(ET.SubElement(root, "resources"))
+    shown = next(take.facts for take in takes if take.facts.rate == rate)
+    project = ET.SubElement(root, "project", name=printable(title))
+    sequence = ET.SubElement(
+        project, "sequence", format=resources.format_of(shown), tcStart="0s", tcFormat=("DF" if rate.drop else "NDF")
+    )
+    spine, at = ET.SubElement(sequence, "spine"), 0
+    for take in takes:
+        length = -(-len(take.frames) * rate.fps // take.facts.fps)  # in whole frames of the sequence
+        clip = ET.SubElement(
+            spine,
+            "asset-clip",
+            name=printable(take.take.name),
+            ref=resources.asset_of(take),
+            offset=_seconds(at, rate.fps),
+            start=_seconds(take.source_frames.start, take.facts.fps),
+            duration=_seconds(length, rate.fps),
+            format=resources.format_of(take.facts),
+            tcFormat="DF" if take.facts.drop else "NDF",
+        )
+        if words := take.take.pick.reason.get("words"):
+            ET.SubElement(clip, "note").text = printable(" | ".join(words))
+        at += length
+    sequence.set("duration", _seconds(at, rate.fps))
+    ET.indent(root)
+    return HEAD + ET.tostring(root, "unicode") + "\n"
+
+
+def _seconds(frames: int, fps: Fraction) -> str:
+    """A time as whole frames over their exact length, such as `1001/24000s`."""
+    return f"{frames * fps.denominator}/{fps.numerator}s" if frames else "0s"
+
+
+LISTS: dict[HandoverForm, Callable[[Sequence[CheckedTake], str], str]] = {
+    "csv": as_csv,
+    "json": as_json,
+    "edl": as_edl,
+    "fcpxml": as_fcpxml,
+    "otio": as_otio,
+}
+"""Writer of each form that is one text for all stretches, with frame numbers, which a clip's rate is told for."""
+
+
+class _Resources:
+    """The formats and files that a document names, each once."""
+
+    def __init__(self, element: ET.Element) -> None:
+        self._element = element
+        self._ids: dict[tuple[object, ...], str] = {}
+
+    def format_of(self, facts: FileFacts) -> str:
+        size = {"width": str(facts.width), "height": str(facts.height)}
+        about = {"frameDuration": _seconds(1, facts.fps), **size}
+        return self._named(("format", *about.values()), "format", about)
+
+    def asset_of(self, take: CheckedTake) -> str:
+        facts = take.facts
+        about = {
+            "name": printable(take.take.name),
+            "src": url_of(take.take.shown_path),
+            "start": _seconds(facts.first_frame, facts.fps),
+            "duration": _seconds(facts.frame_count, facts.fps),
+            "hasVideo": "1",
+            "format": self.format_of(facts),
+        }
+        if facts.sounds:
+            about |= {"hasAudio": "1", "audioSources": "1"}
+        return self._named(("asset", take.take.path), "asset", about)
+
+    def _named(self, key: tuple[object, ...], tag: str, about: dict[str, str]) -> str:
+        if key not in self._ids:
+            self._ids[key] = f"r{len(self._ids) + 1}"
+            ET.SubElement(self._element, tag, {"id": self._ids[key], **about})
+        return self._ids[key]
+
+
+STILL_PX = (320, 180)
+MOST_STILLS = 400  # most stills of one sheet; at four a row it is some 24,000 pixels high then, and JPEG ends at 65,535
+_GAP, _TEXT = 16, 44
+_PAPER, _INK, _PALE, _DARK = "#ffffff", "#1b1d1f", "#5a6066", "#202326"
+
+
+@dataclass(frozen=True)
+class SheetCell:
+    still: bytes | None  # a JPEG; None where there is none
+    name: str  # first line below it
+    times: str  # second line
+
+
+def sheet_jpeg(cells: Sequence[SheetCell], title: str) -> bytes:
+    """Draw stills with two lines below each, four a row, below a title; the first `MOST_STILLS` of them."""
+    cells = cells[:MOST_STILLS]
+    columns = min(4, max(1, len(cells)))
+    rows = -(-len(cells) // columns)
+    width, height = _GAP + columns * (STILL_PX[0] + _GAP), 56 + rows * (STILL_PX[1] + _TEXT + _GAP)
+    picture = Image.new("RGB", (width, height), _PAPER)
+    draw = ImageDraw.Draw(picture)
+    _write(draw, (_GAP, 16), printable(title), 20, width - 2 * _GAP)
+    for place, cell in enumerate(cells):
+        row, column = divmod(place, columns)
+        left, top = _GAP + column * (STILL_PX[0] + _GAP), 56 + row * (STILL_PX[1] + _TEXT + _GAP)
+        draw.rectangle((left, top, left + STILL_PX[0] - 1, top + STILL_PX[1] - 1), _DARK)
+        if cell.still is not None:  # into the middle of its place, whole
+            with Image.open(io.BytesIO(cell.still), formats=("JPEG",)) as opened:
+                image = opened.convert("RGB")
+            image.thumbnail(STILL_PX)
+            picture.paste(image, (left + (STILL_PX[0] - image.width) // 2, top + (STILL_PX[1] - image.height) // 2))
+        _write(draw, (left, top + STILL_PX[1] + 4), printable(cell.name), 15, STILL_PX[0])
+        _write(draw, (left, top + STILL_PX[1] + 23), cell.times, 13, STILL_PX[0], _PALE)
+    made = io.BytesIO()
+    picture.save(made, "JPEG", quality=88, optimize=True)
+    return made.getvalue()
+
+
+def _write(draw: ImageDraw.ImageDraw, at: tuple[int, int], text: str, size: int, width: int, ink: str = _INK) -> None:
+    """Write a line, with its middle left out where it is too long."""
+    font = ImageFont.load_default(size)
+    shown, kept = text, len(text)
+    while draw.textlength(shown, font) > width and kept > 8:
+        kept -= 4
+        shown = f"{text[: kept * 2 // 3]}…{text[-(kept // 3) :]}"
+    draw.text(at, shown, ink, font)

@@ -1,4 +1,4 @@
-from .asking.questions import Mark as Mark, Marked as Marked, Then as Then, Without as Without
+from .search.asking import Mark as Mark, Marked as Marked, Then as Then, Without as Without
 from .check import LibraryProblem as LibraryProblem, repair as repair, verify as verify
 from .contents import LibraryStats as LibraryStats
 from .index.run import index_folders as index_folders

@@ -26,33 +26,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError
-from evenreel.features.shards import (
-    DamagedShardError,
-    NewerShardError,
-    Shard,
-    are_whole,
-    glance,
-    is_clip_id,
-    read_shard,
-    shard_files,
-    shard_path,
-)
+from evenreel.features import shards as stored
+from evenreel.features.shards import Shard, are_whole, glance, is_clip_id, read_shard, shard_files, shard_path
 from evenreel.library.index.run import finish_exchange, named_shard, unfinished_exchange
 from evenreel.library.people import drop_gone_clips
-from evenreel.library.store import catalog, schema, user_tables
-from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
-from evenreel.library.store.confidence import bank_of, measure_nonsense
-from evenreel.library.store.filesystem import BROKEN, free_name, library_lock, refuse_published
+from evenreel.library.store import catalog, user_tables
+from evenreel.library.store.catalog import (
+    BROKEN,
+    CATALOG,
+    MODELS,
+    SHARDS,
+    STILLS,
+    clear_unnamed,
+    free_name,
+    library_lock,
+    making_of,
+    refuse_published,
+)
 from evenreel.library.store.fulltext import fill_full_text, rebuild_full_text
-from evenreel.library.store.model_folders import MODELS, clear_unnamed, making_of
-from evenreel.library.store.rows import replace_rows, rows_of, stored_rows
 from evenreel.library.store.user_tables import COPY, FACES, OWN_TABLES, held_by, held_in
-from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix
+from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix, bank_of, measure_nonsense
 from evenreel.library.store.writer import (
     closing_error,
     drop_vectors,
     next_generation,
     open_vectors,
+    replace_rows,
+    rows_of,
+    stored_rows,
     vectors_files,
     vectors_path,
 )
@@ -60,11 +61,11 @@ from evenreel.wording import count, printable
 
 SET_AGAIN = "run: evenreel index FOLDER (it reads the file again)"
 RUN_REPAIR = "run: evenreel verify --repair"
+READ_AGAIN = f"{RUN_REPAIR}, then {SET_AGAIN}"
 AGAIN = "check the disk and the permissions, then run: evenreel verify"
 UPDATE = "update evenreel"
 
-REBUILT = f"{CATALOG}.rebuilt"
-"""Name of a new catalog until it is whole."""
+REBUILT = f"{CATALOG}.rebuilt"  # the name of a new catalog until it is whole
 
 _OF_A_MATRIX = ("vectors_generation", "vectors_end", "null_best", "null_clips")
 MADE_ANEW = (
@@ -83,10 +84,7 @@ class LibraryProblem:
 
     where: str
     what: str
-    remedy: str
-
-
-GONE = LibraryProblem(CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)
+    remedy: str = RUN_REPAIR
 
 
 def verify(library: Path) -> list[LibraryProblem]:
@@ -100,7 +98,7 @@ def verify(library: Path) -> list[LibraryProblem]:
     if not (library / CATALOG).is_file():
         if next(shard_files(library / SHARDS), None) is None:
             raise LibraryError(f"There is no library at {library}.")
-        return [GONE]
+        return [LibraryProblem(CATALOG, "it is gone, its feature shards are there")]
     # Shards and catalog are two things: beside a writer they could only be compared with excuses.
     with library_lock(library) if os.access(library, os.W_OK) else nullcontext():
         return _all_problems(library)
@@ -117,7 +115,6 @@ def _settings(library: Path) -> dict[str, str]:
 
 
 def _all_problems(library: Path) -> list[LibraryProblem]:
-    """What is wrong with a library."""
     found: list[LibraryProblem] = []
     try:
         with (
@@ -125,22 +122,20 @@ def _all_problems(library: Path) -> list[LibraryProblem]:
             catalog.readable(library),
             catalog.snapshot(connection),
         ):
-            found += [LibraryProblem(CATALOG, what, RUN_REPAIR) for what in _faults(library, connection)]
+            found += [LibraryProblem(CATALOG, what) for what in _faults(library, connection)]
             found += _own_problems(library, connection)
             found += _shard_problems(library, connection)
-            broken = _broken_metadata(connection)
-            for path in broken:
-                remedy = f"{RUN_REPAIR}, then {SET_AGAIN}"
-                shown = printable(catalog.loaded_path(path))
-                found.append(LibraryProblem(f"file {shown}", "its metadata is not what was written", remedy))
+            for path in (broken := _broken_metadata(connection)):
+                where = f"file {printable(catalog.loaded_path(path))}"
+                found.append(LibraryProblem(where, "its metadata is not what was written", READ_AGAIN))
             found += _text_problems(connection, broken)
             found += [problem for _, problem in _still_problems(library, connection)]
     except LibraryError as error:
         if not found and not catalog.is_damage(error.__cause__):
             raise
-        found.append(LibraryProblem(CATALOG, f"it cannot be read to its end ({error.__cause__})", RUN_REPAIR))
+        found.append(LibraryProblem(CATALOG, f"it cannot be read to its end ({error.__cause__})"))
     except (ValueError, TypeError, LookupError, ArithmeticError) as error:
-        found.append(LibraryProblem(CATALOG, f"it holds what it never could ({error!r})", RUN_REPAIR))
+        found.append(LibraryProblem(CATALOG, f"it holds what it never could ({error!r})"))
     return found
 
 
@@ -148,12 +143,10 @@ def _faults(library: Path, connection: sqlite3.Connection) -> list[str]:
     """What is wrong with the catalog as a file: its header, pages, schema and kinds of values."""
     with (library / CATALOG).open("rb") as file:
         header = file.read(20)
-    different = schema.differences(connection)
-    return [
-        *(["its header does not say how it is to be written"] if header[18] not in {1, 2} else []),
-        *(f"its table {name} is not what was laid down" for name in different),
-        *([] if different else catalog.faults(connection)),
-    ]
+    found = [] if header[18] in {1, 2} else ["its header does not say how it is to be written"]
+    different = catalog.differences(connection)
+    found += [f"its table {name} is not what was laid down" for name in different]
+    return found if different else found + catalog.faults(connection)
 
 
 def _own_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
@@ -164,9 +157,9 @@ def _own_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Lib
         if what != "it is gone" or any(here.rows.values()):
             yield LibraryProblem(COPY, what, f"{RUN_REPAIR} (evenreel index writes it too)")
     elif copy.is_newer(here):
-        yield LibraryProblem(CATALOG, "it is not as the last run left it", RUN_REPAIR)
+        yield LibraryProblem(CATALOG, "it is not as the last run left it")
     elif here.differs(copy):
-        yield LibraryProblem(CATALOG, f"what is a person's own is not what it is in {COPY}", RUN_REPAIR)
+        yield LibraryProblem(CATALOG, f"what is a person's own is not what it is in {COPY}")
 
 
 def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
@@ -187,21 +180,21 @@ def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[L
     for clip_id, digest, *rows_in_matrices in rows:
         where = f"clip {printable(str(clip_id))[:80]}"
         if not is_clip_id(clip_id):
-            yield LibraryProblem(where, "this is no clip's id", RUN_REPAIR)
+            yield LibraryProblem(where, "this is no clip's id")
             continue
         known.add(shard_path(library / SHARDS, clip_id))
         try:
             shard = read_shard(named_shard(library, waiting, clip_id), digest)
         except LibraryError as error:
-            again = UPDATE if isinstance(error, NewerShardError) else AGAIN
-            remedy = f"{RUN_REPAIR}, then {SET_AGAIN}" if isinstance(error, DamagedShardError) else again
+            again = UPDATE if isinstance(error, stored.NewerShardError) else AGAIN
+            remedy = READ_AGAIN if isinstance(error, stored.DamagedShardError) else again
             yield LibraryProblem(where, str(error), remedy)
             continue
         if _is_foreign(shard, meta):
             what = "its shard is of another model or sampling rule than the library"
-            yield LibraryProblem(where, what, f"{RUN_REPAIR}, then {SET_AGAIN}")
+            yield LibraryProblem(where, what, READ_AGAIN)
         if rows_of(shard, digest) != stored_rows(connection, clip_id):
-            yield LibraryProblem(where, "its rows in the catalog are not those of its shard", RUN_REPAIR)
+            yield LibraryProblem(where, "its rows in the catalog are not those of its shard")
         for place, (of, own, vectors) in enumerate(matrices):
             (first, number), wanted = rows_in_matrices[2 * place : 2 * place + 2], of_shard(shard, of, own)
             agree = wanted is None and first is None  # nothing is in the matrix of a clip without frames, or sounds
@@ -210,14 +203,12 @@ def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[L
                     agree = np.array_equal(vectors.read(first, number), wanted)
             if not agree:
                 what = "vector matrix" if of is FRAMES else "matrix of sounds"
-                yield LibraryProblem(where, f"its rows of the {what} are not those of its shard", RUN_REPAIR)
-    for path in shard_files(library / SHARDS):
-        if path not in known:
-            yield LibraryProblem(path.name, "no clip of the catalog has this shard", RUN_REPAIR)
+                yield LibraryProblem(where, f"its rows of the {what} are not those of its shard")
+    for path in set(shard_files(library / SHARDS)) - known:
+        yield LibraryProblem(path.name, "no clip of the catalog has this shard")
 
 
 def _is_foreign(shard: Shard, meta: Mapping[str, str]) -> bool:
-    """Whether a shard was made with another model or sampling rule than the library."""
     other_model = shard.weights_hash is not None and shard.weights_hash != meta.get("weights_hash")
     return other_model or shard.rule != meta.get("rule")
 
@@ -237,31 +228,31 @@ def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) ->
     """Check the full text of a copy by itself, and compare it with one that is built anew; broken metadata is none."""
     with closing(sqlite3.connect("", isolation_level=None)) as fresh:  # on disk, and gone in the end
         connection.backup(fresh)
-        for name in set(schema.FULL_TEXT) - schema.tables().keys():
+        for name in set(catalog.FULL_TEXT) - catalog.tables().keys():
             try:
                 fresh.execute(f"INSERT INTO {name} ({name}) VALUES ('integrity-check')")
             except sqlite3.DatabaseError as error:
                 if not catalog.is_damage(error):
                     raise
-                yield LibraryProblem(f"full text {name}", f"SQLite cannot read it ({error})", RUN_REPAIR)
+                yield LibraryProblem(f"full text {name}", f"SQLite cannot read it ({error})")
         fresh.executemany("UPDATE files SET metadata = '{}' WHERE path = ?", [(path,) for path in broken])
         try:
             rebuild_full_text(fresh)
         except ValueError:
-            yield LibraryProblem("on-screen readings", "they are not what was written", RUN_REPAIR)
+            yield LibraryProblem("on-screen readings", "they are not what was written")
             return
-        for name in schema.FULL_TEXT:
-            rows = f"SELECT {'*' if name in schema.tables() else 'rowid, *'} FROM {name}"
+        for name in catalog.FULL_TEXT:
+            rows = f"SELECT {'*' if name in catalog.tables() else 'rowid, *'} FROM {name}"
             if name.endswith("_vocabulary"):  # when a word was counted last says nothing
                 rows = f"SELECT word, texts FROM {name} WHERE texts > 0"
             wanted = sorted(fresh.execute(rows), key=repr)
             try:
                 found = sorted(connection.execute(rows), key=repr)
             except sqlite3.DatabaseError as error:
-                yield LibraryProblem(f"full text {name}", f"SQLite cannot read it ({error})", RUN_REPAIR)
+                yield LibraryProblem(f"full text {name}", f"SQLite cannot read it ({error})")
                 continue
             if found != wanted:
-                yield LibraryProblem(f"full text {name}", "it is not that of the catalog's tables", RUN_REPAIR)
+                yield LibraryProblem(f"full text {name}", "it is not that of the catalog's tables")
 
 
 def _still_problems(library: Path, connection: sqlite3.Connection) -> Iterator[tuple[Path, LibraryProblem]]:
@@ -271,9 +262,9 @@ def _still_problems(library: Path, connection: sqlite3.Connection) -> Iterator[t
         where = f"stills of {path.stem}"
         try:
             if path.stem not in known:
-                yield path, LibraryProblem(where, "no clip of the catalog has these stills", RUN_REPAIR)
+                yield path, LibraryProblem(where, "no clip of the catalog has these stills")
             elif not are_whole(path):
-                yield path, LibraryProblem(where, "its stills are not what was written", RUN_REPAIR)
+                yield path, LibraryProblem(where, "its stills are not what was written")
         except OSError as error:
             yield path, LibraryProblem(where, f"they cannot be read ({error.strerror or error})", AGAIN)
 
@@ -332,7 +323,7 @@ def _rebuild(library: Path, drop_missing: bool) -> list[str]:
     """Make the catalog and the vectors of a library anew."""
     damage = _damage(library)
     finish_exchange(library, _settings(library))
-    _remove_catalog(library / REBUILT)
+    _move_catalog(library / REBUILT)
     work, generation = _Work(), next_generation(library, _settings(library))
     with ExitStack() as held:
         try:
@@ -342,11 +333,10 @@ def _rebuild(library: Path, drop_missing: bool) -> list[str]:
                 held.enter_context(user_tables.alone(library))
                 _enter_own(library, connection, work)
                 meta = catalog.get_meta(connection)
-                named = {vectors_path(library, meta, of) for of in (FRAMES, SOUNDS)}
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except BaseException:
             drop_vectors(library, generation)
-            _remove_catalog(library / REBUILT)
+            _move_catalog(library / REBUILT)
             raise
         if damage:
             kept = free_name(library / CATALOG)
@@ -360,15 +350,15 @@ def _rebuild(library: Path, drop_missing: bool) -> list[str]:
                 closing(sqlite3.connect(library / CATALOG, timeout=30)) as old,
             ):
                 new.backup(old)
-            _remove_catalog(library / REBUILT)
+            _move_catalog(library / REBUILT)
         with closing(catalog.open_for_reading(library)) as connection:
             user_tables.write_copy(library, connection)
             stills = list(_still_problems(library, connection))
-    for path in work.put_aside:
-        if path.exists():
-            path.replace(path.with_name(path.name + BROKEN))
+    for path in filter(Path.exists, work.put_aside):
+        path.replace(path.with_name(path.name + BROKEN))
     useless = [path for path, problem in stills if problem.remedy == RUN_REPAIR]
-    for path in (*work.forgotten, *set(vectors_files(library)) - named, *useless):
+    unnamed = set(vectors_files(library)) - {vectors_path(library, meta, of) for of in (FRAMES, SOUNDS)}
+    for path in (*work.forgotten, *unnamed, *useless):
         with suppress(OSError):
             path.unlink(missing_ok=True)
     if useless:
@@ -393,16 +383,14 @@ def _damage(library: Path) -> str | None:
     return f"damaged ({broken[0]})" if broken else None
 
 
-def _move_catalog(path: Path, target: Path) -> None:
-    """Rename a catalog; its log goes first, so that it never lies beside another catalog."""
+def _move_catalog(path: Path, target: Path | None = None) -> None:
+    """Rename or delete a catalog; its log goes first, so that it never lies beside another catalog."""
     for suffix in ("-wal", "-shm", ""):
-        if (part := path.with_name(path.name + suffix)).exists():
+        part = path.with_name(path.name + suffix)
+        if target is None:
+            part.unlink(missing_ok=True)
+        elif part.exists():
             part.rename(target.with_name(target.name + suffix))
-
-
-def _remove_catalog(path: Path) -> None:
-    for suffix in ("-wal", "-shm", ""):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _derive(library: Path, connection: sqlite3.Connection, work: _Work, generation: str, drop_missing: bool) -> None:
@@ -414,11 +402,8 @@ def _derive(library: Path, connection: sqlite3.Connection, work: _Work, generati
     held = held_in(library / CATALOG, ("files", "replaced", *FACES))
     if "files" in held.damaged:
         work.done.append(f"what was known about files is lost; {SET_AGAIN}")
-    else:
-        user_tables.enter(connection, "files", held.rows["files"])
-    for table in ("replaced", *FACES):
-        if table not in held.damaged:
-            user_tables.enter(connection, table, held.rows[table])
+    for table in held.rows.keys() - held.damaged:
+        user_tables.enter(connection, table, held.rows[table])
     if broken := _broken_metadata(connection):
         connection.executemany("UPDATE files SET metadata = '{}' WHERE path = ?", [(path,) for path in broken])
         work.done.append(f"emptied the metadata of {count(len(broken), 'file')}, which was damaged; {SET_AGAIN}")
@@ -431,7 +416,15 @@ def _derive(library: Path, connection: sqlite3.Connection, work: _Work, generati
     if (rows := rebuild_vectors(library, connection, generation, library / SHARDS)) is not None:
         work.done.append(f"rebuilt the vector matrix ({rows} rows)")
     for of in (FRAMES, SOUNDS):
-        _measure_nonsense(library, connection, work, of)
+        if (vectors := open_vectors(library, catalog.get_meta(connection), of)) is None:
+            continue
+        what = "how nonsense scores" if of is FRAMES else "how nonsense sounds"
+        if (bank := bank_of(connection, of)) is None:
+            connection.execute("DELETE FROM meta WHERE key GLOB ?", (f"{of.prefix}null_*",))
+            work.done.append(f"{what} is not known any more; the next evenreel index measures it")
+        else:
+            measure_nonsense(connection, vectors, bank, of)
+            work.done.append(f"measured anew {what}")
 
 
 def _enter_own(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
@@ -479,8 +472,8 @@ def _settle_model(library: Path, connection: sqlite3.Connection) -> None:
         if "model" not in meta or meta.get("encoder_id") != found["encoder_id"]:
             found["model"] = found["encoder_id"]
     if hearing and not SOUNDS.own(meta):
-        ((encoder_id, weights_hash), _), *_ = hearing.most_common(1)
-        found |= SOUNDS.named({"encoder_id": encoder_id, "weights_hash": weights_hash})
+        heard = zip(("encoder_id", "weights_hash"), hearing.most_common(1)[0][0], strict=True)
+        found |= SOUNDS.named(dict(heard))
     catalog.set_meta(connection, found)
 
 
@@ -493,7 +486,7 @@ def _enter_clips(library: Path, connection: sqlite3.Connection, work: _Work) -> 
     for path in sorted(known.union(shard_files(library / SHARDS)) - work.forgotten):
         try:
             shard = read_shard(path)  # by its own checksum: it may be newer than what the catalog says
-        except DamagedShardError as error:
+        except stored.DamagedShardError as error:
             log.info("%s", error)
             damaged.add(path)
             continue
@@ -510,19 +503,6 @@ def _enter_clips(library: Path, connection: sqlite3.Connection, work: _Work) -> 
     for lost, why in ((damaged, "that are damaged"), (others, "of another model, sampling rule or place")):
         if lost:
             work.done.append(f"dropped {count(len(lost), 'shard')} {why}, kept as *{BROKEN}; {SET_AGAIN}")
-
-
-def _measure_nonsense(library: Path, connection: sqlite3.Connection, work: _Work, of: Matrix) -> None:
-    vectors = open_vectors(library, catalog.get_meta(connection), of)
-    if vectors is None:
-        return
-    what = "how nonsense scores" if of is FRAMES else "how nonsense sounds"
-    if (bank := bank_of(connection, of)) is None:
-        connection.execute("DELETE FROM meta WHERE key GLOB ?", (f"{of.prefix}null_*",))
-        work.done.append(f"{what} is not known any more; the next evenreel index measures it")
-        return
-    measure_nonsense(connection, vectors, bank, of)
-    work.done.append(f"measured anew {what}")
 
 
 # The vector matrix -----------------------------------------------------------------------------------------------

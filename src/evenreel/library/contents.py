@@ -1,6 +1,6 @@
-"""Contents of a library: the details of one clip, its files with those that were set aside and why, and counts of all.
+"""Contents of a library: the details of one clip, all its files, clips without a query, and what they are filtered by.
 
-Every function reads the catalog through the caller's connection. Names and folders are for people (see
+Functions read the catalog through the caller's connection. Names and folders are for people (see
 `evenreel.wording.printable`), and folders are relative to the indexed folder, so that no answer shows how a disk is
 laid out.
 """
@@ -11,44 +11,55 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from evenreel.encoders.sources import BUILTIN
-from evenreel.errors import LibraryError, NotFoundError, UsageError
+from evenreel.errors import LibraryError, MediaError, UsageError
 from evenreel.features.pool import SetAside
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.files import file_at, name_key
 from evenreel.library.index.scan import kept_patterns
-from evenreel.library.search.hits import SearchResult, TextHit
+from evenreel.library.search.filters import (
+    COLUMNS,
+    PEOPLE,
+    WORDS,
+    Filter,
+    FilterColumn,
+    columns_of,
+    limited,
+    parse_filter,
+)
+from evenreel.library.search.result import SearchResult, TextHit
 from evenreel.library.store.catalog import (
     CATALOG,
+    MODELS,
     SHARDS,
     STILLS,
+    folder_of,
     load_metadata,
     loaded_path,
+    making_of,
     metadata_keys,
+    no_clip,
+    root_of,
+    roots,
     stored_path,
 )
-from evenreel.library.store.filesystem import size_of
-from evenreel.library.store.model_folders import MODELS, making_of
 from evenreel.library.store.user_tables import COPY
 from evenreel.library.store.vectors import SOUNDS
-from evenreel.media.workers import FileStamp
+from evenreel.media.workers import FileStamp, watched_digest
 from evenreel.types import Metadata
-from evenreel.wording import count, is_printable, printable
+from evenreel.wording import is_printable, printable
 
 STATES = ("indexed", "set_aside", "missing")
 
 MAX_SIGNS = 500
 """Most on-screen texts that are listed of one clip; a ticker has thousands."""
-
-LONGEST_SHOWN = 80
-"""Most characters of a clip's id or path in an error."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +117,7 @@ class FilePage:
 class Located(NamedTuple):
     """Location of a file: its `path` and the indexed folder `root` that holds it, as the system names them.
 
-    `stamp` has size and times of when its content was last read; see `evenreel.library.store.identity`.
+    `stamp` has size and times of when its content was last read; see `evenreel.library.contents`.
     """
 
     path: str
@@ -130,9 +141,10 @@ class ClipMedia:
 
 def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | None = None) -> ClipDetail:
     """Read everything the catalog has about a clip, and from its shard the start of its own clock."""
+    columns = ("duration_s", "container", "codec", "width", "height", "fps", "notes", "moments")
     clip = connection.execute(
-        "SELECT duration_s, container, codec, width, height, fps,"
-        " (SELECT count(*) FROM moments WHERE moments.clip_id = clips.clip_id), notes FROM clips WHERE clip_id = ?",
+        f"SELECT {', '.join(columns[:-1])}, (SELECT count(*) FROM moments WHERE moments.clip_id = clips.clip_id)"
+        " FROM clips WHERE clip_id = ?",
         (clip_id,),
     ).fetchone()
     if clip is None:
@@ -144,29 +156,20 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
         "SELECT text, start_s, end_s FROM tracks WHERE clip_id = ? ORDER BY start_s, number LIMIT ?",
         (clip_id, MAX_SIGNS),
     )
+    shots = connection.execute("SELECT start_s, end_s FROM shots WHERE clip_id = ? ORDER BY number", (clip_id,))
     starts_s = 0.0
     with suppress(LibraryError):  # nothing of the clip depends on it but how it is played
         starts_s = read_shard(shard_path(shards, clip_id)).info.starts_s if shards else 0.0
-    known = roots(connection)
-    duration_s, container, codec, width, height, fps, moments, notes = clip
+    known, about = roots(connection), dict[str, Any](zip(columns, clip, strict=True))
     return ClipDetail(
         clip_id=clip_id,
         name=files[0][1] if files else clip_id,
         files=tuple(ClipFile(name, folder_of(loaded_path(path), known), state) for path, name, state, _ in files),
-        duration_s=duration_s,
-        container=container,
-        codec=codec,
-        width=width,
-        height=height,
-        fps=fps,
-        moments=moments,
         signs=tuple(TextHit(text, (), start_s, end_s, 1.0) for text, start_s, end_s in signs),
-        notes=tuple(json.loads(notes)),
         metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
         starts_s=starts_s,
-        shots=tuple(
-            connection.execute("SELECT start_s, end_s FROM shots WHERE clip_id = ? ORDER BY number", (clip_id,))
-        ),
+        shots=tuple(shots),
+        **about | {"notes": tuple(json.loads(about["notes"]))},
     )
 
 
@@ -176,31 +179,46 @@ def list_files(
     """List a page of the files in a state whose folder or name has a text in it, in any case, by path."""
     if state is not None and state not in STATES:
         raise UsageError(f"There is no state {state!r} of a file; there are: {', '.join(STATES)}.")
-    if limit < 1 or offset < 0:
-        raise UsageError(f"{limit} files from number {offset} on cannot be listed; ask for 1 or more, from 0 on.")
+    _check_page(limit, offset, "files")
     known, wanted = roots(connection), name_key(text)
+
+    def shown(path: str) -> str:
+        return os.path.join(folder_of(path, known), printable(os.path.basename(path)))
+
     rows = connection.execute("SELECT path FROM files WHERE ?1 IS NULL OR state = ?1 ORDER BY path", (state,))
-    paths = [stored for (stored,) in rows if not wanted or wanted in name_key(_shown(loaded_path(stored), known))]
-    page = [_listed(connection, stored, known) for stored in paths[offset : offset + limit]]
-    return FilePage(len(paths), tuple(page))
+    found = [stored for (stored,) in rows if not wanted or wanted in name_key(shown(loaded_path(stored)))]
+    page = []
+    for stored in found[offset : offset + limit]:
+        name, is_in, clip_id, reason, sentence, duration_s = connection.execute(
+            "SELECT name, state, files.clip_id, reason, sentence, duration_s"
+            " FROM files LEFT JOIN clips USING (clip_id) WHERE path = ?",
+            (stored,),
+        ).fetchone()
+        path = loaded_path(stored)
+        if sentence is not None:  # a decoder may name the file that it failed on
+            sentence = sentence.replace(os.path.dirname(path) + os.sep, "")
+        page.append(ListedFile(name, folder_of(path, known), is_in, clip_id, reason, sentence, duration_s))
+    return FilePage(len(found), tuple(page))
+
+
+def _check_page(limit: int, offset: int, what: str) -> None:
+    if limit < 1 or offset < 0:
+        raise UsageError(f"{limit} {what} from number {offset} on cannot be listed; ask for 1 or more, from 0 on.")
 
 
 def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
     """Find the files of a clip that were there at the last index run."""
-    about = connection.execute(
-        "SELECT container, codec, duration_s FROM clips WHERE clip_id = ?", (clip_id,)
-    ).fetchone()
-    if about is None:
-        raise no_clip(clip_id)
-    known = roots(connection)
-    rows = connection.execute(
-        "SELECT path, size, mtime_ns, ctime_ns FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path",
-        (clip_id,),
-    )
-    found = ((loaded_path(stored), *stamp) for stored, *stamp in rows)
-    container, codec, duration_s = about
-    files = tuple(Located(path, root_of(path, known), FileStamp(*stamp)) for path, *stamp in found)
-    return ClipMedia(container, codec, duration_s, files)
+    about = "SELECT container, codec, duration_s FROM clips WHERE clip_id = ?"
+    for container, codec, duration_s in connection.execute(about, (clip_id,)).fetchall():
+        known = roots(connection)
+        rows = connection.execute(
+            "SELECT path, size, mtime_ns, ctime_ns FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path",
+            (clip_id,),
+        )
+        found = ((loaded_path(stored), FileStamp(*stamp)) for stored, *stamp in rows)
+        files = tuple(Located(path, root_of(path, known), stamp) for path, stamp in found)
+        return ClipMedia(container, codec, duration_s, files)
+    raise no_clip(clip_id)
 
 
 def single_files(connection: sqlite3.Connection) -> list[str]:
@@ -210,66 +228,60 @@ def single_files(connection: sqlite3.Connection) -> list[str]:
     return [path for path in paths if root_of(path, known) not in known]
 
 
-def root_of(path: str, known: Sequence[str]) -> str:
-    """Return the innermost indexed folder that holds a file; its own folder where none does.
-
-    Example:
-        >>> root_of("/v/trams/a.mp4", ["/v", "/v/trams", "/v/tra"])
-        '/v/trams'
-    """
-    holding = [root for root in known if path.startswith(root.rstrip(os.sep) + os.sep)]
-    return max(holding, key=len, default=os.path.dirname(path))
-
-
-def folder_of(path: str, known: Sequence[str]) -> str:
-    """Return the folder of a file for people: relative to the indexed folder, '' at its top.
-
-    Example:
-        >>> folder_of("/home/me/v/trams/a.mp4", ["/home/me/v"])
-        'trams'
-    """
-    return printable(os.path.dirname(path)[len(root_of(path, known)) :].strip(os.sep))
-
-
-def no_clip(clip_id: str) -> NotFoundError:
-    """Make the error for an id, or a path, that no clip has; of a long one the end is shown, with the file's name."""
-    shown = clip_id if len(clip_id) <= LONGEST_SHOWN else f"…{clip_id[-LONGEST_SHOWN:]}"
-    remedy = "" if re.fullmatch("[0-9a-f]{32}", clip_id) else "; give the path of its video"
-    return NotFoundError(f"The library has no clip {printable(shown)!r}{remedy}.")
-
-
 def clip_named(connection: sqlite3.Connection, name: str) -> str:
     """Return the id of the clip with this id, or of the file with this path."""
-    paths = stored_path(name), stored_path(str(file_at(os.curdir, os.path.abspath(name))))
-    row = connection.execute(
+    rows = connection.execute(
         "SELECT clip_id FROM clips WHERE clip_id = ?1 UNION ALL"
         " SELECT clip_id FROM files WHERE path IN (?1, ?2) AND clip_id IS NOT NULL",
-        paths,
-    ).fetchone()
-    if row is None:
-        raise no_clip(name)
-    return str(row[0])
+        (stored_path(name), stored_path(str(file_at(os.curdir, os.path.abspath(name))))),
+    )
+    for (clip_id,) in rows:
+        return str(clip_id)
+    raise no_clip(name)
 
 
-def roots(connection: sqlite3.Connection) -> list[str]:
-    """Return the folders that were indexed, as the system names them."""
-    return [loaded_path(stored) for (stored,) in connection.execute("SELECT path FROM roots")]
+# Whether a file is still the one that was indexed --------------------------------------------------------------------
 
 
-def _shown(path: str, known: Sequence[str]) -> str:
-    return os.path.join(folder_of(path, known), printable(os.path.basename(path)))
+REMEMBERED = 10_000  # digests
 
 
-def _listed(connection: sqlite3.Connection, stored: str | bytes, known: Sequence[str]) -> ListedFile:
-    name, state, clip_id, reason, sentence, duration_s = connection.execute(
-        "SELECT name, state, files.clip_id, reason, sentence, duration_s FROM files LEFT JOIN clips USING (clip_id)"
-        " WHERE path = ?",
-        (stored,),
-    ).fetchone()
-    path = loaded_path(stored)
-    if sentence is not None:  # a decoder may name the file that it failed on
-        sentence = sentence.replace(os.path.dirname(path) + os.sep, "")
-    return ListedFile(name, folder_of(path, known), state, clip_id, reason, sentence, duration_s)
+class SameContent:
+    """Checks files for changed content: by size and times, else by reading and digesting them.
+
+    A file whose size and times are those that were indexed is taken to be the same: its change time, which no program
+    can set, moves with every change of its content. Otherwise a file of the same size is read through once and its
+    digest compared, since the id of a clip is the digest of its content. The latest digests are remembered.
+    """
+
+    def __init__(self, timeout_s: float, stopped: Callable[[], bool] = lambda: False) -> None:
+        self._timeout_s, self._stopped = timeout_s, stopped
+        self._digests: OrderedDict[tuple[object, ...], str] = OrderedDict()
+
+    def check(self, clip_id: str, file: Located, found: os.stat_result) -> Located:
+        """Check that a file still has the content that was indexed, and return it with its present size and times."""
+        now = FileStamp.of(found)
+        if now == file.stamp:
+            return file
+        if now.size != file.stamp.size or self._digest(file.path, found) != clip_id:
+            raise changed()
+        return file._replace(stamp=now)
+
+    def _digest(self, path: str, found: os.stat_result) -> str:
+        key = (path, found.st_dev, found.st_ino, FileStamp.of(found))
+        if key not in self._digests:
+            digest = watched_digest(path, self._timeout_s, self._stopped)
+            after = os.stat(path, follow_symlinks=False)
+            if (path, after.st_dev, after.st_ino, FileStamp.of(after)) != key:
+                raise changed()
+            self._digests[key] = digest
+            while len(self._digests) > REMEMBERED:
+                self._digests.popitem(last=False)
+        return self._digests[key]
+
+
+def changed() -> MediaError:
+    return MediaError("changed_while_reading", "the file has changed since it was indexed")
 
 
 # Counts and sizes ----------------------------------------------------------------------------------------------------
@@ -290,14 +302,10 @@ class LibraryStats:
     rule: str | None
     metadata: tuple[str, ...]
     set_aside: tuple[SetAside, ...]
-    making: str | None = None
-    """The model whose vectors are made to take the place of the library's own."""
-    sounds: str | None = None
-    """The model of what its clips sound like."""
-    ignored: tuple[str, ...] = ()
-    """Patterns of what the library passes over."""
-    snapshot: str | None = None
-    """The published snapshot that is read; None for a library of its own."""
+    making: str | None = None  # the model whose vectors are made to take the place of the library's own
+    sounds: str | None = None  # the model of what its clips sound like
+    ignored: tuple[str, ...] = ()  # patterns of what the library passes over
+    snapshot: str | None = None  # the published snapshot that is read; None for a library of its own
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as plain data, the form that `--json` prints."""
@@ -307,30 +315,29 @@ class LibraryStats:
 
 def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str, str]) -> LibraryStats:
     """Count what a library holds and list what was set aside; `meta` is the catalog's table of that name."""
-    files, clips, moments, tracks, missing, hours = connection.execute(
-        "SELECT (SELECT count(*) FROM files WHERE state = 'indexed'), (SELECT count(*) FROM clips),"
-        " (SELECT count(*) FROM moments), (SELECT count(*) FROM tracks),"
-        " (SELECT count(*) FROM files WHERE state = 'missing'),"
-        " (SELECT coalesce(sum(duration_s), 0) / 3600.0 FROM clips)"
-    ).fetchone()
+    counts = {
+        "files": "count(*) FROM files WHERE state = 'indexed'",
+        "missing": "count(*) FROM files WHERE state = 'missing'",
+        "clips": "count(*) FROM clips",
+        "hours": "coalesce(sum(duration_s), 0) / 3600.0 FROM clips",
+        "moments": "count(*) FROM moments",
+        "tracks": "count(*) FROM tracks",
+    }
+    found: dict[str, Any] = {name: connection.execute(f"SELECT {sql}").fetchone()[0] for name, sql in counts.items()}
     aside = connection.execute(
         "SELECT path, reason, sentence FROM files WHERE state = 'set_aside' ORDER BY path"
     ).fetchall()
+    making = making_of(meta)
     return LibraryStats(
         library=str(library),
-        files=files,
-        clips=clips,
-        moments=moments,
-        tracks=tracks,
-        missing=missing,
-        hours=hours,
         model=meta.get("model") or None,
         rule=meta.get("rule"),
         metadata=tuple(sorted(metadata_keys(connection))),
         set_aside=tuple(SetAside("", printable(loaded_path(path)), why, told) for path, why, told in aside),
-        making=making.name if (making := making_of(meta)) else None,
+        making=making and making.name,
         ignored=kept_patterns(meta),
         sounds=SOUNDS.own(meta).get("encoder_id"),
+        **found,
     )
 
 
@@ -344,59 +351,32 @@ PARTS = {
 }
 """Name of each part, and what it holds."""
 
-_FOLDERS = {SHARDS: "shards", STILLS: "stills", MODELS: "models"}
+
+_PART_OF = {CATALOG: "catalog", COPY: "catalog", "vectors.": "vectors", "sounds.": "vectors"} | {
+    f"{folder}{os.sep}": folder for folder in (SHARDS, STILLS, MODELS)
+}
+"""How the names of a part's files begin."""
 
 
 def sizes_on_disk(library: Path) -> dict[str, int]:
     """Measure the bytes that each of `PARTS` of a library takes; files that go meanwhile count nothing."""
     found = dict.fromkeys(PARTS, 0)
-    with suppress(OSError), os.scandir(library) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                found[_FOLDERS.get(entry.name, "others")] += size_of(Path(entry.path))
-                continue
-            part = "catalog" if entry.name.startswith((CATALOG, COPY)) else "others"
+    with suppress(OSError):
+        for path in filter(Path.is_file, library.rglob("*")):
+            name = str(path.relative_to(library))
+            part = next((part for start, part in _PART_OF.items() if name.startswith(start)), "others")
             with suppress(OSError):
-                found["vectors" if entry.name.startswith(("vectors.", "sounds.")) else part] += entry.stat(
-                    follow_symlinks=False
-                ).st_size
+                found[part] += path.stat().st_size
     return found
-
-
-RENDERED_PX = ((320, 240), (160, 120))
-"""Width and height of the scenes of `evenreel demo` and `planted`; hardly any camera makes such."""
-
-
-def unknown_to_builtin(connection: sqlite3.Connection, meta: Mapping[str, str]) -> str | None:
-    """Return a sentence where a library is made with `builtin` and holds clips that it cannot know; None where not.
-
-    That encoder is a few megabytes large, so that everything can be tried without a download, and has seen nothing but
-    rendered scenes. Of other videos it makes vectors too, but what it finds with them is chance.
-    """
-    if meta.get("model") != BUILTIN:
-        return None
-    rendered = " OR ".join("(width = ? AND height = ?)" for _ in RENDERED_PX)
-    sizes = [side for size in RENDERED_PX for side in size]
-    (number,) = connection.execute(f"SELECT count(*) FROM clips WHERE NOT ({rendered})", sizes).fetchone()
-    if not number:
-        return None
-    have = "is no rendered scene" if number == 1 else "are no rendered scenes"
-    return (
-        f"The model builtin knows only the scenes that evenreel demo renders, and {count(number, 'clip')} here {have}: "
-        "what is found there by what is seen is chance. Exchange it with evenreel reindex --model default "
-        "(docs/encoders.md names others)."
-    )
 
 
 # Examples ------------------------------------------------------------------------------------------------------------
 
 ExampleKind = Literal["read", "said", "caption"]
 
-LONGEST_EXAMPLE = 60
-"""Most characters of a search that is offered as an example."""
+LONGEST_EXAMPLE = 60  # characters
 MOST_EXAMPLES = 3
-TRIED = 6
-"""Most searches of each kind that are tried."""
+TRIED = 6  # of each kind, at most
 
 _LETTERS = "text GLOB '*[^0-9 .,:/-]*' AND text NOT GLOB '*[\"“”:]*'"  # words, and no sign of the query language
 _CANDIDATES: Mapping[ExampleKind, str] = {
@@ -436,37 +416,269 @@ def example_candidates(connection: sqlite3.Connection) -> dict[ExampleKind, list
 
 def examples(connection: sqlite3.Connection) -> Examples:
     """Suggest searches: the first short caption by path, and the surely read text that most clips show."""
-    seen = connection.execute(
-        "SELECT json_extract(metadata, '$.caption') AS caption FROM files WHERE state = 'indexed'"
-        " AND length(caption) BETWEEN 8 AND ? ORDER BY path LIMIT 1",
-        (LONGEST_EXAMPLE,),
-    ).fetchone()
-    read = connection.execute(
-        "SELECT text FROM tracks WHERE confidence > 0.9 AND length(text) BETWEEN 4 AND ? AND text GLOB '*[^0-9 .,:/-]*'"
-        " GROUP BY text ORDER BY count(DISTINCT clip_id) DESC, text LIMIT 1",
-        (LONGEST_EXAMPLE,),
-    ).fetchone()
-    return Examples(*(printable(str(found[0])) if found else None for found in (seen, read)))
+    found = example_candidates(connection)
+    return Examples(next(iter(found["caption"]), None), next(iter(found["read"]), None))
 
 
 def tried_examples(
     candidates: Mapping[ExampleKind, list[str]], search: Callable[[str], SearchResult]
 ) -> list[TriedExample]:
     """Try candidates until three are found that some clip fits: of each kind the first, then the second of each."""
-    fitting = [_fitting(kind, texts, search) for kind, texts in candidates.items()]
-    in_turn = (one for several in zip_longest(*fitting) for one in several if one is not None)
+
+    def fitting(kind: ExampleKind, texts: list[str]) -> Iterator[TriedExample]:
+        for text in texts:
+            with suppress(UsageError):  # words that the language of queries reads in another way
+                if search(text).answering:
+                    yield TriedExample(kind, text)
+
+    in_turn = zip_longest(*(fitting(kind, texts) for kind, texts in candidates.items()))
     chosen: dict[str, TriedExample] = {}
-    for example in in_turn:
+    for example in (one for several in in_turn for one in several if one is not None):
         chosen.setdefault(example.query.casefold(), example)
         if len(chosen) == MOST_EXAMPLES:
             break
     return list(chosen.values())
 
 
-def _fitting(kind: ExampleKind, texts: list[str], search: Callable[[str], SearchResult]) -> Iterator[TriedExample]:
-    for text in texts:
-        try:
-            if search(text).answering:
-                yield TriedExample(kind, text)
-        except UsageError:  # words that the language of queries reads in another way
-            continue
+# Clips without a query -----------------------------------------------------------------------------------------------
+
+BrowseOrder = Literal["latest", "earliest", "path"]
+
+_ORDERS: dict[BrowseOrder, str] = {
+    "latest": "day IS NULL, day DESC, files.mtime_ns DESC, files.path",
+    "earliest": "day IS NULL, day, files.mtime_ns, files.path",
+    "path": "files.path",
+}
+
+
+@dataclass(frozen=True)
+class BrowsedClip:
+    """A clip that is there."""
+
+    clip_id: str
+    path: str  # its first file by path, among those that pass the filter
+    day: str | None  # when it was recorded or, where its file does not say, last changed, such as `2024-05-31`
+    duration_s: float | None  # None where it is not known
+    metadata: Metadata  # of that file
+
+
+@dataclass(frozen=True)
+class BrowsedPage:
+    """A page of clips; `total` counts those of all pages."""
+
+    total: int
+    clips: tuple[BrowsedClip, ...]
+
+
+def browse(
+    connection: sqlite3.Connection, where: Filter, order: BrowseOrder = "latest", limit: int = 50, offset: int = 0
+) -> BrowsedPage:
+    """List a page of the clips that pass a filter."""
+    if order not in _ORDERS:
+        raise UsageError(f"Clips cannot be browsed by {order!r}; there are: {', '.join(_ORDERS)}.")
+    _check_page(limit, offset, "clips")
+    there = f"FROM files JOIN clips USING (clip_id) WHERE state = 'indexed' AND {where.sql}"
+    with limited(connection, where):
+        (total,) = connection.execute(f"SELECT count(DISTINCT clip_id) {there}", where.parameters).fetchone()
+        rows = connection.execute(
+            f"SELECT clips.clip_id, files.path, metadata, {columns_of(connection)['date'].sql} AS day, duration_s"
+            f" FROM (SELECT min(files.path) AS path {there} GROUP BY clip_id) AS first"
+            f" JOIN files ON files.path = first.path JOIN clips USING (clip_id)"
+            f" ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
+            (*where.parameters, limit, offset),
+        ).fetchall()
+    return BrowsedPage(
+        total,
+        tuple(
+            BrowsedClip(clip_id, loaded_path(path), day, duration_s, load_metadata(metadata))
+            for clip_id, path, metadata, day, duration_s in rows
+        ),
+    )
+
+
+# What can be filtered by ---------------------------------------------------------------------------------------------
+
+MAX_VALUES = 30
+"""A column with more distinct values is given by its range, or left out where it is text."""
+
+NO_CHOICE = frozenset({"caption", "pair_id"})
+"""Columns to leave out: `caption` is searched as text, and `pair_id` names one clip."""
+
+DAYS = {"date": "date", "created": "recorded", "modified": "changed"}
+FEW_VALUES = {
+    "favourite": "favourite",
+    "codec": "codec",
+    "orientation": "orientation",
+    "has_words": "has words on screen",
+    "has_speech": "has speech",
+    "has_text": "on-screen text was read",
+}
+"""Columns of days, and of few values, as people read them."""
+
+_MOST_LEVELS = 50  # of folders within each other in which nothing lies beside the next
+_THERE = "EXISTS (SELECT 1 FROM files WHERE files.clip_id = clips.clip_id AND files.state = 'indexed')"
+
+Scalar = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class FacetValue:
+    """A value of a metadata column and how many clips have it."""
+
+    value: Scalar
+    clips: int
+
+
+FacetKind = Literal["values", "range", "days", "folders"]
+
+
+@dataclass(frozen=True)
+class Facet:
+    """A column that can be filtered by, with its values where they are few, or its range where they are numbers."""
+
+    column: str  # name as a filter writes it, in double quotes or with `metadata.` before it where it must be
+    label: str  # name as people read it
+    # values, most frequent first; empty past `MAX_VALUES`, except that people list their first ones
+    values: tuple[FacetValue, ...] = ()
+    low: float | None = None  # smallest number where a range is given; None where values are listed
+    high: float | None = None  # largest number where a range is given; None where values are listed
+    # `days`: values are months (`2024-05`) or years (`2024`), the latest first, for `date like '2024-05%'`;
+    # `folders`: values are folders with all that is below them, for `folder = 'x' or folder like 'x/%'`
+    kind: FacetKind = "values"
+
+
+def facets(connection: sqlite3.Connection) -> list[Facet]:
+    """List the facets: what every library has, people with names, and every metadata column usable in a filter.
+
+    Left out are text columns of more than `MAX_VALUES` values, those of `NO_CHOICE`, and columns whose name no
+    filter can write. Counts are of clips with a file that is there.
+    """
+    columns = columns_of(connection)
+    found = [*_length(connection), *_folders(connection, columns)]
+    days = {name: list(_days(connection, name, label, columns)) for name, label in DAYS.items()}
+    for name in DAYS if days["created"] else ["date"]:  # else it is the day of the last change
+        found += days[name]
+    for name, label in FEW_VALUES.items():
+        found += _few(connection, name, label, columns)
+    found += _people(connection) if PEOPLE in columns else ()
+    counts = _metadata_counts(connection)
+    for key in sorted(counts.keys() - NO_CHOICE):
+        if column := written_column(key, counts, columns):
+            found += _facet(column, printable(key), counts[key])
+    return found
+
+
+def written_column(key: str, keys: Collection[str], columns: Mapping[str, FilterColumn] = COLUMNS) -> str | None:
+    """Return a metadata key as a filter spells it, in the shortest form that parses; None where none does.
+
+    Example:
+        >>> keys = {"source", "two words", "Name"}
+        >>> [written_column(key, keys) for key in ("source", "two words", "Name")]
+        ['source', '"two words"', 'metadata.Name']
+    """
+    quoted = '"' + key.replace('"', '""') + '"'
+    plain = [key] if re.fullmatch(r"[A-Za-z_]\w*", key, re.ASCII) and key.lower() not in WORDS else []
+    ways = [*plain, quoted, *(f"metadata.{way}" for way in (*plain, quoted))]
+    return next((way for way in ways if _names(way, key, keys, columns)), None)
+
+
+def _names(written: str, key: str, keys: Collection[str], columns: Mapping[str, FilterColumn]) -> bool:
+    """Whether a filter understands this to be the key, for other columns come first."""
+    try:
+        return parse_filter(f"{written} = ''", keys, columns).parameters == (f'$."{key}"', "")
+    except UsageError:
+        return False
+
+
+def _length(connection: sqlite3.Connection) -> Iterator[Facet]:
+    low, high = connection.execute(f"SELECT min(duration_s), max(duration_s) FROM clips WHERE {_THERE}").fetchone()
+    if low is not None:
+        yield Facet("duration_s", "length in seconds", low=low, high=high, kind="range")
+
+
+def _counts(connection: sqlite3.Connection, sql: str) -> Counter[Scalar]:
+    """Value of an expression -> number of clips with a file of it, but for no value."""
+    rows = connection.execute(
+        f"SELECT {sql} AS value, count(DISTINCT clip_id) FROM files JOIN clips USING (clip_id)"
+        " WHERE state = 'indexed' GROUP BY value"
+    )
+    return Counter({value: clips for value, clips in rows if value is not None})
+
+
+def _few(connection: sqlite3.Connection, name: str, label: str, columns: Mapping[str, FilterColumn]) -> Iterator[Facet]:
+    """A column of few values; one of yes and no has these."""
+    if name in columns:
+        counts = _counts(connection, columns[name].sql)
+        is_flag = columns[name].kind == "number"
+        if name == "favourite" and not counts[1]:  # which says nothing, and most libraries have none
+            return
+        yield from _facet(name, label, Counter({bool(v) if is_flag else v: n for v, n in counts.items()}))
+
+
+def _days(
+    connection: sqlite3.Connection, name: str, label: str, columns: Mapping[str, FilterColumn]
+) -> Iterator[Facet]:
+    """Months of a date, or its years where these are too many, the latest first."""
+    if name not in columns:
+        return
+    for letters in (7, 4):
+        counts = _counts(connection, f"substr({columns[name].sql}, 1, {letters})")
+        if 0 < len(counts) <= MAX_VALUES or (counts and letters == 4):
+            latest = sorted(map(str, counts), reverse=True)[:MAX_VALUES]
+            yield Facet(name, label, tuple(FacetValue(value, counts[value]) for value in latest), kind="days")
+            return
+
+
+def _folders(connection: sqlite3.Connection, columns: Mapping[str, FilterColumn]) -> Iterator[Facet]:
+    """The folders of the first level on which files lie apart, each with the clips below it, those with most first."""
+    rows = connection.execute(
+        f"SELECT DISTINCT {columns['folder'].sql}, clip_id FROM files JOIN clips USING (clip_id)"
+        " WHERE state = 'indexed'"
+    ).fetchall()
+    parted = [(folder.split(os.sep) if folder else [], clip_id) for folder, clip_id in rows]
+    below: dict[str, set[str]] = {}
+    for depth in range(1, _MOST_LEVELS):
+        below = {}
+        for parts, clip_id in parted:
+            if len(parts) >= depth:
+                below.setdefault(os.sep.join(parts[:depth]), set()).add(clip_id)
+        if len(below) != 1 or any(len(parts) < depth for parts, _ in parted):
+            break
+    most = sorted(((folder, len(clips)) for folder, clips in below.items()), key=lambda one: (-one[1], one[0]))
+    if most:
+        yield Facet("folder", "folder", tuple(FacetValue(*one) for one in most[:MAX_VALUES]), kind="folders")
+
+
+def _people(connection: sqlite3.Connection) -> Iterator[Facet]:
+    rows = connection.execute(
+        "SELECT name, count(DISTINCT clip_id) AS clips"
+        " FROM people JOIN faces USING (person_id) JOIN clips USING (clip_id)"
+        f" WHERE {_THERE} GROUP BY name ORDER BY clips DESC, name LIMIT ?",
+        (MAX_VALUES,),
+    )
+    yield from _facet(PEOPLE, "people", Counter(dict(rows)))
+
+
+def _metadata_counts(connection: sqlite3.Connection) -> dict[str, Counter[Scalar]]:
+    """Key -> value -> how many clips have it, a clip of several files once for each value."""
+    counts: dict[str, Counter[Scalar]] = {}
+    rows = connection.execute(
+        "SELECT clip_id, metadata FROM files WHERE state = 'indexed' AND metadata != '{}' ORDER BY clip_id"
+    )
+    for _, files in groupby(rows, key=lambda row: row[0]):
+        entries = {entry for _, stored in files for entry in load_metadata(stored).items()}
+        for key, value in entries:
+            if value is not None:
+                counts.setdefault(key, Counter())[value] += 1
+    return counts
+
+
+def _facet(column: str, label: str, counts: Counter[Scalar]) -> Iterator[Facet]:
+    if len(counts) <= MAX_VALUES:
+        values = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
+        if values:
+            yield Facet(column, label, tuple(FacetValue(value, clips) for value, clips in values))
+        return
+    numbers = [value for value in counts if not isinstance(value, str)]
+    if len(numbers) == len(counts):
+        yield Facet(column, label, low=float(min(numbers)), high=float(max(numbers)), kind="range")

@@ -1,9 +1,10 @@
 """*Seen* by a distributed engine, where a library has more moments than one machine scans: Milvus.
 
-The engine holds a row for each moment: its vector, its clip as a number, and its place in the clip. A search asks for
-the nearest moments *grouped by clip*, so that a film of an hour does not fill the answer. The engine compares codes of
-a byte a number in all cells, since few probed cells lose what text queries look for, and what it names is scored again
-by the whole vectors. Words, filters and everything shown stay with the library's catalog.
+The engine holds a row for each moment: its vector, and its clip by the number that the catalog has for it. A search
+asks for the nearest moments *grouped by clip*, so that a film of an hour does not fill the answer. The engine compares
+codes of a byte a number in all cells, since few probed cells lose what text queries look for; the clips that it names
+are scored by the library's own rows, so each score is what the matrix alone would give. Clips that came after the last
+`evenreel publish --engine` are scored beside them. Words, filters and everything shown stay with the catalog.
 
 `milvus-lite` runs the same API in this process, from a path that ends in `.db`: a form for tests.
 """
@@ -15,24 +16,27 @@ import logging
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenreel.arrays import Indices
+from evenreel.arrays import Flags, Indices
 from evenreel.errors import EvenreelError, LibraryError, UsageError
 from evenreel.extras import needed_extra
+from evenreel.library.search import seen
+from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.store import catalog
 from evenreel.library.store.writer import open_vectors
 from evenreel.progress import Progress
 from evenreel.types import FloatArray
 
-ADDRESS, TOKEN = "EVENREEL_ENGINE", "EVENREEL_ENGINE_TOKEN"
-OVERSAMPLED, A_CLIP = 4, 3
-"""Clips that are asked of the engine for each that is wanted, and moments of each, to be scored by whole vectors."""
+TOKEN = "EVENREEL_ENGINE_TOKEN"
+OVERSAMPLED, LEAST, A_CLIP = 4, 100, 3
+"""Clips that are asked of the engine for each that is wanted, and at least; moments of each that it looks for."""
 MOST_ROWS = 16_384
 """Most moments that Milvus names in one answer."""
 MOST_NAMED = 1_000_000
@@ -40,31 +44,19 @@ MOST_NAMED = 1_000_000
 CELLS = 128
 """Cells of codes in each segment, all of which are probed."""
 AT_ONCE = 1_000
-
-KEY_DIGITS = 15
-"""Hexadecimal digits of a clip's id that are its number: two of ten million are alike once in twenty thousand times."""
-
-
-class BestMoments(NamedTuple):
-    """Score of each clip's best moment (C,), -inf beyond the first, and its place in the clip (C,), there -1."""
-
-    scores: FloatArray
-    numbers: Indices
-
-
-def keys_of(clip_ids: Sequence[str]) -> NDArray[np.int64]:
-    """Return the numbers that the engine knows clips by: (C,)."""
-    return np.fromiter((int(one[:KEY_DIGITS], 16) for one in clip_ids), np.int64, len(clip_ids))
+PUBLISH = "publish with evenreel publish --engine"
+PAUSE_S = 30.0
+"""How long an engine that has failed is not asked again: each try may wait for seconds."""
 
 
 class Engine:
     """A library's moments in Milvus, under a name that always means one whole version of them.
 
     The address is `http://host:19530`, with the name after a slash where an engine has several libraries, or a path
-    that ends in `.db`; a key is taken from the environment (`EVENREEL_ENGINE_TOKEN`).
+    that ends in `.db`; a key is taken from the environment (`EVENREEL_ENGINE_TOKEN`), where `is_trusted`.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, is_trusted: bool = True) -> None:
         found = re.fullmatch(r"(https?://[\w.-]+(?::\d{1,5})?|[^@]*\.db)(?:/(\w{1,80}))?/?", address)
         if found is None:
             raise UsageError(
@@ -76,9 +68,10 @@ class Engine:
             from pymilvus import MilvusClient
         except ModuleNotFoundError as error:
             raise LibraryError(needed_extra(error, "A distributed engine") or str(error)) from error
+        token = os.environ.get(TOKEN, "") if is_trusted else ""
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs what it raises
         with self._asking("cannot be reached"):
-            self._client: Any = MilvusClient(self.address, token=os.environ.get(TOKEN, ""), timeout=10)
+            self._client: Any = MilvusClient(self.address, token=token, timeout=10)
 
     def __enter__(self) -> Engine:
         return self
@@ -96,21 +89,21 @@ class Engine:
             code = getattr(error, "code", None)
             why = f"{type(error).__name__}{f' {code}' if isinstance(code, int) else ''}"
             raise LibraryError(
-                f"The engine at {self.address} {what} ({why}); see that it runs, and publish with publish_to_engine."
+                f"The engine at {self.address} {what} ({why}); see that it runs, and {PUBLISH}."
             ) from None
 
-    def publish(self, clips: Iterable[tuple[str, FloatArray]], dimension: int, weights_hash: str) -> str:
-        """Put all moments, (n, D) of each clip by its id, there under a new version, then let the name mean it.
+    def publish(self, clips: Iterable[tuple[int, FloatArray]], dimension: int, of: str) -> str:
+        """Put all moments, (n, D) of each clip by its number, there under a new version, then let the name mean it.
 
-        The version before stays until the next one is published, for searches under way.
+        The version before stays until the next one is published, for searches under way. `of` says which they are, see
+        `version_of`.
         """
         from pymilvus import DataType, MilvusClient
 
-        new = f"{self.name}_{secrets.token_hex(8)}_{weights_hash[:16]}"
+        new = f"{self.name}_{secrets.token_hex(8)}_{of}"
         schema = MilvusClient.create_schema(auto_id=False)
         schema.add_field("row", DataType.INT64, is_primary=True)
         schema.add_field("clip", DataType.INT64)
-        schema.add_field("number", DataType.INT64)
         schema.add_field("seen", DataType.FLOAT_VECTOR, dim=dimension)
         index = self._client.prepare_index_params()
         index.add_index("seen", index_type="IVF_SQ8", metric_type="IP", params={"nlist": CELLS})
@@ -129,69 +122,47 @@ class Engine:
                     self._client.drop_collection(new)
                 raise
             for old in self._client.list_collections():
-                if re.fullmatch(rf"{self.name}_[0-9a-f]{{16}}_\w{{1,16}}", old) and old not in {new, before}:
+                if re.fullmatch(rf"{self.name}_[0-9a-f]{{16}}_\w+", old) and old not in {new, before}:
                     self._client.drop_collection(old)
         return new
 
-    def check(self, weights_hash: str) -> None:
-        """Refuse a version of another model's vectors, and a name that means none."""
+    def version(self, meta: Mapping[str, str]) -> tuple[str, int]:
+        """Find the version of a library that the name means now: its name, and up to which row it has the matrix."""
         with self._asking("cannot be read"):
             current = self._current()
-            if current is None:
-                raise LibraryError(
-                    f"The engine at {self.address} has no moments of {self.name}; publish with publish_to_engine."
-                )
-            if current.rpartition("_")[2] != weights_hash[:16]:
-                raise LibraryError(
-                    f"The engine at {self.address} has vectors of another model; publish with publish_to_engine."
-                )
+        if current is None:
+            raise LibraryError(f"The engine at {self.address} has no moments of {self.name}; {PUBLISH}.")
+        of, _, rows = current.rpartition("_")
+        if not of.endswith(f"_{version_of(meta).rpartition('_')[0]}"):
+            raise LibraryError(f"The engine at {self.address} has another version of the library; {PUBLISH}.")
+        return current, int(rows)
 
-    def best(
-        self, query: FloatArray, keys: NDArray[np.int64], first: int, allowed: NDArray[np.bool_] | None = None
-    ) -> BestMoments:
-        """Score the `first` clips of those `allowed` (C,), None for all, by their best moment.
+    def nearest(self, version: str, query: FloatArray, first: int, allowed: Flags | None = None) -> Indices:
+        """Find so many clips by their best moment under a query (D,), of those `allowed` by number, None for all.
 
-        Clips are named by `keys_of` (C,), `query` is a unit vector (D,). A clip is missed where its codes misjudge it
-        by more than `OVERSAMPLED` times as many places; `benchmarks/engine.py` measures how often.
+        A clip is missed where its codes misjudge it by so many places; `benchmarks/engine.py` measures how often.
         """
-        best = BestMoments(np.full(len(keys), -np.inf, np.float32), np.full(len(keys), -1, np.int64))
-        chosen = "" if allowed is None or allowed.all() else _choosing(keys, allowed)
-        wanted = min(OVERSAMPLED * first, MOST_ROWS // A_CLIP, len(keys) if allowed is None else int(allowed.sum()))
-        if wanted < 1:
-            return best
-        named: dict[int, tuple[float, int]] = {}
+        chosen = "" if allowed is None else _choosing(allowed)
+        first = min(first, MOST_ROWS // A_CLIP)
+        named: dict[int, None] = {}
         with self._asking("cannot be asked"):
-            while len(named) < wanted:  # a server groups until it has enough, the embedded form only some moments
+            while len(named) < first:  # a server groups until it has enough, the embedded form only some moments
                 known = f"clip not in [{', '.join(map(str, named))}]" if named else ""
                 (rows,) = self._client.search(
-                    self.name,
+                    version,
                     data=[query],
                     anns_field="seen",
                     filter=" and ".join(filter(None, (chosen, known))),
-                    limit=wanted - len(named),
+                    limit=first - len(named),
                     group_by_field="clip",
                     group_size=A_CLIP,
                     search_params={"params": {"nprobe": CELLS}},
-                    output_fields=["clip", "number", "seen"],
+                    output_fields=["clip"],
                 )
-                for row in (one["entity"] for one in rows):
-                    score = float(np.dot(query, np.asarray(row["seen"], np.float32)))
-                    named[row["clip"]] = max(named.get(row["clip"], (-np.inf, -1)), (score, row["number"]))
+                named.update(dict.fromkeys(row["entity"]["clip"] for row in rows))
                 if not rows:
                     break
-        firsts = sorted(named, key=lambda key: named[key], reverse=True)[:first]
-        for place in np.flatnonzero(np.isin(keys, firsts)):
-            best.scores[place], best.numbers[place] = named[int(keys[place])]
-        return best
-
-    def frames(self, key: int) -> FloatArray:
-        """Return the vectors of a clip's moments in their order: (n, D)."""
-        with self._asking("cannot be asked"):
-            rows = self._client.query(
-                self.name, filter=f"clip == {key}", output_fields=["number", "seen"], limit=MOST_ROWS
-            )
-        ordered = sorted(rows, key=lambda row: int(row["number"]))
-        return np.array([row["seen"] for row in ordered], np.float32)
+        return np.fromiter(named, np.int64, len(named))
 
     def _current(self) -> str | None:
         """The version that the name means now."""
@@ -200,46 +171,75 @@ class Engine:
         return str(self._client.describe_alias(self.name)["collection_name"])
 
 
-def _choosing(keys: NDArray[np.int64], allowed: NDArray[np.bool_]) -> str:
+class SeenByEngine:
+    """The channel *seen* of a library whose moments an engine has, too."""
+
+    def __init__(self, address: str) -> None:
+        self._address, self._failed, self._again_s = address, "", 0.0
+        self._engine: Engine | None = None
+
+    def score(self, s: Snapshot, query: FloatArray, where: str | None, k: int, notices: list[str]) -> FloatArray | None:
+        """Score the clips (C,) among which the first k are, -inf of others; None, with a notice, where it fails."""
+        if time.monotonic() >= self._again_s:
+            allowed = s.allowed(where)
+            try:
+                # What a library's own file names, which may be anybody's, gets no key.
+                is_trusted = self._address == os.environ.get("EVENREEL_ENGINE")
+                self._engine = self._engine or Engine(self._address, is_trusted=is_trusted)
+                version, rows = self._engine.version(s.meta)
+                wanted = max(LEAST, OVERSAMPLED * k)
+                named = self._engine.nearest(version, query, wanted, None if where is None else allowed)
+            except EvenreelError as error:
+                self._engine, self._failed = None, f"What is seen was searched without the engine: {error}"
+                self._again_s = 0.0 if isinstance(error, UsageError) else time.monotonic() + PAUSE_S
+            else:
+                chosen = s.first_rows >= rows  # these came later
+                chosen[named[named < len(chosen)]] = True
+                return seen.score(s, query, allowed & chosen)
+        notices.append(self._failed)
+        return None
+
+
+def version_of(meta: Mapping[str, str]) -> str:
+    """Name the vectors that a library has: their model, which matrix, and how many rows of it."""
+    return f"{meta['weights_hash'][:16]}_{meta.get('vectors_generation', '0')}_{meta.get('vectors_end', '0')}"
+
+
+def _choosing(allowed: Flags) -> str:
     """A filter by whichever is fewer: the clips that may be named, or those that may not."""
-    are_few = 2 * int(allowed.sum()) <= len(keys)
-    named = keys[allowed if are_few else ~allowed]
+    are_few = 2 * int(allowed.sum()) <= len(allowed)
+    named = np.flatnonzero(allowed if are_few else ~allowed)
     if len(named) > MOST_NAMED:
         raise UsageError(
-            f"The filter leaves {int(allowed.sum()):,} of {len(keys):,} clips, and an engine is told of at most "
+            f"The filter leaves {int(allowed.sum()):,} of {len(allowed):,} clips, and an engine is told of at most "
             f"{MOST_NAMED:,}; choose fewer, or nearly all."
         )
-    return f"clip {'in' if are_few else 'not in'} [{', '.join(map(str, named))}]"
+    return f"clip {'in' if are_few else 'not in'} [{', '.join(map(str, named.tolist()))}]"
 
 
-def _batches(clips: Iterable[tuple[str, FloatArray]]) -> Iterator[list[dict[str, Any]]]:
-    rows: list[dict[str, Any]] = []
-    count = 0
-    for clip_id, vectors in clips:
-        (key,) = keys_of([clip_id]).tolist()
-        for number, vector in enumerate(np.asarray(vectors, np.float32)):
-            rows.append({"row": count, "clip": key, "number": number, "seen": vector})
-            count += 1
-            if len(rows) == AT_ONCE:
-                yield rows
-                rows = []
-    if rows:
+def _batches(clips: Iterable[tuple[int, FloatArray]]) -> Iterator[list[dict[str, Any]]]:
+    moments = ((clip, vector) for clip, vectors in clips for vector in np.asarray(vectors, np.float32))
+    numbered = enumerate(moments)
+    while rows := [{"row": row, "clip": clip, "seen": vector} for row, (clip, vector) in islice(numbered, AT_ONCE)]:
         yield rows
 
 
-def publish_to_engine(library: Path, address: str, progress: Progress | None = None) -> str:
-    """Put the moments of a library into an engine; returns the name of the version."""
-    with contextlib.closing(catalog.open_for_reading(library)) as connection, Engine(address) as engine:
+def publish_to_engine(library: Path, address: str, progress: Progress | None = None) -> int:
+    """Put the moments of a library into an engine as a new version; returns how many."""
+    connection = catalog.open_for_reading(library)
+    with contextlib.closing(connection), Engine(address) as engine, catalog.snapshot(connection):
         meta = catalog.get_meta(connection)
         vectors = open_vectors(library, meta)
         if vectors is None:
             raise LibraryError(f"The library {library} is searched by words alone; there is nothing for an engine.")
-        rows = connection.execute("SELECT clip_id, first_row, count FROM vector_rows ORDER BY first_row").fetchall()
+        sql = "SELECT key, first_row, count FROM vector_rows JOIN clip_keys USING (clip_id) ORDER BY first_row"
+        rows = connection.execute(sql).fetchall()
 
-        def clips() -> Iterator[tuple[str, FloatArray]]:
-            for done, (clip_id, first_row, count) in enumerate(rows):
-                yield clip_id, vectors.read(first_row, count).astype(np.float32)
+        def clips() -> Iterator[tuple[int, FloatArray]]:
+            for done, (key, first_row, count) in enumerate(rows):
+                yield key, vectors.read(first_row, count).astype(np.float32)
                 if progress is not None:
                     progress((done + 1) / len(rows))
 
-        return engine.publish(clips(), vectors.dimension, meta["weights_hash"])
+        engine.publish(clips(), vectors.dimension, version_of(meta))
+        return sum(count for *_, count in rows)

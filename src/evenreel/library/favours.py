@@ -16,9 +16,9 @@ hold.
 
 from __future__ import annotations
 
-import json
 import math
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -34,21 +34,13 @@ from evenreel.wording import printable
 
 MAX_SOURCES = 20
 """Sources that are compared one by one, the most frequent of the library; the rest count as one."""
-
 RANGES = 6
 """Ranges of length with about as many clips in each; the mean rank of six keeps 97 % of what single ranks tell."""
-
-UNKNOWN = "unknown"
-OTHERS = "other sources"
-
-_READABLE = np.array([1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10])
-
+UNKNOWN, OTHERS = "unknown", "other sources"
+SOURCE, ON_SCREEN = "source", "on-screen text"
 SIGNIFICANT = 0.05
-DRAWS = 9_999
-SEED = 0
-
-SOURCE = "source"
-ON_SCREEN = "on-screen text"
+DRAWS, SEED = 9_999, 0
+_READABLE = np.array([1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10])
 
 Share = Annotated[float, Interval(ge=0.0, le=1.0)]
 
@@ -61,16 +53,19 @@ class Population:
     """C clips with a file that is there, by their ids, rising; arrays are (C,)."""
 
     clip_ids: NDArray[np.bytes_]  # their ids
-    source_names: tuple[str, ...]  # names of the sources; of those that pass a filter, most frequent first
+    source_names: tuple[str, ...]  # names of the sources, most frequent first
     sources: Indices  # index into `source_names` of each clip's source
     lengths_s: Column  # length in seconds; NaN where it is unknown
     text_read: Flags  # True where on-screen text was read
     has_words: Flags  # True where on-screen text was found
-    several: tuple[str, ...] = ()  # ids of the clips of several files, of which a filter may leave out the first
 
     def places(self, clip_ids: Iterable[str]) -> Indices:
         """Find the places of N clips, (N,); -1 for one that is not among these."""
-        return places_of(self.clip_ids, as_bytes(clip_ids))
+        wanted = as_bytes(clip_ids)
+        if not len(self.clip_ids) or not len(wanted):
+            return np.full(len(wanted), -1)
+        at = np.minimum(np.searchsorted(self.clip_ids, wanted), len(self.clip_ids) - 1)
+        return np.where(self.clip_ids[at] == wanted, at, -1)
 
     @cached_property
     def length_ranges(self) -> tuple[list[float], NDArray[np.int64], float]:
@@ -88,16 +83,10 @@ class Population:
         return by_source, int(self.text_read.sum()), int((self.has_words & self.text_read).sum())
 
     def without(self, clip_id: str) -> Population:
-        """Return the population without one clip; unchanged where it has no such clip."""
-        (gone,) = self.places([clip_id]).tolist()
-        if gone < 0:
-            return self
-        return self.at(np.delete(np.arange(len(self.clip_ids)), gone))
-
-    def at(self, rows: Indices) -> Population:
-        """Return the population of some of its rows."""
+        """Return the population without one clip."""
+        kept = self.clip_ids != as_bytes([clip_id])
         columns = ("clip_ids", "sources", "lengths_s", "text_read", "has_words")
-        some: dict[str, Any] = {name: getattr(self, name)[rows] for name in columns}
+        some: dict[str, Any] = {name: getattr(self, name)[kept] for name in columns}
         return replace(self, **some)
 
 
@@ -106,84 +95,28 @@ def as_bytes(clip_ids: Iterable[str]) -> NDArray[np.bytes_]:
     return np.array([clip_id.encode("utf-8", "surrogateescape") for clip_id in clip_ids], np.bytes_)
 
 
-def places_of(known: NDArray[np.bytes_], wanted: NDArray[np.bytes_]) -> Indices:
-    """Find the places of N ids among known ones, rising: (N,); -1 for one that is not there."""
-    if not len(known) or not len(wanted):
-        return np.full(len(wanted), -1)
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return np.where(known[at] == wanted, at, -1)
-
-
-def read_clips(connection: sqlite3.Connection) -> Population:
-    """Read all clips that a search could find, each with its first file's source."""
-    rows = connection.execute(
-        "SELECT files.clip_id, json_extract(files.metadata, '$.source'), clips.duration_s, clips.has_text"
-        " FROM files JOIN clips ON clips.clip_id = files.clip_id WHERE files.state = 'indexed' ORDER BY files.path DESC"
+def read_clips(connection: sqlite3.Connection, where: Filter) -> Population:
+    """Read the clips that a search with a filter could find, each with the source of its first file that passes."""
+    columns = (
+        "files.clip_id, json_extract(files.metadata, '$.source'), duration_s, has_text,"
+        " EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id)"
     )
-    clips: dict[str, tuple[object, ...]] = {}
-    several: set[str] = set()
-    for clip_id, *about in rows:  # of a clip's files the first one comes last
-        if clip_id in clips:
-            several.add(clip_id)
-        clips[clip_id] = tuple(about)
-    clips = dict(sorted(clips.items(), key=lambda one: one[0].encode("utf-8", "surrogateescape")))
-    sources, lengths_s, text_read = zip(*clips.values(), strict=True) if clips else ((),) * 3
-    number: dict[str, int] = {}
-    coded = [number.setdefault(_source_name(source), len(number)) for source in sources]
-    clip_ids = as_bytes(clips)
-    written = as_bytes(clip_id for (clip_id,) in connection.execute("SELECT DISTINCT clip_id FROM tracks"))
+    rows = passing(connection, columns, where, " ORDER BY files.path DESC")
+    found = {clip_id.encode("utf-8", "surrogateescape"): about for clip_id, *about in rows}  # the first comes last
+    clip_ids = sorted(found)
+    named, lengths_s, text_read, has_words = zip(*map(found.__getitem__, clip_ids), strict=True) if found else ((),) * 4
+    sources = [UNKNOWN if source in {None, ""} else printable(str(source)) for source in named]
+    counts = Counter(sources)
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    place = {name: min(number, MAX_SOURCES) for number, name in enumerate(names)}
     return Population(
-        clip_ids=clip_ids,
-        source_names=tuple(number),
-        sources=np.array(coded, np.int64),
+        clip_ids=np.array(clip_ids, np.bytes_),
+        source_names=(*names[:MAX_SOURCES], *([OTHERS] if len(names) > MAX_SOURCES else [])),
+        sources=np.array([place[source] for source in sources], np.int64),
         lengths_s=np.array(lengths_s, np.float64),
         text_read=np.array(text_read, np.bool_),
-        has_words=np.isin(np.arange(len(clips)), places_of(clip_ids, written)),
-        several=tuple(several),
+        has_words=np.array(has_words, np.bool_),
     )
-
-
-def filtered(connection: sqlite3.Connection, clips: Population, where: Filter) -> Population:
-    """Return those of all clips that a search with a filter could find, each with the first file that passes it."""
-    passed = {clip_id for (clip_id,) in passing(connection, "DISTINCT files.clip_id", where)}
-    rows = np.sort(places_of(clips.clip_ids, as_bytes(passed)))
-    rows = rows[rows >= 0]
-    names, sources = clips.source_names, clips.sources
-    if clips.several:
-        names, sources = _sources_of_several(connection, clips, where)
-    names, coded = _most_frequent_first(names, sources[rows])
-    return replace(clips.at(rows), source_names=names, sources=coded)
-
-
-def _sources_of_several(
-    connection: sqlite3.Connection, clips: Population, where: Filter
-) -> tuple[tuple[str, ...], Indices]:
-    """Names of the sources and the source of each clip, for clips of several files by those that pass a filter."""
-    number, sources = {name: place for place, name in enumerate(clips.source_names)}, clips.sources.copy()
-    rows = connection.execute(
-        "SELECT files.clip_id, json_extract(files.metadata, '$.source') FROM json_each(?) AS wanted"
-        " CROSS JOIN files ON files.clip_id = wanted.value CROSS JOIN clips ON clips.clip_id = files.clip_id"
-        f" WHERE files.state = 'indexed' AND {where.sql} ORDER BY files.path DESC",
-        (json.dumps(clips.several), *where.parameters),
-    )
-    for clip_id, source in rows:  # of a clip's files the first one comes last
-        sources[places_of(clips.clip_ids, as_bytes([clip_id]))] = number.setdefault(_source_name(source), len(number))
-    return tuple(number), sources
-
-
-def _source_name(source: object) -> str:
-    return UNKNOWN if source in {None, ""} else printable(str(source))
-
-
-def _most_frequent_first(names: Sequence[str], sources: Indices) -> tuple[tuple[str, ...], Indices]:
-    """Names of the sources, the most frequent first and those that are too many as one, and which each clip has."""
-    counts = np.bincount(sources, minlength=len(names)).tolist()
-    there = [source for source in range(len(names)) if counts[source]]
-    ordered = sorted(there, key=lambda source: (-counts[source], names[source]))
-    place = np.zeros(len(names), np.int64)
-    place[ordered] = np.minimum(np.arange(len(ordered)), MAX_SOURCES)
-    others = [OTHERS] if len(ordered) > MAX_SOURCES else []
-    return (*(names[source] for source in ordered[:MAX_SOURCES]), *others), place[sources]
 
 
 def length_edges(lengths_s: NDArray[np.float64]) -> list[float]:
@@ -252,29 +185,18 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Favours:
-    """Comparison of the shown clips with all clips that pass the filter.
-
-    Attributes:
-        shown: number of clips shown.
-        all: number of clips they are compared with, themselves included.
-        groups: shares of each source, and of clips with words on screen.
-        lengths: comparison of lengths; None with fewer than two ranges of length.
-        sentences: one for each difference that is significant after Holm's correction over all comparisons.
-        note: sentence on what was compared, and what a difference does not mean.
-    """
+    """Comparison of the shown clips with all clips that pass the filter, themselves included."""
 
     shown: int
     all: int
-    groups: tuple[GroupShare, ...]
-    lengths: Lengths | None
-    sentences: tuple[str, ...]
-    note: str
+    groups: tuple[GroupShare, ...]  # shares of each source, and of clips with words on screen
+    lengths: Lengths | None  # None with fewer than two ranges of length
+    sentences: tuple[str, ...]  # one for each difference that is significant after Holm's correction
+    note: str  # what was compared, and what a difference does not mean
 
 
 def favours(population: Population, shown: Sequence[str]) -> Favours:
     """Compare shown clips with all clips; ids that are not among those are passed over."""
-    from evenreel.evaluation.stats import holm
-
     places = population.places(shown)
     rows = np.unique(places[places >= 0])
     if not len(rows):
@@ -287,8 +209,11 @@ def favours(population: Population, shown: Sequence[str]) -> Favours:
     p_values = {_sentence(group): group.p_value for group in groups if group not in said_already}
     if lengths is not None:
         p_values[_length_sentence(lengths, longer)] = lengths.p_value
-    adjusted = holm(list(p_values.values()))
-    sentences = tuple(one for one, p_value in zip(p_values, adjusted, strict=True) if p_value < SIGNIFICANT)
+    # Holm: of m comparisons the i-th least p value is held against 1 / (m + 1 - i) of the level, until one fails.
+    ordered = sorted(p_values.values())
+    failed = (p for place, p in enumerate(ordered) if p * (len(ordered) - place) >= SIGNIFICANT)
+    least = next(failed, math.inf)
+    sentences = tuple(sentence for sentence, p_value in p_values.items() if p_value < least)
     note = (
         f"The {len(rows):,} clips shown are compared with all {len(population.clip_ids):,} that could have been. A "
         "query can rightly favour such clips, so one result is a hint; audits over many queries tell."

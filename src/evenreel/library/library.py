@@ -13,46 +13,28 @@ from typing import TYPE_CHECKING
 
 from evenreel.config import RERANK_DEPTH, as_path
 from evenreel.errors import LibraryError, OtherModelError, UsageError
-from evenreel.files import FileState
 from evenreel.library import contents
-from evenreel.library.asking.questions import (
-    Marked,
-    Question,
-    Then,
-    Without,
-    as_question,
-    filtered_by_people,
-    picture_with_words,
-    queries_of,
-    search_by_marks,
-    search_without,
-    words_vector,
-)
-from evenreel.library.asking.sequence import search_in_order
-from evenreel.library.browsing import BrowsedPage, BrowseOrder, Facet, browse, facets
-from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, LibraryStats, TriedExample
-from evenreel.library.favours import Favours, Population, favours, filtered, read_clips
+from evenreel.library.favours import Favours, Population, favours, read_clips
 from evenreel.library.people import clips_of_people
 from evenreel.library.personal import PersonalData
+from evenreel.library.search import asking
+from evenreel.library.search.asking import Marked, Question, Then, Without, search_in_order
 from evenreel.library.search.filters import Filter, below, read_filter
-from evenreel.library.search.hits import SearchResult
-from evenreel.library.search.image import Picture, as_pixels
-from evenreel.library.search.query import MOST_CLIPS, Query, picture_vector, readable, unit
+from evenreel.library.search.query import MOST_CLIPS, Picture, Query, as_pixels, picture_vector, readable
+from evenreel.library.search.result import SearchResult
 from evenreel.library.search.searcher import Searcher
+from evenreel.library.search.seen import SoundModel, unit
 from evenreel.library.search.snapshot import Snapshot
-from evenreel.library.search.sounds import SoundModel
+from evenreel.library.settings import engine_of
 from evenreel.library.store import catalog
-from evenreel.library.store.filesystem import is_published
-from evenreel.library.store.model_folders import other_model
-from evenreel.library.store.speech import clip_transcripts
-from evenreel.library.store.user_tables import own_state
-from evenreel.library.store.writer import open_vectors
+from evenreel.library.store.catalog import is_published, other_model
+from evenreel.library.store.writer import clip_transcripts, open_vectors
 from evenreel.types import Encoder
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
+    from evenreel.library.search.alike import UnlikeClips
     from evenreel.library.search.rerank import Reranker
-    from evenreel.library.search.unlike import UnlikeClips
     from evenreel.speech import Transcript
 
 _OF_SEVERAL = re.compile(r"then|without|person:", re.IGNORECASE)
@@ -189,11 +171,11 @@ class Library:
         if isinstance(text, str) and not _OF_SEVERAL.search(text):
             asked, queries = text, [make(text=text, where=where)]
         else:
-            asked, where, names = filtered_by_people(self.path, as_question(text), where)
+            asked, where, names = asking.filtered_by_people(self.path, asking.as_question(text), where)
             if names and asked == "":
                 make(text="-")  # refuses a wrong number
                 return clips_of_people(self.path, names, self.browse(where, "path", MOST_CLIPS), k)
-            queries = queries_of(asked, partial(make, where=where))
+            queries = asking.queries_of(asked, partial(make, where=where))
         if where is not None:
             self._filter(where)
         if isinstance(asked, Then):
@@ -202,14 +184,14 @@ class Library:
             first = queries[0].asked
             encoder = self.encoder if first is not None and first.sees and readable(asked.text) else None
             if isinstance(asked, Without):
-                return search_without(self._searcher, asked, queries[0], encoder, reranks=rerank is not None)
-            return search_by_marks(
+                return asking.search_without(self._searcher, asked, queries[0], encoder, reranks=rerank is not None)
+            return asking.search_by_marks(
                 self._searcher, asked, queries[0], encoder, self.clip_named, reranks=rerank is not None
             )
         query = queries[0] if rerank is None else replace(queries[0], reranker=self._reranker_of(rerank))
         return self._searcher.search(query)
 
-    def tried_examples(self) -> list[TriedExample]:
+    def tried_examples(self) -> list[contents.TriedExample]:
         """Return up to three searches that some clip of the library fits, each of which was run.
 
         Raises:
@@ -263,7 +245,7 @@ class Library:
             raise UsageError("The library has no vision, so a picture cannot be searched for.")
         vector = picture_vector(self.encoder, pixels)
         if words:
-            vector = picture_with_words(unit(vector), words_vector(self.encoder, words))
+            vector = asking.picture_with_words(unit(vector), asking.words_vector(self.encoder, words))
         return self._searcher.search(Query(image=vector, k=k, where=where))
 
     def similar(
@@ -288,11 +270,11 @@ class Library:
             NotFoundError: the library has no such clip.
             UsageError: `k` is not positive, the filter is wrong, or the frames of the clip were not encoded.
         """
-        beside = words_vector(self.encoder, words) if words else None
+        beside = asking.words_vector(self.encoder, words) if words else None
         with self.snapshot():  # at one moment: the model may be exchanged beside it
             vector = self._searcher.clip_vector(clip_id, time_s)
             if beside is not None:
-                vector = picture_with_words(vector, beside)
+                vector = asking.picture_with_words(vector, beside)
             query = Query(image=vector, k=k, where=where)
             found = self._searcher.search(replace(query, k=k + 1))
         hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
@@ -308,7 +290,7 @@ class Library:
         Raises:
             EvenreelError: the search raises it, or the vectors cannot be read.
         """
-        from evenreel.library.search.folding import fold_takes, search_folded
+        from evenreel.library.search.alike import fold_takes, search_folded
 
         def fold(result: SearchResult) -> SearchResult:
             with self.snapshot() as s:
@@ -327,7 +309,7 @@ class Library:
         Raises:
             UsageError: `k` is below 1, or the filter is wrong.
         """
-        from evenreel.library.search.unlike import unlike_clips
+        from evenreel.library.search.alike import unlike_clips
 
         chosen = self._filter(where)
         if folder is not None:
@@ -343,14 +325,14 @@ class Library:
     def roots(self) -> tuple[str, ...]:
         """Return the folders that were indexed, as the system names them."""
         with self._reading():
-            return tuple(contents.roots(self._connection))
+            return tuple(catalog.roots(self._connection))
 
     def single_files(self) -> tuple[str, ...]:
         """List the files that were indexed by themselves, not with a folder, as the system names them."""
         with self._reading():
             return tuple(contents.single_files(self._connection))
 
-    def stats(self) -> LibraryStats:
+    def stats(self) -> contents.LibraryStats:
         """Count what the library holds and list what was set aside."""
         with self._reading():
             found = contents.read_stats(self._connection, self.path, catalog.get_meta(self._connection))
@@ -366,9 +348,9 @@ class Library:
     def unknown_to_model(self) -> str | None:
         """Return a sentence where clips are shown to a model that cannot know them."""
         with self._reading():
-            return contents.unknown_to_builtin(self._connection, catalog.get_meta(self._connection))
+            return catalog.unknown_to_builtin(self._connection, self._meta)
 
-    def clip(self, clip_id: str) -> ClipDetail:
+    def clip(self, clip_id: str) -> contents.ClipDetail:
         """Return everything known about one clip."""
         with self._reading():
             return contents.clip_detail(self._connection, clip_id, self.path / catalog.SHARDS)
@@ -383,50 +365,47 @@ class Library:
         with self._reading():
             return tuple(clip_transcripts(self._connection, contents.clip_named(self._connection, clip)))
 
-    def files(self, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0) -> FilePage:
+    def files(self, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0) -> contents.FilePage:
         """List files of the library, also those set aside or missing, by path."""
         with self._reading():
             return contents.list_files(self._connection, state, text, limit, offset)
 
     def browse(
-        self, where: str | None = None, order: BrowseOrder = "latest", limit: int = 50, offset: int = 0
-    ) -> BrowsedPage:
+        self, where: str | None = None, order: contents.BrowseOrder = "latest", limit: int = 50, offset: int = 0
+    ) -> contents.BrowsedPage:
         """List clips without a query."""
         chosen = self._filter(where)
         with self._reading():
-            return browse(self._connection, chosen, order, limit, offset)
+            return contents.browse(self._connection, chosen, order, limit, offset)
 
-    def locate(self, clip_id: str) -> ClipMedia:
+    def locate(self, clip_id: str) -> contents.ClipMedia:
         """Find the existing files of a clip, to open them."""
         with self._reading():
             return contents.locate(self._connection, clip_id)
 
-    def examples(self) -> Examples:
+    def examples(self) -> contents.Examples:
         """Suggest searches that find something in this library."""
         with self._reading():
             return contents.examples(self._connection)
 
-    def facets(self) -> list[Facet]:
+    def facets(self) -> list[contents.Facet]:
         """List the columns that the library can be filtered by."""
         with contextlib.suppress(LibraryError):  # the other columns do not depend on a person's own
             self.personal.refresh()
         with self._reading():
-            return facets(self._connection)
+            return contents.facets(self._connection)
 
     def favours(self, clip_ids: Sequence[str], where: str | None = None, left_out: str | None = None) -> Favours:
         """Compare the clips of a result with all clips that pass its filter, by source, on-screen text and length."""
         with self._reading():
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            population = self._populations(version, where, own_state(self.path))
+            population = self._populations(version, where)
             return favours(population.without(left_out) if left_out else population, clip_ids)
 
     @cached_property
-    def _populations(self) -> Callable[[int, str | None, FileState | None], Population]:
-        """What passes a filter, kept in one state of the catalog and of a person's own, by which filters choose too."""
-        clips = lru_cache(maxsize=1)(lambda version: read_clips(self._connection))
-        return lru_cache(maxsize=2)(
-            lambda version, where, own: filtered(self._connection, clips(version), self._filter(where))
-        )
+    def _populations(self) -> Callable[[int, str | None], Population]:
+        """What passes a filter, kept in one state of the catalog."""
+        return lru_cache(maxsize=2)(lambda version, where: read_clips(self._connection, self._filter(where)))
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
@@ -459,7 +438,12 @@ class Library:
         """Kept between searches with all it has read."""
         encoder = (lambda: self.encoder) if self._vision else None
         vectors = partial(open_vectors, self.path)
-        return Searcher(self._connection, vectors, encoder, self.path, self._filter, self._sounds)
+        found = Searcher(self._connection, vectors, encoder, self.path, self._filter, self._sounds)
+        if self._vision and (address := engine_of(self.path)):
+            from evenreel.library.engine import SeenByEngine
+
+            found.engine = SeenByEngine(address).score
+        return found
 
     def _filter(self, where: str | None) -> Filter:
         """What a person wrote, understood; before a search too, so that no model is loaded for what is wrong."""

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,17 +29,16 @@ from evenreel import faces
 from evenreel.config import IndexSettings, usable_cores
 from evenreel.errors import EncoderError, LibraryError, MediaError, NotFoundError, UsageError
 from evenreel.files import sync_folder, write_durably
-from evenreel.library.search.hits import Hit, MomentHit, SearchResult
-from evenreel.library.search.moments import MAX_MOMENTS
+from evenreel.library.search.result import Hit, MomentHit, SearchResult
+from evenreel.library.search.seen import MAX_MOMENTS
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import CATALOG, get_meta, set_meta, transaction
-from evenreel.library.store.filesystem import library_lock
+from evenreel.library.store.catalog import CATALOG, get_meta, library_lock, set_meta, transaction
 from evenreel.library.store.user_tables import COPY, alone, changing, write_copy
 from evenreel.types import FloatArray
 from evenreel.wording import printable
 
 if TYPE_CHECKING:
-    from evenreel.library.browsing import BrowsedPage
+    from evenreel.library.contents import BrowsedPage
     from evenreel.library.index.scan import IndexRun, KnownFile
     from evenreel.library.store.writer import FoundFile, Store
 
@@ -69,7 +68,6 @@ class Person:
 
 
 def has_people(library: Path) -> bool:
-    """Return whether people are looked for in a library."""
     return bool(_noted(library).get(_MODELS))
 
 
@@ -96,7 +94,7 @@ def _opened(library: Path, *, write: bool = False) -> Iterator[sqlite3.Connectio
 
 @contextmanager
 def _changed(library: Path) -> Iterator[sqlite3.Connection]:
-    """The same, to change in one transaction what a person says."""
+    """The same, to change in one transaction what a person says, with by what each name is known."""
     with _opened(library):
         pass
     with changing(library) as connection:
@@ -359,18 +357,18 @@ def _group(connection: sqlite3.Connection) -> None:
         if not rows:
             return
         vectors = np.stack([_loaded(stored) for _, stored in rows])
-        people, means = _means(connection)
-        whose = [people[joined] if joined >= 0 else None for joined in faces.join_people(vectors, means).tolist()]
+        known = dict(sorted(_means(connection).items()))
+        means = np.stack(list(known.values())) if known else np.zeros((0, 0), np.float32)
+        people = [*known, None]  # -1 is nobody
+        whose = [people[joined] for joined in faces.join_people(vectors, means).tolist()]
         rest = [row for row, person in enumerate(whose) if person is None]
         labels = faces.chinese_whispers(vectors[rest])
         sizes, last = np.bincount(labels), int(get_meta(connection).get(_LAST, "0"))
         places = np.argsort(np.argsort(-sizes, kind="stable"))  # the person of most faces has the first number
         for row, label in zip(rest, labels.tolist(), strict=True):
             whose[row] = last + 1 + int(places[label])
-        connection.executemany(
-            "UPDATE faces SET person_id = ? WHERE face_id = ?",
-            zip(whose, (face_id for face_id, _ in rows), strict=True),
-        )
+        update = "UPDATE faces SET person_id = ? WHERE face_id = ?"
+        connection.executemany(update, [(person, face_id) for person, (face_id, _) in zip(whose, rows, strict=True)])
         set_meta(connection, {_LAST: str(last + len(sizes))})
         _note_means(connection)
 
@@ -385,24 +383,22 @@ def _loaded(stored: bytes) -> FloatArray:
     return vector / max(float(np.linalg.norm(vector)), 1e-12)
 
 
-def _means(connection: sqlite3.Connection) -> tuple[list[int], FloatArray]:
-    """The people, and the mean of the vectors of each (G, D); of one whose faces are gone, the one that was noted."""
+def _means(connection: sqlite3.Connection) -> dict[int, FloatArray]:
+    """The mean (D,) of the vectors of each person; of one whose faces are gone, the one that was noted."""
     own: dict[int, list[FloatArray]] = defaultdict(list)
     for person_id, stored in connection.execute("SELECT person_id, vector FROM faces WHERE person_id NOTNULL"):
         own[person_id].append(_loaded(stored))
     means = {person_id: np.mean(vectors, axis=0) for person_id, vectors in own.items()}
     for person_id, stored in connection.execute("SELECT person_id, mean FROM people WHERE mean NOTNULL"):
         means.setdefault(person_id, np.frombuffer(stored, "<f2").astype(np.float32))
-    people = sorted(means)
-    return people, np.stack([means[one] for one in people]) if people else np.zeros((0, 0), np.float32)
+    return means
 
 
 def _note_means(connection: sqlite3.Connection) -> None:
     """Note by what each name is known, inside the caller's transaction."""
-    people, means = _means(connection)
     connection.executemany(
         "UPDATE people SET mean = ?2 WHERE person_id = ?1 AND mean IS NOT ?2",
-        [(person, _stored(mean)) for person, mean in zip(people, means, strict=True)],
+        [(person, _stored(mean)) for person, mean in _means(connection).items()],
     )
 
 
@@ -460,27 +456,25 @@ def clips_of_people(library: Path, names: Sequence[str], page: BrowsedPage, k: i
     """Make the result of a query that asks for people alone: the clips with most of their faces first."""
     times: dict[str, list[tuple[float, float]]] = defaultdict(list)
     with _opened(library) as connection:
-        for clip_id, *face in connection.execute(
+        for clip_id, time_s, score in connection.execute(
             "SELECT clip_id, time_s, max(score) FROM faces JOIN people USING (person_id)"
             " WHERE name IN (SELECT value FROM json_each(?)) GROUP BY clip_id, time_s ORDER BY clip_id, time_s",
             (json.dumps(names),),
         ):
-            times[clip_id].append((face[0], face[1]))
+            times[clip_id].append((time_s, score))
+    first = sorted(page.clips, key=lambda clip: (-len(times[clip.clip_id]), clip.path))[:k]
+    unmeasured: dict[str, Any] = {"weaker": None, "above_nonsense": None, "written": 0.0, "scores": {}, "on_screen": ()}
     hits = tuple(
         Hit(
-            clip_id=clip.clip_id,
-            path=clip.path,
-            score=float(len(times[clip.clip_id])),
-            weaker=None,
-            above_nonsense=None,
-            written=0.0,
-            scores={},
+            clip.clip_id,
+            clip.path,
+            float(len(times[clip.clip_id])),
             moments=_stretches(times[clip.clip_id]),
-            on_screen=(),
             duration_s=clip.duration_s,
             metadata=clip.metadata,
+            **unmeasured,
         )
-        for clip in sorted(page.clips, key=lambda clip: (-len(times[clip.clip_id]), clip.path))[:k]
+        for clip in first
     )
     asked = " ".join(f'person:"{printable(name)}"' for name in names)
     return SearchResult(asked, hits, notices=(BY_FACES,) if hits else ())
@@ -494,5 +488,5 @@ def _stretches(times: list[tuple[float, float]]) -> tuple[MomentHit, ...]:
             runs.append([])
         runs[-1].append(face)
     longest = sorted(runs, key=lambda run: (-len(run), run[0][0]))[:MAX_MOMENTS]
-    best = {run[0][0]: max(run, key=lambda face: face[1]) for run in longest}
-    return tuple(MomentHit(best[run[0][0]][0], run[0][0], run[-1][0], best[run[0][0]][1]) for run in sorted(longest))
+    surest = [(run, max(run, key=lambda face: face[1])) for run in sorted(longest)]
+    return tuple(MomentHit(time_s, run[0][0], run[-1][0], score) for run, (time_s, score) in surest)

@@ -18,25 +18,20 @@ from pathlib import Path
 from typing import Literal
 
 from evenreel.errors import LibraryError, NotFoundError, UsageError
-from evenreel.library.search.hits import Hit, SearchResult
+from evenreel.library.search.result import Hit, SearchResult
 from evenreel.library.store.catalog import loaded_path, reading, stored_path
-from evenreel.library.store.user_tables import changing, own_state
+from evenreel.library.store.user_tables import changing
 from evenreel.wording import printable
 
-LONGEST_NOTE = 10_000
-LONGEST_NAME = 200
-LONGEST_QUERY = 2_000
-MOST_MARKS, MOST_SEARCHES = 20_000, 1_000
-"""Most of a library: the copy of all is written anew with each change."""
-MOST_NOTE_BYTES = 16 * 2**20
-"""Most of all notes together."""
+LONGEST_NOTE, LONGEST_NAME, LONGEST_QUERY = 10_000, 200, 2_000  # characters
+MOST_MARKS, MOST_SEARCHES, MOST_NOTE_BYTES = 20_000, 1_000, 16 * 2**20
+"""Most of a library, of all notes together: the copy of all is written anew with each change."""
 MOST_SEEN = 10_000
 """Clips of a saved search that are known to have been seen, the latest ones."""
-LATEST_S = 1e6
 NEWEST = 100
 """Clips of a saved search that are looked at for new ones, the best."""
-WHOLE_CLIP = -1.0
-"""Time that the catalog has for no moment."""
+LATEST_S = 1e6
+WHOLE_CLIP = -1.0  # time that the catalog has for no moment
 
 MarkState = Literal["here", "replaced", "gone"]
 RunSearch = Callable[[str, int, str | None], SearchResult]
@@ -123,11 +118,10 @@ class PersonalData:
     def refresh(self) -> None:
         """Read what has changed."""
         with reading(self._connection, self._folder):
-            (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
-            at = (own_state(self._folder), changes)
+            at = self._connection.execute("PRAGMA data_version").fetchone()
             if at == self._seen_at:
                 return
-            self._placed = _placed(self._connection, [mark for _, mark in _marks(self._connection)])
+            self._placed = _placed(self._connection)
         notes: dict[str, list[str]] = {}
         for one in self._placed:
             if one.clip_id and one.mark.note:
@@ -282,29 +276,21 @@ def _check_room(connection: sqlite3.Connection, *, grown: bool = False) -> None:
         )
 
 
-def _placed(connection: sqlite3.Connection, marks: list[PersonalMark]) -> list[PlacedMark]:
-    """Find the clip that each mark is on in the catalog as it is now."""
+def _placed(connection: sqlite3.Connection) -> list[PlacedMark]:
+    """The marks with the clip that each is on in the catalog as it is now."""
     rows = connection.execute(
-        "SELECT clips.clip_id, min(files.path), duration_s FROM json_each(?) AS wanted"
-        " CROSS JOIN files ON files.clip_id = wanted.value CROSS JOIN clips ON clips.clip_id = files.clip_id"
-        " WHERE state = 'indexed' GROUP BY clips.clip_id",
-        (json.dumps(sorted({mark.clip_id for mark in marks})),),
+        "WITH placed AS (SELECT *,"
+        " (SELECT min(path) FROM files WHERE files.clip_id = marks.clip_id AND state = 'indexed') AS here,"
+        " (SELECT clip_id FROM files WHERE files.path = marks.path AND state = 'indexed') AS other FROM marks)"
+        " SELECT here, other, duration_s FROM placed LEFT JOIN clips"
+        " ON clips.clip_id = CASE WHEN here IS NULL THEN other ELSE placed.clip_id END ORDER BY number"
     )
-    here = {clip_id: (loaded_path(path), duration_s) for clip_id, path, duration_s in rows}
     placed = []
-    for mark in marks:
-        if mark.clip_id in here:
-            placed.append(PlacedMark(mark, mark.clip_id, here[mark.clip_id][0], "here", here[mark.clip_id][1]))
-            continue
-        row = connection.execute(
-            "SELECT clip_id, duration_s FROM files JOIN clips USING (clip_id) WHERE path = ? AND state = 'indexed'",
-            (stored_path(mark.path),),
-        ).fetchone()
-        placed.append(
-            PlacedMark(mark, row[0], mark.path, "replaced", row[1])
-            if row
-            else PlacedMark(mark, None, mark.path, "gone")
-        )
+    for (_, mark), (here, other, duration_s) in zip(_marks(connection), rows, strict=True):
+        if here is not None:
+            placed.append(PlacedMark(mark, mark.clip_id, loaded_path(here), "here", duration_s))
+        else:
+            placed.append(PlacedMark(mark, other, mark.path, "replaced" if other else "gone", duration_s))
     return placed
 
 

@@ -10,6 +10,7 @@ The pointer is written last, so whoever reads meets the old snapshot or the new 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import logging
@@ -26,16 +27,17 @@ from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
 from evenreel.config import as_path, check_settings, number
-from evenreel.errors import EvenreelError, LibraryError
+from evenreel.errors import EvenreelError, LibraryError, UsageError
+from evenreel.extras import needed_extra
 from evenreel.features.shards import are_whole, shard_files
-from evenreel.files import is_temporary, make_folder, remove_unfinished, replacing_folder
-from evenreel.library.places import Place, telling
+from evenreel.files import is_temporary, make_folder, remove_unfinished, replacing_folder, write_durably
 from evenreel.library.store import catalog
-from evenreel.library.store.filesystem import SNAPSHOT_MARKER, is_published, refuse_published
+from evenreel.library.store.catalog import SNAPSHOT_MARKER, is_published, refuse_published, remote_url
 from evenreel.library.store.user_tables import AT_HOME, FACES
 from evenreel.library.store.vectors import FRAMES, HEADER_BYTES, SOUNDS
 from evenreel.library.store.writer import vectors_path
@@ -47,7 +49,7 @@ PART_BYTES, PIECE_BYTES = 16 * 2**20, 64 * 2**20
 SENDING_S, READING_S = 3600.0, 3600.0  # for so long nothing is deleted that others may be sending, or read from a copy
 POINTER, SNAPSHOTS, PIECES, LOCK = "current.json", "snapshots", "pieces", "publish.lock"
 
-_ID, _TIME = re.compile(r"2\d{7}T\d{6}Z-[0-9a-f]{16}"), "%Y%m%dT%H%M%SZ"
+_ID = re.compile(r"2\d{7}T\d{6}Z-[0-9a-f]{16}")
 log = logging.getLogger("evenreel")
 
 
@@ -80,8 +82,7 @@ class PublishReport:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Pointer:
+class Pointer(NamedTuple):
     format: int
     id: str
     sha256: str
@@ -130,16 +131,16 @@ def publish_library(
             publishing there, or the extra `scale` is not installed.
     """
     settings, place, began = settings or PublishSettings(), Place(to, "s3"), time.time()
-    refuse_published(as_path(library, "library"))
+    refuse_published(library := as_path(library, "library"))
     with telling(f"Nothing was published to {place.root}"), _alone(place), tempfile.TemporaryDirectory() as room:
         pointed, mark = place.read(POINTER)
         before = None if pointed is None else _pointer(place)
         made = Snapshot(_now() + secrets.token_hex(8), __version__, catalog.SCHEMA_VERSION, place.root)
-        sources = list(_sources(Path(library), Path(room), settings.stills))
+        sources = list(_sources(library, Path(room), settings.stills))
         known = {} if before is None else _snapshot(place, before).parts
         sent = _send(place, sources, made, known, progress or (lambda share: None))
         place.put(f"{SNAPSHOTS}/{made.id}.json", listed := json.dumps(asdict(made)).encode())
-        pointer = json.dumps(asdict(Pointer(FORMAT, made.id, hashlib.sha256(listed).hexdigest()))).encode()
+        pointer = json.dumps(Pointer(FORMAT, made.id, hashlib.sha256(listed).hexdigest())._asdict()).encode()
         try:
             place.put(POINTER, pointer, **({"IfMatch": mark} if mark else {"IfNoneMatch": "*"}))
         except OSError:
@@ -210,10 +211,9 @@ def _sources(library: Path, room: Path, stills: bool) -> Iterator[tuple[str, Pat
     copy.unlink()
     yield catalog.CATALOG, clean, clean.stat().st_size
     for of in (FRAMES, SOUNDS):
-        own_meta = of.own(meta)
-        if rows := int(own_meta.get("vectors_end", "0")):
+        if rows := int(of.own(meta).get("vectors_end", "0")):
             vectors = vectors_path(library, meta, of)
-            yield vectors.name, vectors, HEADER_BYTES + rows * 2 * int(own_meta["dimension"])
+            yield vectors.name, vectors, HEADER_BYTES + rows * 2 * int(of.own(meta)["dimension"])
     for path in filter(are_whole, shard_files(library / catalog.STILLS) if stills else ()):
         yield path.relative_to(library).as_posix(), path, path.stat().st_size
 
@@ -373,3 +373,108 @@ class FollowedLibrary:
                 if str(error) != said:
                     log.warning("no newer snapshot can be taken up: %s", error)
                 said = str(error)
+
+
+# The place: a folder or a bucket that several machines reach; Ray workers leave what they read at one, too ------------
+#
+# Credentials come from the environment alone, and no sentence repeats what a store has answered: it may name a key.
+
+_S3: dict[str, Any] = {
+    "use_listings_cache": False,
+    "config_kwargs": {"connect_timeout": 5, "read_timeout": 30, "retries": {"total_max_attempts": 2}},
+}
+"""A store that never answers is waited for two minutes."""
+
+
+class Place:
+    """A folder, or a URL that fsspec opens; an object is there whole or not at all."""
+
+    def __init__(self, given: str | Path, kinds: str = "[a-z][a-z0-9+.-]*") -> None:
+        url = remote_url(given := str(given).removeprefix("file://"))
+        self.root, self.is_remote = url.rstrip("/") if url else str(Path(given).absolute()), url is not None
+        if url and not re.fullmatch(rf"({kinds})://[\w.-]*(:\d{{1,5}})?(/[^@?#]*)?", url):
+            raise UsageError(
+                "The address of the place cannot be used: give a folder or s3://BUCKET/PREFIX. Credentials belong "
+                "in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), not in the address, which ends in logs."
+            )
+        kind = url.partition("://")[0] if url else "file"
+        try:
+            import fsspec
+
+            self.files: Any = fsspec.filesystem(kind, **(_S3 if kind == "s3" else {}))
+        except ValueError as error:
+            raise LibraryError(f"{kind}:// is no kind of place that fsspec opens; name another one.") from error
+        except ImportError as error:  # fsspec says in a sentence of its own what else a kind needs
+            missing = ModuleNotFoundError(name="s3fs" if kind == "s3" else error.name)
+            raise LibraryError(needed_extra(missing, "A shared place") or f"{self.root}: {error}") from error
+        self.files.retries = 2
+
+    def read(self, name: str) -> tuple[bytes | None, str | None]:
+        """Read an object and the mark of this version of it; None, None where there is none."""
+        try:
+            mark = self.files.info(f"{self.root}/{name}").get("ETag") if self.is_remote else None
+            return self.files.cat_file(f"{self.root}/{name}"), mark
+        except FileNotFoundError:
+            if self.root.startswith("s3://"):  # raises where there is no such bucket
+                self.files.ls(self.root.split("/")[2], detail=False)
+            return None, None
+
+    def put(self, name: str, payload: bytes, **condition: str) -> None:
+        """Write an object; on a condition, where the place is a bucket."""
+        if self.is_remote:
+            self.files.pipe_file(f"{self.root}/{name}", payload, **condition)
+        else:
+            write_durably(Path(self.root, name), payload)
+
+    def remove(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self.files.rm_file(f"{self.root}/{name}")
+
+    def names(self, folder: str = "") -> list[str]:
+        """List the first names in a folder."""
+        own = f"{self.root}/{folder}".rstrip("/")
+        with contextlib.suppress(FileNotFoundError):
+            found = {str(path).replace(os.sep, "/").rstrip("/") for path in self.files.ls(own, detail=False)}
+            return sorted(path.rpartition("/")[2] for path in found - {own.partition("://")[2]})
+        return []
+
+
+@contextlib.contextmanager
+def telling(what: str) -> Iterator[None]:
+    """Turn any error into one sentence: what cannot be done, and why."""
+    try:
+        yield
+    except EvenreelError:
+        raise
+    except Exception as error:  # object stores fail in ways of their own
+        raise LibraryError(f"{what}: {reason_of(error)}.") from None
+
+
+def reason_of(error: BaseException) -> str:
+    """Return why a store or a disk failed, in words of our own."""
+    response = getattr(error.__cause__ or error, "response", None)
+    found = str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
+    code, name = found if re.fullmatch(r"\w{1,40}", found) else "", type(error).__name__
+    reasons = {
+        "somebody else has published there meanwhile; publish again, one at a time": (
+            isinstance(error, FileExistsError) or code in {"PreconditionFailed", "412", "409"}
+        ),
+        "there is no such bucket": code == "NoSuchBucket",
+        "there is no right to it (the credentials of the environment, or the permissions of the folder)": (
+            isinstance(error, PermissionError) or code in {"403", "AccessDenied", "InvalidAccessKeyId"}
+        ),
+        "the environment has no credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)": "Credential" in name,
+        "it cannot be reached; check the network, and AWS_ENDPOINT_URL in the environment": (
+            "Timeout" in name or "Connect" in name
+        ),
+        "the disk is full; make room, or name another one": is_full(error),
+        os.strerror(getattr(error, "errno", None) or 0).lower(): (
+            isinstance(error, OSError) and bool(error.errno) and error.__cause__ is None
+        ),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), f"it failed ({code or name})")
+
+
+def is_full(error: BaseException) -> bool:
+    full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+    return full or "No space left" in str(error) or "disk is full" in str(error)

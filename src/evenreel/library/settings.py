@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -11,7 +12,7 @@ from evenreel.config import IndexSettings, Machines, MediaLimits
 from evenreel.errors import UsageError
 from evenreel.wording import printable
 
-FILE = "settings.txt"
+FILE, ENGINE = "settings.txt", "engine"
 MAX_BYTES = 100_000
 BOUNDS = {
     "workers": (0, 1_024),
@@ -26,7 +27,7 @@ BOUNDS = {
 
 
 def usual_settings() -> dict[str, Any]:
-    """Return every setting's default, by name; those of `MediaLimits` stand beside the others."""
+    """Return every setting's default, by name."""
     records = (IndexSettings, Machines, MediaLimits)
     return {one.name: one.default for record in records for one in fields(record) if one.name != "limits"}
 
@@ -34,22 +35,15 @@ def usual_settings() -> dict[str, Any]:
 def index_settings(
     library: Path, given: Sequence[str] = (), options: Mapping[str, Any] | None = None, only: Collection[str] = ()
 ) -> tuple[IndexSettings, Machines]:
-    """Make the settings of a run: those of the library's file, over them `options`, over them `given`.
+    """Make the settings of a run: those of the library's file, over them `options` but for None, then `given`.
 
-    Args:
-        library: folder of the library; it may have no file.
-        given: entries such as `workers=2`; a setting of several values may be there several times.
-        options: values by name; one that is None is not given.
-        only: settings that this run takes, `limits` for all of `MediaLimits`; empty for all. Others are refused, but
-            passed over in the library's file.
-
-    Raises:
-        UsageError: an entry is none, names no setting, or has a value that the setting cannot have.
+    `given` are entries such as `workers=2`. Only those named by `only` are taken, `limits` for all of `MediaLimits`;
+    others are refused, but passed over in the library's file.
     """
     limits = {one.name for one in fields(MediaLimits)}
     taken = {*only, *(limits if "limits" in only else ())} or set(usual_settings())
     file = library / FILE
-    kept = _read(_lines(file), str(file), set(usual_settings()))
+    kept = _read(_lines(file), str(file), {*usual_settings(), ENGINE})
     values = {name: value for name, value in kept.items() if name in taken}
     values |= {name: value for name, value in (options or {}).items() if value is not None}
     values |= _read(given, "--set", taken)
@@ -57,11 +51,18 @@ def index_settings(
     return _made(IndexSettings, values | {"limits": made[MediaLimits]}), made[Machines]
 
 
+def engine_of(library: Path) -> str | None:
+    """Return the address of the engine that is asked what is seen: the environment's, or else the library's own."""
+    if given := os.environ.get("EVENREEL_ENGINE"):
+        return given
+    found = _read(_lines(library / FILE), str(library / FILE), {*usual_settings(), ENGINE}).get(ENGINE)
+    return None if found is None else str(found)
+
+
 def _lines(file: Path) -> list[str]:
     try:
         with file.open("rb") as opened:
-            read = opened.read(MAX_BYTES + 1)
-        text = read.decode("utf-8-sig")
+            text = (read := opened.read(MAX_BYTES + 1)).decode("utf-8-sig")
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
@@ -78,7 +79,7 @@ def _read(entries: Iterable[str], where: str, known: Collection[str]) -> dict[st
         if not equals or name not in known:
             what = f"there is no setting {printable(name)!r}" if equals else f"{printable(entry)!r} is no NAME=VALUE"
             raise UsageError(f"{where}: {what}; the settings are {', '.join(sorted(known))}.")
-        if isinstance(usual[name], tuple):
+        if isinstance(usual.get(name), tuple):
             found.setdefault(name, []).append(value)
         else:
             found[name] = None if value.lower() == "none" else value

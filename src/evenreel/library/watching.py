@@ -24,8 +24,7 @@ from evenreel.features.pool import Brake, NoProgress, RunHaltedError, StagedProg
 from evenreel.files import may_be_video
 from evenreel.library.index.run import RunParts, check_settings, ignore_rules, index_found
 from evenreel.library.index.scan import IGNORE_FILE, IndexReport, is_within, read_tables, rescan, scan, tables_beside
-from evenreel.library.store.catalog import CATALOG
-from evenreel.library.store.filesystem import is_network_filesystem
+from evenreel.library.store.catalog import CATALOG, is_network_filesystem
 from evenreel.speech.subtitles import is_subtitle
 from evenreel.types import Encoder
 from evenreel.wording import printable

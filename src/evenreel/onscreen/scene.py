@@ -8,15 +8,20 @@ new or look different are read.
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.onscreen.engine import Detector, Recognizer
-from evenreel.types import Pixels, Word
+from evenreel.errors import EncoderError
+from evenreel.types import FloatArray, Pixels
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,7 @@ def rectangles(mask: Mask, margin: tuple[int, int] = (1, 1)) -> list[Rect]:
 Quad = NDArray[np.float32]
 """(4, 2): the corners of one line as x, y in pixels: top left, top right, bottom right, bottom left."""
 
+_SPECKLE = 6  # parts of the glance's heat with fewer pixels come from texture: two letters have more
 MIN_SIGN_PX = 4  # lines lower or narrower than this hold no legible text; RapidOCR drops them too
 READ_PX = 48  # height in pixels at which the recogniser reads a line
 SAME_LINE = 0.6  # share of its area by which a box that lies in another one is the same line, or a part of it
@@ -139,13 +145,6 @@ class TextLine:
     text: str
     confidence: float
     look: Pixels
-
-    def word(self, time_s: float) -> Word:
-        return Word(self.text, self.confidence, self.box, time_s)
-
-    def unchanged(self, picture: Pixels, level: int) -> bool:
-        """Return whether `picture` still shows the line: no 3 x 3 patch of its crop differs by more than `level`."""
-        return difference(self.look, look_of(crop(picture, self.quad))) <= level
 
 
 def crop(picture: Pixels, quad: Quad) -> Pixels:
@@ -182,13 +181,6 @@ def look_of(line: Pixels) -> Pixels:
     return np.asarray(cv2.resize(grey, _LOOK_SIZE[::-1], interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
-def difference(first: Pixels, second: Pixels) -> int:
-    """Return the largest mean difference of a 3 x 3 patch, in grey levels: sees a changed digit, not coding noise."""
-    import cv2
-
-    return int(cv2.blur(cv2.absdiff(first, second), (3, 3)).max())
-
-
 def bounding_box(quad: Quad, shape: tuple[int, int]) -> Box:
     """Return x0, y0, x1, y1 as fractions of a picture of `shape` (height, width)."""
     corners = np.clip(quad / np.array(shape[::-1], np.float32), 0, 1)
@@ -203,10 +195,6 @@ def sides(quad: Quad) -> tuple[float, float]:
 
 def height_of(quad: Quad) -> float:
     return min(sides(quad))
-
-
-def legible(quad: Quad) -> bool:
-    return height_of(quad) >= MIN_SIGN_PX
 
 
 def share_inside(inner: Box, outer: Box) -> float:
@@ -224,16 +212,6 @@ def explains(known: Box, line: Box, shape: tuple[int, int]) -> bool:
     upwards = max(known[1] - line[1], line[3] - known[3]) * height
     letter = min((line[2] - line[0]) * width, (line[3] - line[1]) * height)
     return share_inside(line, known) > SAME_LINE and max(sideways, upwards) <= letter
-
-
-# Parts of the glance's heat with fewer pixels come from texture: two letters have more.
-_SPECKLE = 6
-
-
-@dataclass(frozen=True)
-class Models:
-    detector: Detector
-    recognizer: Recognizer
 
 
 class SceneText:
@@ -291,12 +269,15 @@ class SceneText:
 
     def _sort_out(self, picture: Pixels, touched: Mask) -> tuple[list[TextLine], list[TextLine]]:
         """Known signs, apart: those still shown as they were read, and those in a changed area that are not."""
+        import cv2
+
         kept: list[TextLine] = []
         lost: list[TextLine] = []
         for sign in self.signs:
-            same = not touched[under(sign.box, self._glance_shape)].any() or sign.unchanged(
-                picture, self._settings.same_look_level
-            )
+            same = not touched[under(sign.box, self._glance_shape)].any()
+            if not same:  # the mean of a 3 x 3 patch sees a changed digit, and no noise of the coding
+                differs = cv2.blur(cv2.absdiff(sign.look, look_of(crop(picture, sign.quad))), (3, 3)).max()
+                same = int(differs) <= self._settings.same_look_level
             (kept if same else lost).append(sign)
         return kept, lost
 
@@ -328,7 +309,8 @@ class SceneText:
         for place in places:
             corner = np.array([place.left, place.top], np.float32) * CELL_PX
             heat = self._models.detector.heat(close[place.pixels])
-            found += [quad for quad in (self._models.detector.lines(heat) + corner) * scale if legible(quad)]
+            quads = (self._models.detector.lines(heat) + corner) * scale
+            found += [quad for quad in quads if height_of(quad) >= MIN_SIGN_PX]
         return found
 
     def _with_new(self, picture: Pixels, kept: list[TextLine], found: list[Quad]) -> list[TextLine]:
@@ -385,3 +367,164 @@ def _small_lines(hot: Mask, large_px: int) -> Mask:
     small[parts[cv2.erode(pixels, np.ones((large_px, large_px), np.uint8)) > 0]] = False
     small[0] = False  # the background
     return np.asarray(small[parts])
+
+
+Corners = NDArray[np.float32]
+"""(N, 4, 2): x, y in pixels of the corners of N lines: top left, top right, bottom right, bottom left."""
+
+
+class Detector(Protocol):
+    def heat(self, picture: Pixels) -> FloatArray:
+        """Compute how likely each pixel belongs to text: (H, W, 3) RGB, sides multiples of 32 -> (H, W), 0 to 1."""
+
+    def lines(self, heat: FloatArray) -> Corners:
+        """Return the lines of text in a heat map, in its pixels, in reading order."""
+
+
+class Recognizer(Protocol):
+    def read(self, crops: Sequence[Pixels]) -> list[tuple[str, float]]:
+        """Read (H, W, 3) RGB crops of one line each; return text and confidence, 0 to 1, of each."""
+
+
+class Models(NamedTuple):
+    detector: Detector
+    recognizer: Recognizer
+
+
+class RapidDetector:
+    def __init__(self, threads: int) -> None:
+        from rapidocr.ch_ppocr_det import TextDetector
+
+        config = _config("Det", threads)
+        # A side limit that no picture reaches: the caller decides about size.
+        config.limit_type, config.limit_side_len = "max", 2**30
+        self._detector = TextDetector(config)
+
+    def heat(self, picture: Pixels) -> FloatArray:
+        batch = self._detector.get_preprocess()(_bgr(picture))
+        return np.asarray(self._detector.session(batch)[0, 0], dtype=np.float32)
+
+    def lines(self, heat: FloatArray) -> Corners:
+        boxes, _ = self._detector.postprocess_op(heat[None, None], heat.shape)
+        if len(boxes) == 0:
+            return np.zeros((0, 4, 2), np.float32)
+        return np.asarray(self._detector.sorted_boxes(boxes), dtype=np.float32)
+
+
+class RapidRecognizer:
+    """RapidOCR's text recogniser; crops are sorted by width and read in batches."""
+
+    def __init__(self, threads: int) -> None:
+        from rapidocr.ch_ppocr_rec import TextRecognizer
+
+        self._recognizer = TextRecognizer(_config("Rec", threads))
+
+    def read(self, crops: Sequence[Pixels]) -> list[tuple[str, float]]:
+        if not crops:
+            return []
+        from rapidocr.ch_ppocr_rec import TextRecInput
+
+        output = self._recognizer(TextRecInput(img=[_bgr(crop) for crop in crops]))
+        return [(text.strip(), float(score)) for text, score in zip(output.txts, output.scores, strict=True)]
+
+
+def engine_id() -> str:
+    """Return the id of the engine and its models for the catalog; readings under different ids are never mixed."""
+    names = "+".join(_model(part).stem for part in ("det", "rec"))
+    return f"rapidocr-{version('rapidocr')}/{names}"
+
+
+def _config(part: str, threads: int) -> Any:
+    """RapidOCR's own settings of one part, with the model in its wheel and our number of threads."""
+    logging.getLogger("RapidOCR").setLevel(logging.ERROR)
+    from rapidocr import RapidOCR
+
+    parameters = {
+        "Global.log_level": "error",
+        "EngineConfig.onnxruntime.intra_op_num_threads": threads,
+        "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+    }
+    settings = RapidOCR(params=parameters).cfg
+    config = settings[part]
+    config.engine_cfg = settings.EngineConfig[config.engine_type.value]
+    config.font_path = None
+    # A given path keeps RapidOCR from comparing with, and fetching from, its model server.
+    config.model_path = str(_model(part.lower()))
+    return config
+
+
+def _model(part: str) -> Path:
+    import rapidocr
+
+    folder = Path(rapidocr.__file__).parent / "models"
+    found = sorted(folder.glob(f"*_{part}_*.onnx"))
+    if not found:
+        raise EncoderError(
+            f"The text model '{part}' is not in {folder}; install rapidocr 3.10 or newer, "
+            "whose wheel holds its models, or index without on-screen text (--no-ocr)."
+        )
+    return found[0]
+
+
+def _bgr(picture: Pixels) -> Pixels:
+    """RapidOCR's models were trained on blue, green, red."""
+    return np.ascontiguousarray(picture[..., ::-1])
+
+
+_READ_SCRIPTS = frozenset({"Latn", "Hans", "Hant", "Jpan"})
+# Languages that are usually written in others.
+_IN_OTHERS = """
+ab ae am apc ar ary arz as av ba bal be bg bho bn bo ce chr ckb cr cu cv dv dz el fa gu he hi hy ii iu ka kk km kn ko
+ks kv ky lo mai mk ml mn mni mr my ne new or os pa ps ru sa sat sd si sr syc ta te tg th ti tt ug uk ur yi
+"""
+
+
+class SheetReader:
+    """Reader of sheets: dark letters on white and nothing else, as subtitles are drawn; its model is loaded late."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self._threads = threads
+        self._recognizer: RapidRecognizer | None = None
+
+    def can_read(self, language: str | None) -> bool:
+        """Return whether a language (BCP 47) is written in a script that the recogniser reads; True if not known."""
+        known, *more = (language or "").split("-")
+        script = next((part for part in more if len(part) == 4), None)
+        return script in _READ_SCRIPTS if script else known not in _IN_OTHERS.split()
+
+    def read(self, sheet: Pixels) -> tuple[str, float]:
+        """Read a sheet, (H, W) grey; return its words in one line and their mean confidence, 0 to 1."""
+        self._recognizer = self._recognizer or RapidRecognizer(self._threads)
+        read = self._recognizer.read(lines_of(sheet))
+        letters = sum(len(text) for text, _ in read)
+        sure = sum(confidence * len(text) for text, confidence in read)
+        return " ".join(text for text, _ in read if text), sure / letters if letters else 0.0
+
+
+def lines_of(sheet: Pixels) -> list[Pixels]:
+    """Cut a sheet into its lines, and these where words are far apart: (H, W, 3) at the height that is read."""
+    import cv2
+
+    rows = _runs(np.any(sheet < 128, axis=1), 0)
+    highest = max((end - start for start, end in rows), default=0)
+    made = []
+    for start, end in rows:
+        if 3 * (end - start) < highest:  # dots and accents that stand above all letters of their line
+            continue
+        for left, right in _runs(np.any(sheet[start:end] < 128, axis=0), 3 * highest):
+            if min(end - start, right - left) >= MIN_SIGN_PX:
+                line = np.pad(sheet[start:end, left:right], max(2, highest // 6), constant_values=255)
+                size = max(1, round(line.shape[1] * READ_PX / len(line))), READ_PX
+                how = cv2.INTER_AREA if len(line) > READ_PX else cv2.INTER_CUBIC
+                scaled = np.asarray(cv2.resize(line, size, interpolation=how), np.uint8)
+                made.append(np.repeat(scaled[..., None], 3, axis=2))
+    return made
+
+
+def _runs(written: NDArray[np.bool_], gap: int) -> list[tuple[int, int]]:
+    """Starts and ends of what is written, where no more than a gap is left empty."""
+    runs: list[tuple[int, int]] = []
+    for place in np.flatnonzero(written).tolist():
+        start = runs.pop()[0] if runs and place - runs[-1][1] <= gap else place
+        runs.append((start, place + 1))
+    return runs

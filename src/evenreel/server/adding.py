@@ -29,7 +29,7 @@ from evenreel.errors import NotFoundError, UsageError
 from evenreel.files import may_be_video, replacing
 from evenreel.library import Library
 from evenreel.library.index.scan import SKIPPED_FOLDERS
-from evenreel.library.store.filesystem import is_published
+from evenreel.library.store.catalog import is_published
 from evenreel.media.workers import command
 from evenreel.server.access import is_near
 from evenreel.server.adding_run import LOOKING, WORDS_ONLY, RunOrder

@@ -29,8 +29,8 @@ from pydantic import BaseModel, Field
 
 from evenreel.errors import EvenreelError, MediaError, NotFoundError, UsageError
 from evenreel.features.shards import read_still
+from evenreel.handover import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
 from evenreel.handover.picks import HandoverReport, Pick, Take, file_stem
-from evenreel.handover.settings import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
 from evenreel.media.workers import Worker
 from evenreel.server.access import is_near
 from evenreel.server.desk import BusyError, Desk

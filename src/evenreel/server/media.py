@@ -23,8 +23,7 @@ from starlette.responses import FileResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from evenreel.errors import MediaError, NotFoundError
-from evenreel.library.contents import ClipMedia, Located
-from evenreel.library.store.identity import SameContent
+from evenreel.library.contents import ClipMedia, Located, SameContent
 from evenreel.media.workers import FileStamp
 from evenreel.server.desk import BusyError, Desk
 from evenreel.server.settings import ServeSettings

@@ -27,7 +27,7 @@ from evenreel.features.pool import TRANSIENT
 from evenreel.features.shards import SIDE_PX, read_still
 from evenreel.files import replacing
 from evenreel.library.contents import Located
-from evenreel.library.search.image import decode_image, image_worker
+from evenreel.library.search.query import decode_image, image_worker
 from evenreel.library.store.catalog import STILLS
 from evenreel.media.workers import Worker
 from evenreel.server.access import received

@@ -20,13 +20,13 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter,
 
 from evenreel.config import default_library
 from evenreel.library import Library
-from evenreel.library.browsing import BrowsedClip, BrowsedPage, Facet
-from evenreel.library.contents import ClipDetail, Examples, FilePage, ListedFile, folder_of
+from evenreel.library.contents import BrowsedClip, BrowsedPage, ClipDetail, Examples, Facet, FilePage, ListedFile
 from evenreel.library.favours import SOURCE, Favours, Share
 from evenreel.library.personal import LONGEST_NAME, LONGEST_NOTE, MarkState, PlacedMark
-from evenreel.library.search.highlights import marks
+from evenreel.library.search.alike import UnlikeClip, UnlikeClips
 from evenreel.library.search.result import FoldedHit, Hit, MomentHit, SearchResult, TextHit
-from evenreel.library.search.unlike import UnlikeClip, UnlikeClips
+from evenreel.library.search.words import marks
+from evenreel.library.store.catalog import folder_of
 from evenreel.server.media import media_type
 from evenreel.server.pictures import PREVIEW_PART_S
 from evenreel.speech import SpeechSource, Transcript

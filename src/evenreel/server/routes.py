@@ -18,7 +18,11 @@ from pydantic import StringConstraints, TypeAdapter
 
 from evenreel.errors import UsageError
 from evenreel.library import Library, Marked, Then, UnfinishedText, Without
-from evenreel.library.asking.questions import (
+from evenreel.library.contents import BrowseOrder, TriedExample
+from evenreel.library.people import LONGEST_NAME as PERSON_NAME
+from evenreel.library.people import person_still
+from evenreel.library.personal import LONGEST_NAME, PlacedMark, SavedSearch
+from evenreel.library.search.asking import (
     MOST_MARKS,
     MOST_WITHIN_S,
     ONE_QUERY,
@@ -27,11 +31,6 @@ from evenreel.library.asking.questions import (
     read_mark,
     read_question,
 )
-from evenreel.library.browsing import BrowseOrder
-from evenreel.library.contents import TriedExample
-from evenreel.library.people import LONGEST_NAME as PERSON_NAME
-from evenreel.library.people import person_still
-from evenreel.library.personal import LONGEST_NAME, PlacedMark, SavedSearch
 from evenreel.library.search.result import SearchResult
 from evenreel.server.adding import Adder
 from evenreel.server.desk import Desk

@@ -6,7 +6,7 @@ from .recogniser import (
 )
 from .subtitles import Subtitles as Subtitles, parse_subtitles as parse_subtitles
 from .synthesis import VOICES as VOICES, can_speak as can_speak, speak_text as speak_text
-from .transcripts import (
+from .subtitles import (
     SpeechSource as SpeechSource,
     SpokenWord as SpokenWord,
     Transcript as Transcript,

@@ -8,6 +8,9 @@ would have to be downloaded. Files that nobody trusts are decoded in a worker th
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import json
 import math
 import os
 from collections.abc import Iterable, Iterator
@@ -19,17 +22,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from evenreel.config import MediaLimits, allowed_threads
+from evenreel.documents import parse_json
 from evenreel.errors import EncoderError, UsageError
+from evenreel.extras import HUB_ID, UnavailableError, cached_folder, fetch, installed, named_folder
 from evenreel.media.sampling import language_tag, same_language
-from evenreel.media.sound import SAMPLE_RATE, SoundBlock, open_sound
 from evenreel.media.workers import Message, Worker
-from evenreel.speech.models import check_extra, is_onnx, locate_speech_model, model_type
-from evenreel.speech.transcripts import SpokenWord, Utterance, utterance
+from evenreel.speech.subtitles import SpokenWord, Utterance, utterance
 from evenreel.types import FloatArray
 
 if TYPE_CHECKING:
     from faster_whisper.transcribe import Segment
 
+    from evenreel.media.sound import SoundBlock
+
+SAMPLE_RATE = 16_000  # of the sound that models of speech hear, as `evenreel.media.sound` gives it
 PART_S = 300  # sound that is held and looked through at a time
 PIECE_S = 30.0  # longest stretch of speech that is not cut in a pause; what Whisper hears at a time
 _OPEN_S = 3  # a piece that ends nearer to the end of a part may go on: the detector waits for 2 s of silence
@@ -39,19 +45,10 @@ _LEAST = 0.1  # what a model is less sure of is what it makes of music or noise
 _APART_S = 1.0  # words of two pieces that are further apart are two utterances
 
 
-class HeardWord(NamedTuple):
-    """A word as a model gives it, with the space before it where its language has one, in seconds of what it heard."""
-
-    text: str
-    start_s: float
-    end_s: float
-    confidence: float | None = None
-
-
 class Heard(NamedTuple):
-    """What a model heard in a stretch."""
+    """What a model heard in a stretch, in seconds of it; words have the space before them where a language has one."""
 
-    segments: tuple[tuple[HeardWord, ...], ...]  # of a model without times one word for all
+    segments: tuple[tuple[SpokenWord, ...], ...]  # of a model without times one word for all
     language: str | None = None  # as a BCP 47 tag; None where the model does not say
     language_confidence: float = 1.0
 
@@ -174,7 +171,7 @@ def utterances_of(heard: Heard, stretch: list[SpeechPiece], *, has_words: bool) 
     """
     begins_s = np.cumsum([0.0, *(piece.length_s for piece in stretch[:-1])])
 
-    def placed(word: HeardWord) -> tuple[int, SpokenWord]:
+    def placed(word: SpokenWord) -> tuple[int, SpokenWord]:
         """The piece that a word is heard in, which it does not leave, and the word on the clip's clock."""
         middle_s = (word.start_s + word.end_s) / 2
         place = max(0, int(np.searchsorted(begins_s, middle_s, "right")) - 1)
@@ -182,21 +179,20 @@ def utterances_of(heard: Heard, stretch: list[SpeechPiece], *, has_words: bool) 
         shift_s, ends_s = piece.start_s - begins_s[place], piece.start_s + piece.length_s
         times = [min(max(piece.start_s, at_s + shift_s), ends_s) for at_s in (word.start_s, word.end_s)]
         start_s, end_s = (round(float(at_s), 3) for at_s in times)
-        return place, SpokenWord(word.text.strip(), start_s, max(start_s, end_s), word.confidence)
+        return place, replace(word, start_s=start_s, end_s=max(start_s, end_s))
 
     for segment in heard.segments:
-        parts: list[list[tuple[str, SpokenWord]]] = []
+        parts: list[list[SpokenWord]] = []
         before = -1
-        for word in segment:
-            place, said = placed(word)
-            if parts and (place == before or said.start_s - parts[-1][-1][1].end_s < _APART_S):
-                parts[-1].append((word.text, said))
+        for place, word in map(placed, segment):
+            if parts and (place == before or word.start_s - parts[-1][-1].end_s < _APART_S):
+                parts[-1].append(word)
             else:
-                parts.append([(word.text, said)])
+                parts.append([word])
             before = place
         for part in parts:
-            text = " ".join("".join(text for text, _ in part).split())
-            words = tuple(word for _, word in part if word.text)
+            text = " ".join("".join(word.text for word in part).split())
+            words = tuple(replace(word, text=word.text.strip()) for word in part if word.text.strip())
             sure = [word.confidence for word in words if word.confidence is not None]
             confidence = sum(sure) / len(sure) if sure else None
             if text and (confidence is None or confidence >= _LEAST):
@@ -241,7 +237,7 @@ class WhisperModel:
         except RuntimeError as error:
             raise _failed(self.speech_id, error) from error
         spoken = (
-            tuple(HeardWord(word.word, float(word.start), float(word.end), float(word.probability)) for word in words)
+            tuple(SpokenWord(word.word, float(word.start), float(word.end), float(word.probability)) for word in words)
             for words in (segment.words or () for segment in segments)
         )
         return Heard(tuple(filter(None, spoken)), language_tag(info.language), float(info.language_probability))
@@ -280,18 +276,17 @@ class OnnxSpeechModel:
                 '"nemo-conformer-tdt" for Parakeet); take the whole folder of a model that onnx-asr reads.'
             )
         self._model = _loaded_onnx(folder, kind).with_timestamps()
-        self.has_words = "whisper" not in kind and "aed" not in kind  # these two give no times
-        self._takes_language = not self.has_words
+        self.has_words = "whisper" not in kind and "aed" not in kind  # these two give no times, and take a language
 
     def hear(self, samples: FloatArray, language: str | None) -> Heard:
         """Write down what is said; only some models are told the language."""
-        told = {"language": language.partition("-")[0]} if language and self._takes_language else {}
+        told = {"language": language.partition("-")[0]} if language and not self.has_words else {}
         try:
             found = self._model.recognize(samples, sample_rate=SAMPLE_RATE, **told)
         except Exception as error:  # onnxruntime's own classes are not public; a language without token is a KeyError
             raise _failed(self.speech_id, error) from error
         if found.tokens is None or found.timestamps is None:
-            whole = HeardWord(found.text, 0.0, len(samples) / SAMPLE_RATE)
+            whole = SpokenWord(found.text, 0.0, len(samples) / SAMPLE_RATE)
             return Heard(((whole,),) if found.text.strip() else (), language)
         return Heard(tuple(_segments(list(_words(found)))), language)
 
@@ -304,21 +299,16 @@ def _loaded_onnx(folder: Path, kind: str) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = allowed_threads(), 1
     options.log_severity_level = 3
-    lacking: Exception | None = None
-    for quantization in (None, "int8"):
-        try:
-            return onnx_asr.load_model(
-                kind, folder, quantization=quantization, sess_options=options, providers=["CPUExecutionProvider"]
-            )
-        except ModelFileNotFoundError as error:
-            lacking = lacking or error
-        except Exception as error:  # onnxruntime's own classes are not public, and files can be anything
-            raise _unreadable(folder, error, "a model in a form that onnx-asr reads") from error
-    assert lacking is not None
-    raise _unreadable(folder, lacking, "a model in a form that onnx-asr reads") from lacking
+    given: dict[str, Any] = {"sess_options": options, "providers": ["CPUExecutionProvider"]}
+    try:
+        with contextlib.suppress(ModelFileNotFoundError):
+            return onnx_asr.load_model(kind, folder, **given)
+        return onnx_asr.load_model(kind, folder, quantization="int8", **given)
+    except Exception as error:  # onnxruntime's own classes are not public, and files can be anything
+        raise _unreadable(folder, error, "a model in a form that onnx-asr reads") from error
 
 
-def _words(found: Any) -> Iterator[HeardWord]:
+def _words(found: Any) -> Iterator[SpokenWord]:
     """Words of a result: a token that begins with a space begins a word."""
     sure = found.logprobs or [None] * len(found.tokens)
     groups: list[list[tuple[str, float, float | None]]] = []
@@ -332,12 +322,12 @@ def _words(found: Any) -> Iterator[HeardWord]:
         next_s = groups[place + 1][0][1] if place + 1 < len(groups) else latest_s
         chances = [math.exp(min(0.0, chance)) for _, _, chance in group if chance is not None]
         confidence = sum(chances) / len(chances) if chances else None
-        yield HeardWord("".join(token for token, _, _ in group), group[0][1], min(next_s, latest_s), confidence)
+        yield SpokenWord("".join(token for token, _, _ in group), group[0][1], min(next_s, latest_s), confidence)
 
 
-def _segments(words: list[HeardWord]) -> Iterator[tuple[HeardWord, ...]]:
+def _segments(words: list[SpokenWord]) -> Iterator[tuple[SpokenWord, ...]]:
     """Words up to the end of a sentence, a pause, or a length."""
-    held: list[HeardWord] = []
+    held: list[SpokenWord] = []
     for word in words:
         ended = held and (
             held[-1].text.endswith(_ENDS)
@@ -352,10 +342,6 @@ def _segments(words: list[HeardWord]) -> Iterator[tuple[HeardWord, ...]]:
         yield tuple(held)
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [repr(error)])[0].rstrip(".")[:200]
-
-
 def _failed(speech_id: str, error: Exception) -> EncoderError:
     return EncoderError(f"The speech model {speech_id} failed: {_first_line(error)}.")
 
@@ -363,6 +349,10 @@ def _failed(speech_id: str, error: Exception) -> EncoderError:
 def _unreadable(folder: Path, error: Exception, wanted: str) -> EncoderError:
     said = _first_line(error)
     return EncoderError(f"The speech model in {folder} cannot be loaded ({said}); {wanted} is wanted, copied whole.")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [repr(error)])[0].rstrip(".")[:200]
 
 
 def load_speech_reader(name: str, *, revision: str | None = None, device: str = "auto") -> SpeechReader:
@@ -394,12 +384,7 @@ def load_speech_reader(name: str, *, revision: str | None = None, device: str = 
 
 @dataclass(frozen=True)
 class ClipSpeech:
-    """What is said in a clip.
-
-    Attributes:
-        utterances: what is said, in rising time.
-        notes: sentences about what is unusual in the sound.
-    """
+    """What is said in a clip, in rising time, and sentences about what is unusual in its sound."""
 
     utterances: tuple[Utterance, ...]
     notes: tuple[str, ...] = ()
@@ -427,6 +412,8 @@ def read_speech(
         MediaError: the file or its sound cannot be used; `reason` says why in a word, the message in a sentence.
         UsageError: the model does not hear this language.
     """
+    from evenreel.media.sound import open_sound
+
     with open_sound(path, limits, language=language) as sound:
         said = tuple(reader.read(sound.readable_blocks(), language))
         return ClipSpeech(said, tuple(sound.notes))
@@ -445,6 +432,8 @@ class SpeechFiles:
         self._reader.check_language(language)
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        from evenreel.media.sound import open_sound
+
         with open_sound(task["path"], None, language=self._language) as sound:
             for found in self._reader.read(sound.readable_blocks(), self._language):
                 yield {"kind": "utterance", "utterance": asdict(found)}, None
@@ -458,11 +447,8 @@ def speech_worker(
     _, folder = locate_speech_model(model)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     given = limits or MediaLimits()
-    roomy = replace(
-        given,
-        stall_timeout_s=max(_STALL_S, given.stall_timeout_s),
-        memory_bytes=given.memory_bytes + _ROOM * size,
-    )
+    stall_s, memory = max(_STALL_S, given.stall_timeout_s), given.memory_bytes + _ROOM * size
+    roomy = replace(given, stall_timeout_s=stall_s, memory_bytes=memory)
     return Worker(TARGET, {"model": str(folder), "device": device, "language": language}, roomy)
 
 
@@ -471,3 +457,113 @@ def recognise_with(worker: Worker, path: str | os.PathLike[str]) -> ClipSpeech:
     messages = [message for message, _ in worker.run({"path": os.fspath(path)})]
     said = (utterance(message["utterance"]) for message in messages if message["kind"] == "utterance")
     return ClipSpeech(tuple(said), tuple(messages[-1]["notes"]))
+
+
+@dataclass(frozen=True)
+class KnownSpeechModel:
+    name: str  # such as `small`
+    id: str  # of the hub
+    family: str
+    size_mb: float
+    licence: str
+    languages: str  # in words
+
+
+@functools.cache
+def known_speech_models() -> tuple[KnownSpeechModel, ...]:
+    given = json.loads((Path(__file__).parent / "models.json").read_text(encoding="utf-8"))
+    return tuple(KnownSpeechModel(**row) for row in given["models"])
+
+
+WHISPER_WANTED = (
+    *("config.json", "preprocessor_config.json", "model.bin"),
+    *("tokenizer.json", "vocabulary.json", "vocabulary.txt"),
+)
+ONNX_WANTED = (
+    *("config.json", "config.yaml", "vocab.txt", "tokens.txt", "vocab.json", "added_tokens.json"),
+    *("model.onnx", "encoder-model.onnx", "decoder_joint-model.onnx", "decoder-model.onnx"),
+    *("*.onnx.data", "*.onnx_data", "onnx/encoder_model.onnx", "onnx/decoder_model_merged.onnx"),
+)  # files that are fetched of a model in ONNX form: its graphs in full precision, its words, its settings
+
+
+def check_extra() -> None:
+    for package in ("faster_whisper", "ctranslate2", "onnx_asr"):
+        if not installed(package):
+            raise EncoderError(
+                f"Hearing speech needs {package}, which is not installed: pip install 'evenreel[speech]'."
+            )
+
+
+def locate_speech_model(name: str, revision: str | None = None) -> tuple[str, Path]:
+    """Find the id and the folder of a model of speech, downloading it where it is missing and that is allowed."""
+    name = next((model.id for model in known_speech_models() if model.name == name), name)
+    folder = named_folder(name)
+    hub = None if folder is not None else HUB_ID.fullmatch(name)
+    if revision is not None and (hub is None or hub["revision"] is not None):
+        raise UsageError(f"A revision ({revision}) goes with a hub id without one, not with {name!r}.")
+    speech_id = str(folder)
+    if folder is None:
+        known = ", ".join(model.name for model in known_speech_models())
+        nothing = EncoderError(
+            f"{name!r} is neither a folder that exists, nor a hub id such as Systran/faster-whisper-small, nor one of "
+            f"the names {known}; name one of these."
+        )
+        if hub is None or ".." in name:
+            raise nothing
+        repository, wanted = hub["repository"], revision or hub["revision"] or "main"
+        from huggingface_hub.errors import HFValidationError
+
+        try:
+            folder = fetch(repository, wanted, (*WHISPER_WANTED, *ONNX_WANTED), _missing)
+        except HFValidationError as error:
+            raise nothing from error
+        except UnavailableError as error:
+            raise EncoderError(
+                f"The speech model {repository} ({wanted}) cannot be had, because {error}; fetch it on a machine with "
+                f"network (`hf download {repository} --revision {wanted} --local-dir FOLDER`), copy the folder here "
+                "and name it."
+            ) from error
+        speech_id = f"{repository}@{folder.name}"
+    if missing := _missing(folder):
+        convert = ""
+        if model_type(folder) == "whisper" and not (folder / "model.bin").exists():
+            command = f"ct2-transformers-converter --model {folder} --output_dir OUT --copy_files tokenizer.json"
+            convert = f" Convert this one: `{command}`."
+        raise EncoderError(
+            f"{folder} is no model of speech that can be used here: it lacks {', '.join(missing)}. A Whisper model in "
+            f"CTranslate2's form is wanted, or one in ONNX form that onnx-asr reads.{convert}"
+        )
+    return speech_id, folder
+
+
+def speech_model_here(name: str) -> bool:
+    """Return whether a model of speech can be loaded without a download."""
+    name = next((model.id for model in known_speech_models() if model.name == name), name)
+    hub = HUB_ID.fullmatch(name)
+    folder = named_folder(name) or (cached_folder(hub["repository"], hub["revision"] or "main") if hub else None)
+    return folder is not None and not _missing(folder)
+
+
+def is_onnx(folder: Path) -> bool:
+    """Return whether a folder holds a model in ONNX form, and none in CTranslate2's."""
+    return not (folder / "model.bin").is_file() and next(folder.rglob("*.onnx"), None) is not None
+
+
+def _missing(folder: Path) -> list[str]:
+    """What a folder lacks to be a model of speech in one of the two forms."""
+    if is_onnx(folder):
+        return [] if (folder / "config.json").is_file() else ["config.json"]
+    missing = [name for name in ("config.json", "model.bin", "tokenizer.json") if not (folder / name).is_file()]
+    if not any((folder / f"vocabulary.{kind}").is_file() for kind in ("json", "txt")):
+        missing.append("vocabulary.json")
+    return missing
+
+
+def model_type(folder: Path) -> str | None:
+    """Return onnx-asr's type of the model in a folder, as its `config.json` says; None where it says none."""
+    try:
+        found = parse_json((folder / "config.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    name = found.get("model_type") if isinstance(found, dict) else None
+    return name if isinstance(name, str) else None

@@ -1,4 +1,4 @@
-"""Subtitle files as utterances: SubRip (`.srt`), WebVTT (`.vtt`), SubStation (`.ass`, `.ssa`), from bytes of any kind.
+"""What is said in a clip; subtitle files: SubRip (`.srt`), WebVTT (`.vtt`), SubStation (`.ass`, `.ssa`).
 
 One cue is one utterance, of the lines that are new in it: a line that rolls up is said once. Left out are cues without
 a letter or digit (`♪`), drawings and comments of SubStation, and the same words at the same times once more, as layers
@@ -12,88 +12,143 @@ or an arrow in it for the times of a cue, or lose the words before it.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import html
 import itertools
 import os
 import re
+import stat
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from evenreel.errors import MediaError
 from evenreel.files import name_key
 from evenreel.media.sampling import language_tag
-from evenreel.speech.transcripts import SpeechSource, Utterance
+from evenreel.media.workers import Worker, unreadable
 from evenreel.wording import count, is_printable, seconds_of
 
-if TYPE_CHECKING:
-    pass
+SpeechSource = Literal["sidecar", "stream", "recognised"]
+"""Where an utterance is from: a subtitle file beside the video, a subtitle stream inside it, or a speech model."""
 
 
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
-_OLD = (
-    *("cp1252", "cp1251", "cp932", "gb18030", "cp949", "big5", "koi8_r"),
-    *("cp1250", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "euc_jp"),
-)  # what subtitles were written in before UTF-8, by Python's names
+@dataclass(frozen=True)
+class SpokenWord:
+    """A word that is said.
 
-_LOOKED_AT_BYTES = 2**16
-_ZEROS = 0.05  # share of zero bytes in one half from which a text is UTF-16: spaces, digits and line ends have them
-_SLIPS = 0.02  # share of damaged characters among those beyond ASCII up to which a text is still UTF-8
-_CHARACTER = re.compile(rb"[\x80-\xff]+")
+    Attributes:
+        text: the word as written by its source, without spaces around it.
+        start_s: when it begins, in seconds of the clip's own clock.
+        end_s: when it ends.
+        confidence: how sure the speech model is of it, from 0 to 1; None where nothing says so.
+    """
 
-
-def decode(data: bytes) -> tuple[str, str | None]:
-    r"""Decode the bytes of a subtitle file: by its byte order mark, as UTF-8, as UTF-16, else by likeness."""
-    text, doubt = _decoded(data)
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", ""), doubt
+    text: str
+    start_s: float
+    end_s: float
+    confidence: float | None = None
 
 
-def _decoded(data: bytes) -> tuple[str, str | None]:
-    for mark, name in _MARKS:
-        if data.startswith(mark):
-            return _with_slips(data[len(mark) :], name)
-    try:
-        if b"\0" not in data:
-            return data.decode(), None
-    except UnicodeDecodeError:
-        pass
-    if order := _utf16(data):
-        return _with_slips(data, order)
-    beyond = sum(map(len, _CHARACTER.findall(data)))
-    if data.decode(errors="replace").count("\ufffd") <= _SLIPS * beyond:
-        return _with_slips(data, "utf-8")
-    return _guessed(data)
+@dataclass(frozen=True)
+class Utterance:
+    """A stretch of speech: a subtitle's cue, or a segment of a speech model.
+
+    Attributes:
+        text: what is said, in one line.
+        start_s: when it begins, in seconds of the clip's own clock.
+        end_s: when it ends.
+        source: where it is from.
+        language: language as a BCP 47 tag such as `en` or `pt-BR`; None where it is not known.
+        confidence: how sure the speech model is, or the recogniser of subtitles in pictures, from 0 to 1; None for
+            subtitles of text.
+        speaker: who speaks, where the source says so.
+        words: its words with their times; empty where the source has none.
+    """
+
+    text: str
+    start_s: float
+    end_s: float
+    source: SpeechSource
+    language: str | None = None
+    confidence: float | None = None
+    speaker: str | None = None
+    words: tuple[SpokenWord, ...] = ()
 
 
-def _with_slips(data: bytes, encoding: str) -> tuple[str, str | None]:
-    text = data.decode(encoding, errors="replace")
-    return text, "some of its letters are damaged" if "\ufffd" in text else None
+Stamp = tuple[int, int, int]
+"""Size of a file in bytes, and the times in nanoseconds at which its content and its entry were changed."""
 
 
-def _utf16(data: bytes) -> str | None:
-    """UTF-16 of either order, where zero bytes stand in one half of the pairs and hardly any in the other."""
-    head = data[:_LOOKED_AT_BYTES]
-    first, second = head[::2].count(0), head[1::2].count(0)
-    if max(first, second) < _ZEROS * len(head) / 2 or min(first, second) > max(first, second) / 4:
-        return None
-    return "utf-16-be" if first > second else "utf-16-le"
+@dataclass(frozen=True)
+class Transcript:
+    """What one source says of a clip.
+
+    A clip whose streams were looked at has a transcript of source `stream` for each that says something, else one
+    without utterances; one more says that its streams of pictures were not read, or could not be.
+
+    Attributes:
+        source: a subtitle file beside the video, a subtitle stream inside it, or a speech model.
+        origin: path of the subtitle file, number of the stream among those that say something (`NO_STREAM`, `UNREAD`
+            and `UNREADABLE` where nothing is said), or name of the model.
+        utterances: what is said, in the order of its times.
+        language: language as a BCP 47 tag; None where it is not known.
+        stamp: stamp of the subtitle file; None for another source.
+        problem: sentence on why there are no utterances; None where nothing is wrong.
+    """
+
+    source: SpeechSource
+    origin: str
+    utterances: tuple[Utterance, ...] = ()
+    language: str | None = None
+    stamp: Stamp | None = None
+    problem: str | None = None
 
 
-def _guessed(data: bytes) -> tuple[str, str | None]:
-    from charset_normalizer import from_bytes
+NO_STREAM = Transcript("stream", "none")
+"""Says that a clip's streams were looked at, and none says anything. Its origin is empty in a shard of before streams
+of pictures were looked for."""
 
-    lines = [line for line in data.splitlines() if not line.isascii()]  # times and numbers say nothing of a language
-    best = from_bytes(b"\n".join(lines)[:_LOOKED_AT_BYTES], cp_isolation=list(_OLD)).best()
-    if best is None:
-        return data.decode("cp1252", errors="replace"), "its encoding could not be told"
-    return data.decode(best.encoding, errors="replace"), None
+UNREAD = Transcript("stream", "unread", problem="its subtitles are pictures, and no text in pictures was to be read")
+"""Says that a clip's streams of pictures were left out, as its text on screen was."""
+
+UNREADABLE = Transcript("stream", "pictures")  # says with its problem that a clip's streams of pictures cannot be read
+
+
+def streams_known(rows: Collection[tuple[str, str | None]], *, pictures: bool, retry: bool) -> bool:
+    """Return whether nothing is to be looked for in a clip's streams."""
+    behind = {""} | ({UNREAD.origin} if pictures else set())
+    return bool(rows) and not any(
+        origin in behind or (retry and problem and origin != UNREAD.origin) for origin, problem in rows
+    )
+
+
+def is_in(transcript: Transcript, language: str | None) -> bool:
+    """Return whether a transcript is in a language, wherever that is spoken: `pt` takes `pt-BR` too; None takes any."""
+    wanted, known = language_tag(language), transcript.language
+    return language is None or (known is not None and wanted in {known, known.partition("-")[0]})
+
+
+def transcript_record(transcript: Transcript) -> dict[str, Any]:
+    """A transcript as JSON has it: of utterances the fields that have a value, but for their source."""
+    record = {name: getattr(transcript, name) for name in ("source", "origin", "language", "stamp", "problem")}
+    said = [
+        {name: value for name, value in asdict(one).items() if name != "source" and value not in (None, ())}
+        for one in transcript.utterances
+    ]
+    return {**record, "utterances": said}
+
+
+def transcript_of(record: dict[str, Any]) -> Transcript:
+    stamp = None if record["stamp"] is None else tuple(record["stamp"])
+    said = tuple(utterance({"source": record["source"], **one}) for one in record["utterances"])
+    return Transcript(**{**record, "utterances": said, "stamp": stamp})
+
+
+def utterance(fields: dict[str, Any]) -> Utterance:
+    """Make an utterance of the fields that JSON has of it, with lists for tuples; those without a value may lack."""
+    return Utterance(**{**fields, "words": tuple(SpokenWord(**word) for word in fields.get("words", ()))})
 
 
 SUFFIXES = (".srt", ".vtt", ".ass", ".ssa")  # what the names of subtitle files end in
@@ -141,8 +196,7 @@ class Subtitles:
     pictures: int = 0
 
 
-@dataclass(frozen=True)
-class Cue:
+class Cue(NamedTuple):
     """A cue as it is written."""
 
     start_s: float  # when it is shown first, in seconds
@@ -296,8 +350,7 @@ FOLDERS = frozenset({"sub", "subs", "subtitles"})
 """Folders beside a video in which its subtitles are looked for, in small letters."""
 
 
-@dataclass(frozen=True)
-class Sidecar:
+class Sidecar(NamedTuple):
     """A subtitle file beside a video."""
 
     path: str  # its absolute path
@@ -354,3 +407,116 @@ def language_in(words: Iterable[str]) -> str | None:
     tags = [tag for word in words if (tag := language_tag(word))]
     spoken = [tag for tag in tags if tag != "hi"] or tags
     return spoken[-1] if spoken else None
+
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_OLD = (
+    *("cp1252", "cp1251", "cp932", "gb18030", "cp949", "big5", "koi8_r"),
+    *("cp1250", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "euc_jp"),
+)  # what subtitles were written in before UTF-8, by Python's names
+
+_LOOKED_AT_BYTES = 2**16
+_ZEROS = 0.05  # share of zero bytes in one half from which a text is UTF-16: spaces, digits and line ends have them
+_SLIPS = 0.02  # share of damaged characters among those beyond ASCII up to which a text is still UTF-8
+_CHARACTER = re.compile(rb"[\x80-\xff]+")
+
+
+def decode(data: bytes) -> tuple[str, str | None]:
+    r"""Decode the bytes of a subtitle file: by its byte order mark, as UTF-8, as UTF-16, else by likeness."""
+    text, doubt = _decoded(data)
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", ""), doubt
+
+
+def _decoded(data: bytes) -> tuple[str, str | None]:
+    mark, encoding = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", ""))
+    if not mark:
+        with contextlib.suppress(UnicodeDecodeError):
+            if b"\0" not in data:
+                return data.decode(), None
+        head = data[:_LOOKED_AT_BYTES]
+        first, second = head[::2].count(0), head[1::2].count(0)
+        beyond = sum(map(len, _CHARACTER.findall(data)))
+        # In UTF-16 zero bytes stand in one half of the pairs, and hardly any in the other.
+        if max(first, second) >= _ZEROS * len(head) / 2 and min(first, second) <= max(first, second) / 4:
+            encoding = "utf-16-be" if first > second else "utf-16-le"
+        elif data.decode(errors="replace").count("\ufffd") <= _SLIPS * beyond:
+            encoding = "utf-8"
+    if encoding:
+        text = data[len(mark) :].decode(encoding, errors="replace")
+        return text, "some of its letters are damaged" if "\ufffd" in text else None
+    from charset_normalizer import from_bytes
+
+    lines = [line for line in data.splitlines() if not line.isascii()]  # times and numbers say nothing of a language
+    best = from_bytes(b"\n".join(lines)[:_LOOKED_AT_BYTES], cp_isolation=list(_OLD)).best()
+    if best is None:
+        return data.decode("cp1252", errors="replace"), "its encoding could not be told"
+    return data.decode(best.encoding, errors="replace"), None
+
+
+def read_sidecar(path: str, language: str | None = None) -> Subtitles:
+    """Read a subtitle file."""
+    try:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode):
+            raise MediaError("unreadable", "it is no regular file; only regular files are read")
+        if found.st_size > LARGEST_BYTES:
+            raise too_large(found.st_size)
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise unreadable(error) from error
+    return parse_subtitles(data, os.path.splitext(path)[1], language)
+
+
+def read_with(worker: Worker, path: str, wanted: Mapping[str, Any] | None = None) -> list[Subtitles]:
+    """Have a worker of `SubtitleFiles` read a subtitle file, or the streams of a video."""
+    messages = worker.run({"path": path, **(wanted or {})})
+    return [
+        Subtitles(tuple(map(utterance, message["utterances"])), tuple(message["notes"]), message["pictures"])
+        for message, _ in messages
+        if message["kind"] == "subtitles"
+    ]
+
+
+def as_srt(utterances: Iterable[Utterance]) -> str:
+    """Write utterances as SubRip; speakers stand before their words."""
+    cues = []
+    for number, one in enumerate(utterances, 1):
+        times = f"{_clock(one.start_s, ',')} --> {_clock(one.end_s, ',')}"
+        said = f"{one.speaker}: {one.text}" if one.speaker else one.text
+        cues.append(f"{number}\n{times}\n{said.replace('-->', '->')}\n")
+    return "\n".join(cues)
+
+
+def as_vtt(utterances: Iterable[Utterance]) -> str:
+    cues = ["WEBVTT\n"]
+    for one in utterances:
+        voice = f"<v {html.escape(one.speaker, quote=False)}>" if one.speaker else ""
+        times = f"{_clock(one.start_s, '.')} --> {_clock(one.end_s, '.')}"
+        cues.append(f"{times}\n{voice}{html.escape(one.text, quote=False)}\n")
+    return "\n".join(cues)
+
+
+def as_text(utterances: Iterable[Utterance]) -> str:
+    """Write the words of utterances, a line each; a speaker stands before the first of their lines."""
+    lines, speaking = [], None
+    for one in utterances:
+        lines.append(f"{one.speaker}: {one.text}" if one.speaker not in {None, speaking} else one.text)
+        speaking = one.speaker
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _clock(seconds: float, mark: str) -> str:
+    """Format seconds to the millisecond: `00:01:02,500`.
+
+    >>> _clock(62.5, ","), _clock(3599.9996, ".")
+    ('00:01:02,500', '01:00:00.000')
+    """
+    milliseconds = round(seconds * 1000)
+    minutes, rest = divmod(milliseconds, 60_000)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{rest // 1000:02}{mark}{rest % 1000:03}"

@@ -9,11 +9,10 @@ import pytest
 
 import evenreel
 from evenreel.library import Then
-from evenreel.library.asking import sequence
-from evenreel.library.search.hits import STATES
-from evenreel.library.search.moments import high_stretches
+from evenreel.library.search import asking
+from evenreel.library.search.searcher import NOTHING
+from evenreel.library.search.seen import high_stretches
 from evenreel.library.search.snapshot import Snapshot
-from evenreel.library.store.confidence import above_nonsense
 from tests.library.fakes import SUBJECTS, WordsEncoder, encode, finish, on_disk
 
 WITHIN_S = 3.0
@@ -36,7 +35,8 @@ def slowly(s: Snapshot, first: str, second: str) -> list[tuple[int, float]]:
             scores = frames @ encode(text)
             z = (scores.astype(float) - s.means[clip]) / s.deviations[clip]
             best = np.round(scores, 5).max()
-            share = above_nonsense((best - s.means[clip]) / s.deviations[clip], s.null_best)
+            best_z = (best - s.means[clip]) / s.deviations[clip]
+            share = np.searchsorted(s.null_best, best_z, "left") / max(1, len(s.null_best))
             stretches = high_stretches(scores, spans)
             within = [any(one.start_s <= time_s <= one.end_s for one in stretches) for time_s in spans[:, 0]]
             told.append(
@@ -65,12 +65,12 @@ def test_the_first_clips_are_those_of_a_slow_look_at_all(
     finish(made)
     made.connection.close()
     looked: list[int] = []
-    look = sequence.best_pair
-    monkeypatch.setattr(sequence, "best_pair", lambda *given: looked.append(1) or look(*given))
+    look = asking.best_pair
+    monkeypatch.setattr(asking, "best_pair", lambda *given: looked.append(1) or look(*given))
     with evenreel.open_library(tmp_path, encoder=WordsEncoder()) as library:
         found = library.search(Then("red bus", "dog beach", WITHIN_S), k=5)
         with library.snapshot() as s:
             expected = slowly(s, "red bus", "dog beach")[:5]
-    assert [hit.weaker for hit in found.hits] == [STATES[state] == "nothing" for state, _ in expected]
+    assert [hit.weaker for hit in found.hits] == [state == NOTHING for state, _ in expected]
     np.testing.assert_allclose([hit.score for hit in found.hits], [-value for _, value in expected], atol=1e-3)
     assert len(looked) < CLIPS

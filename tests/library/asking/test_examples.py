@@ -11,7 +11,7 @@ import pytest
 import evenreel
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.library import Library, Mark, Marked
-from evenreel.library.asking.questions import MOST_MARKS, PICTURE_WEIGHT, SHARE, RocchioWeights, moved, read_mark
+from evenreel.library.search.asking import MOST_MARKS, PICTURE_WEIGHT, SHARE, RocchioWeights, moved, read_mark
 from evenreel.library.search.query import ClipMoment
 from evenreel.types import FloatArray, Pixels
 from tests.library.fakes import WordsEncoder, encode, finish, on_disk, paths

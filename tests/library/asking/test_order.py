@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.library.asking.sequence import TimedEvidence, best_pair, highest_in_order
+from evenreel.library.search.asking import TimedEvidence, best_pair, highest_in_order
 
 TIMES = st.integers(0, 12)
 MOMENT = st.tuples(TIMES, st.integers(0, 5), st.integers(-8, 8), st.integers(0, 2))

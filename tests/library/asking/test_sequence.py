@@ -10,7 +10,7 @@ import pytest
 import evenreel
 from evenreel.errors import UsageError
 from evenreel.library import Library, Then, UnfinishedText
-from evenreel.library.search.hits import SearchResult
+from evenreel.library.search.result import SearchResult
 from tests.library.fakes import WordsEncoder, on_disk, paths
 from tests.library.fakes import finish as measured
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
-from evenreel.library.asking.questions import Then, Without, read_question, read_steps
+from evenreel.library.search.asking import Then, Without, read_question, read_steps
 from evenreel.library.search.query import PlainText, UnfinishedText, as_sentence
 
 WORDS = st.text("abc xyz", min_size=1, max_size=20).map(str.strip).filter(bool)

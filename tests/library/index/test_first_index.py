@@ -15,8 +15,7 @@ from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, LibraryError
 from evenreel.library import index_folders, verify
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import CATALOG, open_for_writing
-from evenreel.library.store.filesystem import library_lock
+from evenreel.library.store.catalog import CATALOG, library_lock, open_for_writing
 from tests.forked import context
 from tests.in_process import run_here
 from tests.library.videos import write_folder

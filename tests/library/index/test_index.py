@@ -626,7 +626,7 @@ def test_a_network_file_system_is_detected(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Hazard 39: a rollback journal instead of a write-ahead log, and a warning with the remedy."""
-    monkeypatch.setattr("evenreel.library.store.filesystem.filesystem_type", lambda path: "nfs4")
+    monkeypatch.setattr("evenreel.library.store.catalog.filesystem_type", lambda path: "nfs4")
     index(videos, library)
     assert "on a network file system" in caplog.text
     assert "--library" in caplog.text

@@ -20,8 +20,7 @@ from evenreel.library.index.scan import scan
 from evenreel.library.index.stages import VideoMeter
 from evenreel.library.store import catalog
 from evenreel.media.workers import Worker
-from evenreel.speech.subtitle_worker import read_with
-from evenreel.speech.subtitles import Subtitles
+from evenreel.speech.subtitles import Subtitles, read_with
 from tests.library.state import state
 from tests.library.stub_models import load
 from tests.library.videos import write_video

@@ -160,7 +160,7 @@ def test_a_run_that_is_killed_between_shard_and_catalog_is_finished_by_the_next(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("evenreel.library.store.speech.speech_rows", killed)
+        patch.setattr("evenreel.library.store.writer.speech_rows", killed)
         with pytest.raises(KeyboardInterrupt):
             index(videos)
     if then is None:

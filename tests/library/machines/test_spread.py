@@ -19,7 +19,7 @@ from evenreel.library import index_folders, verify
 from evenreel.library.index import spread
 from evenreel.library.index.scan import IndexReport
 from evenreel.library.index.spread import RayWorker, begin_arrivals, clear_arrivals
-from evenreel.library.places import Place
+from evenreel.library.published import Place
 from tests.library.machines import here
 from tests.library.machines.here import SETTINGS
 from tests.library.state import state

@@ -16,8 +16,7 @@ from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.library import index_folders, publish_library, repair, verify
 from evenreel.library.people import forget_everyone, forget_person, has_people, list_people, merge_people, name_person
-from evenreel.library.store.catalog import CATALOG
-from evenreel.library.store.filesystem import library_lock
+from evenreel.library.store.catalog import CATALOG, library_lock
 from evenreel.library.store.user_tables import COPY
 from tests.faces.drawn_faces import write_people
 from tests.library.damage import table_of, write

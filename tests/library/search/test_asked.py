@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
-from evenreel.library.search.highlights import marks
-from evenreel.library.search.hits import Hit, SearchResult
 from evenreel.library.search.query import Query, UnfinishedText, read_query
+from evenreel.library.search.result import Hit, SearchResult
 from evenreel.library.search.searcher import NOTHING_SEEN, Searcher
+from evenreel.library.search.words import marks
 from evenreel.library.store.fulltext import rebuild_full_text
-from evenreel.library.store.rows import put_rows, speech_rows
+from evenreel.library.store.writer import put_rows, speech_rows
 from evenreel.speech import Transcript, Utterance
 from tests.library.fakes import Library, WordsEncoder, empty_catalog, finish, word_hits
 

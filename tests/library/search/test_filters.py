@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
-from evenreel.library.contents import folder_of
 from evenreel.library.search import filters as search_filters
 from evenreel.library.search.filters import COLUMNS, Filter, columns_of, parse_filter
+from evenreel.library.store.catalog import folder_of
 from scripts.filter_attack import attack, filters
 from tests.each import of_each
 from tests.library.fakes import empty_catalog

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evenreel.library.search.folding import (
+from evenreel.library.search.alike import (
     MOST_ASKED,
     NEIGHBOURS,
     OF_ANY_TWO,
@@ -22,7 +22,7 @@ from evenreel.library.search.folding import (
     measure_farthest,
     search_folded,
 )
-from evenreel.library.search.hits import Hit, MomentHit, SearchResult
+from evenreel.library.search.result import Hit, MomentHit, SearchResult
 from evenreel.library.search.searcher import Searcher
 from evenreel.types import FloatArray
 from tests.library.fakes import Library, encode, finish
@@ -167,7 +167,7 @@ def test_how_far_takes_may_be_is_measured_in_the_library(tmp_path: Path, kept: i
 
 
 def test_of_very_many_hits_the_first_ones_are_compared(takes: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenreel.library.search.folding.MOST_COMPARED", 3)
+    monkeypatch.setattr("evenreel.library.search.alike.MOST_COMPARED", 3)
     found = fold(takes, result_of("c0", "c0 cut", "c1", "c0 again", "c2"))
     assert folded_ids(found) == {"c0": ["c0 cut"], "c1": [], "c0 again": [], "c2": []}
     asked: list[int] = []

@@ -11,8 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from evenreel.language.folding import fold, words
-from evenreel.library.search.highlights import marks
 from evenreel.library.search.query import content_words
+from evenreel.library.search.words import marks
 from evenreel.library.store.fulltext import rebuild_full_text
 from tests.library.fakes import Library, word_hits
 

@@ -10,7 +10,7 @@ import pytest
 
 from evenreel.library.search.query import Query
 from evenreel.library.store.catalog import get_meta
-from evenreel.library.store.confidence import FITS, MAY_FIT, load_null_best, null_queries
+from evenreel.library.store.vectors import FITS, MAY_FIT, load_null_best, null_queries
 from tests.library.fakes import SUBJECTS, Library, encode, finish, word_hits
 
 WORDS = ["red", "bus", "dog", "beach", "snow", "boat"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -18,23 +19,28 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained
+from evenreel.checkpoint.architecture import build
+from evenreel.cli.show_library import show_result
 from evenreel.encoders.trainable import tokenise
 from evenreel.errors import CheckpointError, LibraryError, UsageError
 from evenreel.features.graphs import graphs_of
 from evenreel.features.windows import EMPTY, with_windows
 from evenreel.features.word_changes import WordChanges
 from evenreel.library import open_library
-from evenreel.library.search.clip_states import StoredClip
 from evenreel.library.search.query import Query
-from evenreel.library.search.rerank import Reranker, check_encoder, ranks
-from evenreel.library.search.searcher import Searcher
+from evenreel.library.search.rerank import PARTS, Reranker, StoredClip, check_encoder, middles
+from evenreel.library.search.result import Hit, SearchResult
+from evenreel.library.search.searcher import Searcher, ranks_of
 from evenreel.library.store.catalog import SCHEMA_VERSION
-from evenreel.matchers import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers import MATCHERS, PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.matcher import Limits
+from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
+from evenreel.similarity.states import tensors_of
 from evenreel.types import FloatArray, TextEmbedding, TextTrack
 from tests.features.test_shards import make_shard
 from tests.library.fakes import DIMENSION, SUBJECTS, Library, WordsEncoder, encode, finish, paths
-from tests.matchers.examples import video_rows
+from tests.matchers.examples import SETTINGS, disturb, video_rows
 
 BOX = (0.0, 0.0, 1.0, 1.0)
 
@@ -365,7 +371,8 @@ def test_a_library_keeps_the_clips_of_its_last_matcher(library: Library, tmp_pat
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=20))
 def test_ranks_count_the_better_ones(values: list[int]) -> None:
-    assert ranks(np.array(values, np.float32)) == [1 + sum(other > value for other in values) for value in values]
+    found = ranks_of(np.array(values, np.float32), np.ones(len(values), np.bool_))
+    assert found.tolist() == [1 + sum(other > value for other in values) for value in values]
 
 
 # What is refused
@@ -407,3 +414,191 @@ def test_a_catalog_that_lost_a_moment_is_said_to(library: Library) -> None:
     library.connection.execute("DELETE FROM moments WHERE clip_id = 'c3' AND number = 2")
     with pytest.raises(LibraryError, match="3 moments of clip c3 but 4 vectors"):
         searcher.search(Query("dog beach", k=1, reranker=reranker_of(LastFrame()), rerank_depth=6))
+
+
+# Parts of the score
+
+
+class Parted(LastFrame):
+    """The last frame is what is seen; half of that is what is read, and both together are the mean of the two."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def part_scores(self, text: Values, video: Values) -> dict[str, Tensor]:
+        self.asked += 1
+        seen = text.values @ video.values.T
+        return {"video": seen, "ocr": seen / 2, "hybrid": 0.75 * seen}
+
+    def score(self, text: Values, video: Values) -> Tensor:
+        raise AssertionError("the score is the mean of the parts, and nothing is scored twice")
+
+
+def test_hits_tell_the_parts_and_their_mean(library: Library) -> None:
+    matcher = Parted()
+    result = finish(library).search(Query("dog beach", k=6, reranker=reranker_of(matcher), rerank_depth=4))
+    assert matcher.asked == 1
+    for hit in result.hits:
+        shown = SUBJECTS[(int(hit.clip_id[1]) + 1) % len(SUBJECTS)]  # in its last frame
+        seen = float(encode(shown) @ encode("dog beach"))
+        assert hit.parts == pytest.approx({"seen": seen, "on_screen": seen / 2, "both": 0.75 * seen}, abs=2e-3)
+        assert hit.scores["reranked"] == pytest.approx(np.mean(list(hit.parts.values())), abs=2e-3)
+    assert paths(result)[0] == "/v/0.mp4"
+
+
+def test_only_what_was_re_ranked_has_parts(library: Library) -> None:
+    library.add_clip("talk")
+    library.add_file("/v/talk.mp4", "talk", {"caption": "dog beach"})
+    result = finish(library).search(Query("dog beach", reranker=reranker_of(Parted()), rerank_depth=20))
+    assert {hit.clip_id: bool(hit.parts) for hit in result.hits} == {
+        **{f"c{number}": True for number in range(6)},
+        "talk": False,
+    }
+
+
+@pytest.mark.parametrize("matcher", [LastFrame(), MeanPool(DIMENSION, MeanPoolSettings())])
+def test_a_matcher_without_parts_tells_none(library: Library, matcher: torch.nn.Module) -> None:
+    for one in (matcher, Adapted(matcher, DIMENSION, AdapterSettings()).eval()):  # type: ignore[arg-type]
+        hits = finish(library).search(Query("dog beach", reranker=reranker_of(one))).hits
+        assert all("reranked" in hit.scores and hit.parts == {} for hit in hits)
+
+
+def test_parts_are_a_clip_s_own_beside_any_others() -> None:
+    clips = [stored(f"clip{number}", 1 + number % 3) for number in range(20)]
+    by_id = {clip.clip_id: clip for clip in clips}
+    query = ("dog beach", WordsEncoder().encode_text(["dog beach"]))
+    alone = {
+        clip_id: reranker_of(Parted()).judge(*query, [clip_id], by_id.__getitem__, None).of(0) for clip_id in by_id
+    }
+    judged = reranker_of(Parted()).judge(*query, list(by_id), by_id.__getitem__, None)
+    assert {clip_id: judged.of(place) for place, clip_id in enumerate(by_id)} == alone
+
+
+def test_clips_in_which_nobody_read_are_a_notice(library: Library) -> None:
+    """As after `evenreel index --no-ocr`; a matcher that reads no text does not mind."""
+    reads = Query("dog beach", reranker=reranker_of(LastFrame(), Inputs(windows=2)), rerank_depth=6)
+    searcher = finish(library)
+    assert not [notice for notice in searcher.search(reads).notices if "on-screen" in notice]
+    library.connection.execute("UPDATE clips SET has_text = 0 WHERE clip_id IN ('c1', 'c2')")
+    (notice,) = [one for one in searcher.search(reads).notices if "on-screen" in one]
+    assert "which was not read in 2 of the 6 clips that it ordered" in notice
+    library.connection.execute("UPDATE clips SET has_text = 0")
+    (notice,) = [one for one in searcher.search(reads).notices if "on-screen" in one]
+    assert "which was read in none of the clips that it ordered; `evenreel index` without --no-ocr" in notice
+    blind = Query("dog beach", reranker=reranker_of(LastFrame()), rerank_depth=6)
+    assert not [one for one in searcher.search(blind).notices if "on-screen" in one]
+
+
+def test_a_hit_says_that_nothing_was_read_on_it(library: Library) -> None:
+    """Whether nobody looked, or nothing is written; where no matcher tells what it read, nobody asks."""
+    library.add_track("c1", "WET DOG")
+    searcher = finish(library)
+    result = searcher.search(Query("dog beach", k=6, reranker=reranker_of(Parted()), rerank_depth=6))
+    assert {hit.clip_id: hit.none_read for hit in result.hits} == {f"c{number}": number != 1 for number in range(6)}
+    assert not any(hit.none_read for hit in searcher.search(Query("dog beach", k=6)).hits)
+
+
+HIT = Hit(
+    "c1", "/v/1.mp4", 0.02, False, 0.97, 0.0, {"seen": 0.3, "reranked": 0.45}, (), (), 4.0,
+    parts={"seen": 0.25, "on_screen": 0.75, "both": 0.35},
+)  # fmt: skip
+
+
+def test_a_terminal_names_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    show_result(SearchResult("gate", (HIT,), 1), as_json=False)
+    told = "matcher: what is seen 0.25, words on screen 0.75, both together 0.35; mean 0.45"
+    assert told in capsys.readouterr().out
+
+
+def test_a_terminal_says_where_nothing_was_read_and_shows_no_minus_before_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parts = {"seen": 0.25, "on_screen": -0.0019, "both": -0.35}
+    hit = replace(HIT, parts=parts, scores={"seen": -0.004, "reranked": -0.001}, none_read=True)
+    show_result(SearchResult("gate", (hit,), 1), as_json=False)
+    told = capsys.readouterr().out
+    assert "matcher: what is seen 0.25, words on screen 0.00 (none read), both together -0.35; mean 0.00" in told
+    assert "-0.00" not in told
+
+
+def test_json_has_them_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    show_result(SearchResult("gate", (HIT,), 1), as_json=True)
+    (hit,) = json.loads(capsys.readouterr().out)["hits"]
+    assert hit["parts"] == {"seen": 0.25, "on_screen": 0.75, "both": 0.35}
+    assert list(hit["parts"]) == list(PARTS.values())
+
+
+# What is kept
+
+
+STRATA = {
+    "ensemble": MatcherSpec("ensemble", {"weights": (0.5, 0.5)}, (MatcherSpec("wti"), MatcherSpec("x_pool"))),
+}
+NAMES = [*MATCHERS, *STRATA]
+
+
+def trained(name: str) -> Pretrained:
+    """A matcher that on-screen text takes part in, with weights that are not those it starts with."""
+    torch.manual_seed(0)
+    built = build(STRATA.get(name) or MatcherSpec(name, SETTINGS.get(name, {})), DIMENSION)
+    matcher = disturb(Adapted(built, DIMENSION, AdapterSettings(windows=True)))
+    return pretrained(matcher.eval(), Inputs(frames=4, windows=3))
+
+
+def states_of(chosen: Pretrained, clips: Sequence[StoredClip]) -> list[tuple[Tensor, ...]]:
+    """Of clips that are all encoded now."""
+    by_id = {clip.clip_id: clip for clip in clips}
+    return Reranker(chosen, WordsEncoder(), 0).states(list(by_id), by_id.__getitem__)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_clip_s_state_does_not_depend_on_those_it_is_encoded_with(name: str) -> None:
+    """To the last bit, so that what is kept gives the scores of what is encoded anew."""
+    clips = [stored(str(number), 1 + number % 5, signs=number % 3) for number in range(23)]
+    chosen = trained(name)
+    together = states_of(chosen, clips)
+    for some in (clips[:1], clips[7:9], clips[::-2], clips[4:]):
+        for clip, state in zip(some, states_of(chosen, some), strict=True):
+            same = zip(tensors_of(state), tensors_of(together[int(clip.clip_id)]), strict=True)
+            assert all(torch.equal(one, other) for one, other in same)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_kept_gives_the_scores_of_what_is_encoded_anew(name: str) -> None:
+    clips = [stored(str(number), 1 + number % 5, signs=number % 3) for number in range(23)]
+    chosen = trained(name)
+    kept = Reranker(chosen, WordsEncoder())
+    for some in (clips[3:9], clips, clips[::-2]):
+        np.testing.assert_array_equal(score(kept, some), score(Reranker(chosen, WordsEncoder()), some))
+
+
+def test_clips_that_were_not_asked_for_the_longest_are_encoded_again() -> None:
+    matcher, clips = LastFrame(), {name: stored(name, 2) for name in "abc"}
+    (state,) = reranker_of(LastFrame()).states(["a"], clips.__getitem__)
+    assert [tensor.untyped_storage().nbytes() for tensor in state] == [tensor.nbytes for tensor in state], "no view"
+    reranker = Reranker(pretrained(matcher), WordsEncoder(), cache_bytes=2 * state[0].nbytes)
+    encoded = []
+    for name in "abacab":
+        score(reranker, [clips[name]])
+        encoded.append(len(matcher.seen))
+    assert encoded == [1, 2, 2, 3, 3, 4], "c takes the place of b, and then b that of c"
+    reranker.judge("dog", WordsEncoder().encode_text(["dog"]), ["a"], clips.__getitem__, "another library")
+    assert len(matcher.seen) == 5
+
+
+def test_nothing_need_be_kept() -> None:
+    matcher, clips = LastFrame(), [stored("1", 2), stored("2", 3)]
+    reranker = Reranker(pretrained(matcher), WordsEncoder(), cache_bytes=0)
+    np.testing.assert_array_equal(score(reranker, clips), score(reranker, clips))
+    assert len(matcher.seen) == 4
+
+
+@given(count=st.integers(1, 200), most=st.integers(1, 40))
+def test_middles_are_spread_evenly_and_in_order(count: int, most: int) -> None:
+    chosen = middles(count, most)
+    assert len(chosen) == min(count, most)
+    assert (np.diff(chosen) > 0).all()
+    assert 0 <= chosen[0] <= chosen[-1] < count
+    if count > most:  # each is the middle of its stretch, to within a frame
+        assert np.abs(chosen + 0.5 - (np.arange(most) + 0.5) * count / most).max() <= 0.5

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from evenreel import open_library
 from evenreel.language.folding import content_words, words
 from evenreel.library import index_folders
-from evenreel.library.search.highlights import marks
-from evenreel.library.search.hits import SearchResult
+from evenreel.library.search.result import SearchResult
+from evenreel.library.search.words import marks
 from evenreel.library.store.catalog import create_schema, transaction
-from evenreel.library.store.confidence import FITS
 from evenreel.library.store.fulltext import SAID, index_clip_text, index_texts, rebuild_full_text, remove_texts
-from evenreel.library.store.rows import put_rows, speech_rows
+from evenreel.library.store.vectors import FITS
+from evenreel.library.store.writer import put_rows, speech_rows
 from evenreel.speech import Transcript, Utterance
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.damage import QUICK, without_models

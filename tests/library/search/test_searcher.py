@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.language.folding import words
-from evenreel.library.search.hits import Hit, MomentHit, TextHit
-from evenreel.library.search.moments import best_moments, high_stretches, shown
 from evenreel.library.search.query import content_words
+from evenreel.library.search.result import Hit, MomentHit, TextHit
 from evenreel.library.search.searcher import Query, Searcher
+from evenreel.library.search.seen import best_moments, high_stretches, shown
 from evenreel.library.store.catalog import stored_path
-from evenreel.library.store.confidence import FITS, MAY_FIT, null_queries
-from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.fulltext import rebuild_full_text, remove_about
+from evenreel.library.store.vectors import FITS, MAY_FIT, null_queries
 from tests.library.fakes import DIMENSION, SUBJECTS, Library, WordsEncoder, encode, finish, paths
 
 
@@ -445,6 +445,7 @@ def test_a_searcher_sees_what_was_added_and_marked_missing_since(library: Librar
     searcher = Searcher(reader, lambda _: library.vectors, WordsEncoder)
     assert paths(searcher.search(Query("dog beach", k=1))) == ["/v/1.mp4"]
     writer.execute("UPDATE files SET state = 'missing' WHERE path = '/v/1.mp4'")
+    remove_about(writer, "/v/1.mp4")
     assert "/v/1.mp4" not in paths(searcher.search(Query("dog beach")))
     library.connection = writer
     library.add_clip("new", ["dog beach"])
@@ -470,6 +471,7 @@ def test_a_search_reads_the_catalog_at_one_moment(library: Library, tmp_path: Pa
 
         def best_per_clip(self, *request: np.ndarray) -> np.ndarray:
             writer.execute("DELETE FROM files")
+            writer.execute("UPDATE clip_keys SET change = change + 1")
             writer.execute("DELETE FROM moments")
             return library.vectors.best_per_clip(*request)
 

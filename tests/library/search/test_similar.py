@@ -21,7 +21,7 @@ from evenreel.config import MediaLimits
 from evenreel.encoders import loading
 from evenreel.errors import MediaError, NotFoundError, UsageError
 from evenreel.library import Library
-from evenreel.library.search.image import MAX_BYTES, as_pixels, read_image
+from evenreel.library.search.query import MAX_BYTES, as_pixels, read_image
 from evenreel.media.picture import ImageReader
 from evenreel.types import FloatArray, Pixels
 from tests.library.fakes import WordsEncoder, encode, on_disk, paths

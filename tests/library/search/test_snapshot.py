@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from evenreel.library.search.snapshot import SnapshotReader
 from evenreel.library.search.words import SOURCES, vocabulary
-from evenreel.library.store.catalog import delete_clips, set_meta
-from evenreel.library.store.confidence import update_null_scores
+from evenreel.library.store.catalog import set_meta
 from evenreel.library.store.fulltext import index_about, index_clip_text, rebuild_full_text, remove_about
+from evenreel.library.store.vectors import update_null_scores
+from evenreel.library.store.writer import delete_clips
 from tests.library.fakes import SUBJECTS, Library
 
 STEPS = st.lists(
@@ -58,6 +59,39 @@ def test_a_reader_that_looks_often_sees_what_a_new_one_sees(
         elif step == "look":
             told(reader)
     assert told(reader) == told(SnapshotReader(library.connection, lambda _: library.vectors))
+
+
+def steps_after_one_more(folder: Path, clips: int) -> int:
+    """Steps of SQLite's in the next look of an open reader, once a library has one clip more."""
+    folder.mkdir()
+    library, steps = Library(folder), 0
+    for number in range(clips):
+        library.add_clip(f"c{number}")
+        library.add_file(f"/v/{number}.mp4", f"c{number}")
+    rebuild_full_text(library.connection)
+    reader = SnapshotReader(library.connection, lambda _: None)
+    told(reader)
+    library.add_clip("new")
+    library.add_file("/v/new.mp4", "new")
+    index_about(library.connection, "/v/new.mp4", "")
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    library.connection.set_progress_handler(count, 1)
+    with reader.snapshot() as s:
+        assert s.allowed(None).sum() == clips + 1
+        for channel in SOURCES:
+            vocabulary(s, channel)
+    library.connection.set_progress_handler(None, 1)
+    return steps
+
+
+def test_what_a_change_leaves_as_it_was_is_not_read_again(tmp_path: Path) -> None:
+    few, many = (steps_after_one_more(tmp_path / f"{clips}", clips) for clips in (20, 2_000))
+    assert many < 1.5 * few
 
 
 def test_words_are_searched_without_vectors_that_are_gone(tmp_path: Path) -> None:

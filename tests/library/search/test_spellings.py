@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
-from evenreel.library.search.highlights import marks
-from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import Query, UnfinishedText
+from evenreel.library.search.result import SearchResult
 from evenreel.library.search.searcher import Searcher
-from evenreel.library.store.confidence import FITS
+from evenreel.library.search.words import marks
 from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.vectors import FITS
 from tests.library.fakes import Library, spelt
 
 SIGNS = {

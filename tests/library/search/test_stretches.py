@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from benchmarks import moments as benchmark
 from evenreel.corpus import FORMATS, select
 from evenreel.evaluation.moments import load_predictions, moment_truth
-from evenreel.library.search.moments import CALM, _largest_sums, _otsu, _ranges, stretches_of
+from evenreel.library.search.seen import CALM, _largest_sums, _otsu, _ranges, stretches_of
 
 GAINS = st.lists(st.integers(-9, 9).map(float), min_size=1, max_size=14)
 

@@ -12,8 +12,8 @@ from hypothesis.extra.numpy import arrays
 
 from evenreel.errors import UsageError
 from evenreel.library import open_library
-from evenreel.library.search import unlike
-from evenreel.library.search.unlike import ALIKE, UnlikeClips, farthest_first
+from evenreel.library.search import alike
+from evenreel.library.search.alike import ALIKE, UnlikeClips, farthest_first
 from evenreel.library.store.catalog import open_for_writing
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.types import FloatArray
@@ -96,7 +96,7 @@ def test_the_moment_is_the_most_typical_one(library: Path) -> None:
 
 
 def test_of_very_many_clips_some_that_lie_evenly_are_compared(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unlike, "MOST_COMPARED", 11)
+    monkeypatch.setattr(alike, "MOST_LOOKED_AT", 11)
     with open_library(library) as opened:
         found = opened.highlights(k=40)
     assert (found.compared, found.total) == (11, 33)

@@ -145,13 +145,6 @@ def test_rebuild_mends_indexes_that_disagree_or_are_damaged(library: Library) ->
     assert state(library.connection) == good
 
 
-def test_files_that_are_not_there_are_not_indexed_by_name(library: Library) -> None:
-    library.add_clip("c")
-    library.add_file("/gone.mp4", "c", state="missing")
-    rebuild_full_text(library.connection)
-    assert state(library.connection)["about"] == []
-
-
 def test_indexing_a_file_again_replaces_its_entry(library: Library) -> None:
     library.add_clip("c")
     library.add_file("/a.mp4", "c")
@@ -228,15 +221,6 @@ def test_every_word_is_found_that_a_slow_loop_finds(vocabulary: list[str], word:
 # Ranking
 
 
-def test_a_rare_word_weighs_more_than_a_common_one(library: Library) -> None:
-    for number in range(20):
-        show(library, f"news{number}", "NEWS")
-    show(library, "flood", "FLOOD")
-    hits = find(library, "flood news")
-    assert hits[0].clip_id == "flood"
-    assert hits[0].coverage > 0.5 > hits[1].coverage
-
-
 def test_a_word_that_no_clip_has_keeps_its_weight(library: Library) -> None:
     show(library, "c", "GREEN")
     show(library, "d", "OTHER")
@@ -278,14 +262,6 @@ def test_the_score_is_the_best_anchor_by_a_slow_loop(library: Library) -> None:
     assert hit.clip_id == "c"
     assert hit.score == pytest.approx(best)
     assert hit.coverage == 1.0
-
-
-def test_a_reading_with_more_confidence_ranks_higher(library: Library) -> None:
-    for clip_id, confidence in (("a", 0.6), ("b", 0.9)):
-        library.add_clip(clip_id)
-        library.add_track(clip_id, "EXIT", confidence=confidence)
-        index_clip_text(library.connection, clip_id)
-    assert found_ids(library, "exit") == ["b", "a"]
 
 
 def test_the_first_hit_is_the_track_with_most_of_the_query(library: Library) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from evenreel.library.browsing import browse
+from evenreel.library.contents import browse
 from evenreel.library.search.filters import read_filter
 from tests.library.fakes import empty_catalog
 from tests.server.browser.test_states import (

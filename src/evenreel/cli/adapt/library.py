@@ -1,6 +1,6 @@
 """The clips and queries of a library as test-time training reads them.
 
-Clips are given to a matcher as re-ranking gives them (`evenreel.library.search.clip_states`). All of them are in memory
+Clips are given to a matcher as re-ranking gives them (`evenreel.library.search.rerank`). All of them are in memory
 at once: V x T x D float16, T at most as many frames as the matcher takes.
 """
 
@@ -18,9 +18,8 @@ from evenreel.adaptation.stream import EncodeTexts, QueryStream
 from evenreel.adaptation.zero_shot import FRAMES, zero_shot
 from evenreel.checkpoint.records import EncoderNote, Inputs
 from evenreel.errors import UsageError
-from evenreel.library.search.clip_states import as_given, joined_text, middles
 from evenreel.library.search.query import readable
-from evenreel.library.search.rerank import stored_clip
+from evenreel.library.search.rerank import as_given, joined_text, middles, stored_clip
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.types import Encoder, OnScreen, VideoFeatures
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from evenreel.arrays import Indices, slices
 from evenreel.config import one_or_more
 from evenreel.errors import CorpusError, UsageError
-from evenreel.library.search.query import MAX_CHARACTERS, readable, unit
-from evenreel.library.search.seen import DECIMALS
+from evenreel.library.search.query import MAX_CHARACTERS, readable
+from evenreel.library.search.seen import DECIMALS, unit
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.store.catalog import loaded_path
 from evenreel.library.store.vectors import ExactVectors
@@ -356,8 +356,7 @@ class _MatchedClips:
         return np.stack([self._scored(clips), self._scored([reordered(one, "reversed") for one in clips])])
 
     def _clip(self, place: int) -> VideoFeatures:
-        from evenreel.library.search.clip_states import as_given
-        from evenreel.library.search.rerank import stored_clip
+        from evenreel.library.search.rerank import as_given, stored_clip
 
         inputs = self.pretrained.about.inputs
         clip = stored_clip(self.opened, self.opened.seen_ids[place], text=inputs.windows is not None)

@@ -14,8 +14,8 @@ from evenreel.errors import CorpusError
 from evenreel.files import FileNames
 from evenreel.language.bm25 import WORD_COUNTS
 from evenreel.library import Library
-from evenreel.library.search.hits import Hit
 from evenreel.library.search.query import as_sentence
+from evenreel.library.search.result import Hit
 from evenreel.library.store.catalog import loaded_path
 from evenreel.progress import Progress
 from evenreel.types import Corpus, ScoreNotes, Scores

@@ -34,7 +34,7 @@ def train(
 
     chosen = load_recipe(find_recipe(recipe), changes or ())  # a wrong one is told before torch is imported
     from evenreel.cli.train.show import show_tower_members, show_training
-    from evenreel.encoders.devices import usable_device
+    from evenreel.encoders.towers import usable_device
     from evenreel.training.loop.run_folder import CLIPS_READ, check_begun, held
     from evenreel.training.loop.validation import higher_is_better
 

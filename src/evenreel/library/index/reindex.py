@@ -1,6 +1,6 @@
 """Another model in the place of a library's own, and files that a library forgets.
 
-The vectors of a new model are made beside those of the old one (`evenreel.library.store.model_folders`), without
+The vectors of a new model are made beside those of the old one (`evenreel.library.store.catalog`), without
 reading again what is written on screen; meanwhile searches use the old ones, and a run that is broken off goes on
 later. When they are whole, new shards are written into a folder of their own, and one transaction has the catalog say
 all that the new model makes: moments, rows of a new matrix, how nonsense scores, and the model itself. The new shards
@@ -28,7 +28,7 @@ from evenreel.features.pool import NoProgress, StagedProgress
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard_path, tidy_shards, write_shard
 from evenreel.files import file_at
 from evenreel.library.check import rebuild_vectors
-from evenreel.library.contents import roots, single_files
+from evenreel.library.contents import single_files
 from evenreel.library.index.run import RunParts, finish_exchange, run_stages, waiting_shards, writing
 from evenreel.library.index.scan import (
     IgnoreRules,
@@ -46,11 +46,18 @@ from evenreel.library.index.scan import (
 from evenreel.library.index.stages import load, made_with
 from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import SHARDS, loaded_path, stored_path
-from evenreel.library.store.confidence import bank_of, measure_nonsense, update_null_scores
+from evenreel.library.store.catalog import (
+    MAKING,
+    SHARDS,
+    clear_unnamed,
+    loaded_path,
+    making_of,
+    place_of,
+    roots,
+    stored_path,
+)
 from evenreel.library.store.fulltext import remove_about
-from evenreel.library.store.model_folders import MAKING, clear_unnamed, making_of, place_of
-from evenreel.library.store.vectors import FRAMES, SOUNDS, Matrix
+from evenreel.library.store.vectors import FRAMES, SOUNDS, Matrix, bank_of, measure_nonsense, update_null_scores
 from evenreel.library.store.writer import Store, drop_vectors, insert_clip, next_generation, open_vectors
 from evenreel.types import Encoder
 from evenreel.wording import count, printable
@@ -79,7 +86,7 @@ def reindex(
         LibraryError: there is no library, it has no vision, it cannot be written, or clips that have vectors get none
             of the new model, as their files are gone or cannot be read (`accept_missing` exchanges it all the same).
     """
-    from evenreel.encoders.known_models import check_licence
+    from evenreel.encoders.loading import check_licence
 
     library = as_path(library, "library")
     check_settings_kind(settings, IndexSettings)

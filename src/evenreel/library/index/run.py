@@ -45,7 +45,6 @@ from evenreel.features.pool import (
 )
 from evenreel.features.shards import remove_shards, shard_files, shard_path, tidy_shards
 from evenreel.files import sync_folder
-from evenreel.library.contents import unknown_to_builtin
 from evenreel.library.index.scan import (
     IgnoreRules,
     IndexPlan,
@@ -84,9 +83,18 @@ from evenreel.library.index.stages import (
 )
 from evenreel.library.people import check_people
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS, loaded_path
-from evenreel.library.store.filesystem import library_lock, refuse_published
-from evenreel.library.store.model_folders import MODELS, clear_unnamed, other_model
+from evenreel.library.store.catalog import (
+    CATALOG,
+    MODELS,
+    SHARDS,
+    STILLS,
+    clear_unnamed,
+    library_lock,
+    loaded_path,
+    other_model,
+    refuse_published,
+    unknown_to_builtin,
+)
 from evenreel.library.store.user_tables import copied, forget_copy
 from evenreel.library.store.vectors import FRAMES, SOUNDS
 from evenreel.library.store.writer import FoundFile, Store, closing_error, vectors_files, vectors_path
@@ -569,7 +577,7 @@ def seconds_a_second(
 
 def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:
     """Replace `auto` in settings by what the library was made with, else by the defaults."""
-    from evenreel.encoders.known_models import check_licence
+    from evenreel.encoders.loading import check_licence
     from evenreel.media import parse_rule
 
     made_with = meta.get("rule")

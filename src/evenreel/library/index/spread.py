@@ -34,7 +34,7 @@ from evenreel.features.clip_reader import ClipReader, OtherWindowsError, SharedM
 from evenreel.features.shards import SUFFIX, Stills, parse_shard, shard_bytes, stills_bytes, tidy_shards
 from evenreel.library.index.scan import IndexRun, known_files, still_wanted
 from evenreel.library.index.stages import Orders, Reading, ReadingStage, file_reader, read_file
-from evenreel.library.places import Place, is_full, reason_of, telling
+from evenreel.library.published import Place, is_full, reason_of, telling
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.writer import FoundFile
 from evenreel.media.workers import claim_pipes, command, last_words, stamp, watched_digest

@@ -51,25 +51,32 @@ from evenreel.features.shards import ClipSounds, DamagedShardError, Shard, Still
 from evenreel.library.index.scan import IndexRun, KnownFile, still_wanted
 from evenreel.library.people import FaceStage
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import SHARDS, loaded_path
+from evenreel.library.store.catalog import SHARDS, loaded_path, other_sounds
 from evenreel.library.store.fulltext import note_clips
-from evenreel.library.store.model_folders import other_sounds
-from evenreel.library.store.speech import put_transcripts, settle_shard
 from evenreel.library.store.vectors import SOUNDS
-from evenreel.library.store.writer import FoundFile, Store, next_generation, vectors_path
+from evenreel.library.store.writer import FoundFile, Store, next_generation, put_transcripts, settle_shard, vectors_path
 from evenreel.media.sampling import WHOLE, Part, language_tag
 from evenreel.media.workers import Worker, stamp
-from evenreel.onscreen.engine import engine_id
-from evenreel.onscreen.sheet import SheetReader
-from evenreel.speech.models import check_extra, locate_speech_model, speech_model_here
-from evenreel.speech.subtitle_worker import SubtitleFiles, read_with
-from evenreel.speech.subtitles import Sidecar, Subtitles, sidecars_of
-from evenreel.speech.transcripts import NO_STREAM, UNREAD, UNREADABLE, Stamp, Transcript, streams_known
+from evenreel.onscreen.scene import SheetReader, engine_id
+from evenreel.speech.recogniser import check_extra, locate_speech_model, speech_model_here
+from evenreel.speech.subtitles import (
+    NO_STREAM,
+    UNREAD,
+    UNREADABLE,
+    Sidecar,
+    Stamp,
+    Subtitles,
+    Transcript,
+    read_with,
+    sidecars_of,
+    streams_known,
+)
 from evenreel.types import Encoder
 from evenreel.wording import count, printable
 
 if TYPE_CHECKING:
     from evenreel.sound import SoundEncoder
+    from evenreel.speech.streams import SubtitleFiles
 
 log = logging.getLogger("evenreel")
 
@@ -346,6 +353,8 @@ _AFTER_END_S = 1.0  # a subtitle may stay a little longer than the last picture
 
 
 def subtitle_reader(threads: int) -> SubtitleFiles:
+    from evenreel.speech.streams import SubtitleFiles  # FFmpeg is loaded where subtitles are read
+
     return SubtitleFiles(SheetReader(threads))
 
 

@@ -10,24 +10,30 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
 
 from evenreel.errors import CheckpointError, LibraryError
 from evenreel.features.graphs import graphs_of
-from evenreel.library.search.clip_states import ClipStates, StateCache, StoredClip
+from evenreel.features.windows import EMPTY, Sampled, read_windows
 from evenreel.library.search.seen import DECIMALS, frames_of, times_of
 from evenreel.library.search.snapshot import Snapshot
+from evenreel.library.store.vectors import HalfArray
 from evenreel.matchers.lengths import check_words
-from evenreel.matchers.scoring import encode_texts
+from evenreel.matchers.scoring import State, encode_texts, encode_videos
 from evenreel.matchers.shortlists import score_with_parts
-from evenreel.similarity.states import Encoded, gather_rows, row_bytes
-from evenreel.types import Encoder, FloatArray, TextEmbedding, TextFeatures, TextTrack
+from evenreel.similarity.states import Encoded, gather_rows, mapped, row_bytes, take_rows, tensors_of
+from evenreel.types import Encoder, FloatArray, OnScreen, TextEmbedding, TextFeatures, TextTrack, VideoFeatures
 
 if TYPE_CHECKING:
-    from evenreel.checkpoint import Pretrained
+    from evenreel.checkpoint import Inputs, Pretrained
 
 CACHE_BYTES = 2**28
 """Most memory for encoded clips by default: a clip of 12 frames of 512 numbers takes 2 to 242 KiB, as matchers go."""
@@ -35,6 +41,11 @@ CACHE_BYTES = 2**28
 PARTS = {"video": "seen", "ocr": "on_screen", "hybrid": "both"}
 """What a hit calls the parts of a matcher's score (`evenreel.matchers.matcher.ScoresInParts`): what is seen in the
 frames, what is read on screen, and what is seen and read together."""
+
+
+AT_ONCE = 8
+"""Clips that are encoded together: always so many, all of one size, some of them twice where there are fewer. The last
+bits of a product can depend on its shape, and those of a clip must not depend on the clips beside it."""
 
 
 class RerankScores(NamedTuple):
@@ -48,13 +59,28 @@ class RerankScores(NamedTuple):
         return {name: float(part[place]) for name, part in self.parts.items()}
 
 
+class StoredClip(NamedTuple):
+    """Stored features of one clip, without any of its files.
+
+    `frames` (T, D) float16, their `times_s` (T,) and `spans_s` (T, 2), and its on-screen text.
+    """
+
+    clip_id: str
+    frames: HalfArray
+    times_s: NDArray[np.float64]
+    spans_s: NDArray[np.float64]
+    tracks: tuple[TextTrack, ...] = ()
+
+
 class Reranker:
-    """A matcher that re-ranks shortlists of one library; clips that it has encoded are kept for further queries."""
+    """A matcher that re-ranks shortlists of one library; clips that it has encoded are kept for further queries.
+
+    Encoding is most of the cost of re-ranking (`benchmarks/rerank.py`), and searches of one library find similar clips.
+    """
 
     def __init__(self, pretrained: Pretrained, encoder: Encoder, cache_bytes: int = CACHE_BYTES) -> None:
-        self.pretrained = pretrained
-        self._cache = StateCache(cache_bytes)
-        self._clips = ClipStates(pretrained, encoder, self._cache)
+        self.pretrained, self._encoder, self._most_bytes = pretrained, encoder, cache_bytes
+        self._kept: OrderedDict[str, State] = OrderedDict()  # the one that was asked for last is last
         self._read_of: object = None
 
     @property
@@ -83,11 +109,11 @@ class Reranker:
         A matcher that reads role graphs gets that of the whole text.
         """
         if library is not self._read_of:
-            self._cache.clear()
+            self._kept.clear()
             self._read_of = library
         matcher, texts = self.pretrained.matcher, query_features(self.pretrained, text, query)
         check_words(matcher, texts.word_mask)
-        states = enumerate(self._clips.of(clip_ids, read))
+        states = enumerate(self.states(clip_ids, read))
         largest_first = sorted(states, key=lambda placed: -row_bytes(placed[1]))  # so that none is copied for room
         parts = ((slice(place, place + 1), state) for place, state in largest_first)
         videos = Encoded(tuple(clip_ids), gather_rows(len(clip_ids), parts))
@@ -99,6 +125,25 @@ class Reranker:
         return RerankScores(
             _rounded(found.values), {PARTS.get(name, name): _rounded(part) for name, part in found.parts.items()}
         )
+
+    def states(self, clip_ids: Sequence[str], read: Callable[[str], StoredClip]) -> list[State]:
+        """Return the state of each clip, one row each; equal to the bit in whatever batch it is encoded."""
+        found = {clip_id: self._kept.pop(clip_id) for clip_id in dict.fromkeys(clip_ids) if clip_id in self._kept}
+        inputs = self.pretrained.about.inputs
+        missing = [as_given(read(clip_id), inputs, self._encoder) for clip_id in clip_ids if clip_id not in found]
+        for _, alike in groupby(sorted(missing, key=_size), _size):
+            group = list(alike)
+            for start in range(0, len(group), AT_ONCE):
+                some = group[start : start + AT_ONCE]
+                videos = _joined(some + some[-1:] * (AT_ONCE - len(some)))
+                state = encode_videos(self.pretrained.matcher, videos).state
+                for row, video in enumerate(some):  # a copy: a view would keep the states of all of them
+                    found[video.ids[0]] = mapped(take_rows(state, slice(row, row + 1)), Tensor.clone)
+        self._kept.update(found)
+        kept_bytes = sum(map(_bytes, self._kept.values()))
+        while kept_bytes > self._most_bytes:
+            kept_bytes -= _bytes(self._kept.popitem(last=False)[1])
+        return [found[clip_id] for clip_id in clip_ids]
 
 
 def query_features(pretrained: Pretrained, text: str, query: TextEmbedding) -> TextFeatures:
@@ -136,44 +181,82 @@ def _rounded(scores: FloatArray) -> FloatArray:
     return rounded
 
 
-def ranks(scores: FloatArray) -> list[int]:
-    """Rank scores (C,); the best has rank 1, equal ones share a rank.
-
-    >>> ranks(np.array([0.3, 0.9, 0.3], np.float32))
-    [2, 1, 2]
-    """
-    found: list[int] = (np.searchsorted(np.sort(-scores), -scores, "left") + 1).tolist()
-    return found
-
-
-def unread_notice(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the notice for a matcher that reads on-screen text where that of some clips was never read."""
+def unread_notice(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> list[str]:
+    """Say of a matcher that reads on-screen text where that of some clips was never read."""
     (unread,) = connection.execute(
         "SELECT count(*) FROM clips WHERE NOT has_text AND clip_id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(clip_ids)),),
     ).fetchone()
     if not unread:
-        return ()
+        return []
     which = f"{unread:,} of the {len(clip_ids):,} clips" if unread < len(clip_ids) else "none of the clips"
     found = "was not read in" if unread < len(clip_ids) else "was read in"
-    return (
+    return [
         f"The matcher that re-ranks goes by on-screen text too, which {found} {which} that it ordered; `evenreel "
-        "index` without --no-ocr reads it.",
-    )
+        "index` without --no-ocr reads it."
+    ]
 
 
 def stored_clip(s: Snapshot, clip_id: str, *, text: bool) -> StoredClip:
     """Read the stored features of a clip with frames, with its on-screen text where `text` is True."""
     (place,), times = s.places([clip_id]), times_of(s, [clip_id])[clip_id]
-    frames, tracks = frames_of(s, place, times), _tracks(s.connection, clip_id) if text else ()
+    frames = frames_of(s, place, times)
+    sql = "SELECT text, confidence, start_s, end_s, box FROM tracks WHERE clip_id = ? ORDER BY number"
+    rows = s.connection.execute(sql, (clip_id,)) if text else ()
+    tracks = tuple(TextTrack(text, sure, start, end, tuple(json.loads(box))) for text, sure, start, end, box in rows)
     return StoredClip(clip_id, frames, times.spans_s[:, 0], times.spans_s[:, 1:], tracks)
 
 
-def _tracks(connection: sqlite3.Connection, clip_id: str) -> tuple[TextTrack, ...]:
-    rows = connection.execute(
-        "SELECT text, confidence, start_s, end_s, box FROM tracks WHERE clip_id = ? ORDER BY number", (clip_id,)
+def as_given(clip: StoredClip, inputs: Inputs, encoder: Encoder) -> VideoFeatures:
+    """Convert a stored clip to one row of the features that the matcher was trained on."""
+    kept = middles(len(clip.times_s), inputs.frames)
+    frames, times_s = clip.frames[kept][None], clip.times_s[kept][None]
+    video = VideoFeatures((clip.clip_id,), frames, np.ones(times_s.shape, np.bool_), times_s)
+    if inputs.windows is None:
+        return video
+    sampled = Sampled(clip.times_s, clip.spans_s)
+    changes = inputs.word_changes
+    empty = EMPTY if changes is not None and changes.empty == "caption" else ""
+    made = read_windows(clip.tracks, sampled, inputs.windows, encoder, empty=empty)
+    written = np.array([[bool(text) for text in made.texts]])
+    return replace(video, on_screen=OnScreen(made.vectors[None], written, made.confidence[None]))
+
+
+def middles(count: int, most: int | None) -> NDArray[np.int64]:
+    """Choose at most `most` of `count` frames: all, or the middle ones of equal stretches.
+
+    >>> middles(10, 3).tolist(), middles(2, 3).tolist()
+    ([1, 5, 8], [0, 1])
+    """
+    if most is None or count <= most:
+        return np.arange(count)
+    return (2 * np.arange(most) + 1) * count // (2 * most)
+
+
+def _size(video: VideoFeatures) -> tuple[int, int]:
+    """Frames, and windows with text, of a video that is one row: all that the shapes inside a matcher depend on."""
+    return video.frame_mask.shape[1], 0 if video.on_screen is None else int(video.on_screen.mask.sum())
+
+
+def _joined(videos: Sequence[VideoFeatures]) -> VideoFeatures:
+    """Videos of one size side by side."""
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(video, name) for video in videos])
+        for name, array in vars(videos[0]).items()
+        if isinstance(array, np.ndarray)
+    }
+    on_screen = joined_text([video.on_screen for video in videos if video.on_screen is not None])
+    return replace(
+        videos[0], ids=tuple(clip_id for video in videos for clip_id in video.ids), **arrays, on_screen=on_screen
     )
-    return tuple(
-        TextTrack(text, confidence, start_s, end_s, tuple(json.loads(box)))
-        for text, confidence, start_s, end_s, box in rows
-    )
+
+
+def joined_text(parts: Sequence[OnScreen[NDArray[Any]]]) -> OnScreen[NDArray[Any]] | None:
+    """Put the on-screen text of clips one below the other, as `as_given` reads it; None where there is none."""
+    if not parts:
+        return None
+    return OnScreen(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])})
+
+
+def _bytes(state: State) -> int:
+    return sum(tensor.nbytes for tensor in tensors_of(state))

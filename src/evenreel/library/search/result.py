@@ -6,10 +6,13 @@ knows, as addresses, `evenreel.server.records` adds to it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 from evenreel.types import Metadata
+
+Channel = Literal["seen", "on_screen", "said", "about", "sounds"]
+"""What finds clips: their frames, their on-screen words, what is said, their names and captions, or their sounds."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,7 @@ class MomentHit:
     """A stretch of a clip that matches the query; `time_s` is its best frame, or the middle of a sign's stretch.
 
     What it matches is meant to start within `starts_s`, and to end within `ends_s`, in four of five cases each
-    (`evenreel.library.search.moments`); None where frames did not find it.
+    (`evenreel.library.search.seen`); None where frames did not find it.
 
     `time_s` of what is said is where that begins. `score` is the similarity of the best frame, of a sign or of what
     is said; of a clip found by its name or caption, which is one moment from start to end, the share of the query
@@ -51,7 +54,7 @@ class TextHit:
 
 @dataclass(frozen=True)
 class FoldedHit:
-    """A clip of a result that is nearly the same as a better one (`evenreel.library.search.folding`).
+    """A clip of a result that is nearly the same as a better one (`evenreel.library.search.alike`).
 
     `time_s` is its best moment, None where no moment was found; `distance` is 1 minus the mean cosine of its moments
     with those of the better one.
@@ -70,7 +73,7 @@ class Hit:
 
     `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `said`, `about`, `sounds`): the channel's
     own score; and `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `weaker` says
-    whether the clip is behind the line, by the rule of `evenreel.library.search.rank`; None where that was not
+    whether the clip is behind the line, by the rule of `evenreel.library.search.searcher`; None where that was not
     measured. `above_nonsense` is the share of nonsense queries that do worse on every clip of the library than the
     query does on this one by its frames; no probability; None without frames or where it was not measured. `written`
     is the share of the query's words, rare ones weighing more, that is on screen, said, in the clip's name or in its
@@ -130,6 +133,4 @@ class SearchResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data, as `--json` prints it."""
-        from dataclasses import asdict
-
         return asdict(self) | {"answering": self.answering}

@@ -1,9 +1,29 @@
-"""Search of a library by what is seen, written, said and heard, with a line before weaker matches.
+"""Search of a library by what is seen, written, said and heard: the channels, one order, the hits.
 
 Five channels score clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised words), `said`
 (subtitles, recognised speech), `about` (file names and given captions) and `sounds` (the query's vector against windows
-of sound, where the library has a model of sounds). `query` says which of them a query asks, `rank` in which order clips
-stand and which are weaker matches; `show` says what is shown of them.
+of sound, where the library has a model of sounds). A clip is in one of three states:
+
+- `FIT`: its frames or its sound do better than a share of `FITS` of nonsense queries does on any clip of the library,
+  or a share of `FITS` of the query's words, rare ones weighing more, is written on the clip, said in it, in its name or
+  in its caption;
+- `MAY`: its frames or its sound do better than a share of `MAY_FIT`, or a share of `ANSWERS` of the words is written
+  there;
+- `NOTHING`: neither. These are the weaker matches, behind a line that is all that is told of the states.
+
+A query of nonsense finds a clip before the line in 10.4 % of cases, whatever the model and the library
+(`evenreel.library.store.vectors` says why). That says nothing of how likely a clip is right.
+
+Clips stand by their state, then by their ranks in the channels, which are fused by
+
+    score(clip) = sum over channels of weight / (60 + rank of the clip in the channel),
+
+equal scores of a channel sharing a rank (Cormack, Clarke and Büttcher, 'Reciprocal Rank Fusion outperforms Condorcet
+and individual Rank Learning Methods', SIGIR 2009, with its k = 60 and all weights 1). The frames' channel, which ranks
+every clip, has weight 1. A channel of words ranks the clips it finds, and the first of them may have one word of the
+query by chance: its weight is 1 where all of the query is written, 0 where half of it or less is, and goes straight
+between. So words that are exactly on screen are never pushed out by frames that merely look somewhat alike, and 'a blue
+square' is not looked for on a blue carpet. What a clip sounds like weighs 1 where it fits, 0 where it hardly may.
 """
 
 from __future__ import annotations
@@ -12,29 +32,35 @@ import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evenreel.arrays import Column, Flags
+from evenreel.arrays import Column, Flags, Indices
 from evenreel.errors import LibraryError, UsageError
 from evenreel.files import first_there
-from evenreel.library.contents import no_clip
-from evenreel.library.search import filters, rank, seen, sounds, words
+from evenreel.library.search import filters, seen, words
 from evenreel.library.search.filters import Filter
-from evenreel.library.search.hits import Channel, Hit, MomentHit, SearchResult, TextHit
-from evenreel.library.search.moments import best_moments, shown, spoken, whole
-from evenreel.library.search.query import EncodedQuery, Query, encode_text, readable, unit
-from evenreel.library.search.rank import Ranked
-from evenreel.library.search.seen import ClipTimes
+from evenreel.library.search.query import EncodedQuery, Query, encode_text, readable
+from evenreel.library.search.result import Channel, Hit, MomentHit, SearchResult, TextHit
+from evenreel.library.search.seen import (
+    NO_SOUNDS,
+    ClipTimes,
+    Heard,
+    SoundModel,
+    best_moments,
+    shown,
+    spoken,
+    unit,
+    whole,
+)
 from evenreel.library.search.snapshot import Snapshot, SnapshotReader
-from evenreel.library.search.sounds import Heard, SoundModel
 from evenreel.library.search.words import SOURCES, WordMatches, read_texts
-from evenreel.library.store.catalog import load_metadata, loaded_path
-from evenreel.library.store.confidence import FITS, as_one_of
-from evenreel.library.store.vectors import SOUNDS, ExactVectors
+from evenreel.library.store.catalog import load_metadata, loaded_path, no_clip
+from evenreel.library.store.vectors import FITS, MAY_FIT, SOUNDS, ExactVectors, as_one_of
 from evenreel.types import Encoder, FloatArray, Metadata
 
 EMPTY = "The library is empty: none of its files is there; `evenreel info` says what was set aside or is missing."
@@ -46,22 +72,35 @@ NOTHING_ON_SCREEN = "The library knows of no words on screen: none were read, or
 NOTHING_SEEN = "The library is searched without vision, so nothing is found by what is seen; leave `seen:` out."
 WORDS_ARE_NOT_RERANKED = "Nothing seen was asked for, so that a matcher ranks nothing anew."
 
+RANK_CONSTANT = 60
+FIT, MAY, NOTHING = range(3)
+ANSWERS = 0.5
+"""A clip with this share of the query's weight in writing is no weaker match."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelColumns:
+    """What one channel says of clips, (C,): ranks from 1 on, 0 where it did not find a clip; their weights; scores."""
+
+    ranks: Indices
+    weights: Column | float
+    scores: Column
+
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What the channels say of a library's clips under one query."""
+    """What the channels say of a library's clips, (C,), under one query."""
 
     encoded: EncodedQuery  # the query
-    allowed: Flags  # (C,) clips that may be found
+    allowed: Flags  # clips that may be found
     texts: Mapping[Channel, WordMatches]  # what each channel of words says
     vector: FloatArray | None  # (D,) what frames were compared with; None where they were not
-    # (C,) similarity of each clip's best frame, -inf of those that were left out; None likewise
-    scores: FloatArray | None
-    # (C,) share of nonsense that each clip's frames beat; None likewise, and where that was not measured
-    above: Column | None
+    scores: FloatArray | None  # similarity of each clip's best frame, -inf of those that were left out; None likewise
+    above: Column | None  # share of nonsense that each one's frames beat; None likewise, and where not measured
     heard: Heard | None  # what the model of sounds hears; None for nothing
-    ranked: Ranked  # all of it together
     notices: list[str]  # sentences for a person
+    # what each channel says, in the order in which their shares of a clip's score are added
+    channels: Mapping[Channel, ChannelColumns]
 
     @property
     def query(self) -> Query:
@@ -69,10 +108,143 @@ class Asked:
         return self.encoded.query
 
     @property
+    def clips(self) -> int:
+        """C."""
+        return len(self.allowed)
+
+    @property
     def measured(self) -> bool:
         """Whether it is told of clips that they are weaker matches."""
         return self.scores is None or self.above is not None
 
+    @cached_property
+    def sounds(self) -> Column:
+        """Share of nonsense that each one's sound beats; NaN where its sound did not find it."""
+        return np.full(self.clips, np.nan) if self.heard is None else self.heard.shares
+
+    @cached_property
+    def written(self) -> Column:
+        """Share of the query's words that is on screen, said, in the clip's name or caption."""
+        found: Column = np.max([*(one.coverage for one in self.texts.values()), np.zeros(self.clips)], axis=0)
+        return found
+
+    @cached_property
+    def fused(self) -> Column:
+        """Sums of the weighted reciprocal ranks."""
+        total = np.zeros(self.clips)
+        for columns in self.channels.values():
+            share = columns.weights / (RANK_CONSTANT + columns.ranks)
+            total += np.where(columns.ranks > 0, share, 0.0)
+        return total
+
+    @cached_property
+    def found(self) -> Flags:
+        """Which clips any channel found."""
+        found = np.zeros(self.clips, np.bool_)
+        for columns in self.channels.values():
+            found |= columns.ranks > 0
+        return found
+
+    @cached_property
+    def states(self) -> NDArray[np.int8]:
+        """States of the clips; what was not measured counts as nothing."""
+        beats = self.sounds if self.above is None else np.fmax(self.sounds, self.above)
+        return np.minimum(states_of(beats, MAY_FIT), states_of(self.written, ANSWERS))
+
+    def best(self, s: Snapshot, k: int) -> list[int]:
+        """Find the first k clips; equal ones go by the share of the query that is written, then by path."""
+        places = np.flatnonzero(self.found)
+        merit = self.states[places] - self.fused[places]
+        if k < len(places):  # rounded: what is equal stays so, and nothing changes places
+            places = places[merit <= np.partition(merit, k - 1)[k - 1]]
+        keys = self.states[places], -self.fused[places], -self.written[places]
+        order = np.lexsort(keys[::-1])
+        equal = np.ones(max(0, len(order) - 1), np.bool_)
+        for key in keys:
+            equal &= np.diff(key[order]) == 0
+        if equal[:k].any():
+            paths = _paths(s, self.query, places)
+            order = np.lexsort((np.argsort(np.argsort(np.array(paths, object), kind="stable")), *keys[::-1]))
+        found: list[int] = places[order][:k].tolist()
+        return found
+
+    def found_in(self, channel: Channel, place: int) -> bool:
+        """Return whether a channel found a clip."""
+        return channel in self.channels and bool(self.channels[channel].ranks[place])
+
+    def beats(self, place: int) -> float | None:
+        """Return the share of nonsense that a clip's frames beat; None without frames, or where it was not measured."""
+        return None if self.above is None or np.isnan(self.above[place]) else float(self.above[place])
+
+    def sounds_of(self, place: int) -> float | None:
+        """Return the share of nonsense that a clip's sound beats; None where its sound did not find it."""
+        return None if np.isnan(self.sounds[place]) else float(self.sounds[place])
+
+    def weaker(self, place: int) -> bool | None:
+        """Return whether a clip is a weaker match; None where no nonsense was scored to compare it with."""
+        if self.states[place] != NOTHING:
+            return False
+        measured: dict[Channel, float | None] = {"seen": self.beats(place), "sounds": self.sounds_of(place)}
+        return None if any(self.found_in(name, place) and one is None for name, one in measured.items()) else True
+
+    def answers_by(self, channel: Channel, place: int) -> bool:
+        """Return whether a clip would be in the answer by one channel alone."""
+        if channel == "seen":
+            return (self.beats(place) or 0.0) >= MAY_FIT
+        if channel == "sounds":
+            return (self.sounds_of(place) or 0.0) >= MAY_FIT
+        return channel in self.texts and bool(self.texts[channel].coverage[place] >= ANSWERS)
+
+    def found_by(self, place: int) -> Channel:
+        """Return the channel that is the best reason for a clip.
+
+        A name or a caption, which says nothing of when, is one only where frames would not have found the clip.
+        """
+        seen = (self.beats(place) or 0.0) if self.found_in("seen", place) else -1.0
+        written = float(self.written[place])
+        if self.found_in("sounds", place):
+            alone = not self.found_in("seen", place) and not written
+            if alone or (self.sounds_of(place) or 0.0) > max(seen, written):
+                return "sounds"
+        for channel in ("on_screen", "said"):
+            share = float(self.texts[channel].coverage[place]) if channel in self.texts else 0.0
+            if share and share >= max(seen, written):
+                return channel
+        by_name = self.found_in("about", place) and written > seen and not self.answers_by("seen", place)
+        return "about" if by_name else "seen"
+
+
+def states_of(shares: Column, may_fit: float) -> NDArray[np.int8]:
+    """Return the states, (N,), by shares of nonsense that are beaten, or of a query that is written; NaN is nothing."""
+    return np.where(shares >= FITS, FIT, np.where(shares >= may_fit, MAY, NOTHING)).astype(np.int8)
+
+
+def ranks_of(scores: Column | FloatArray, there: Flags) -> Indices:
+    """Count the clips before each of those that are there, and one: (C,), 0 of others; equal scores share a rank."""
+    ranks = np.zeros(len(scores), np.int64)
+    ordered = np.sort(scores[there])
+    ranks[there] = len(ordered) - np.searchsorted(ordered, scores[there], "right") + 1
+    return ranks
+
+
+def _columns(
+    texts: Mapping[Channel, WordMatches], heard: Heard | None, scores: FloatArray | None
+) -> dict[Channel, ChannelColumns]:
+    """Rank what each channel says."""
+    channels: dict[Channel, ChannelColumns] = {}
+    for channel, one in texts.items():
+        weights = np.maximum(0.0, (one.coverage - ANSWERS) / (1 - ANSWERS))
+        channels[channel] = ChannelColumns(ranks_of(one.scores, one.coverage > 0), weights, one.scores)
+    if heard is not None:
+        ranks = np.where(heard.found, ranks_of(heard.scores, np.isfinite(heard.scores)), 0)
+        channels["sounds"] = ChannelColumns(ranks, heard.weights, heard.scores.astype(np.float64))
+    if scores is not None:
+        channels["seen"] = ChannelColumns(ranks_of(scores, np.isfinite(scores)), 1.0, scores.astype(np.float64))
+    return channels
+
+
+AskEngine = Callable[[Snapshot, FloatArray, str | None, int, list[str]], FloatArray | None]
+"""`evenreel.library.engine.SeenByEngine.score`."""
 
 Judged = tuple[float, dict[str, float]]
 """Score of a clip by a matcher, and its parts."""
@@ -109,7 +281,7 @@ def facts_of(s: Snapshot, clip_ids: Sequence[str], where: str | None) -> list[Cl
     ):
         files[clip_id][loaded_path(path)] = metadata
     if where is None:
-        paths = {clip_id: first_there([*its]) if len(its) > 1 else next(iter(its)) for clip_id, its in files.items()}
+        paths = {clip_id: first_there([*its]) if len(its) > 1 else min(its) for clip_id, its in files.items()}
     else:
         paths = filters.first_paths(s.connection, s.read_filter(where), clip_ids, there=True)
     times = seen.times_of(s, clip_ids)
@@ -127,9 +299,7 @@ def facts_of(s: Snapshot, clip_ids: Sequence[str], where: str | None) -> list[Cl
     ]
 
 
-def show(
-    s: Snapshot, asked: Asked, ranked: Ranked, places: Sequence[int], judged: Mapping[int, Judged]
-) -> tuple[Hit, ...]:
+def show(s: Snapshot, asked: Asked, places: Sequence[int], judged: Mapping[int, Judged]) -> tuple[Hit, ...]:
     """Make the hits of clips, given by their places in order, with the moments that answer."""
     hits, vector, heard = [], asked.vector, asked.heard
     for place, about in zip(places, facts_of(s, s.ids(places), asked.query.where), strict=True):
@@ -140,28 +310,29 @@ def show(
             "said": [spoken(utterance) for utterance in found["said"]],
             "sounds": [],
         }
-        by = ranked.found_by(place)
-        if heard is not None and (by == "sounds" or ranked.answers_by("sounds", place)):
+        by = asked.found_by(place)
+        if heard is not None and (by == "sounds" or asked.answers_by("sounds", place)):
             moments["sounds"] = heard.stretches(about.clip_id, place, asked.notices)
         if by == "about":
-            best = best_moments(whole(moments["seen"], about.duration_s, float(ranked.written[place])))
+            best = best_moments(whole(moments["seen"], about.duration_s, float(asked.written[place])))
         else:
-            also = [name for name in moments if name != by and ranked.answers_by(name, place)]
+            also = [name for name in moments if name != by and asked.answers_by(name, place)]
             best = best_moments(moments[by], [one for name in also for one in moments[name]])
+        scores = {name: float(one.scores[place]) for name, one in asked.channels.items() if one.ranks[place]}
         reranked, parts = judged.get(place, (None, {}))
         hits.append(
             Hit(
                 clip_id=about.clip_id,
                 path=about.path,
-                score=float(ranked.fused[place]),
-                weaker=ranked.weaker(place),
-                above_nonsense=ranked.beats(place),
-                written=float(ranked.written[place]),
-                scores=ranked.scores(place) | ({} if reranked is None else {"reranked": reranked}),
+                score=float(asked.fused[place]),
+                weaker=asked.weaker(place),
+                above_nonsense=asked.beats(place),
+                written=float(asked.written[place]),
+                scores=scores | ({} if reranked is None else {"reranked": reranked}),
                 moments=best,
                 on_screen=found["on_screen"],
                 said=found["said"],
-                sounds=ranked.sounds_of(place),
+                sounds=asked.sounds_of(place),
                 duration_s=about.duration_s,
                 metadata=about.metadata,
                 other_paths=about.other_paths,
@@ -192,6 +363,7 @@ class Searcher:
         sound_model: SoundModel | None = None,
     ) -> None:
         self._encoder, self._sounds = encoder, sound_model
+        self.engine: AskEngine | None = None  # where one is asked what is seen
         self._hears: Mapping[str, str] = {}  # entries of the catalog that name the model of sounds
         self._reader = SnapshotReader(
             connection,
@@ -211,7 +383,7 @@ class Searcher:
             return SearchResult(query.text or "", (), notices=(EMPTY,))
         encoded = self.encode(query)
         with self.snapshot() as s:
-            return self._answer(s, self.ask(s, encoded))
+            return self._answer(s, self.ask(s, encoded, self.engine))
 
     def is_empty(self) -> bool:
         """Return whether no file is there, so that nothing can be found."""
@@ -231,31 +403,36 @@ class Searcher:
             embedding = encode_text(encoder, query.asked.text, notices)
             vector = unit(embedding.sentence[0]) if query.moved is None else query.moved
         to_hear = None
-        if self._sounds is not None:
-            to_hear, left_out = sounds.encode(self._sounds, query, self._hears)
-            notices += left_out
+        if self._sounds is not None and query.asked is not None and "sounds" in query.channels and query.moved is None:
+            if self._hears.get("weights_hash"):
+                to_hear = self._sounds.encode(query.asked.text, self._hears, notices)
+            elif query.channels == {"sounds"}:
+                notices.append(NO_SOUNDS)
         return EncodedQuery(query, embedding, vector, to_hear, tuple(notices))
 
-    def ask(self, s: Snapshot, encoded: EncodedQuery) -> Asked:
-        """Ask the channels of a query."""
+    def ask(self, s: Snapshot, encoded: EncodedQuery, engine: AskEngine | None = None) -> Asked:
+        """Ask the channels of a query; an engine names the clips that frames are compared of, else they are all."""
         query, notices = encoded.query, list(encoded.notices)
         vector = _fitting(s, query, encoded.vector)
         allowed = s.allowed(query.where)
         texts = {channel: words.score(s, channel, query, allowed) for channel in SOURCES if channel in query.channels}
         notices += _nothing_known(s, query)
-        heard = sounds.score(s, encoded, allowed, notices)
+        alone, models = query.channels == {"sounds"}, 1 + (vector is not None)
+        heard = seen.hear(s, encoded.to_hear, allowed, notices, alone=alone, models=models)
         scores = above = None
         if vector is not None:
-            scores = seen.score(s, vector, allowed)
+            if engine is not None:
+                scores = engine(s, vector, query.where, query.enough, notices)
+            if scores is None:
+                scores = seen.score(s, vector, allowed)
             if query.asked is not None and query.moved is None:
                 above = seen.above(s, scores)
             if above is None:
                 notices.append(_not_measured(query))
             elif heard is not None and heard.s.measured:
                 above = as_one_of(above, 2)
-        of_sounds = None if heard is None else (heard.columns, heard.shares)
-        ranked = rank.fuse(texts, of_sounds, scores, above, len(s.there))
-        return Asked(encoded, allowed, texts, vector, scores, above, heard, ranked, notices)
+        channels = _columns(texts, heard, scores)
+        return Asked(encoded, allowed, texts, vector, scores, above, heard, notices, channels)
 
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
         """Return the vector of a clip, (D,) of unit length, for a search of similar clips."""
@@ -268,38 +445,46 @@ class Searcher:
             raise UsageError("The frames of this clip were not encoded, so nothing can be found that looks like it.")
 
     def _answer(self, s: Snapshot, asked: Asked) -> SearchResult:
-        query, ranked = asked.query, asked.ranked
-        places, judged = ranked.best(s, query.enough, query.where), dict[int, Judged]()
+        query = asked.query
+        places, judged = asked.best(s, query.enough), dict[int, Judged]()
         if query.reranker is not None and query.asked is not None and not query.asked.sees:
             asked.notices.append(WORDS_ARE_NOT_RERANKED)
         elif query.reranker is not None:
-            ranked, places = _reranked(s, asked, places, judged)
-        hits = show(s, asked, ranked, places[: query.k], judged)
-        return SearchResult(readable(query.text or ""), hits, ranked.matches(), tuple(asked.notices))
+            asked, places = _reranked(s, asked, places, judged)
+        hits = show(s, asked, places[: query.k], judged)
+        matches = int(np.count_nonzero(asked.found & (asked.states != NOTHING)))
+        return SearchResult(readable(query.text or ""), hits, matches, tuple(asked.notices))
 
 
-def _reranked(s: Snapshot, asked: Asked, places: list[int], judged: dict[int, Judged]) -> tuple[Ranked, list[int]]:
+def _reranked(s: Snapshot, asked: Asked, places: list[int], judged: dict[int, Judged]) -> tuple[Asked, list[int]]:
     """The clips in the matcher's order, see `evenreel.library.search.rerank`; fills in what it says of each."""
-    from evenreel.library.search.rerank import ranks, stored_clip, unread_notice
+    from evenreel.library.search.rerank import stored_clip, unread_notice
 
-    query, embedding, ranked = asked.query, asked.encoded.embedding, asked.ranked
-    reranker = query.reranker
+    query, embedding, reranker = asked.query, asked.encoded.embedding, asked.query.reranker
     if query.asked is None or embedding is None or asked.vector is None or reranker is None:
         raise UsageError("The library is searched without vision, so a matcher has nothing to re-rank by.")
-    framed = [place for place in places if s.counts[place]]
+    framed = [place for place in places if asked.channels["seen"].ranks[place]]
     if framed:
         clip_ids = s.ids(framed)
         read = partial(stored_clip, s, text=reranker.reads_text)
         found = reranker.judge(query.asked.text, embedding, clip_ids, read, s)
-        ranked = ranked.with_seen_ranks(np.array(framed), np.array(ranks(found.scores)))
+        seen_so_far = asked.channels["seen"]
+        ranks = seen_so_far.ranks.copy()
+        ranks[framed] = ranks_of(found.scores, np.ones(len(framed), np.bool_))
+        asked = replace(asked, channels={**asked.channels, "seen": replace(seen_so_far, ranks=ranks)})
         judged.update((place, (float(found.scores[at]), found.of(at))) for at, place in enumerate(framed))
         if reranker.reads_text:
             asked.notices.extend(unread_notice(s.connection, clip_ids))
     asked.notices.extend(reranker.notices)
-    ids = dict(zip(places, s.ids(places), strict=True))
-    paths = filters.first_paths(s.connection, s.read_filter(query.where), list(ids.values()))
-    first = sorted(places, key=lambda one: (ranked.written[one] < FITS, -ranked.fused[one], paths[ids[one]]))
-    return ranked, first
+    paths = dict(zip(places, _paths(s, query, places), strict=True))
+    return asked, sorted(places, key=lambda one: (asked.written[one] < FITS, -asked.fused[one], paths[one]))
+
+
+def _paths(s: Snapshot, query: Query, places: Indices | Sequence[int]) -> list[str]:
+    """The first file of each clip that passes the filter."""
+    ids = s.ids(places)
+    found = filters.first_paths(s.connection, s.read_filter(query.where), ids)
+    return [found.get(clip_id, "") for clip_id in ids]
 
 
 def _fitting(s: Snapshot, query: Query, vector: FloatArray | None) -> FloatArray | None:

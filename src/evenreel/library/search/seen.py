@@ -1,24 +1,37 @@
-"""The channel `seen`: clips by their best frame, and the stretches of a clip that answer.
+"""The channels of vectors: `seen`, clips by their best frame, and `sounds`, the same over windows of sound.
 
-The channel `sounds` is the same over another matrix, whose rows are windows of sound (`Snapshot.of`).
+Among the sounds of a library one is always the nearest, so a clip is found only where its sound beats enough nonsense,
+by the rule that frames are judged by (`evenreel.library.store.vectors`), and where frames may say so too, each of
+both as much more surely (`as_one_of`). Its rank then weighs 1 where it fits, 0 where it hardly may, and goes straight
+between. A query that asks for sounds alone ranks all of them.
+
+Moments of a clip that answer are stretches of frames with high scores. Where one starts and ends is a rule for calm and
+one for noisy scores, chosen on half of the queries of QVHighlights, with a published model's scores and with planted
+ones, and measured on the other half (`benchmarks/moments.py`, docs/library.md).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Column, Flags
-from evenreel.errors import LibraryError
-from evenreel.library.search.hits import MomentHit
-from evenreel.library.search.moments import high_stretches
-from evenreel.library.search.snapshot import Snapshot
-from evenreel.library.store.vectors import FRAMES
-from evenreel.types import FloatArray
+from evenreel.errors import EncoderError, LibraryError
+from evenreel.features.clip_reader import within_shots
+from evenreel.library.search.result import MomentHit, TextHit
+from evenreel.library.search.snapshot import ClipColumns, Snapshot
+from evenreel.library.store.catalog import other_sounds
+from evenreel.library.store.vectors import FITS, FRAMES, MAY_FIT, SOUNDS, as_one_of, load_null_best
+from evenreel.library.store.writer import open_vectors
+from evenreel.types import Encoder, FloatArray
 
 DECIMALS = 5
 """Decimals of a similarity: those of float16 vectors have no more that mean something, and equal frames score alike."""
@@ -93,6 +106,14 @@ def stretches(s: Snapshot, vector: FloatArray, place: int, times: ClipTimes) -> 
     return high_stretches(scores, times.spans_s, times.shots)
 
 
+def unit(given: FloatArray | None) -> FloatArray:
+    """Normalise a vector (D,) to unit length."""
+    vector = np.array(given, np.float32)
+    if not 0 < (length := float(np.linalg.norm(vector))) < np.inf:
+        raise EncoderError("The encoder gave a vector without a direction (zero, NaN or infinite).")
+    return np.asarray(vector / length, np.float32)
+
+
 def clip_vector(s: Snapshot, clip_id: str, time_s: float | None) -> FloatArray | None:
     """Return the vector (D,) of a clip's frame or window that is nearest to a time, or the mean of all."""
     (place,) = s.places([clip_id])
@@ -102,3 +123,330 @@ def clip_vector(s: Snapshot, clip_id: str, time_s: float | None) -> FloatArray |
         return None
     found: FloatArray = frames.mean(axis=0) if time_s is None else frames[np.abs(times.spans_s[:, 0] - time_s).argmin()]
     return found
+
+
+# Sounds --------------------------------------------------------------------------------------------------------------
+
+NO_SOUNDS = (
+    "The library knows of nothing that its videos sound like: none were listened to (`evenreel index --set "
+    "sound=MODEL` does)."
+)
+
+
+class SoundModel:
+    """The model of sounds that a library names; loaded by the first search that asks it."""
+
+    def __init__(self, library: Path, load: Callable[[str], Encoder]) -> None:
+        self._library, self._load = library, load
+        self._encoder: Encoder | None = None
+
+    def encode(self, text: str, meta: Mapping[str, str], notices: list[str]) -> tuple[str, FloatArray] | None:
+        """Encode a sentence (D,) by the model that entries of the catalog name; the digest of that stands before.
+
+        Where it cannot be, a notice says so.
+        """
+        weights_hash = meta.get("weights_hash")
+        try:
+            if self._encoder is None or self._encoder.weights_hash != weights_hash:
+                encoder = self._load(meta["encoder_id"])
+                if encoder.weights_hash != weights_hash:
+                    raise LibraryError(other_sounds(self._library, meta["encoder_id"], encoder.encoder_id))
+                self._encoder = encoder
+            return weights_hash, unit(self._encoder.encode_text([text]).sentence[0])
+        except (LibraryError, EncoderError) as error:
+            notices.append(_left_out(meta, error))
+            return None
+
+
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """What a model of sounds hears of clips (C,) for a query."""
+
+    s: Snapshot  # the library with the matrix of sounds in the place of that of frames
+    vector: FloatArray  # (D,) the query
+    scores: FloatArray  # similarity of each clip's best window; -inf of others
+    found: Flags  # which clips their sound finds
+    weights: Column | float  # of their ranks
+    shares: Column  # share of nonsense that the sound of each beats; NaN where it did not find it
+
+    def stretches(self, clip_id: str, place: int, notices: list[str]) -> list[MomentHit]:
+        """Find the stretches of a clip that sound like the query; none, with one notice, where they are damaged."""
+        try:
+            return stretches(self.s, self.vector, place, times_of(self.s, [clip_id])[clip_id])
+        except LibraryError as error:
+            sentence = f"Moments by sound are left out: {error}"
+            notices.extend([] if sentence in notices else [sentence])
+            return []
+
+
+def _of_sounds(s: Snapshot) -> Snapshot | None:
+    """The same library with its matrix of sounds in the place of that of frames; None where it has none."""
+    if SOUNDS not in s.kept:
+        meta, s.kept[SOUNDS] = SOUNDS.own(s.meta), None
+        if s.folder is not None and meta.get("dimension"):
+            columns = s.held.setdefault(SOUNDS, ClipColumns(SOUNDS)).read(s.connection, meta["vectors_generation"])
+            vectors, null_best = open_vectors(s.folder, s.meta, SOUNDS), load_null_best(meta)
+            s.kept[SOUNDS] = replace(s, **columns, vectors=vectors, null_best=null_best, of=SOUNDS, kept={})
+    found: Snapshot | None = s.kept[SOUNDS]
+    return found
+
+
+def hear(
+    s: Snapshot, to_hear: tuple[str, FloatArray] | None, allowed: Flags, notices: list[str], *, alone: bool, models: int
+) -> Heard | None:
+    """Score the allowed clips (C,) by their sound; None where the model is another meanwhile, or cannot be read.
+
+    `models` are those that may say of a clip that it fits; `alone` no other channel is asked.
+    """
+    heard = None if to_hear is None else _of_sounds(s)
+    if to_hear is None or heard is None or not len(heard.seen) or SOUNDS.own(s.meta).get("weights_hash") != to_hear[0]:
+        return None
+    try:
+        scores = score(heard, to_hear[1], allowed)
+    except LibraryError as error:
+        notices.append(_left_out(SOUNDS.own(s.meta), error))
+        return None
+    beaten, found, weights = above(heard, scores), np.isfinite(scores), np.ones(len(scores))
+    shares = np.full(len(scores), np.nan) if beaten is None else as_one_of(beaten, models)
+    if not alone:
+        found = shares >= MAY_FIT
+        weights = np.clip(np.nan_to_num((shares - MAY_FIT) / (FITS - MAY_FIT)), 0.0, 1.0)
+    return Heard(heard, to_hear[1], scores, found, weights, np.where(found, shares, np.nan))
+
+
+def _left_out(meta: Mapping[str, str], error: Exception) -> str:
+    return f"The search went on without the model {meta.get('encoder_id', '')}: {error}"
+
+
+# Stretches -----------------------------------------------------------------------------------------------------------
+
+Curve = NDArray[np.float64]
+
+EVEN = 1e-3
+"""Scores that differ by less are equal: float16 vectors do not tell them apart."""
+CALM = 0.34
+"""Scores are calm where they change from frame to frame by less than this share of what they vary by."""
+SHARE = 0.45
+"""Level from which calm scores, smoothed, are a moment: this share of the way from their mean to their best."""
+BEYOND = 0.3
+"""Height of the threshold above Otsu's for other scores, in their standard deviations."""
+
+FEW = 8
+"""Number of frames below which scores are not smoothed."""
+SMOOTHING = np.array([1.0, 2, 3, 2, 1]) / 9
+"""Weights of five frames: those of a mean of three, taken twice."""
+
+SURE = 0.8
+"""Share of starts, and of ends, that are meant to lie in their ranges."""
+DOUBT = 4.0
+"""Sum of scores above the threshold, in their deviations, that makes one start e times as likely as another."""
+
+MIDDLE = np.array([(1 - SURE) / 2, (1 + SURE) / 2])
+
+Range = tuple[int, int]
+
+
+class Stretch(NamedTuple):
+    """Frames `start` to `stop` - 1, of which `best` is the one to land on.
+
+    The true stretch around that frame is meant to start and to stop within `starts` and `stops`, both ends included, in
+    a share `SURE` of cases each.
+    """
+
+    start: int
+    stop: int
+    best: int
+    value: float
+    starts: Range
+    stops: Range
+
+
+def stretches_of(scores: Curve) -> list[Stretch]:
+    """Find the stretches of frames that stand out, the likeliest first; one of all frames where none does.
+
+    - calm scores (those of models that look at time): smoothed, and all frames above a share of the way from their mean
+      to their best;
+    - other scores (those of single frames): the stretches whose sum above a threshold is largest, which a single frame
+      can neither begin nor break; the threshold is somewhat above the one that parts them in two (Otsu 1979).
+    """
+    smoothed, most = _smoothed(scores), float(scores.max())
+    if most - scores.min() < 2 * EVEN:
+        best, stop = int(smoothed.argmax()), len(scores)
+        return [Stretch(0, stop, best, most, (0, best), (best + 1, stop))]
+    spread = _deviation(scores)
+    noise = _median(np.abs(scores[1:] - scores[:-1])) / 0.6745 / spread
+    if noise < CALM:
+        middle = float(smoothed.mean())
+        gains = smoothed - middle - SHARE * (float(smoothed.max()) - middle)
+        found = list(_runs(gains))
+    else:
+        gains = scores - _otsu(scores) - BEYOND * spread
+        found = list(_largest_sums(gains))
+    doubted = gains / (DOUBT * spread)
+    chosen = [
+        Stretch(start, stop, best, value, *_ranges(doubted, start, stop, best))
+        for start, stop, value in found
+        for best in (start + int(smoothed[start:stop].argmax()),)
+    ]
+    return sorted(chosen, key=lambda one: (-one.value, one.start))
+
+
+def _ranges(gains: Curve, start: int, stop: int, best: int) -> tuple[Range, Range]:
+    """Where a stretch around a frame may start and stop: each is as likely as e to the sum from there to the frame."""
+    near, far = _middle(gains[best::-1])
+    low, high = _middle(gains[best:])
+    starts = min(start, best - far), max(start, best - near)
+    return starts, (min(stop, best + low + 1), max(stop, best + high + 1))
+
+
+def _middle(gains: Curve) -> Range:
+    """First and last of the places in the middle `SURE` of e to the sum up to them."""
+    sums = gains.cumsum()
+    shares = np.exp(sums - sums.max()).cumsum()
+    low, high = (shares / shares[-1]).searchsorted(MIDDLE).tolist()
+    return low, min(high, len(gains) - 1)
+
+
+def _deviation(values: Curve) -> float:
+    """As `values.std()`, which takes three times as long for a few values."""
+    apart = values - np.add.reduce(values) / len(values)
+    return math.sqrt(np.add.reduce(apart * apart) / len(values))
+
+
+def _median(values: Curve) -> float:
+    """As `np.median`, which takes ten times as long for a few values."""
+    ordered, half = np.sort(values), len(values) // 2
+    return float(ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2)
+
+
+def _smoothed(scores: Curve) -> Curve:
+    """A running mean of three frames, taken twice, with the first and last repeated; few frames stay as they are."""
+    if len(scores) < FEW:
+        return scores
+    first, last = scores[:1], scores[-1:]
+    return np.convolve(np.concatenate([first, first, scores, last, last]), SMOOTHING, mode="valid")
+
+
+def _otsu(scores: Curve) -> float:
+    """Find the threshold that parts scores into two groups of the least variance."""
+    ordered = np.sort(scores)
+    below = np.arange(1.0, len(ordered))
+    above = below[::-1]
+    sums = ordered.cumsum()[:-1]
+    apart = (np.add.reduce(ordered) - sums) / above - sums / below
+    place = int((below * above * (apart * apart)).argmax())
+    return float(ordered[place] + ordered[place + 1]) / 2
+
+
+def _runs(gains: Curve) -> Iterator[tuple[int, int, float]]:
+    """Stretches of gains that are no losses, each with its best."""
+    high = np.concatenate(([False], gains >= 0, [False])).astype(np.int8)
+    for start, stop in np.flatnonzero(np.diff(high)).reshape(-1, 2):
+        yield int(start), int(stop), float(gains[start:stop].max())
+
+
+def _largest_sums(gains: Curve) -> Iterator[tuple[int, int, float]]:
+    """Disjoint stretches with their sums, each the largest of what those before it left, as long as it is positive."""
+    open_parts = [(0, len(gains))]
+    while open_parts:
+        first, last = open_parts.pop()
+        part = np.zeros(last - first + 1)
+        gains[first:last].cumsum(out=part[1:])
+        rises = part - np.minimum.accumulate(part)
+        stop = int(rises.argmax())
+        if rises[stop] <= 0:
+            continue
+        start = int(part[: stop + 1].argmin())
+        yield first + start, first + stop, float(rises[stop])
+        open_parts += [(first, first + start), (first + stop, last)]
+
+
+MAX_MOMENTS = 3
+
+
+Shots = Sequence[tuple[float, float]]
+"""Start and end of each shot of a clip in seconds, in order; empty where they are not known."""
+
+
+def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64], shots: Shots = ()) -> list[MomentHit]:
+    """Find the stretches of a clip whose frames answer best, the likeliest first (`stretches_of`).
+
+    A stretch that goes on over a cut is one for each shot, that of its best frame first. Windows of frames may overlap:
+    a stretch goes from the start of its first to the end of its last.
+
+    Example:
+        >>> spans = np.array([[0.5, 0, 1], [1.5, 1, 2], [2.5, 2, 3], [3.5, 3, 4]])
+        >>> [(m.start_s, m.end_s, m.time_s) for m in high_stretches(np.array([0.1, 0.4, 0.5, 0.1]), spans)]
+        [(1.0, 3.0, 2.5)]
+    """
+    if len(shots) < 2:
+        edges_s, shot_of = spans_s[:, 1:], None
+    else:
+        edges_s, shot_of = within_shots(spans_s[:, 0], spans_s[:, 1:], [start_s for start_s, _ in shots[1:]])
+    return [
+        MomentHit(
+            float(spans_s[one.best, 0]),
+            float(edges_s[one.start, 0]),
+            float(edges_s[one.stop - 1, 1]),
+            float(scores[one.start : one.stop].max()),
+            _seconds(edges_s[:, 0], one.starts),
+            _seconds(edges_s[:, 1], (one.stops[0] - 1, one.stops[1] - 1)),
+        )
+        for stretch in stretches_of(scores.astype(np.float64))
+        for one in ([stretch] if shot_of is None else _by_shot(stretch, scores, shot_of))
+    ]
+
+
+def _by_shot(stretch: Stretch, scores: FloatArray, shot_of: NDArray[np.intp]) -> list[Stretch]:
+    """The parts of a stretch in each shot, the one with its best frame first, then by their best."""
+    cuts = stretch.start + 1 + np.flatnonzero(np.diff(shot_of[stretch.start : stretch.stop]))
+    parts = []
+    for start, stop in pairwise([stretch.start, *cuts.tolist(), stretch.stop]):
+        within = start <= stretch.best < stop
+        best = stretch.best if within else start + int(scores[start:stop].argmax())
+        first, last = np.flatnonzero(shot_of == shot_of[start])[[0, -1]].tolist()
+        starts, stops = _clipped(stretch.starts, first, best), _clipped(stretch.stops, best + 1, last + 1)
+        parts.append((within, Stretch(start, stop, best, float(scores[best]), starts, stops)))
+    return [part for _, part in sorted(parts, key=lambda one: (not one[0], -one[1].value, one[1].start))]
+
+
+def _clipped(places: Range, least: int, most: int) -> Range:
+    low, high = (min(max(place, least), most) for place in places)
+    return low, high
+
+
+def _seconds(edges_s: NDArray[np.float64], places: Range) -> tuple[float, float]:
+    """The times of two places."""
+    return float(edges_s[places[0]]), float(edges_s[places[1]])
+
+
+def best_moments(found: Sequence[MomentHit], others: Sequence[MomentHit] = ()) -> tuple[MomentHit, ...]:
+    """Choose at most three moments, no two of which overlap, first of the channel that found the clip."""
+    chosen: list[MomentHit] = []
+    for moment in (*found, *others):
+        if not any(_overlap(moment, other) for other in chosen):
+            chosen.append(moment)
+    return tuple(chosen[:MAX_MOMENTS])
+
+
+def _overlap(one: MomentHit, other: MomentHit) -> bool:
+    """Whether two stretches share a time; one that is read in a single frame may have no length."""
+    begins, ends = max(one.start_s, other.start_s), min(one.end_s, other.end_s)
+    has_point = one.start_s == one.end_s or other.start_s == other.end_s
+    return begins < ends or (begins == ends and has_point)
+
+
+def shown(sign: TextHit) -> MomentHit:
+    """Return the stretch in which a sign's words are on screen as a moment, at its middle."""
+    return MomentHit((sign.start_s + sign.end_s) / 2, sign.start_s, sign.end_s, sign.similarity)
+
+
+def spoken(utterance: TextHit) -> MomentHit:
+    """Return the stretch in which words are said as a moment, at its beginning."""
+    return MomentHit(utterance.start_s, utterance.start_s, utterance.end_s, utterance.similarity)
+
+
+def whole(seen: Sequence[MomentHit], duration_s: float | None, score: float) -> list[MomentHit]:
+    """Return a whole clip, found by its name or caption, as one moment at the frame that best matches the query."""
+    end_s = max((moment.end_s for moment in seen), default=0.0) if duration_s is None else duration_s
+    return [MomentHit(moment.time_s, 0.0, max(end_s, moment.end_s), score) for moment in seen[:1]]

@@ -40,6 +40,7 @@ import json
 import math
 import re
 import sqlite3
+import unicodedata
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,10 +55,10 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from evenreel.arrays import Column, Flags, Indices
-from evenreel.language.folding import words
+from evenreel.language.folding import fold, words
 from evenreel.language.lemmatiser import are_forms, irregular_forms, is_noun_of_doing, regular_base
-from evenreel.library.search.hits import Channel, TextHit
 from evenreel.library.search.query import MAX_CONTENT_WORDS, Query
+from evenreel.library.search.result import Channel, TextHit
 from evenreel.library.search.snapshot import Snapshot, numbers
 from evenreel.library.store.fulltext import ABOUT, FACTS, ON_SCREEN, SAID, TextKind, phrase, read_facts
 
@@ -97,6 +98,8 @@ SOURCES: Mapping[Channel, WordSource] = {
     "said": WordSource(SAID, 2, guessed=False),
     "about": WordSource(ABOUT, 5, typed=True),
 }
+TIMED: tuple[Channel, ...] = ("on_screen", "said")
+"""Channels of words that are there at a time."""
 
 
 def runs_of(terms: Sequence[str], in_order: Sequence[str]) -> dict[Run, tuple[int, ...]]:
@@ -157,23 +160,23 @@ class Vocabulary:
         self.spellings = lru_cache(KEPT_WORDS)(self._spellings)
         if gone or len(new) > FEW_WORDS:
             self._sorted = sorted(word for word in self.texts if word)
-            self._letters = np.array([self._letters_of(word) for word in self._sorted], np.uint64)
-            self._lengths = np.fromiter(map(len, self._sorted), np.int64, len(self._sorted))
+            self._letters, self._lengths = self._shapes(self._sorted)
         else:
             for word in new:
                 at = bisect_left(self._sorted, word)
                 self._sorted.insert(at, word)
-                self._letters = np.insert(self._letters, at, np.uint64(self._letters_of(word)))
-                self._lengths = np.insert(self._lengths, at, len(word))
+                letters, lengths = self._shapes([word])
+                self._letters = np.insert(self._letters, at, letters)
+                self._lengths = np.insert(self._lengths, at, lengths)
         if new or gone:
             self._joined = "\n".join(["", *self._sorted, ""])
 
-    def _letters_of(self, word: str) -> int:
-        """Which letters a word has, a bit for each, some letters sharing one; 0 where words are not guessed."""
-        found = 0
-        for letter in word if self.source.guessed else "":
-            found |= 1 << (ord(letter) & 63)
-        return found
+    def _shapes(self, some: Sequence[str]) -> tuple[NDArray[np.uint64], Indices]:
+        """Which letters words have, a bit for each, some letters sharing one; and how many: (n,), (n,)."""
+        lengths = np.fromiter(map(len, some), np.int64, len(some))
+        letters = np.frombuffer("".join(some).encode("utf-32-le", "surrogatepass"), "<u4")
+        bits = np.uint64(1) << (letters & np.uint32(63)).astype(np.uint64)
+        return np.bitwise_or.reduceat(bits, np.cumsum(lengths) - lengths) if len(some) else bits, lengths
 
     def lookups(self, query: Query) -> dict[str, dict[int, float]]:
         """Find the words, and pairs of words, to look up: the query words each stands for, and how alike they are."""
@@ -252,7 +255,7 @@ class Vocabulary:
             return
         # A wrong letter takes one of the letters away and brings another: of most words more are others.
         near = np.abs(self._lengths - len(word)) <= errors
-        near[near] = _set_bits(self._letters[near] ^ np.uint64(self._letters_of(word))) <= 2 * errors
+        near[near] = _set_bits(self._letters[near] ^ self._shapes([word])[0]) <= 2 * errors
         some = [self._sorted[place] for place in np.flatnonzero(near).tolist()]
         for other, distance, _ in process.extract(word, some, scorer=OSA.distance, score_cutoff=errors, limit=None):
             if _has_numbers(other, word):
@@ -507,3 +510,105 @@ def _with_word(
     there = at < len(rows)
     there[there] = rows[at[there]] == texts[there]
     return at[there], alike[there]
+
+
+# Places of query words in a text, so that a person sees why a clip was found -----------------------------------------
+
+Stretch = tuple[int, int]
+"""Start and end of a stretch of text, [start, end), in code points."""
+
+
+def marks(text: str, matched: Sequence[str], found: Sequence[str]) -> tuple[Stretch, ...]:
+    """Find the stretches of a text that match words of a query.
+
+    A word is marked whole, unless only a part of it matches the query. A clip that was found by another reading of the
+    text may have nothing to mark.
+
+    Example:
+        >>> marks("JAPANNETHERLANDS 2:0", ["japan", "netherlands"], ["japannetherlands"])
+        ((0, 16),)
+        >>> marks("Hyundri beats the old Rekordlauf", ["hyundai", "rekord"], ["hyundri", "rekordlauf"])
+        ((0, 7), (22, 28))
+        >>> marks("the WINTER CUP", ["wintercup"], ["winter cup"])
+        ((4, 14),)
+        >>> marks("mind the gap, the gap!", ["mind the gap"], ["mind the gap"])
+        ((0, 12),)
+    """
+    wanted, by = runs_of(matched, matched), set(found)
+    folded, places = _folded(text)
+    there = list(_words_at(text, folded))
+    stretches = [stretch for word, at in there if word in by for stretch in _stretches(word, wanted, at)]
+    for length in {spelt.count(" ") + 1 for spelt in by if " " in spelt}:
+        for some in zip(*(there[start:] for start in range(length)), strict=False):
+            if " ".join(word for word, _ in some) in by:
+                stretches.append((some[0][1], some[-1][1] + len(some[-1][0])))
+    return tuple(_joined(sorted((places[start][0], places[end - 1][1]) for start, end in stretches)))
+
+
+def _words_at(text: str, folded: str) -> Iterator[tuple[str, int]]:
+    """The folded words of a text and where they begin in the folded text."""
+    end = 0
+    for word in words(text):
+        start = folded.index(word, end)
+        end = start + len(word)
+        yield word, start
+
+
+def _stretches(word: str, wanted: Iterable[Run], at: int) -> list[Stretch]:
+    """Where a word that begins at `at` stands for what is wanted: parts of it, or all of it where it has none.
+
+    Of JAPANNETHERLAMDS all is marked, for it is the two words together with a letter wrong, though it has one of them.
+    """
+    parts: list[Stretch] = []
+    for run in wanted:
+        term = "".join(run)
+        if term not in word and _is_misread(word, run):
+            return [(at, at + len(word))]
+        start = word.find(term)
+        while start >= 0:
+            parts.append((at + start, at + start + len(term)))
+            start = word.find(term, start + len(term))
+    return parts or [(at, at + len(word))]
+
+
+def _is_misread(word: str, run: Run) -> bool:
+    errors = allowed_errors(*map(len, run))
+    return bool(errors and OSA.distance(word, "".join(run), score_cutoff=errors) <= errors)
+
+
+def _joined(stretches: Sequence[Stretch]) -> Iterator[Stretch]:
+    """Rising stretches, those that touch or overlap made one."""
+    held: Stretch | None = None
+    for start, end in stretches:
+        if held is None or start > held[1]:
+            if held is not None:
+                yield held
+            held = start, end
+        else:
+            held = held[0], max(held[1], end)
+    if held is not None:
+        yield held
+
+
+def _folded(text: str) -> tuple[str, list[Stretch]]:
+    """A text folded, and for each letter of that the stretch of the text that it comes from."""
+    if text.isascii():
+        return fold(text), [(place, place + 1) for place in range(len(text))]
+    clusters = _clusters(text)
+    pieces = [fold(text[start:end]) for start, end in clusters]
+    whole = fold(text)
+    if "".join(pieces) != whole:  # letters that only fold together, which the rule of clusters does not know
+        return whole, [(0, len(text))] * len(whole)
+    return whole, [cluster for cluster, piece in zip(clusters, pieces, strict=True) for _ in piece]
+
+
+def _clusters(text: str) -> list[Stretch]:
+    """A text cut where what stands before has no part in how what comes after is folded."""
+    starts = [place for place, letter in enumerate(text) if not place or not _goes_with_what_is_before(letter)]
+    return list(zip(starts, [*starts[1:], len(text)], strict=True))
+
+
+def _goes_with_what_is_before(letter: str) -> bool:
+    """Marks, and the second and third parts of a Korean syllable."""
+    first = unicodedata.normalize("NFKD", letter)[0]
+    return unicodedata.category(first)[0] == "M" or "\u1160" <= first <= "\u11ff"

@@ -1,4 +1,4 @@
-"""The catalog of a library: one SQLite file that is the truth about its clips and files.
+"""The catalog of a library: one SQLite file that is the truth about its clips and files; and its folder.
 
 Opened with a write-ahead log and full synchronisation: what a transaction committed survives `kill -9` and a
 power cut, and readers see a consistent state while an indexer writes.
@@ -10,26 +10,27 @@ import contextlib
 import json
 import logging
 import os
+import re
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
-from evenreel.documents import whole_number
-from evenreel.errors import EvenreelError, LibraryError
+from evenreel.encoders.loading import BUILTIN
+from evenreel.errors import LibraryError, NotFoundError
+from evenreel.features.pool import writer_lock
 from evenreel.features.shards import shard_files
 from evenreel.files import TEMPORARY_SUFFIX, replacing
-from evenreel.library.store.filesystem import is_network_filesystem
-from evenreel.library.store.model_folders import MAKING, library_of
-from evenreel.library.store.schema import lay_down, tables
 from evenreel.types import Metadata
+from evenreel.wording import count, printable
 
 SCHEMA_VERSION = 8
-"""Version of the catalog's tables; 8 has a person's own tables, numbers of clips, vocabularies that tell what
-changed, and no checksums of rows."""
 
 CATALOG = "catalog.sqlite"
-SQLITE_ERROR = 1  # Python 3.10 does not name SQLite's codes
 
 PASSING = (
     "database is locked",
@@ -47,20 +48,32 @@ PASSING = (
     "access permission denied",
     "large file support is disabled",
 )
-"""Beginnings of SQLite's messages about a lock, a disk or a permission, for errors whose code is not known."""
+"""Beginnings of SQLite's messages about a lock, a disk or a permission."""
 NO_ROOM = ("database or disk is full", "disk I/O error", "unable to open database")
 """Those of them that a full disk has, where the memory that readers share is to be made, of so many bytes."""
 JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 SHARED_MEMORY_BYTES = 32_768
-SHARDS = "shards"
-STILLS = "stills"
-NUMBERS = (
+SHARDS, STILLS, MODELS = "shards", "stills", "models"
+MAKING = "making"
+"""Entry of `meta`: the model whose vectors will take the place of the library's own, as JSON: folder -> its name."""
+SNAPSHOT_MARKER = "snapshot.json"
+"""Name of the file that says which published snapshot a folder was copied from."""
+BROKEN = ".broken"
+"""Ending of the name of a file that was put aside."""
+RENDERED_PX = ((320, 240), (160, 120))
+"""Width and height of the scenes of `evenreel demo` and `planted`; hardly any camera makes such."""
+_NUMBERS = (
     *("dimension", "vectors_end", "vectors_generation", "changes", "personal_changes", "schema_version"),
     *("sounds_dimension", "sounds_vectors_end", "sounds_vectors_generation"),
 )
 """Entries of `meta` that are whole numbers."""
-LISTS = (MAKING, "ignored")
-"""Entries that are JSON."""
+_JSON = (MAKING, "ignored")
+
+_WHOLE = re.compile("[0-9]{1,18}")
+_CREATE = re.compile("^CREATE ((?:VIRTUAL )?TABLE|INDEX) ")
+_COMMENT = re.compile("--[^\n]*")
+_MODEL = re.compile("[0-9a-f]{16}")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
 
 log = logging.getLogger("evenreel")
 
@@ -79,15 +92,10 @@ def stored_path(path: str) -> str | bytes:
 
 
 def loaded_path(stored: str | bytes) -> str:
-    """Convert a path from the form of the catalog, the inverse of `stored_path`."""
     return os.fsdecode(stored)
 
 
-def create_schema(connection: sqlite3.Connection) -> None:
-    """Create the tables of an empty catalog."""
-    with transaction(connection):
-        lay_down(connection)
-        set_meta(connection, {"schema_version": str(SCHEMA_VERSION)})
+# Opening -------------------------------------------------------------------------------------------------------------
 
 
 def open_for_writing(library: Path) -> sqlite3.Connection:
@@ -174,28 +182,24 @@ def _opened(path: Path, option: str, kind: type[sqlite3.Connection]) -> sqlite3.
 
 
 @contextlib.contextmanager
-def readable(library: Path) -> Iterator[None]:
+def readable(library: Path | None) -> Iterator[None]:
     """Turn errors of SQLite within the `with` into a `LibraryError` in one sentence."""
     try:
         yield
     except sqlite3.Error as error:
         if is_damage(error):
             raise damaged(library, error) from error
-        raise LibraryError(f"The catalog of {library} cannot be opened: {_why(error, library)}.") from error
+        of = f" of {library}" if library else ""
+        raise LibraryError(f"The catalog{of} cannot be read: {_why(error, library)}.") from error
 
 
 @contextlib.contextmanager
 def reading(connection: sqlite3.Connection, library: Path | None) -> Iterator[None]:
-    """Turn errors of reading an open catalog within the `with` into a `LibraryError` in one sentence."""
+    """The same for an open catalog, where values that it never could hold are damage too."""
     try:
-        yield
-    except EvenreelError:
-        raise
-    except sqlite3.Error as error:
-        if is_damage(error):
-            raise damaged(library, error) from error
-        raise LibraryError(f"The catalog cannot be read: {_why(error, library)}.") from error
-    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        with readable(library):
+            yield
+    except (ValueError, TypeError, LookupError, StopIteration, ArithmeticError) as error:
         if isinstance(error, json.JSONDecodeError) or is_spoilt(connection):
             raise damaged(library, error) from error
         raise  # the error is ours
@@ -238,12 +242,13 @@ def is_spoilt(connection: sqlite3.Connection) -> bool:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Return whether an error is due to damaged data, not to a lock, a full disk, a permission or an I/O error."""
+    """Return whether an error is due to damaged data, not to a lock, a full disk, a permission or an I/O error.
+
+    Our statements are right where the schema is: what SQLite calls an error of the statement is one of the data. Told
+    by its message, since text that cannot be decoded has no code, and nothing has one before Python 3.11.
+    """
     if isinstance(error, sqlite3.OperationalError):
-        # Our statements are right where the schema is: what SQLite calls an error of the statement is one of the data.
-        # Text that cannot be decoded has no code, and nothing has one before Python 3.11.
-        code = getattr(error, "sqlite_errorcode", None)
-        return not str(error).startswith(PASSING) if code is None else code == SQLITE_ERROR
+        return not str(error).startswith(PASSING)
     return isinstance(error, sqlite3.DatabaseError)
 
 
@@ -261,20 +266,20 @@ def check_version(connection: sqlite3.Connection, library: Path) -> None:
     if "meta" not in tables:
         raise sqlite3.DatabaseError("it has no table 'meta'")
     (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or (None,)
-    number = whole_number(version) if isinstance(version, str) else None
+    number = int(version) if isinstance(version, str) and _WHOLE.fullmatch(version) else None
     if number is None:
         raise sqlite3.DatabaseError("its format is not what was written")
+    has = f"The library {library} has format {version}, this evenreel reads format {SCHEMA_VERSION}"
     if number > SCHEMA_VERSION:
-        raise LibraryError(
-            f"The library {library} has format {version}, this evenreel reads format {SCHEMA_VERSION}; update evenreel "
-            "to read it."
-        )
+        raise LibraryError(f"{has}; update evenreel to read it.")
     if number < SCHEMA_VERSION:
         raise LibraryError(
-            f"The library {library} has format {version}, this evenreel reads format {SCHEMA_VERSION}; index its "
-            "folders anew into another folder (evenreel index FOLDER --library NEW), and copy personal.jsonl there to "
-            "keep favourites, notes and saved searches: the next index takes it in."
+            f"{has}; index its folders anew into another folder (evenreel index FOLDER --library NEW), and copy "
+            "personal.jsonl there to keep favourites, notes and saved searches: the next index takes it in."
         )
+
+
+# Transactions and settings -------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -317,7 +322,6 @@ def number_of(connection: sqlite3.Connection, entry: str) -> int:
 
 
 def get_meta(connection: sqlite3.Connection) -> dict[str, str]:
-    """Read the table `meta`."""
     found: dict[str, str] = dict(connection.execute("SELECT key, value FROM meta"))
     for name, value in found.items():
         if not is_entry(name, value):
@@ -327,10 +331,10 @@ def get_meta(connection: sqlite3.Connection) -> dict[str, str]:
 
 def is_entry(name: object, value: object) -> bool:
     """Return whether a key and a value can be an entry of `meta`."""
-    if not (isinstance(name, str) and isinstance(value, str)) or (name in NUMBERS and whole_number(value) is None):
+    if not (isinstance(name, str) and isinstance(value, str)) or (name in _NUMBERS and not _WHOLE.fullmatch(value)):
         return False
     try:
-        return name not in LISTS or isinstance(json.loads(value), (dict, list))
+        return name not in _JSON or isinstance(json.loads(value), (dict, list))
     except ValueError:
         return False
 
@@ -361,12 +365,253 @@ def load_metadata(stored: str) -> Metadata:
     return loaded
 
 
-def delete_clips(connection: sqlite3.Connection, clip_ids: Iterable[str]) -> None:
-    """Delete clips with their rows in all tables; files that pointed to them must be gone already."""
-    from evenreel.library.store.fulltext import remove_clip_text
+# Indexed folders, and what is said of clips --------------------------------------------------------------------------
 
-    for clip_id in clip_ids:
-        remove_clip_text(connection, clip_id)
-        for nulls in ("null_scores", "sound_null_scores"):
-            connection.execute(f"DELETE FROM {nulls} WHERE clip_id = ?", (clip_id,))
-        connection.execute("DELETE FROM clips WHERE clip_id = ?", (clip_id,))
+
+def roots(connection: sqlite3.Connection) -> list[str]:
+    """Return the folders that were indexed, as the system names them."""
+    return [loaded_path(stored) for (stored,) in connection.execute("SELECT path FROM roots")]
+
+
+def root_of(path: str, known: Sequence[str]) -> str:
+    """Return the innermost indexed folder that holds a file; its own folder where none does.
+
+    Example:
+        >>> root_of("/v/trams/a.mp4", ["/v", "/v/trams", "/v/tra"])
+        '/v/trams'
+    """
+    holding = [root for root in known if path.startswith(root.rstrip(os.sep) + os.sep)]
+    return max(holding, key=len, default=os.path.dirname(path))
+
+
+def folder_of(path: str, known: Sequence[str]) -> str:
+    """Return the folder of a file for people: relative to the indexed folder, '' at its top.
+
+    Example:
+        >>> folder_of("/home/me/v/trams/a.mp4", ["/home/me/v"])
+        'trams'
+    """
+    return printable(os.path.dirname(path)[len(root_of(path, known)) :].strip(os.sep))
+
+
+def no_clip(clip_id: str) -> NotFoundError:
+    """Make the error for an id, or a path, that no clip has; of a long one the end is shown, with the file's name."""
+    shown = clip_id if len(clip_id) <= 80 else f"…{clip_id[-80:]}"
+    remedy = "" if re.fullmatch("[0-9a-f]{32}", clip_id) else "; give the path of its video"
+    return NotFoundError(f"The library has no clip {printable(shown)!r}{remedy}.")
+
+
+def unknown_to_builtin(connection: sqlite3.Connection, meta: Mapping[str, str]) -> str | None:
+    """Return a sentence where a library is made with `builtin` and holds clips that it cannot know; None where not.
+
+    That encoder is a few megabytes large, so that everything can be tried without a download, and has seen nothing but
+    rendered scenes. Of other videos it makes vectors too, but what it finds with them is chance.
+    """
+    if meta.get("model") != BUILTIN:
+        return None
+    rendered = " OR ".join("(width = ? AND height = ?)" for _ in RENDERED_PX)
+    sizes = [side for size in RENDERED_PX for side in size]
+    (number,) = connection.execute(f"SELECT count(*) FROM clips WHERE NOT ({rendered})", sizes).fetchone()
+    if not number:
+        return None
+    have = "is no rendered scene" if number == 1 else "are no rendered scenes"
+    return (
+        f"The model builtin knows only the scenes that evenreel demo renders, and {count(number, 'clip')} here {have}: "
+        "what is found there by what is seen is chance. Exchange it with evenreel reindex --model default "
+        "(docs/encoders.md names others)."
+    )
+
+
+# The tables, laid down from `schema.sql` -----------------------------------------------------------------------------
+
+FULL_TEXT = tuple(
+    f"{of}_{part}" if part else of
+    for of, words in (("track", "words"), ("said", "words"), ("about", ""))
+    for part in (words, "vocabulary", "blocks")
+)
+"""Word indexes over other tables (`evenreel.library.store.fulltext`)."""
+
+
+def create_schema(connection: sqlite3.Connection) -> None:
+    """Create the tables of an empty catalog."""
+    with transaction(connection):
+        lay_down(connection)
+        set_meta(connection, {"schema_version": str(SCHEMA_VERSION)})
+
+
+def lay_down(connection: sqlite3.Connection) -> None:
+    """Create every table and index that is missing, inside the caller's transaction: `executescript` would end it."""
+    for statement in _statements():
+        connection.execute(_CREATE.sub(r"CREATE \1 IF NOT EXISTS ", statement))
+
+
+@cache
+def _statements() -> tuple[str, ...]:
+    script = resources.files("evenreel.library.store").joinpath("schema.sql").read_text(encoding="utf-8")
+    return tuple(filter(None, map(str.strip, _COMMENT.sub("", script).split(";"))))
+
+
+@cache
+def tables() -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return the names and types of the columns of every ordinary table; word indexes that FTS5 keeps are none."""
+    names = [found[1] for one in _statements() if (found := re.match(r"CREATE TABLE (\w+)", one))]
+    with _empty() as empty:
+        return {
+            name: tuple(empty.execute("SELECT name, type FROM pragma_table_info(?)", (name,)).fetchall())
+            for name in names
+        }
+
+
+def differences(connection: sqlite3.Connection) -> list[str]:
+    """Return the tables and indexes that differ from the schema: changed, missing, or unknown.
+
+    Comments and spaces in their definitions do not count.
+    """
+    with _empty() as empty:
+        wanted, found = _definitions(empty), _definitions(connection)
+    return sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+
+
+def _definitions(connection: sqlite3.Connection) -> dict[str, tuple[str, str, list[str]]]:
+    rows = connection.execute("SELECT name, type, tbl_name, sql FROM main.sqlite_master").fetchall()
+    return {name: (kind, table, _COMMENT.sub(" ", sql or "").split()) for name, kind, table, sql in rows}
+
+
+@contextlib.contextmanager
+def _empty() -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        lay_down(connection)
+        yield connection
+
+
+# The folder: its lock, its file system, and what is published --------------------------------------------------------
+
+NETWORK_FILESYSTEMS = frozenset(
+    ("nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "afpfs", "9p", "ncpfs", "ceph", "lustre", "gpfs", "beegfs")
+    + ("glusterfs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs", "fuse.rclone")
+)
+
+
+def library_lock(library: Path) -> AbstractContextManager[None]:
+    """Lock a library for writing."""
+    refuse_published(library)
+    return writer_lock(library, LibraryError, "use another --library")
+
+
+def is_network_filesystem(path: Path) -> bool:
+    """Return whether a path is on a file system where SQLite's write-ahead log and locks are not safe."""
+    return filesystem_type(path) in NETWORK_FILESYSTEMS
+
+
+def filesystem_type(path: Path) -> str:
+    """Return the type of the file system that holds a path, '' where it is unknown."""
+    import psutil
+
+    place = str(path.absolute())
+    mounts = [
+        (len(part.mountpoint), part.fstype.lower())
+        for part in psutil.disk_partitions(all=True)
+        if place == part.mountpoint or place.startswith(part.mountpoint.rstrip("/") + "/")
+    ]
+    return max(mounts, default=(0, ""))[1]
+
+
+def free_name(path: Path) -> Path:
+    """Return the first name beside a path, with `BROKEN` and a number, that is not taken."""
+    number = 1
+    while (name := path.with_name(f"{path.name}{BROKEN}-{number}")).exists():
+        number += 1
+    return name
+
+
+def remote_url(given: str | Path) -> str | None:
+    """Return the URL that a text or a path names, such as `s3://bucket/prefix`; None for a path on this machine.
+
+    A URL that was taken for a path has lost one of its slashes.
+
+    >>> remote_url(Path("s3://bucket/films")), remote_url("films"), remote_url("C:/films")
+    ('s3://bucket/films', None, None)
+    """
+    text = given.as_posix() if isinstance(given, Path) else str(given)
+    found = _URL.fullmatch(text)
+    return f"{found[1].lower()}://{found[2]}" if found else None
+
+
+def is_published(place: str | Path) -> bool:
+    """Return whether a place holds published snapshots: a URL, or a folder with a pointer to one and no catalog."""
+    if remote_url(place) is not None:
+        return True
+    folder = Path(place)
+    try:
+        return (folder / "current.json").is_file() and not (folder / CATALOG).exists()
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise LibraryError(f"{folder} cannot be opened ({why}); name another --library.") from error
+
+
+def refuse_published(library: Path) -> None:
+    """Refuse to write to a published snapshot, or to the folder that a snapshot is read from."""
+    if is_published(library) or (library / SNAPSHOT_MARKER).exists():
+        shown = "The library" if remote_url(library) else f"The library {library}"
+        raise LibraryError(
+            f"{shown} is a published snapshot, which is only read; change the library that it was made of, and publish "
+            "that again."
+        )
+
+
+# The vectors of a model in the making (`evenreel.library.index.reindex`) ---------------------------------------------
+#
+# They lie in a library of its own below the folder `models`: the same files and clips, without words on screen.
+
+
+class Making(NamedTuple):
+    """A model in the making."""
+
+    folder: str  # below `models`: the beginning of the digest of its weights
+    name: str
+
+
+def making_of(meta: Mapping[str, str]) -> Making | None:
+    """Return the model in the making that a catalog names."""
+    found: dict[str, str] = json.loads(meta.get(MAKING, "{}"))
+    return next((Making(*one) for one in found.items() if _MODEL.fullmatch(one[0])), None)
+
+
+def place_of(library: Path, weights_hash: str) -> Path:
+    """Return the folder where the vectors of a model with these weights are made for a library."""
+    return library / MODELS / weights_hash[:16]
+
+
+def library_of(place: Path) -> Path:
+    """Return the library that a folder belongs to: itself, or the one whose `models` it lies in."""
+    return place.parent.parent if place.parent.name == MODELS and _MODEL.fullmatch(place.name) else place
+
+
+def clear_unnamed(library: Path, meta: Mapping[str, str]) -> None:
+    """Delete the vectors that the catalog names no longer; of a link only the link."""
+    making = making_of(meta)
+    for place in (library / MODELS).glob("*"):
+        if not _MODEL.fullmatch(place.name) or (making and making.folder == place.name):
+            continue
+        if place.is_symlink():
+            place.unlink()
+        elif place.is_dir():
+            shutil.rmtree(place, ignore_errors=True)  # a reader that closes a catalog takes its -wal and -shm away
+    with contextlib.suppress(OSError):  # others are in it, or there is none
+        (library / MODELS).rmdir()
+
+
+def other_model(library: Path, made_with: str, offered: str) -> str:
+    """Return the error message for a model that is another one than that of the vectors in a library."""
+    return (
+        f"The library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
+        f"models cannot be compared: leave --model out, or use another --library."
+    )
+
+
+def other_sounds(library: Path, made_with: str, offered: str) -> str:
+    """Return the error message for a model of sounds that is another one than that of a library's sounds."""
+    return (
+        f"The library {library} has sounds by {made_with}, and {offered} has other weights: evenreel index FOLDER "
+        f"--set sound={offered} --library {library} encodes them anew."
+    )

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
 from evenreel.language.folding import words
-from evenreel.library.store.schema import FULL_TEXT, lay_down
+from evenreel.library.store.catalog import FULL_TEXT, lay_down
 from evenreel.types import Metadata
 
 BLOCK = 256
@@ -37,12 +37,8 @@ FACTS = np.dtype([("clip", "<i8"), ("confidence", "<f8"), ("start_s", "<f8"), ("
 
 AT_ONCE = 10_000
 """Texts, or files, that are read together where all are indexed anew."""
-
 MAX_COUNTED = 500_000
 """Most words that are counted in memory there before they are written."""
-
-SHADOWS = ("data", "idx", "content", "docsize", "config")
-"""Endings of the tables in which FTS5 keeps a table of its own."""
 
 
 class TextKind(NamedTuple):
@@ -73,7 +69,6 @@ def phrase(text: str) -> str:
 
 
 def caption_of(metadata: Metadata) -> str:
-    """Return the caption in the metadata of a file, '' where there is none."""
     return str(metadata.get("caption") or "")
 
 
@@ -126,7 +121,7 @@ def index_about(connection: sqlite3.Connection, path: str | bytes, caption: str)
     """Add or replace the name and the given caption of a file that has a clip; `path` as in `files.path`."""
     remove_about(connection, path)
     counts: Counter[str] = Counter()
-    _index_names(connection, [(path, caption)], counts)
+    _note_keys(connection, _index_names(connection, [(path, caption)], counts))
     _count_words(connection, ABOUT, counts)
 
 
@@ -136,6 +131,7 @@ def remove_about(connection: sqlite3.Connection, path: str | bytes) -> None:
         "SELECT name_id, name, caption FROM names JOIN about ON about.rowid = name_id WHERE path = ?", (path,)
     ).fetchone()
     if row is not None:
+        _note_keys(connection, read_facts(connection, ABOUT, np.array([row[0]]))["clip"].tolist())
         connection.execute("DELETE FROM about WHERE rowid = ?", (row[0],))
         connection.execute("DELETE FROM names WHERE name_id = ?", (row[0],))
         _put_facts(connection, ABOUT, [(row[0], 0, 0.0, 0.0, 0.0)])
@@ -144,20 +140,30 @@ def remove_about(connection: sqlite3.Connection, path: str | bytes) -> None:
 
 def rebuild_full_text(connection: sqlite3.Connection) -> None:
     """Rebuild all word indexes from `tracks`, `utterances` and `files`, whatever state they are in."""
-    clear_full_text(connection)
+    for table in FULL_TEXT:
+        try:
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+        except sqlite3.DatabaseError:
+            # FTS5 opens a table to drop it, and may be too confused for that. Without its entry in the schema, what it
+            # was made of are plain tables.
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute("DELETE FROM sqlite_master WHERE name = ?", (table,))
+            connection.execute("PRAGMA writable_schema = RESET")
+        for shadow in ("data", "idx", "content", "docsize", "config"):
+            connection.execute(f"DROP TABLE IF EXISTS {table}_{shadow}")
+    lay_down(connection)
     fill_full_text(connection)
 
 
-def clear_full_text(connection: sqlite3.Connection) -> None:
-    """Replace the word indexes by empty ones, whatever state they are in."""
-    for table in FULL_TEXT:
-        _drop(connection, table)
-    lay_down(connection)
-
-
 def fill_full_text(connection: sqlite3.Connection) -> None:
-    """Index all of `tracks`, `utterances` and `files` into empty word indexes."""
-    _note_all_clips(connection)
+    """Index all of `tracks`, `utterances` and `files` into empty word indexes; searches read all clips again."""
+    change = _next_change(connection, "clip_keys")
+    connection.execute("UPDATE clip_keys SET change = ?, gone = clip_id NOT IN (SELECT clip_id FROM clips)", (change,))
+    connection.execute(
+        "INSERT INTO clip_keys (clip_id, change) SELECT clip_id, ? FROM clips"
+        " WHERE clip_id NOT IN (SELECT clip_id FROM clip_keys) ORDER BY clip_id",
+        (change,),
+    )
     for kind in TIMED:
         texts, counts = connection.execute(f"{_texts(kind)} ORDER BY {kind.key}"), Counter[str]()
         while some := texts.fetchmany(AT_ONCE):
@@ -172,6 +178,12 @@ def fill_full_text(connection: sqlite3.Connection) -> None:
         rows = [(path, caption_of(json.loads(metadata))) for path, metadata in named]
         _index_names(connection, rows, counts)
     _count_words(connection, ABOUT, counts)
+
+
+def _note_keys(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
+    """Note clips, by their numbers, of which a file has come or gone."""
+    change = _next_change(connection, "clip_keys")
+    connection.executemany("UPDATE clip_keys SET change = ? WHERE key = ?", [(change, key) for key in keys])
 
 
 def _note_all_clips(connection: sqlite3.Connection) -> None:
@@ -210,8 +222,8 @@ def _index_rows(
 
 def _index_names(
     connection: sqlite3.Connection, files: Sequence[tuple[str | bytes, str]], counts: Counter[str]
-) -> None:
-    """Add files, given by path and caption, which are new to the index, and count the words of each."""
+) -> list[int]:
+    """Add files, given by path and caption, which are new to the index, and count the words of each; their clips."""
     connection.executemany("INSERT OR IGNORE INTO names (path) VALUES (?)", [(path,) for path, _ in files])
     facts = []
     for path, caption in files:
@@ -225,6 +237,7 @@ def _index_names(
         counts.update(_named(*texts))
         facts.append((name_id, clip, 1.0, 0.0, 0.0))
     _put_facts(connection, ABOUT, sorted(facts))
+    return [clip for _, clip, *_ in facts]
 
 
 def _named(name: str, caption: str) -> Counter[str]:
@@ -276,16 +289,3 @@ def _next_change(connection: sqlite3.Connection, table: str) -> int:
     """A number above all that a reader can have seen of a table, also of one that has been made anew since."""
     (last,) = connection.execute(f"SELECT coalesce(max(change), 0) FROM {table}").fetchone()
     return max(int(last) + 1, time.time_ns())
-
-
-def _drop(connection: sqlite3.Connection, table: str) -> None:
-    """Drop a table, also one that FTS5 is too confused about to drop it."""
-    try:
-        connection.execute(f"DROP TABLE IF EXISTS {table}")
-    except sqlite3.DatabaseError:
-        # FTS5 opens a table to drop it. Without its entry in the schema, what it was made of are plain tables.
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("DELETE FROM sqlite_master WHERE name = ?", (table,))
-        connection.execute("PRAGMA writable_schema = RESET")
-    for shadow in SHADOWS:
-        connection.execute(f"DROP TABLE IF EXISTS {table}_{shadow}")

@@ -2,7 +2,7 @@
 -- else can be made again: from the feature shards (evenreel verify --repair), and `files` by indexing the folders.
 
 CREATE TABLE meta (
-    key   TEXT PRIMARY KEY,   -- see evenreel.library.store.schema
+    key   TEXT PRIMARY KEY,   -- see evenreel.library.store.catalog
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
@@ -135,8 +135,8 @@ CREATE TABLE utterances (
 );
 
 -- derived: a small number for each clip, by which searches count: columns of a search have a place for each. One that no
--- clip has any more keeps its number (gone). `change` rises with whatever a search keeps of a clip: its vectors, and how
--- nonsense scores on it.
+-- clip has any more keeps its number (gone). `change` rises with whatever a search keeps of a clip: its vectors, whether a
+-- file of it is there, and how nonsense scores on it.
 CREATE TABLE clip_keys (
     key     INTEGER PRIMARY KEY,
     clip_id TEXT NOT NULL UNIQUE,
@@ -170,7 +170,7 @@ CREATE TABLE vector_rows (
     first_row INTEGER NOT NULL,
     count     INTEGER NOT NULL
 ) WITHOUT ROWID;
--- derived: how nonsense queries score in this library (JSON), see evenreel.library.store.confidence
+-- derived: how nonsense queries score in this library (JSON), see evenreel.library.store.vectors
 CREATE TABLE null_scores (clip_id TEXT PRIMARY KEY, mean REAL NOT NULL, deviation REAL NOT NULL) WITHOUT ROWID;
 -- What a clip sounds like to a model of sounds: `sound_moments` and what follows are as `moments`, `vector_rows` (in the
 -- file sounds.<generation>.f16) and `null_scores`. A clip that another model has heard than that of `meta` has no rows.

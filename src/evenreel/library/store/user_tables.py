@@ -20,11 +20,15 @@ from typing import Any
 from zlib import crc32
 
 from evenreel.errors import LibraryError, UsageError
-from evenreel.files import TEMPORARY_SUFFIX, FileState, file_state, is_temporary, replacing
+from evenreel.files import TEMPORARY_SUFFIX, is_temporary, replacing
 from evenreel.library.store.catalog import (
+    SNAPSHOT_MARKER,
     damaged,
+    free_name,
     is_damage,
+    is_published,
     kinds_hold,
+    library_of,
     number_of,
     open_for_writing,
     readable,
@@ -33,8 +37,6 @@ from evenreel.library.store.catalog import (
     stored_path,
     transaction,
 )
-from evenreel.library.store.filesystem import SNAPSHOT_MARKER, free_name, is_published
-from evenreel.library.store.model_folders import library_of
 
 AT_HOME = ("marks", "searches", "people")
 """Tables that a published snapshot has nothing of. A further table of a person's own is added here and to the schema;
@@ -50,9 +52,7 @@ OWN_TABLES = ("roots", *AT_HOME)
 COPY, LOCK = "personal.sqlite", "personal.lock"
 EARLIER = ("personal.jsonl", "personal.copy.jsonl")
 """Files of a person's own in libraries before format 8: the same lines twice, each behind its CRC-32."""
-
-WAIT_S = 30.0
-"""Seconds that a writer waits for another one."""
+WAIT_S = 30.0  # for another writer
 
 log = logging.getLogger("evenreel")
 
@@ -63,12 +63,9 @@ Row = dict[str, Any]
 class Held:
     """What can be read of some tables of a catalog or of its copy."""
 
-    rows: dict[str, list[Row]] = field(default_factory=dict)
-    """Table -> rows, a value by column."""
-    damaged: set[str] = field(default_factory=set)
-    """Tables of which rows may be lost or wrong."""
-    changes: int | None = None
-    """How often the catalog had been changed; None where that cannot be read."""
+    rows: dict[str, list[Row]] = field(default_factory=dict)  # by table, a value by column
+    damaged: set[str] = field(default_factory=set)  # tables of which rows may be lost or wrong
+    changes: int | None = None  # how often the catalog had been changed; None where that cannot be read
 
     def is_newer(self, other: Held) -> bool:
         """Whether this is known to be of a later state."""
@@ -83,14 +80,11 @@ class Held:
 
 def held_in(path: Path, names: Sequence[str] = OWN_TABLES) -> Held:
     """Read what is left of some tables of a file; where it is gone, or no catalog, all of them are damaged."""
-    try:
+    with _passing_damage():
         if path.is_file():
             place = f"{path.absolute().as_uri()}?mode=ro"
             with contextlib.closing(sqlite3.connect(place, uri=True, isolation_level=None, timeout=WAIT_S)) as found:
                 return held_by(found, names)
-    except sqlite3.Error as error:
-        if not is_damage(error):
-            raise
     return Held({name: [] for name in names}, set(names))
 
 
@@ -98,37 +92,36 @@ def held_by(connection: sqlite3.Connection, names: Sequence[str] = OWN_TABLES) -
     """Read what is left of some tables of an open catalog, or of its copy."""
     held = Held()
     with snapshot(connection):
-        try:
-            if connection.execute("PRAGMA integrity_check(meta)").fetchone() == ("ok",):
+        with _passing_damage():
+            if _is_sound(connection, "meta"):
                 held.changes = sum(number_of(connection, counter) for counter in ("changes", "personal_changes"))
-        except sqlite3.Error as error:
-            if not is_damage(error):
-                raise
         for table in names:
-            held.rows[table], is_whole = _rows(connection, table)
-            if not is_whole:
-                held.damaged.add(table)
+            found: dict[tuple[Any, ...], Row] = {}
+            held.damaged.add(table)
+            for order in ("", " ORDER BY 1 DESC"):  # of a damaged one the rows before and behind what cannot be read
+                with _passing_damage():
+                    cursor = connection.execute(f"SELECT * FROM {table}{order}")
+                    columns = [name for name, *_ in cursor.description]
+                    for values in cursor:
+                        found.setdefault(values, dict(zip(columns, values, strict=True)))
+                    if _is_sound(connection, table) and kinds_hold(connection, table):
+                        held.damaged.remove(table)
+                        break
+            held.rows[table] = list(found.values())
     return held
 
 
-def _rows(connection: sqlite3.Connection, table: str) -> tuple[list[Row], bool]:
-    """Rows of a table and whether these are all; of a damaged one those before and behind what cannot be read."""
-    found: dict[tuple[Any, ...], Row] = {}
-    for order in ("", " ORDER BY 1 DESC"):
-        try:
-            is_whole = connection.execute(f"PRAGMA integrity_check({table})").fetchone() == ("ok",)
-            is_whole = is_whole and kinds_hold(connection, table)
-            cursor = connection.execute(f"SELECT * FROM {table}{order}")
-            names = [column[0] for column in cursor.description]
-            for values in cursor:
-                found.setdefault(values, dict(zip(names, values, strict=True)))
-        except sqlite3.Error as error:
-            if not is_damage(error):
-                raise
-            is_whole = False
-        if is_whole:
-            return list(found.values()), True
-    return list(found.values()), False
+def _is_sound(connection: sqlite3.Connection, table: str) -> bool:
+    return bool(connection.execute(f"PRAGMA integrity_check({table})").fetchone() == ("ok",))
+
+
+@contextlib.contextmanager
+def _passing_damage() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        if not is_damage(error):
+            raise
 
 
 def best_of(catalog: Held, copy: Held) -> tuple[dict[str, list[Row]], list[str]]:
@@ -302,8 +295,3 @@ def forget_copy(library: Path) -> None:
     if not held.damaged and not any(held.rows[table] for table in AT_HOME):
         (library / COPY).unlink(missing_ok=True)
     (library / LOCK).unlink(missing_ok=True)
-
-
-def own_state(library: Path | None) -> FileState | None:
-    """Return what differs wherever a person has changed something; None where there is no copy."""
-    return None if library is None else file_state(library / COPY)

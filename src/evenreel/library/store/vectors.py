@@ -1,13 +1,33 @@
-"""Vectors of a library: one append-only float16 matrix of its frames, and one of its sounds, each a flat file.
+"""Vectors of a library, and how high nonsense scores on them.
 
-Layout: a header line padded to 64 bytes, then the rows, little-endian float16, without gaps. The catalog says which
-rows count; what lies beyond the last row that it names was left by a crash and is written over.
+One append-only float16 matrix of its frames, and one of its sounds, each a flat file: a header line padded to 64
+bytes, then the rows, little-endian float16, without gaps. The catalog says which rows count; what lies beyond the last
+row that it names was left by a crash and is written over.
+
+Raw similarities have no common scale: nonsense scores 0.21 where a good query scores 0.26, and both depend
+on the model, the library and the length of the clip. So a bank of nonsense (`null_queries.txt`) is scored
+against every clip. A query's score on a clip becomes z = (score - mean) / deviation over the bank's scores on
+that clip; and the best z that each nonsense query reaches anywhere in the library is the yardstick for the
+best z of a real one: the share of nonsense that stays below (`above_nonsense`).
+
+The rule `above_nonsense >= MAY_FIT` puts a clip before the line of weaker matches. It does so for a query from
+the bank's own distribution with probability (1 + N - ceil(0.9 N)) / (1 + N), 10.4 % for N = 200: the new query and
+the N of the bank are exchangeable, so every rank of it among them is equally likely (split conformal prediction;
+Vovk et al. 2005, section 2.2). For that, a bank query's own score is left out of the mean and the deviation that it
+is measured with. With FITS, from which a clip stands before all others, it is 5.5 %. Either is
+a false alarm rate of nonsense; neither says how likely an answer is to be right.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import os
+import sqlite3
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +38,9 @@ from numpy.typing import NDArray
 from evenreel.arrays import Indices
 from evenreel.errors import LibraryError
 from evenreel.files import sync_folder
-from evenreel.types import FloatArray
+from evenreel.library.store.catalog import get_meta, set_meta
+from evenreel.library.store.fulltext import note_clips
+from evenreel.types import Encoder, FloatArray
 
 HEADER_BYTES = 64
 TILE_ROWS = 2048
@@ -91,14 +113,11 @@ class ExactVectors:
     """Vectors of a library in one flat file; readers go on while a writer appends."""
 
     def __init__(self, path: Path, dimension: int) -> None:
-        self._path = path
-        self._dimension = dimension
+        self.dimension = dimension  # D, the length of a vector
+        self._path, self._row_bytes = path, 2 * dimension
+        self._header = f"evenreel vectors 1 float16 {dimension}\n".encode().ljust(HEADER_BYTES, b" ")
         self._mapped: HalfArray = np.empty((0, dimension), np.float16)
-
-    @property
-    def dimension(self) -> int:
-        """D, the length of a vector."""
-        return self._dimension
+        self._scanned = self._mapped  # a map of the first rows whose pages are there: a new one has each looked up anew
 
     @property
     def rows(self) -> int:
@@ -108,12 +127,19 @@ class ExactVectors:
 
     def append(self, vectors: FloatArray, at_row: int | None = None) -> int:
         """Write vectors; they are on the disk when this returns."""
-        self._check_new(vectors)
+        if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
+            raise LibraryError(
+                f"Vectors of shape {vectors.shape} do not fit a library of dimension {self.dimension}; "
+                "index with the encoder that the library was made with."
+            )
+        norms = np.linalg.norm(vectors.astype(np.float32), axis=1)
+        if not np.all(np.abs(norms - 1) < 0.01):  # so written that NaN fails too
+            raise LibraryError(
+                "The encoder gave a vector that is not of unit length (zero, NaN or infinite); nothing was stored."
+            )
         first = self.rows if at_row is None else at_row
-        if first > self.rows:
-            raise self._short(first)
         if first:
-            self._check_header()
+            self._check_holds(first)
         rows, created = np.ascontiguousarray(vectors, "<f2"), not self._path.exists()
         with self._path.open("wb" if created else "r+b") as file:
             if not first:
@@ -138,7 +164,8 @@ class ExactVectors:
         matrix = self._matrix(int((first_rows + counts).max()))
         several, exact = len(queries) > 1, counts.sum() <= EXACT_ROWS
         for tile in clip_tiles(first_rows, counts, TILE_ROWS if several else SCANNED_ROWS):
-            rows, edges = tile.rows_of(matrix)
+            is_old = tile.first_rows[-1] + tile.counts[-1] <= len(self._scanned)
+            rows, edges = tile.rows_of(self._scanned if is_old else matrix)
             found = queries @ widened(rows).T if several else _products(queries[0], rows, exact=exact)[None]
             if edges[-1] == len(rows):  # the last clip ends where its rows do
                 edges = edges[:-1]
@@ -156,60 +183,32 @@ class ExactVectors:
         """Read `count` stored vectors from `first_row` on: (count, D) float16."""
         return self._matrix(first_row + count)[first_row : first_row + count]
 
-    @property
-    def _row_bytes(self) -> int:
-        return 2 * self._dimension
-
-    @property
-    def _header(self) -> bytes:
-        return f"evenreel vectors 1 float16 {self._dimension}\n".encode().ljust(HEADER_BYTES, b" ")
-
     def _matrix(self, needed: int) -> HalfArray:
         """The mapped rows, at least `needed` of them; mapped again when a writer has added some."""
         if needed > len(self._mapped):
-            rows = self.rows
-            if needed > rows:
-                raise self._short(needed)
-            self._check_header()
+            self._check_holds(needed)
+            if len(self._mapped) > len(self._scanned) + SCANNED_ROWS or not len(self._scanned):
+                self._scanned = self._mapped
             # A plain array over the map: slicing a memmap costs more than scoring a short clip.
-            self._mapped = np.asarray(np.memmap(self._path, "<f2", "r", HEADER_BYTES, (rows, self._dimension)))
+            self._mapped = np.asarray(np.memmap(self._path, "<f2", "r", HEADER_BYTES, (self.rows, self.dimension)))
         return self._mapped
 
-    def _check_new(self, vectors: FloatArray) -> None:
-        if vectors.ndim != 2 or vectors.shape[1] != self._dimension:
-            raise LibraryError(
-                f"Vectors of shape {vectors.shape} do not fit a library of dimension {self._dimension}; "
-                "index with the encoder that the library was made with."
-            )
-        norms = np.linalg.norm(vectors.astype(np.float32), axis=1)
-        # Written so that NaN fails too.
-        if not np.all(np.abs(norms - 1) < 0.01):
-            raise LibraryError(
-                "The encoder gave a vector that is not of unit length (zero, NaN or infinite); nothing was stored."
-            )
-
-    def _check_header(self) -> None:
+    def _check_holds(self, needed: int) -> None:
+        if needed > self.rows:
+            raise self._broken(f"holds {self.rows} vectors but the catalog names {needed}")
         with self._path.open("rb") as file:
             found = file.read(HEADER_BYTES)
         if found != self._header:
-            raise LibraryError(
-                f"{self._path} does not hold vectors of dimension {self._dimension} "
-                f"(it begins {found[:32]!r}); run `evenreel verify --repair` to rebuild it from the shards."
-            )
-
-    def _short(self, needed: int) -> LibraryError:
-        return LibraryError(
-            f"{self._path} holds {self.rows} vectors but the catalog names {needed}; "
-            "run `evenreel verify --repair` to rebuild it from the shards."
-        )
+            what = f"does not hold vectors of dimension {self.dimension} (it begins {found[:32]!r})"
+            raise self._broken(what)
 
     def _check(self, scores: FloatArray) -> None:
         """Refuse scores that vectors of unit length cannot have; so written that NaN fails too."""
         if scores.size and not (scores.min() > -1.1 and scores.max() < 1.1):
-            raise LibraryError(
-                f"{self._path} holds vectors that are not of unit length; "
-                "run `evenreel verify --repair` to rebuild it from the shards."
-            )
+            raise self._broken("holds vectors that are not of unit length")
+
+    def _broken(self, what: str) -> LibraryError:
+        return LibraryError(f"{self._path} {what}; run `evenreel verify --repair` to rebuild it from the shards.")
 
 
 def widened(block: HalfArray) -> FloatArray:
@@ -226,3 +225,145 @@ def _products(query: FloatArray, rows: HalfArray, *, exact: bool = True) -> Floa
         with np.errstate(invalid="ignore"):  # of damaged rows, which are told afterwards
             found = found + np.asarray(nk.dot(rows, (query - upper).astype(np.float16)[None]), np.float32)
     return found.reshape(len(rows))
+
+
+# How high nonsense scores --------------------------------------------------------------------------------------------
+
+FITS = 0.95
+MAY_FIT = 0.90
+"""Shares of nonsense that a clip has to beat: to stand before others, and to be no weaker match."""
+
+DEVIATION_FLOOR = 1e-3
+DECIMALS = 9
+"""Cosines of float16 vectors that differ by less are equal; z stays finite where all nonsense is alike."""
+
+CLIPS_AT_ONCE = 4096
+NOTED = {"null_bank", "null_vectors", "null_best", "null_clips"}
+"""Entries of `meta`: which queries were encoded by which model, their vectors, their best z, on how many clips."""
+
+
+@cache
+def null_queries() -> tuple[str, ...]:
+    """Return the bank of nonsense queries: N captions that no video answers, to compare scores of real queries with."""
+    text = resources.files("evenreel.library.store").joinpath("null_queries.txt").read_text(encoding="utf-8")
+    return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
+
+
+def update_null_scores(
+    connection: sqlite3.Connection, vectors: ExactVectors, encoder: Encoder, of: Matrix = FRAMES
+) -> None:
+    """Update the scores of nonsense queries on the clips of a matrix (such as table `null_scores`), and their best z.
+
+    Only clips that are new are scored; everything is measured anew after a clip was removed (the best of the rest is
+    not known), or when the bank or the encoder has changed. The caller's transaction holds it all.
+    """
+    meta, digest = of.own(get_meta(connection)), _bank_digest(encoder.weights_hash)
+    known = _decoded(meta.get("null_vectors", ""), encoder.dimension)
+    if meta.get("null_bank") != digest or not len(known):  # the text tower runs over it once
+        encoded = encoder.encode_text(null_queries()).sentence.astype("<f2")
+        noted = base64.b64encode(encoded.tobytes()).decode()
+        set_meta(connection, of.named({"null_bank": digest, "null_vectors": noted, "null_clips": "unknown"}))
+        known = encoded.astype(np.float32)
+    measure_nonsense(connection, vectors, known, of)
+
+
+def measure_nonsense(
+    connection: sqlite3.Connection, vectors: ExactVectors, queries: FloatArray, of: Matrix = FRAMES
+) -> None:
+    """Score encoded nonsense queries on the library's clips that are not scored yet, and store scores and best z."""
+    best = _known_best(connection, of)
+    if best is None:
+        connection.execute(f"DELETE FROM {of.nulls}")
+        best = np.full(len(queries), -np.inf, np.float32)
+    todo = connection.execute(
+        f"SELECT clip_id, first_row, count FROM {of.rows}"
+        f" WHERE clip_id NOT IN (SELECT clip_id FROM {of.nulls}) ORDER BY first_row"
+    ).fetchall()
+    for start in range(0, len(todo), CLIPS_AT_ONCE):
+        ids, first_rows, counts = zip(*todo[start : start + CLIPS_AT_ONCE], strict=True)
+        scores = vectors.best_per_clip(queries, np.array(first_rows), np.array(counts)).astype(np.float64)
+        best = np.maximum(best, left_out_z(scores).max(1).astype(np.float32))
+        means, deviations = scores.mean(0), np.maximum(scores.std(0), DEVIATION_FLOOR)
+        connection.executemany(
+            f"INSERT INTO {of.nulls} (clip_id, mean, deviation) VALUES (?, ?, ?)",
+            zip(ids, means.tolist(), deviations.tolist(), strict=True),
+        )
+        note_clips(connection, ids)
+    measured = connection.execute(f"SELECT count(*) FROM {of.nulls}").fetchone()[0]
+    # In the bank's order, so that a later run can go on from it.
+    stored = best.astype(float).tolist() if measured else []
+    set_meta(connection, of.named({"null_best": json.dumps(stored), "null_clips": str(measured)}))
+
+
+def null_scores_hold(connection: sqlite3.Connection, of: Matrix = FRAMES) -> bool:
+    """Return whether the bank is stored, and its scores are of exactly the clips in the library now."""
+    (clips,) = connection.execute(f"SELECT count(*) FROM {of.rows}").fetchone()
+    (measured,) = connection.execute(f"SELECT count(*) FROM {of.rows} JOIN {of.nulls} USING (clip_id)").fetchone()
+    meta = of.own(get_meta(connection))
+    is_measured = clips == measured and meta.get("null_clips", "0") == str(clips)
+    return is_measured and (not clips or meta.keys() >= NOTED)
+
+
+def load_null_best(meta: Mapping[str, str]) -> FloatArray:
+    """Read the best z of each nonsense query in this library, (N,), sorted; (0,) where it is not known."""
+    return np.sort(np.array(json.loads(meta.get("null_best", "[]")), np.float32))
+
+
+def bank_of(connection: sqlite3.Connection, of: Matrix = FRAMES) -> FloatArray | None:
+    """Read the bank (N, D) as the model of a matrix encoded it for this library; None where it must be encoded."""
+    meta = of.own(get_meta(connection))
+    known = _decoded(meta.get("null_vectors", ""), int(meta.get("dimension", "0")))
+    same = meta.get("null_bank") == _bank_digest(meta.get("weights_hash", ""))
+    return known if same and len(known) else None
+
+
+def _bank_digest(weights_hash: str) -> str:
+    return hashlib.sha256("\n".join((weights_hash, *null_queries())).encode()).hexdigest()
+
+
+def _decoded(stored: str, dimension: int) -> FloatArray:
+    """The bank (N, D) in text; (0, D) where that is not what was written, which the lengths of vectors tell too."""
+    nothing = np.empty((0, dimension), np.float32)
+    try:
+        vectors = np.frombuffer(base64.b64decode(stored, validate=True), "<f2").astype(np.float32)
+    except ValueError:
+        return nothing
+    if vectors.size != len(null_queries()) * dimension:
+        return nothing
+    bank = vectors.reshape(-1, dimension)
+    return bank if np.all(np.abs(np.linalg.norm(bank, axis=1) - 1) < 0.01) else nothing
+
+
+def _known_best(connection: sqlite3.Connection, of: Matrix) -> FloatArray | None:
+    """What earlier runs found, in the bank's order; None where it no longer holds for the clips left."""
+    connection.execute(f"DELETE FROM {of.nulls} WHERE clip_id NOT IN (SELECT clip_id FROM {of.rows})")
+    meta = of.own(get_meta(connection))
+    measured = connection.execute(f"SELECT count(*) FROM {of.nulls}").fetchone()[0]
+    if not measured or meta.get("null_clips") != str(measured) or "null_best" not in meta:
+        return None
+    best = np.array(json.loads(meta["null_best"]), np.float32)
+    return best if len(best) == len(null_queries()) else None
+
+
+def as_one_of(shares: NDArray[np.float64], models: int) -> NDArray[np.float64]:
+    """Return the share of nonsense that clips beat by one of M models, such that a false alarm is no more frequent.
+
+    The share that is not beaten counts M times (Bonferroni).
+
+    >>> as_one_of(np.array([0.975, 1.0, 0.9]), 2).tolist()
+    [0.95, 1.0, 0.8]
+    """
+    if models == 1:
+        return shares
+    return np.maximum(0.0, 1 - models * (1 - shares)).round(DECIMALS)
+
+
+def left_out_z(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute each nonsense query's z on each clip, by the mean and deviation of all *other* nonsense queries."""
+    n = len(scores)
+    off = scores - scores.mean(0)
+    # Without one of n numbers the mean moves by off / (n - 1), the sum of squares by off^2 n / (n - 1).
+    squares = (off**2).sum(0) - off**2 * n / (n - 1)
+    deviations = np.sqrt(np.maximum(squares / (n - 1), DEVIATION_FLOOR**2))
+    z: NDArray[np.float64] = off * n / (n - 1) / deviations
+    return z

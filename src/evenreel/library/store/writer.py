@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import logging
 import re
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.documents import whole_number
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.clip_reader import WantedStages, merge
 from evenreel.features.pool import TRANSIENT
@@ -34,7 +38,6 @@ from evenreel.library.store.catalog import (
     SHARDS,
     STILLS,
     damaged,
-    delete_clips,
     dump_metadata,
     get_meta,
     load_metadata,
@@ -43,19 +46,27 @@ from evenreel.library.store.catalog import (
     stored_path,
     transaction,
 )
-from evenreel.library.store.confidence import null_scores_hold, update_null_scores
 from evenreel.library.store.fulltext import (
+    SAID,
     caption_of,
     index_about,
     index_clip_text,
+    index_texts,
     note_clips,
     remove_about,
     remove_clip_text,
+    remove_texts,
 )
-from evenreel.library.store.rows import put_rows, replace_rows, sound_rows
-from evenreel.library.store.speech import UNSETTLED
-from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix
+from evenreel.library.store.vectors import (
+    FRAMES,
+    SOUNDS,
+    ExactVectors,
+    Matrix,
+    null_scores_hold,
+    update_null_scores,
+)
 from evenreel.media.workers import FileStamp
+from evenreel.speech.subtitles import SpokenWord, Transcript, Utterance
 from evenreel.types import Encoder, Metadata
 from evenreel.wording import printable
 
@@ -64,9 +75,9 @@ _MOVED = (
     " JOIN files AS here USING (clip_id) WHERE gone.state = 'missing' AND here.state = 'indexed'"
     " ORDER BY gone.path, here.metadata != '{}', here.path"
 )
-_UNSETTLED_WITHOUT_FILE = (
-    "SELECT clip_id FROM replaced WHERE clip_id NOT IN (SELECT clip_id FROM files WHERE clip_id IS NOT NULL)"
-)
+UNSETTLED = "transcripts_unsettled"
+"""Entry of `meta` with the clip whose shard is just getting other transcripts or sounds, which the catalog may not have
+yet."""
 
 _VECTORS = re.compile(r"(?:vectors|sounds)\.[0-9]+\.f16")
 
@@ -97,14 +108,14 @@ def vectors_files(library: Path) -> list[Path]:
 def drop_vectors(library: Path, generation: str) -> None:
     """Delete the vector matrices of a generation that no catalog points to."""
     for of in (FRAMES, SOUNDS):
-        vectors_path(library, of.named({"vectors_generation": generation}), of).unlink(missing_ok=True)
+        (library / f"{of.file}.{generation}.f16").unlink(missing_ok=True)
 
 
 def next_generation(library: Path, meta: Mapping[str, str]) -> str:
     """Return a number that no matrix has had: a reader may still look for one of an older catalog."""
     used = [path.name.split(".")[1] for path in vectors_files(library)]
     used += [of.own(meta).get("vectors_generation", "0") for of in (FRAMES, SOUNDS)]
-    return str(1 + max(whole_number(number) or 0 for number in used))
+    return str(1 + max(int(number) for number in used if len(number) <= 18))
 
 
 def open_vectors(library: Path, meta: Mapping[str, str], of: Matrix = FRAMES) -> ExactVectors | None:
@@ -124,10 +135,11 @@ class Store:
 
     def done_stages(self, clip_id: str) -> WantedStages | None:
         """Return the stages done for a clip, None where it is unknown or has no whole shard."""
-        row = self._one("SELECT has_vision, has_text FROM clips WHERE clip_id = ?", clip_id)
-        if row is None or self._stored_shard(clip_id) is None:
-            return None
-        return WantedStages(bool(row[0]), bool(row[1]))
+        with self._lock:
+            row = self.connection.execute(
+                "SELECT has_vision, has_text FROM clips WHERE clip_id = ?", (clip_id,)
+            ).fetchone()
+        return WantedStages(bool(row[0]), bool(row[1])) if row and self._stored_shard(clip_id) else None
 
     def _stored_shard(self, clip_id: str) -> Shard | None:
         """The shard of a clip, None where it is gone or damaged.
@@ -148,7 +160,8 @@ class Store:
 
         The clip is noted first, so that the next run drops the shard of a killed run whose file is gone by then.
         """
-        known = self._one("SELECT 1 FROM clips WHERE clip_id = ?", shard.clip_id) is not None
+        with self._lock:
+            known = self.connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (shard.clip_id,)).fetchone()
         stored = self._stored_shard(shard.clip_id) if known else None
         whole = merge(shard, stored) if stored else shard
         with self._lock, transaction(self.connection):
@@ -170,20 +183,14 @@ class Store:
         """Store what a clip sounds like, in its shard and then in the catalog.
 
         Nothing of a clip whose shard is gone or damaged: the next run reads its video anew. Where a run is killed
-        between the two, the next one listens again (`evenreel.library.store.speech.settle_shard`).
+        between the two, the next one listens again (`evenreel.library.store.writer.settle_shard`).
         """
         stored = self._stored_shard(clip_id)
         if stored is None:
             return
-        with self._lock, transaction(self.connection):
-            set_meta(self.connection, {UNSETTLED: clip_id})
-            put_rows(self.connection, clip_id, sound_rows(clip_id, None))
-            self.connection.execute("DELETE FROM sound_rows WHERE clip_id = ?", (clip_id,))
-        digest = write_shard(self.library / SHARDS, replace(stored, sounds=sounds))
-        with self._lock, transaction(self.connection):
+        heard = replace(stored, sounds=sounds)
+        with self._lock, _rewritten(self.library, self.connection, heard, "heard", SOUNDS.moments, SOUNDS.rows):
             put_rows(self.connection, clip_id, sound_rows(clip_id, sounds))
-            self.connection.execute("UPDATE clips SET shard_hash = ? WHERE clip_id = ?", (digest, clip_id))
-            self.connection.execute("DELETE FROM meta WHERE key = ?", (UNSETTLED,))
             if len(sounds.vectors):
                 self._append(clip_id, sounds.vectors, SOUNDS)
             note_clips(self.connection, [clip_id])
@@ -213,8 +220,10 @@ class Store:
         Results of its content are kept: where only a further stage failed it stays searchable, and a file that was
         unreadable for a while needs no new work.
         """
-        row = self._one("SELECT clip_id FROM files WHERE path = ?", stored_path(file.path))
-        known = str(row[0]) if row and row[0] is not None else None
+        with self._lock:
+            (known,) = self.connection.execute(
+                "SELECT max(clip_id) FROM files WHERE path = ?", (stored_path(file.path),)
+            ).fetchone()
         if known is not None and file.clip_id == known:
             return
         kept = known if file.clip_id is None or error.reason in TRANSIENT else None
@@ -222,32 +231,27 @@ class Store:
             self._put_file(file, "set_aside", kept, error)
 
     def _put_file(self, file: FoundFile, state: str, clip_id: str | None, error: MediaError | None) -> None:
-        """Put the row of a file, inside the caller's transaction."""
-        name = printable(Path(file.path).name)
+        """Put the row of a file, inside the caller's transaction; the clip that it had before is to be dropped."""
+        path, name = stored_path(file.path), printable(Path(file.path).name)
+        row = self.connection.execute("SELECT clip_id, metadata FROM files WHERE path = ?", (path,)).fetchone()
+        old_clip, old_metadata = row or (None, "{}")
+        if row is None:
+            self._new.add(file.path)
+        if old_clip not in {None, clip_id}:
+            self._note_unsettled(old_clip)
+        given = self._metadata.get(file.path)
+        metadata = load_metadata(old_metadata) if given is None else given
         reason, sentence = (error.reason, printable(str(error))) if error else (None, None)
-        metadata = self._note_replaced(file.path, clip_id)
         self.connection.execute(
             "INSERT OR REPLACE INTO files (path, name, root, size, mtime_ns, ctime_ns, state, clip_id, reason,"
             " sentence, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (stored_path(file.path), name, printable(file.root), file.stamp.size, file.stamp.mtime_ns)
-            + (file.stamp.ctime_ns, state, clip_id, reason, sentence, dump_metadata(metadata)),
+            (path, name, printable(file.root), file.stamp.size, file.stamp.mtime_ns, file.stamp.ctime_ns)
+            + (state, clip_id, reason, sentence, dump_metadata(metadata)),
         )
-        remove_about(self.connection, stored_path(file.path))
         if state == "indexed":
-            index_about(self.connection, stored_path(file.path), caption_of(metadata))
-
-    def _note_replaced(self, path: str, clip_id: str | None) -> Metadata:
-        """Remember the clip that a file had before, to be dropped; the metadata that the file has from now on."""
-        row = self.connection.execute(
-            "SELECT clip_id, metadata FROM files WHERE path = ?", (stored_path(path),)
-        ).fetchone()
-        old_clip, old_metadata = row or (None, "{}")
-        if row is None:
-            self._new.add(path)
-        if old_clip not in {None, clip_id}:
-            self._note_unsettled(old_clip)
-        given = self._metadata.get(path)
-        return given if given is not None else load_metadata(old_metadata)
+            index_about(self.connection, path, caption_of(metadata))
+        else:
+            remove_about(self.connection, path)
 
     def mark_missing(self, paths: Iterable[str]) -> None:
         """Mark files that are gone.
@@ -275,7 +279,6 @@ class Store:
                 self.connection.execute("DELETE FROM files WHERE path = ?", (gone,))
                 if own == "{}" and said != "{}":
                     self.connection.execute("UPDATE files SET metadata = ? WHERE path = ?", (said, here))
-                    remove_about(self.connection, here)
                     index_about(self.connection, here, caption_of(load_metadata(said)))
         return moved
 
@@ -293,7 +296,6 @@ class Store:
                     "UPDATE files SET metadata = ? WHERE path = ?", (dump_metadata(metadata), stored)
                 )
                 if state == "indexed":
-                    remove_about(self.connection, stored)
                     index_about(self.connection, stored, caption_of(metadata))
         return changed
 
@@ -345,7 +347,11 @@ class Store:
         """
         with self._lock:
             with transaction(self.connection):
-                gone = [clip_id for (clip_id,) in self.connection.execute(_UNSETTLED_WITHOUT_FILE)]
+                noted = self.connection.execute(
+                    "SELECT clip_id FROM replaced"
+                    " WHERE clip_id NOT IN (SELECT clip_id FROM files WHERE clip_id IS NOT NULL)"
+                )
+                gone = [clip_id for (clip_id,) in noted]
                 delete_clips(self.connection, gone)
             for clip_id in gone:
                 remove_shard(self.library / STILLS, clip_id)
@@ -354,17 +360,20 @@ class Store:
                 self.connection.execute("DELETE FROM replaced")
         return len(gone)
 
-    def _one(self, query: str, value: str | bytes) -> tuple[int | str, ...] | None:
-        with self._lock:
-            row: tuple[int | str, ...] | None = self.connection.execute(query, (value,)).fetchone()
-            return row
-
 
 def insert_clip(connection: sqlite3.Connection, shard: Shard, digest: str) -> None:
     """Insert the rows of a shard into the catalog, in place of the clip's former ones."""
     remove_clip_text(connection, shard.clip_id)
     replace_rows(connection, shard, digest)
     index_clip_text(connection, shard.clip_id)
+
+
+def delete_clips(connection: sqlite3.Connection, clip_ids: Iterable[str]) -> None:
+    """Delete clips with their rows in all tables; files that pointed to them must be gone already."""
+    for clip_id in clip_ids:
+        remove_clip_text(connection, clip_id)
+        for table in (FRAMES.nulls, SOUNDS.nulls, "clips"):
+            connection.execute(f"DELETE FROM {table} WHERE clip_id = ?", (clip_id,))
 
 
 def closing_error(library: Path, error: sqlite3.Error | OSError) -> LibraryError:
@@ -380,3 +389,193 @@ def closing_error(library: Path, error: sqlite3.Error | OSError) -> LibraryError
     if isinstance(error, sqlite3.OperationalError):  # locked, read-only, an I/O error: the data are not to blame
         return LibraryError(f"The catalog of {library} cannot be written: {error}.")
     return damaged(library, error)
+
+
+# Rows that follow from a shard: written from it, and compared with it ------------------------------------------------
+
+COLUMNS = {
+    "clips": ("clip_id", "container", "codec", "width", "height", "duration_s", "fps")
+    + ("has_vision", "has_text", "notes", "shard_hash"),
+    "moments": ("clip_id", "number", "time_s", "start_s", "end_s"),
+    "shots": ("clip_id", "number", "start_s", "end_s"),
+    "tracks": ("clip_id", "number", "text", "readings", "confidence", "start_s", "end_s", "box"),
+    "transcripts": ("clip_id", "number", "source", "origin", "language", "size", "mtime_ns", "ctime_ns", "problem"),
+    "utterances": ("clip_id", "number", "transcript", "text", "start_s", "end_s")
+    + ("language", "confidence", "speaker", "words"),
+    "recorded": ("clip_id", "created"),
+    "heard": ("clip_id", "weights_hash", "problem"),
+    "sound_moments": ("clip_id", "number", "time_s", "start_s", "end_s"),
+}
+"""Table -> its columns, in the order of the rows below; every table begins with its key."""
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+def rows_of(shard: Shard, digest: str) -> Rows:
+    """Return the catalog's rows for a shard with this digest, by table, in order."""
+    info, clip_id, spans = shard.info, shard.clip_id, shard.spans_s.tolist()
+    length_s = info.duration_s  # what the container claims, else where the last frame's stretch ends
+    if length_s is None and spans:
+        length_s = spans[-1][1]
+    clip = (clip_id, info.container, info.codec, info.width, info.height, length_s, info.fps)
+    stages = shard.frames is not None, shard.tracks is not None
+    edges: list[float] = []  # none where shots were not looked for
+    if shard.cuts_s is not None:
+        edges = [0.0, *(cut_s for cut_s in shard.cuts_s.tolist() if cut_s < spans[-1][1]), spans[-1][1]]
+    tracks = [
+        (track, [track.text, *(reading for reading in track.readings if reading != track.text)])
+        for track in shard.tracks or ()
+    ]
+    return {
+        "clips": [(*clip, *stages, json.dumps(info.notes), digest)],
+        "moments": [
+            (clip_id, number, time_s, *span)
+            for number, (time_s, span) in enumerate(zip(shard.times_s.tolist(), spans, strict=True))
+        ],
+        "shots": [(clip_id, number, *shot) for number, shot in enumerate(pairwise(edges))],
+        "tracks": [
+            (clip_id, number, track.text, json.dumps(readings))
+            + (track.confidence, track.start_s, track.end_s, json.dumps(track.box))
+            for number, (track, readings) in enumerate(tracks)
+        ],
+        **speech_rows(clip_id, shard.transcripts or ()),
+        "recorded": [(clip_id, info.created)] if info.created else [],
+        **sound_rows(clip_id, shard.sounds),
+    }
+
+
+def sound_rows(clip_id: str, sounds: ClipSounds | None) -> Rows:
+    spans = [] if sounds is None else sounds.spans_s.tolist()
+    return {
+        "heard": [] if sounds is None else [(clip_id, sounds.weights_hash, sounds.problem)],
+        "sound_moments": [(clip_id, number, start_s, start_s, end_s) for number, (start_s, end_s) in enumerate(spans)],
+    }
+
+
+def speech_rows(clip_id: str, transcripts: Sequence[Transcript]) -> Rows:
+    said = [(number, one) for number, transcript in enumerate(transcripts) for one in transcript.utterances]
+    return {
+        "transcripts": [
+            (clip_id, number, one.source, stored_path(one.origin), one.language)
+            + (*(one.stamp or (None, None, None)), one.problem)
+            for number, one in enumerate(transcripts)
+        ],
+        "utterances": [
+            (clip_id, number, transcript, one.text, one.start_s, one.end_s)
+            + (one.language, one.confidence, one.speaker, json.dumps([astuple(word) for word in one.words]))
+            for number, (transcript, one) in enumerate(said)
+        ],
+    }
+
+
+def stored_rows(connection: sqlite3.Connection, clip_id: str) -> Rows:
+    """Read the catalog's rows of a clip, by table, in the form of `rows_of`."""
+    return {
+        table: connection.execute(
+            f"SELECT {', '.join(columns)} FROM {table} WHERE clip_id = ? ORDER BY {', '.join(columns[:2])}", (clip_id,)
+        ).fetchall()
+        for table, columns in COLUMNS.items()
+    }
+
+
+def replace_rows(connection: sqlite3.Connection, shard: Shard, digest: str) -> None:
+    """Replace a clip's rows in the catalog by those of a shard; the caller updates the full text."""
+    rows = rows_of(shard, digest)
+    # Not `OR REPLACE`: files point to the row, which must not go away in between.
+    changes = ", ".join(f"{column} = excluded.{column}" for column in COLUMNS["clips"][1:])
+    connection.execute(f"{_insert('clips')} ON CONFLICT (clip_id) DO UPDATE SET {changes}", rows.pop("clips")[0])
+    put_rows(connection, shard.clip_id, rows)
+
+
+def put_rows(connection: sqlite3.Connection, clip_id: str, rows: Rows) -> None:
+    """Replace a clip's rows in some tables; the caller updates the full text."""
+    for table, of_clip in rows.items():
+        connection.execute(f"DELETE FROM {table} WHERE clip_id = ?", (clip_id,))
+        connection.executemany(_insert(table), of_clip)
+
+
+def _insert(table: str) -> str:
+    columns = COLUMNS[table]
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+
+
+# What is said, written to shard and catalog, and read -----------------------------------------------------------------
+
+
+def put_transcripts(
+    library: Path, connection: sqlite3.Connection, shard: Shard, transcripts: Sequence[Transcript]
+) -> None:
+    """Replace what is said in a clip, in its shard and then in the catalog."""
+    with _rewritten(library, connection, replace(shard, transcripts=tuple(transcripts))):
+        remove_texts(connection, SAID, shard.clip_id)
+        put_rows(connection, shard.clip_id, speech_rows(shard.clip_id, transcripts))
+        index_texts(connection, SAID, shard.clip_id)
+
+
+@contextmanager
+def _rewritten(library: Path, connection: sqlite3.Connection, shard: Shard, *emptied: str) -> Iterator[None]:
+    """Write the shard of a clip that is known, then change the catalog within the `with`, in one transaction.
+
+    The clip is noted first, and loses its rows in some tables, so that the next run enters what the shard of a killed
+    run says (`settle_shard`).
+    """
+    with transaction(connection):
+        set_meta(connection, {UNSETTLED: shard.clip_id})
+        for table in emptied:
+            connection.execute(f"DELETE FROM {table} WHERE clip_id = ?", (shard.clip_id,))
+    digest = write_shard(library / SHARDS, shard)
+    with transaction(connection):
+        yield
+        connection.execute("UPDATE clips SET shard_hash = ? WHERE clip_id = ?", (digest, shard.clip_id))
+        connection.execute("DELETE FROM meta WHERE key = ?", (UNSETTLED,))
+
+
+def settle_shard(library: Path, connection: sqlite3.Connection) -> None:
+    """Enter what a killed run may have written to a shard alone; nothing where it has not.
+
+    Sounds that the catalog knows nothing of leave the shard: their rows of the matrix are not there.
+    """
+    clip_id = get_meta(connection).get(UNSETTLED)
+    if clip_id is None:
+        return
+    path = shard_path(library / SHARDS, clip_id)
+    try:
+        shard = read_shard(path)
+    except DamagedShardError:  # the clip is gone, or will be read anew
+        shard = None
+    with transaction(connection):
+        known = connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone()
+        if shard is not None and known:
+            if shard.sounds and not connection.execute("SELECT 1 FROM heard WHERE clip_id = ?", (clip_id,)).fetchone():
+                write_shard(library / SHARDS, shard := replace(shard, sounds=None))
+            insert_clip(connection, shard, hashlib.sha256(path.read_bytes()).hexdigest())
+        connection.execute("DELETE FROM meta WHERE key = ?", (UNSETTLED,))
+
+
+def clip_transcripts(connection: sqlite3.Connection, clip_id: str) -> list[Transcript]:
+    """Read the transcripts of a clip; none of one in which nothing was looked for."""
+    said: dict[int, list[Utterance]] = defaultdict(list)
+    for transcript, words, text, start_s, end_s, *about in connection.execute(
+        "SELECT transcript, words, text, start_s, end_s, source, utterances.language, confidence, speaker"
+        " FROM utterances JOIN transcripts USING (clip_id)"
+        " WHERE clip_id = ? AND transcripts.number = transcript ORDER BY utterances.number",
+        (clip_id,),
+    ):
+        (source, language, confidence, speaker), spoken = about, tuple(SpokenWord(*word) for word in json.loads(words))
+        said[transcript].append(Utterance(text, start_s, end_s, source, language, confidence, speaker, spoken))
+    rows = connection.execute(
+        "SELECT number, source, origin, language, size, mtime_ns, ctime_ns, problem FROM transcripts"
+        " WHERE clip_id = ? ORDER BY number",
+        (clip_id,),
+    )
+    return [
+        Transcript(
+            source,
+            loaded_path(origin),
+            tuple(said[number]),
+            language,
+            None if stamp[0] is None else (stamp[0], stamp[1], stamp[2]),
+            problem,
+        )
+        for number, source, origin, language, *stamp, problem in rows.fetchall()
+    ]

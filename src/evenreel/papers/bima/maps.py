@@ -1,7 +1,7 @@
 """Figures 1 and 6 of BiMa (arXiv 2506.03589): what clips look like to a model, and the elements that it attends to.
 
 The paper does not say what its heat is of. Here there are two kinds, with patches as the towers of the features see
-them (`evenreel.encoders.patches`). The heat of a caption is the score that the model gives it with a clip that shows
+them (`evenreel.encoders.towers`). The heat of a caption is the score that the model gives it with a clip that shows
 one patch and nothing else; it goes through all that a matcher does, so that it can be drawn for any. The heat of an
 element is the cosine of patches and its phrases.
 """

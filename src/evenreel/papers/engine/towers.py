@@ -13,8 +13,8 @@ from pathlib import Path
 
 from evenreel.checkpoint.architecture import kept_weights, reads_graphs, reads_windows
 from evenreel.encoders.checkpoint import open_checkpoint
-from evenreel.encoders.devices import usable_device
-from evenreel.encoders.sources import locate
+from evenreel.encoders.loading import locate
+from evenreel.encoders.towers import usable_device
 from evenreel.errors import UsageError
 from evenreel.features.pretrained import with_pretrained_means
 from evenreel.papers.engine.inputs import LearningInputs

@@ -11,7 +11,7 @@ import polars as pl
 from evenreel.checkpoint import Pretrained
 from evenreel.checkpoint.architecture import encodings, kept_weights, module, uses_in
 from evenreel.corpus import select
-from evenreel.encoders.devices import usable_device
+from evenreel.encoders.towers import usable_device
 from evenreel.evaluation import fuse
 from evenreel.matchers.batches import row_lengths
 from evenreel.matchers.matcher import Matcher

@@ -12,7 +12,7 @@ from statistics import median
 import torch
 
 from evenreel.checkpoint.architecture import build, module
-from evenreel.encoders.devices import usable_device
+from evenreel.encoders.towers import usable_device
 from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LearningInputs

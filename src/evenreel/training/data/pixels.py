@@ -14,9 +14,8 @@ from torch import Tensor
 
 from evenreel.arrays import Indices
 from evenreel.encoders import loading
-from evenreel.encoders.checkpoint import open_checkpoint
-from evenreel.encoders.preprocessing import Preprocessing
-from evenreel.encoders.sources import locate
+from evenreel.encoders.checkpoint import Preprocessing, open_checkpoint
+from evenreel.encoders.loading import locate
 from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, shortened, tokenise
 from evenreel.errors import CorpusError, MediaError

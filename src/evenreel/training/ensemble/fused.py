@@ -15,7 +15,7 @@ from evenreel.checkpoint.architecture import module
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.debias.fusion import Fusion, learned_weights, prior_weights, standardisation, uniform_weights
 from evenreel.debias.length import Ensemble
-from evenreel.encoders.devices import usable_device
+from evenreel.encoders.towers import usable_device
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs

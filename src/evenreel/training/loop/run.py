@@ -22,7 +22,7 @@ from safetensors.torch import save
 from evenreel.arrays import slices
 from evenreel.checkpoint import MatcherSpec
 from evenreel.checkpoint.architecture import build, module, reads_windows, training_only
-from evenreel.encoders.devices import usable_device
+from evenreel.encoders.towers import usable_device
 from evenreel.encoders.trainable import TrainableTowers
 from evenreel.errors import CorpusError, UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
