@@ -216,9 +216,10 @@ def states_of(shares: Column, may_fit: float) -> NDArray[np.int8]:
 
 def ranks_of(scores: Column | FloatArray, there: Flags) -> Indices:
     """Count the clips before each of those that are there, and one: (C,), 0 of others; equal scores share a rank."""
-    ranks = np.zeros(len(scores), np.int64)
-    ordered = np.sort(scores[there])
-    ranks[there] = len(ordered) - np.searchsorted(ordered, scores[there], "right") + 1
+    ranks, places = np.zeros(len(scores), np.int64), np.flatnonzero(there)
+    places = places[np.argsort(scores[places])]
+    ordered = scores[places]  # looked up in its own order: half the time of looking up in any
+    ranks[places] = len(ordered) - np.searchsorted(ordered, ordered, "right") + 1
     return ranks
 
 
