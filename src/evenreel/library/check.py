@@ -151,7 +151,6 @@ def _faults(library: Path, connection: sqlite3.Connection) -> list[str]:
 
 
 def _own_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
-    """The copy of a person's own by itself, and beside the catalog."""
     here, copy = held_by(connection), held_in(library / COPY)
     if copy.damaged:
         what = "it is not what was written" if (library / COPY).exists() else "it is gone"
@@ -215,7 +214,6 @@ def _is_foreign(shard: Shard, meta: Mapping[str, str]) -> bool:
 
 
 def _broken_metadata(connection: sqlite3.Connection) -> list[str | bytes]:
-    """The files, as the catalog names them, whose metadata is no JSON object."""
     found = []
     for path, metadata in connection.execute("SELECT path, metadata FROM files"):
         with suppress(ValueError):

@@ -58,14 +58,11 @@ from evenreel.wording import is_printable, printable
 
 STATES = ("indexed", "set_aside", "missing")
 
-MAX_SIGNS = 500
-"""Most on-screen texts that are listed of one clip; a ticker has thousands."""
+MAX_SIGNS = 500  # most on-screen texts that are listed of one clip; a ticker has thousands
 
 
 @dataclass(frozen=True)
 class ClipFile:
-    """A file with the content of a clip."""
-
     name: str  # name of the file
     folder: str  # its folder, relative to the indexed one; '' at the top of that
     state: str  # `indexed`, `set_aside` or `missing`
@@ -73,8 +70,6 @@ class ClipFile:
 
 @dataclass(frozen=True)
 class ClipDetail:
-    """Everything that a library knows about one clip."""
-
     clip_id: str
     name: str  # name of its first file, indexed ones before others
     files: tuple[ClipFile, ...]
@@ -108,8 +103,6 @@ class ListedFile:
 
 @dataclass(frozen=True)
 class FilePage:
-    """A page of files; `total` counts the matches of all pages."""
-
     total: int
     files: tuple[ListedFile, ...]
 
@@ -130,8 +123,6 @@ class Located(NamedTuple):
 
 @dataclass(frozen=True)
 class ClipMedia:
-    """Container, codec and length of a clip, with its existing files by path."""
-
     container: str
     codec: str
     duration_s: float | None
@@ -139,7 +130,6 @@ class ClipMedia:
 
 
 def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | None = None) -> ClipDetail:
-    """Read everything the catalog has about a clip, and from its shard the start of its own clock."""
     columns = ("duration_s", "container", "codec", "width", "height", "fps", "notes", "moments")
     clip = connection.execute(
         f"SELECT {', '.join(columns[:-1])}, (SELECT count(*) FROM moments WHERE moments.clip_id = clips.clip_id)"
@@ -206,7 +196,6 @@ def _check_page(limit: int, offset: int, what: str) -> None:
 
 
 def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
-    """Find the files of a clip that were there at the last index run."""
     about = "SELECT container, codec, duration_s FROM clips WHERE clip_id = ?"
     for container, codec, duration_s in connection.execute(about, (clip_id,)).fetchall():
         known = roots(connection)
@@ -221,7 +210,6 @@ def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
 
 
 def single_files(connection: sqlite3.Connection) -> list[str]:
-    """List the files that are in none of the indexed folders, by path."""
     known = roots(connection)
     paths = (loaded_path(stored) for (stored,) in connection.execute("SELECT path FROM files ORDER BY path"))
     return [path for path in paths if root_of(path, known) not in known]
@@ -388,8 +376,6 @@ _CANDIDATES: Mapping[ExampleKind, str] = {
 
 @dataclass(frozen=True)
 class Examples:
-    """Example searches that find something in a library."""
-
     seen: str | None  # caption of a clip, to be found in its frames; None where no clip has one
     read: str | None  # words that are on screen; None where none were read
 
@@ -449,8 +435,6 @@ _ORDERS: dict[BrowseOrder, str] = {
 
 @dataclass(frozen=True)
 class BrowsedClip:
-    """A clip that is there."""
-
     clip_id: str
     path: str  # its first file by path, among those that pass the filter
     day: str | None  # when it was recorded or, where its file does not say, last changed, such as `2024-05-31`
@@ -460,8 +444,6 @@ class BrowsedClip:
 
 @dataclass(frozen=True)
 class BrowsedPage:
-    """A page of clips; `total` counts those of all pages."""
-
     total: int
     clips: tuple[BrowsedClip, ...]
 
@@ -469,7 +451,6 @@ class BrowsedPage:
 def browse(
     connection: sqlite3.Connection, where: Filter, order: BrowseOrder = "latest", limit: int = 50, offset: int = 0
 ) -> BrowsedPage:
-    """List a page of the clips that pass a filter."""
     if order not in _ORDERS:
         raise UsageError(f"Clips cannot be browsed by {order!r}; there are: {', '.join(_ORDERS)}.")
     _check_page(limit, offset, "clips")
@@ -494,8 +475,7 @@ def browse(
 
 # What can be filtered by ---------------------------------------------------------------------------------------------
 
-MAX_VALUES = 30
-"""A column with more distinct values is given by its range, or left out where it is text."""
+MAX_VALUES = 30  # a column with more distinct values is given by its range, or left out where it is text
 
 NO_CHOICE = frozenset({"caption", "pair_id"})
 """Columns to leave out: `caption` is searched as text, and `pair_id` names one clip."""
@@ -519,8 +499,6 @@ Scalar = str | int | float | bool
 
 @dataclass(frozen=True)
 class FacetValue:
-    """A value of a metadata column and how many clips have it."""
-
     value: Scalar
     clips: int
 

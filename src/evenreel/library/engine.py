@@ -37,16 +37,12 @@ from evenreel.types import FloatArray
 TOKEN = "EVENREEL_ENGINE_TOKEN"
 OVERSAMPLED, LEAST, A_CLIP = 4, 100, 3
 """Clips that are asked of the engine for each that is wanted, and at least; moments of each that it looks for."""
-MOST_ROWS = 16_384
-"""Most moments that Milvus names in one answer."""
-MOST_NAMED = 1_000_000
-"""Most clips that a question names, to be searched or to be left out."""
-CELLS = 128
-"""Cells of codes in each segment, all of which are probed."""
+MOST_ROWS = 16_384  # most moments that Milvus names in one answer
+MOST_NAMED = 1_000_000  # most clips that a question names, to be searched or to be left out
+CELLS = 128  # cells of codes in each segment, all of which are probed
 AT_ONCE = 1_000
 PUBLISH = "publish with evenreel publish --engine"
-PAUSE_S = 30.0
-"""How long an engine that has failed is not asked again: each try may wait for seconds."""
+PAUSE_S = 30.0  # how long an engine that has failed is not asked again: each try may wait for seconds
 
 
 class Engine:
@@ -165,15 +161,12 @@ class Engine:
         return np.fromiter(named, np.int64, len(named))
 
     def _current(self) -> str | None:
-        """The version that the name means now."""
         if self.name not in self._client.list_aliases()["aliases"]:
             return None
         return str(self._client.describe_alias(self.name)["collection_name"])
 
 
 class SeenByEngine:
-    """The channel *seen* of a library whose moments an engine has, too."""
-
     def __init__(self, address: str) -> None:
         self._address, self._failed, self._again_s = address, "", 0.0
         self._engine: Engine | None = None

@@ -32,8 +32,7 @@ from evenreel.arrays import Column, Flags, Indices
 from evenreel.library.search.filters import Filter, passing
 from evenreel.wording import printable
 
-MAX_SOURCES = 20
-"""Sources that are compared one by one, the most frequent of the library; the rest count as one."""
+MAX_SOURCES = 20  # sources that are compared one by one, the most frequent of the library; the rest count as one
 RANGES = 6
 """Ranges of length with about as many clips in each; the mean rank of six keeps 97 % of what single ranks tell."""
 UNKNOWN, OTHERS = "unknown", "other sources"
@@ -274,7 +273,6 @@ def _groups(population: Population, rows: Indices) -> tuple[GroupShare, ...]:
 
 
 def _lengths(population: Population, rows: NDArray[np.int64]) -> tuple[Lengths | None, bool]:
-    """The lengths, and whether the shown ones are the longer ones."""
     shown_s = population.lengths_s[rows]
     shown_s = shown_s[~np.isnan(shown_s)]
     edges, all_, median_s = population.length_ranges

@@ -321,7 +321,6 @@ class FaceStage:
         return clip_id, reader.find(file.path, self._times_s[clip_id]), None
 
     def put(self, store: Store, reading: tuple[str, list[faces.Face], str | None]) -> None:
-        """Put the faces of a clip in the place of those before, or a sentence that says why none were looked for."""
         clip_id, found, problem = reading
         rows = [(one.time_s, json.dumps(one.box), one.score, _stored(one.vector), one.jpeg) for one in found]
         insert = "INSERT INTO faces (clip_id, time_s, box, score, vector, jpeg) VALUES (?, ?, ?, ?, ?, ?)"

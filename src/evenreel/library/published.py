@@ -421,7 +421,6 @@ class Place:
             return None, None
 
     def put(self, name: str, payload: bytes, **condition: str) -> None:
-        """Write an object; on a condition, where the place is a bucket."""
         if self.is_remote:
             self.files.pipe_file(f"{self.root}/{name}", payload, **condition)
         else:

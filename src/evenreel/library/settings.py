@@ -27,7 +27,6 @@ BOUNDS = {
 
 
 def usual_settings() -> dict[str, Any]:
-    """Return every setting's default, by name."""
     records = (IndexSettings, Machines, MediaLimits)
     return {one.name: one.default for record in records for one in fields(record) if one.name != "limits"}
 

@@ -34,31 +34,21 @@ from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.store.vectors import HalfArray
 from evenreel.types import FloatArray
 
-NEIGHBOURS = 0.75
-"""Share of all moments that follow each other in a clip which are nearer than takes may be."""
-OF_ANY_TWO = 1 / 8
-"""Part of the median distance of two clips, which takes may not exceed."""
+NEIGHBOURS = 0.75  # share of all moments that follow each other in a clip which are nearer than takes may be
+OF_ANY_TWO = 1 / 8  # part of the median distance of two clips, which takes may not exceed
 
 SAMPLED_CLIPS, SAMPLED_MOMENTS = 256, 16
 """Most clips of a library, and moments of each, that its distances are measured on."""
-MOST_MOMENTS = 128
-"""Most moments of a clip that are compared, around its best one."""
-MOST_SIGNS = 64
-"""Signs of a clip whose words are compared, the surest ones."""
-SAME_WORD = 75
-"""Least similarity (RapidFuzz's ratio) of two readings of a word: one letter of four may be misread."""
-MOST_COMPARED = 256
-"""Hits that are compared with each other, the first ones; those behind stand by themselves."""
-MOST_ASKED = 4
-"""Times the results asked for that are searched for, where some fold."""
+MOST_MOMENTS = 128  # most moments of a clip that are compared, around its best one
+MOST_SIGNS = 64  # signs of a clip whose words are compared, the surest ones
+SAME_WORD = 75  # least similarity (RapidFuzz's ratio) of two readings of a word: one letter of four may be misread
+MOST_COMPARED = 256  # hits that are compared with each other, the first ones; those behind stand by themselves
+MOST_ASKED = 4  # times the results asked for that are searched for, where some fold
 
-MORE = 1.25
-"""Times more than would do if those behind fold as often as the first ones: a third search takes longer."""
+MORE = 1.25  # times more than would do if those behind fold as often as the first ones: a third search takes longer
 
 
 class ClipStretch(NamedTuple):
-    """Moments of a clip."""
-
     vectors: FloatArray  # (n, D), of unit length
     best: int | None  # the one that a search found; None where it found none
     words: frozenset[str] = frozenset()  # words that are written in the clip, in small letters
@@ -90,7 +80,6 @@ def fold_takes(s: Snapshot, result: SearchResult) -> SearchResult:
 def search_folded(
     search: Callable[[int], SearchResult], k: int, fold: Callable[[SearchResult], SearchResult]
 ) -> SearchResult:
-    """Search for k clips that are no takes of one another, each with its takes under it."""
     asked, most = k, max(k, min(MOST_ASKED * k, MOST_COMPARED))
     while True:
         found = search(asked)
@@ -185,18 +174,14 @@ def _moments(s: Snapshot, place: int) -> HalfArray:
 
 
 def _evenly(values: Indices, most: int) -> Indices:
-    """At most so many of all, evenly spread."""
     return values[np.unique(np.linspace(0, len(values) - 1, min(len(values), most)).astype(np.int64))]
 
 
 # Highlights ----------------------------------------------------------------------------------------------------------
 
-MOST_LOOKED_AT = 20_000
-"""Most clips that are looked at; of more, so many that lie evenly among them."""
-MOST_IN_MEAN = 512
-"""Most moments of a clip that its mean is of, evenly spread."""
-ALIKE = 1e-4
-"""Cosine distance below which two clips are one to float16 vectors."""
+MOST_LOOKED_AT = 20_000  # most clips that are looked at; of more, so many that lie evenly among them
+MOST_IN_MEAN = 512  # most moments of a clip that its mean is of, evenly spread
+ALIKE = 1e-4  # cosine distance below which two clips are one to float16 vectors
 
 
 @dataclass(frozen=True)
@@ -218,7 +203,6 @@ class UnlikeClip:
     apart: float
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain data, as `--json` prints it."""
         return asdict(self)
 
 

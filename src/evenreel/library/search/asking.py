@@ -60,12 +60,10 @@ from evenreel.library.store.vectors import DEVIATION_FLOOR, MAY_FIT
 from evenreel.types import Encoder, FloatArray
 from evenreel.wording import seconds_of
 
-WITHIN_S = 30.0
-"""Most seconds between a moment and the one after it, where nothing else is said."""
+WITHIN_S = 30.0  # most seconds between a moment and the one after it, where nothing else is said
 MOST_WITHIN_S = 1e6
 
-QUOTED = r'["“”„][^"“”„]*["“”„]'
-"""Pattern of a stretch of text in quotes."""
+QUOTED = r'["“”„][^"“”„]*["“”„]'  # pattern of a stretch of text in quotes
 _THEN = r"(?:^|(?<=[\s,;]))then(?=[\s,;]|$)"
 _PIECES = re.compile(rf"{QUOTED}|(?P<then>{_THEN})", re.IGNORECASE)
 _JOINED = re.compile(r"(?:^|[\s,;]+)(?:and)?[\s,;]*$", re.IGNORECASE)
@@ -126,8 +124,7 @@ def read_steps(text: str, within_s: float = WITHIN_S) -> str | Then:
     return Then(first, type(text)(second), within_s)
 
 
-SHARE = 0.2
-"""Share of the vector of what is not wanted that is subtracted; chosen on planted clips (docs/asking.md)."""
+SHARE = 0.2  # share of the vector of what is not wanted that is subtracted; chosen on planted clips (docs/asking.md)
 
 _WITHOUT = re.compile(rf"{QUOTED}|(?P<without>(?<=\s)without(?=\s))", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"\s*(said|on-screen|sounds)\s*:", re.IGNORECASE)
@@ -171,8 +168,7 @@ def read_without(text: str) -> str | Without:
     return Without(before, after)
 
 
-MOST_MARKS = 200
-"""Most clips that are marked for one query."""
+MOST_MARKS = 200  # most clips that are marked for one query
 
 
 class RocchioWeights(NamedTuple):
@@ -183,8 +179,7 @@ class RocchioWeights(NamedTuple):
     gamma: float = 0.15
 
 
-PICTURE_WEIGHT = 0.4
-"""Weight of a picture beside words; that of the words is the rest (docs/asking.md)."""
+PICTURE_WEIGHT = 0.4  # weight of a picture beside words; that of the words is the rest (docs/asking.md)
 
 
 @dataclass(frozen=True)
@@ -232,7 +227,6 @@ class Marked:
         return replace(self, marks=(*(one for one in self.marks if one.moment != mark.moment), mark))
 
     def undone(self) -> Marked:
-        """Return the same without the latest mark."""
         return replace(self, marks=self.marks[:-1])
 
 
@@ -251,8 +245,7 @@ def read_mark(text: str, *, right: bool) -> Mark:
     return Mark(ClipMoment(clip, time_s), right)
 
 
-Question = str | Then | Without | Marked
-"""What a library can be asked: words, and what is made of them."""
+Question = str | Then | Without | Marked  # what a library can be asked: words, and what is made of them
 
 NOT_RERANKED = "A matcher compares clips with one sentence as it stands, so that it ranks nothing anew here."
 ONE_QUERY = "Examples move one query, and 'then' or 'without' part it in two; leave one of the two out."
@@ -266,7 +259,6 @@ def as_question(given: Question) -> Question:
 
 
 def read_question(text: str, within_s: float = WITHIN_S) -> str | Then | Without:
-    """Read a query that may have a `then`, or else a `without`; a `PlainText` has neither."""
     if isinstance(text, PlainText):
         return text
     found = read_steps(text, within_s)
@@ -361,12 +353,10 @@ def search_by_marks(
 
 
 def text_vector(encoder: Encoder, text: str) -> FloatArray:
-    """Encode a cleaned text (D,)."""
     return unit(encoder.encode_text([text]).sentence[0])
 
 
 def words_vector(encoder: Encoder | None, words: str) -> FloatArray:
-    """Encode words that stand beside a picture (D,)."""
     if encoder is None:
         raise UsageError("The library has no vision, so words cannot be put to a picture.")
     if not readable(words):
@@ -390,14 +380,11 @@ def picture_with_words(picture: FloatArray, words: FloatArray) -> FloatArray:
 
 # One moment after another --------------------------------------------------------------------------------------------
 
-MOST_CANDIDATES = 512
-"""Most clips whose frames are scored one by one, but for those that are to be shown."""
-MOST_ROWS = 20_000
-"""Most frames of these together, but for those that are to be shown."""
+MOST_CANDIDATES = 512  # most clips whose frames are scored one by one, but for those that are to be shown
+MOST_ROWS = 20_000  # most frames of these together, but for those that are to be shown
 MOST_LOOKED_INTO = 256
 """Most clips beside those that are shown of which moments are found: many may show both in the wrong order."""
-MOST_MOMENTS = 2_000
-"""Most moments of a query in a clip that are compared with those of another: the best ones."""
+MOST_MOMENTS = 2_000  # most moments of a query in a clip that are compared with those of another: the best ones
 
 
 class TimedEvidence(NamedTuple):
@@ -505,7 +492,6 @@ class Half:
         return found
 
     def frame_scores(self, rows: Indices) -> FloatArray | None:
-        """Return the similarities of single frames, (R,); None where the query does not ask frames."""
         if self.asked.vector is None or self.s.vectors is None:
             return None
         ones = np.ones(len(rows), np.int64)
@@ -551,7 +537,6 @@ class HalfInClip:
         self.evidence = TimedEvidence(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     def moment(self, place: int) -> MomentHit:
-        """Return one of the moments of `evidence` as it is shown."""
         for count, moment in self._moments:
             if place < count:
                 return moment(place)
@@ -581,7 +566,6 @@ class FoundPair(NamedTuple):
     halves: tuple[HalfInClip, HalfInClip]
 
     def hit(self, weaker: bool | None) -> Hit:
-        """Return the clip as it is shown."""
         (one, other), (first, second, *_) = self.halves, self.pair
         steps = (one.moment(first), other.moment(second))
         on_screen, said = (
@@ -606,7 +590,6 @@ class FoundPair(NamedTuple):
 
 
 def search_in_order(searcher: Searcher, asked: Then, queries: Sequence[Query], *, reranks: bool) -> SearchResult:
-    """Search for clips in which a moment of one query comes before one of another."""
     if searcher.is_empty():
         found = SearchResult(queries[0].text or "", (), notices=(EMPTY,))
     else:

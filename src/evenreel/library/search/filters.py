@@ -33,16 +33,12 @@ from evenreel.files import file_at, first_there, name_key
 from evenreel.library.store.catalog import loaded_path, metadata_keys
 
 MAX_CHARACTERS, MAX_CONDITIONS, MAX_PATTERN = 4_000, 200, 256
-MAX_DEPTH = 15
-"""Most levels of and, or and not within each other; SQLite's parser stacks 100 symbols, 3 to 5 for each."""
+MAX_DEPTH = 15  # most levels of and, or and not within each other; SQLite's parser stacks 100 symbols, 3 to 5 for each
 SECONDS, SECONDS_A_FILE = 1.0, 25e-6
 """How long a filter may take: as long as comparing the folder of each file some times."""
-STEPS = 20_000
-"""Steps of SQLite's between two looks at the clock."""
-TOLD = 80
-"""Most characters of what a person wrote that an error repeats."""
-MAX_TOLD = 50
-"""Most metadata columns that an error lists."""
+STEPS = 20_000  # steps of SQLite's between two looks at the clock
+TOLD = 80  # most characters of what a person wrote that an error repeats
+MAX_TOLD = 50  # most metadata columns that an error lists
 
 Kind = Literal["number", "text", "date", "name", "any"]
 Value = str | int | float
@@ -60,8 +56,7 @@ _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECAS
 _HEXADECIMAL = re.compile(r"-?0x[0-9a-f]{1,15}", re.ASCII | re.IGNORECASE)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
-END = "end", ""
-"""What stands behind the last token."""
+END = "end", ""  # what stands behind the last token
 
 
 class FilterColumn(NamedTuple):
@@ -76,8 +71,7 @@ class FilterColumn(NamedTuple):
     of_clip: str = ""
 
 
-PEOPLE = "people"
-"""Column of the names of people who are in a clip."""
+PEOPLE = "people"  # column of the names of people who are in a clip
 _PEOPLE_OF_CLIP = (
     "clips.clip_id IN (SELECT faces.clip_id FROM faces JOIN people ON people.person_id = faces.person_id WHERE {})"
 )
@@ -170,7 +164,6 @@ def _is_plain(key: str) -> bool:
 
 
 def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) -> dict[str, FilterColumn]:
-    """Return the columns of a catalog."""
     if not _has_function(connection, "name_key"):
         connection.create_function("name_key", 1, lambda name: name and name_key(name), deterministic=True)
     found = {**COLUMNS, **(_PERSONAL if _has_function(connection, "personal_notes") else {})}
@@ -236,7 +229,6 @@ def limited(connection: sqlite3.Connection, where: Filter) -> Iterator[None]:
 
 
 def passing(connection: sqlite3.Connection, columns: str, where: Filter, rest: str = "", *more: Value) -> list[tuple]:  # type: ignore[type-arg]
-    """Read columns of the files that are there and pass a filter, with their clips."""
     with limited(connection, where):
         return connection.execute(
             f"SELECT {columns} FROM files CROSS JOIN clips ON clips.clip_id = files.clip_id"
@@ -264,8 +256,6 @@ def first_paths(
 
 @dataclass(frozen=True)
 class _Operand:
-    """One side of a comparison: a column, a metadata value or a literal."""
-
     sql: str
     parameters: tuple[Value, ...]
     kind: Kind
@@ -291,7 +281,6 @@ class _Reader:
         self._tokens, self._at, self._conditions = [*_tokens(text), END], 0, 0
 
     def whole(self) -> Filter:
-        """The condition that is all of the text."""
         found = self._junction("or", 0)
         if self._tokens[self._at] != END:
             raise self._refused()
@@ -303,7 +292,6 @@ class _Reader:
         return [token.lower() if kind in {"name", "sign"} else "" for kind, token in ahead]
 
     def _take(self, *tokens: str) -> bool:
-        """Pass over some tokens, if they are the next ones."""
         is_next = self._next(len(tokens)) == list(tokens)
         self._at += len(tokens) if is_next else 0
         return is_next
@@ -473,7 +461,6 @@ def _unquoted(kind: str, token: str) -> str:
 
 
 def _of_clip(column: FilterColumn, comparison: Filter) -> Filter:
-    """What is true of a clip where a comparison is of one of its values."""
     return Filter(f"({column.of_clip.format(comparison.sql)})", comparison.parameters)
 
 

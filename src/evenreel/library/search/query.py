@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 1_000
 MAX_CONTENT_WORDS = 50
-MOST_CLIPS = 1_000_000
-"""Most clips of an answer, and most that a matcher scores anew."""
+MOST_CLIPS = 1_000_000  # most clips of an answer, and most that a matcher scores anew
 NEVER_CUT_BYTES = 60
 """Length of a query that no text tower cuts: they read 62 tokens (SigLIP) or more, each of at least one byte."""
 
@@ -71,15 +70,12 @@ class ClipMoment(NamedTuple):
 
 
 class AskedText(NamedTuple):
-    """What a text asks for."""
-
     text: str  # words without quotes and prefix
     channels: frozenset[Channel] = EVERY  # channels that are asked
     exact: bool = False  # whether the words are to be found side by side, as they are written
 
     @property
     def sees(self) -> bool:
-        """Whether frames are asked."""
         return "seen" in self.channels
 
 
@@ -135,8 +131,6 @@ def content_words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Query:
-    """One query to a library: a text, or the vector of a picture."""
-
     # words to find in frames, on screen or in what is said; `UnfinishedText` while it is typed
     text: str | None = None
     image: FloatArray | None = None  # (D,) the encoded picture, unit length
@@ -171,7 +165,6 @@ class Query:
 
     @property
     def channels(self) -> frozenset[Channel]:
-        """The channels that are asked."""
         return frozenset({"seen"}) if self.asked is None else self.asked.channels
 
     @cached_property
@@ -183,7 +176,6 @@ class Query:
 
     @cached_property
     def in_order(self) -> tuple[str, ...]:
-        """All words, in their order."""
         return () if self.asked is None else tuple(words(self.asked.text))
 
     @cached_property
@@ -195,11 +187,9 @@ class Query:
 
     @property
     def enough(self) -> int:
-        """Number of clips that must be ranked."""
         return self.k if self.reranker is None else max(self.k, self.rerank_depth)
 
     def notices(self) -> list[str]:
-        """Say what is changed in the query, or not looked for."""
         found: list[str] = []
         if self.text is None or self.asked is None:
             return found
@@ -214,8 +204,6 @@ class Query:
 
 
 class EncodedQuery(NamedTuple):
-    """A query with its vectors."""
-
     query: Query  # the query
     embedding: TextEmbedding | None  # its text as the model reads it, one row; None where frames are not asked
     vector: FloatArray | None  # (D,) what frames are compared with, of unit length; None likewise
@@ -248,7 +236,6 @@ def encode_text(encoder: Encoder, text: str, notices: list[str]) -> TextEmbeddin
 
 
 def picture_vector(encoder: Encoder, pixels: Pixels) -> FloatArray:
-    """Encode a picture (H, W, 3) as a window of one frame: a vector (D,)."""
     (vector,) = encoder.encode_windows(pixels.transpose(2, 0, 1)[None, None])
     return np.asarray(vector, np.float32)
 
@@ -265,7 +252,6 @@ _HOW = "give the path of a file, its bytes, an image of PIL, or RGB pixels (H, W
 
 
 def image_worker(limits: MediaLimits = IMAGE_LIMITS) -> Worker:
-    """Start a process that decodes pictures for `decode_image`; the caller closes it."""
     return Worker(READER, {"limits": asdict(limits)}, limits)
 
 

@@ -55,7 +55,6 @@ class RerankScores(NamedTuple):
     parts: dict[str, FloatArray]
 
     def of(self, place: int) -> dict[str, float]:
-        """Return the parts of one clip's score."""
         return {name: float(part[place]) for name, part in self.parts.items()}
 
 
@@ -85,7 +84,6 @@ class Reranker:
 
     @property
     def reads_text(self) -> bool:
-        """True if the matcher reads the on-screen text of clips."""
         return self.pretrained.about.inputs.windows is not None
 
     @property
@@ -148,7 +146,6 @@ class Reranker:
 
 
 def query_features(pretrained: Pretrained, text: str, query: TextEmbedding) -> TextFeatures:
-    """Return what a matcher reads of a query: the first words and the end mark."""
     most, kept = pretrained.about.inputs.words, np.flatnonzero(query.word_mask[0])
     if most is not None and len(kept) > most:
         kept = np.append(kept[: most - 1], kept[-1])
@@ -193,7 +190,6 @@ def unread_notice(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> li
 
 
 def stored_clip(s: Snapshot, clip_id: str, *, text: bool) -> StoredClip:
-    """Read the stored features of a clip with frames, with its on-screen text where `text` is True."""
     (place,), times = s.places([clip_id]), times_of(s, [clip_id])[clip_id]
     frames = frames_of(s, place, times)
     sql = "SELECT text, confidence, start_s, end_s, box FROM tracks WHERE clip_id = ? ORDER BY number"
@@ -234,7 +230,6 @@ def _size(video: VideoFeatures) -> tuple[int, int]:
 
 
 def _joined(videos: Sequence[VideoFeatures]) -> VideoFeatures:
-    """Videos of one size side by side."""
     arrays: dict[str, Any] = {
         name: np.concatenate([getattr(video, name) for video in videos])
         for name, array in vars(videos[0]).items()

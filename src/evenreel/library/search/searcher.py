@@ -74,8 +74,7 @@ NOTHING_SEEN = "The library is searched without vision, so nothing is found by w
 
 RANK_CONSTANT = 60
 FIT, MAY, NOTHING = range(3)
-ANSWERS = 0.5
-"""A clip with this share of the query's weight in writing is no weaker match."""
+ANSWERS = 0.5  # a clip with this share of the query's weight in writing is no weaker match
 
 
 class ChannelColumns(NamedTuple):
@@ -103,33 +102,27 @@ class Asked:
 
     @property
     def query(self) -> Query:
-        """The query."""
         return self.encoded.query
 
     @property
     def clips(self) -> int:
-        """C."""
         return len(self.allowed)
 
     @property
     def measured(self) -> bool:
-        """Whether it is told of clips that they are weaker matches."""
         return self.scores is None or self.above is not None
 
     @cached_property
     def sounds(self) -> Column:
-        """Share of nonsense that each one's sound beats; NaN where its sound did not find it."""
         return np.full(self.clips, np.nan) if self.heard is None else self.heard.shares
 
     @cached_property
     def written(self) -> Column:
-        """Share of the query's words that is on screen, said, in the clip's name or caption."""
         found: Column = np.max([*(one.coverage for one in self.texts.values()), np.zeros(self.clips)], axis=0)
         return found
 
     @cached_property
     def fused(self) -> Column:
-        """Sums of the weighted reciprocal ranks."""
         total = np.zeros(self.clips)
         for columns in self.channels.values():
             share = columns.weights / (RANK_CONSTANT + columns.ranks)
@@ -138,7 +131,6 @@ class Asked:
 
     @cached_property
     def found(self) -> Flags:
-        """Which clips any channel found."""
         found = np.zeros(self.clips, np.bool_)
         for columns in self.channels.values():
             found |= columns.ranks > 0
@@ -168,7 +160,6 @@ class Asked:
         return found
 
     def found_in(self, channel: Channel, place: int) -> bool:
-        """Return whether a channel found a clip."""
         return channel in self.channels and bool(self.channels[channel].ranks[place])
 
     def share(self, channel: Channel, place: int) -> float | None:
@@ -188,7 +179,6 @@ class Asked:
         return None if any(self.found_in(one, place) and self.share(one, place) is None for one in measured) else True
 
     def answers_by(self, channel: Channel, place: int) -> bool:
-        """Return whether a clip would be in the answer by one channel alone."""
         return (self.share(channel, place) or 0.0) >= (MAY_FIT if channel in {"seen", "sounds"} else ANSWERS)
 
     def found_by(self, place: int) -> Channel:
@@ -225,7 +215,6 @@ def ranks_of(scores: Column | FloatArray, there: Flags) -> Indices:
 def _columns(
     texts: Mapping[Channel, WordMatches], heard: Heard | None, scores: FloatArray | None
 ) -> dict[Channel, ChannelColumns]:
-    """Rank what each channel says."""
     channels: dict[Channel, ChannelColumns] = {}
     for channel, one in texts.items():
         weights = np.maximum(0.0, (one.coverage - ANSWERS) / (1 - ANSWERS))
@@ -241,8 +230,7 @@ def _columns(
 AskEngine = Callable[[Snapshot, FloatArray, str | None, int, list[str]], FloatArray | None]
 """`evenreel.library.engine.SeenByEngine.score`."""
 
-Judged = tuple[float, dict[str, float]]
-"""Score of a clip by a matcher, and its parts."""
+Judged = tuple[float, dict[str, float]]  # score of a clip by a matcher, and its parts
 
 
 class ClipFacts(NamedTuple):
@@ -285,7 +273,6 @@ def facts_of(s: Snapshot, clip_ids: Sequence[str], where: str | None) -> list[Cl
 
 
 def show(s: Snapshot, asked: Asked, places: Sequence[int], judged: Mapping[int, Judged]) -> tuple[Hit, ...]:
-    """Make the hits of clips, given by their places in order, with the moments that answer."""
     hits, vector, heard = [], asked.vector, asked.heard
     for place, about in zip(places, facts_of(s, s.ids(places), asked.query.where), strict=True):
         found = {channel: texts_of(s, asked.texts.get(channel), place) for channel in TIMED}
@@ -329,7 +316,6 @@ def show(s: Snapshot, asked: Asked, places: Sequence[int], judged: Mapping[int, 
 
 
 def texts_of(s: Snapshot, matches: WordMatches | None, place: int) -> tuple[TextHit, ...]:
-    """Read the texts of a clip that matched, the best first."""
     if matches is None or not matches.coverage[place]:
         return ()
     return tuple(read_texts(s, matches, matches.best_texts(place)))
@@ -359,7 +345,6 @@ class Searcher:
         )
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """Read the library at one moment, see `SnapshotReader`."""
         return self._reader.snapshot()
 
     def search(self, query: Query) -> SearchResult:
@@ -371,13 +356,11 @@ class Searcher:
             return self._answer(s, self.ask(s, encoded, self.engine))
 
     def is_empty(self) -> bool:
-        """Return whether no file is there, so that nothing can be found."""
         with self.snapshot() as s:
             self._hears = SOUNDS.own(s.meta)
             return not s.allowed(None).any()
 
     def encode(self, query: Query) -> EncodedQuery:
-        """Encode a query by the models that it asks, which are loaded for that."""
         notices, embedding, vector = query.notices(), None, query.moved
         if query.asked is None:
             vector = unit(query.image)
@@ -467,7 +450,6 @@ def _reranked(s: Snapshot, asked: Asked, places: list[int], judged: dict[int, Ju
 
 
 def _paths(s: Snapshot, query: Query, places: Indices | Sequence[int]) -> list[str]:
-    """The first file of each clip that passes the filter."""
     ids = s.ids(places)
     found = filters.first_paths(s.connection, s.read_filter(query.where), ids)
     return [found.get(clip_id, "") for clip_id in ids]

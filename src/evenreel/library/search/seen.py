@@ -66,7 +66,6 @@ def above(s: Snapshot, scores: FloatArray) -> Column | None:
 
 
 def times_of(s: Snapshot, clip_ids: Sequence[str]) -> dict[str, ClipTimes]:
-    """Read the times of clips."""
     spans: dict[str, list[tuple[float, float, float]]] = {clip_id: [] for clip_id in clip_ids}
     shots: dict[str, list[tuple[float, float]]] = {clip_id: [] for clip_id in clip_ids}
     sql = "SELECT clip_id, {} FROM json_each(?) AS wanted CROSS JOIN {} ON clip_id = wanted.value ORDER BY number"
@@ -103,7 +102,6 @@ def stretches(s: Snapshot, vector: FloatArray, place: int, times: ClipTimes) -> 
 
 
 def unit(given: FloatArray | None) -> FloatArray:
-    """Normalise a vector (D,) to unit length."""
     vector = np.array(given, np.float32)
     if not 0 < (length := float(np.linalg.norm(vector))) < np.inf:
         raise EncoderError("The encoder gave a vector without a direction (zero, NaN or infinite).")
@@ -207,24 +205,17 @@ def _left_out(meta: Mapping[str, str], error: Exception) -> str:
 
 Curve = NDArray[np.float64]
 
-EVEN = 1e-3
-"""Scores that differ by less are equal: float16 vectors do not tell them apart."""
-CALM = 0.34
-"""Scores are calm where they change from frame to frame by less than this share of what they vary by."""
+EVEN = 1e-3  # scores that differ by less are equal: float16 vectors do not tell them apart
+CALM = 0.34  # scores are calm where they change from frame to frame by less than this share of what they vary by
 SHARE = 0.45
 """Level from which calm scores, smoothed, are a moment: this share of the way from their mean to their best."""
-BEYOND = 0.3
-"""Height of the threshold above Otsu's for other scores, in their standard deviations."""
+BEYOND = 0.3  # height of the threshold above Otsu's for other scores, in their standard deviations
 
-FEW = 8
-"""Number of frames below which scores are not smoothed."""
-SMOOTHING = np.array([1.0, 2, 3, 2, 1]) / 9
-"""Weights of five frames: those of a mean of three, taken twice."""
+FEW = 8  # number of frames below which scores are not smoothed
+SMOOTHING = np.array([1.0, 2, 3, 2, 1]) / 9  # weights of five frames: those of a mean of three, taken twice
 
-SURE = 0.8
-"""Share of starts, and of ends, that are meant to lie in their ranges."""
-DOUBT = 4.0
-"""Sum of scores above the threshold, in their deviations, that makes one start e times as likely as another."""
+SURE = 0.8  # share of starts, and of ends, that are meant to lie in their ranges
+DOUBT = 4.0  # sum of scores above the threshold, in their deviations, that makes one start e times as likely as another
 
 MIDDLE = np.array([(1 - SURE) / 2, (1 + SURE) / 2])
 
@@ -324,7 +315,6 @@ def _otsu(scores: Curve) -> float:
 
 
 def _runs(gains: Curve) -> Iterator[tuple[int, int, float]]:
-    """Stretches of gains that are no losses, each with its best."""
     high = np.concatenate(([False], gains >= 0, [False])).astype(np.int8)
     for start, stop in np.flatnonzero(np.diff(high)).reshape(-1, 2):
         yield int(start), int(stop), float(gains[start:stop].max())
@@ -413,12 +403,10 @@ def best_moments(found: Sequence[MomentHit], others: Sequence[MomentHit] = ()) -
 
 
 def shown(sign: TextHit) -> MomentHit:
-    """Return the stretch in which a sign's words are on screen as a moment, at its middle."""
     return MomentHit((sign.start_s + sign.end_s) / 2, sign.start_s, sign.end_s, sign.similarity)
 
 
 def spoken(utterance: TextHit) -> MomentHit:
-    """Return the stretch in which words are said as a moment, at its beginning."""
     return MomentHit(utterance.start_s, utterance.start_s, utterance.end_s, utterance.similarity)
 
 

@@ -63,24 +63,18 @@ from evenreel.library.search.snapshot import Snapshot, numbers
 from evenreel.library.store.fulltext import ABOUT, FACTS, ON_SCREEN, SAID, TextKind, phrase, read_facts
 
 MAX_JOINED, MAX_SIMILAR, LEAST_SPLIT = 8, 64, 4
-MAX_BEGINNING = 1_000
-"""Most words with one beginning that are looked at, the most frequent ones."""
-LONGEST_ENDING = 4
-"""Most letters by which two forms of a word may differ at their ends: 'swimming' and 'swim'."""
+MAX_BEGINNING = 1_000  # most words with one beginning that are looked at, the most frequent ones
+LONGEST_ENDING = 4  # most letters by which two forms of a word may differ at their ends: 'swimming' and 'swim'
 FORM, DOING, SPLIT_LETTER = 0.97, 0.9, 0.9
 LAST, WITHOUT_SPACES = "\U0010ffff", "\u2e80"  # the latter: first letter of the scripts without spaces between words
 NUMBER = re.compile(r"\d+")
-KEPT_WORDS = 1_024
-"""Most words, or runs of words, of which is kept how they are spelt: some kilobytes each at most."""
-FEW_WORDS = 100
-"""Most words that are put into a vocabulary one by one."""
+KEPT_WORDS = 1_024  # most words, or runs of words, of which is kept how they are spelt: some kilobytes each at most
+FEW_WORDS = 100  # most words that are put into a vocabulary one by one
 
 MAX_SHOWN, MAX_ANCHORS, CLIPS_AT_ONCE, FAR_S = 5, 32, 8_192, 30.0
-DECIMALS = 9
-"""Decimals of shares: the order of the words must not make equal clips differ."""
+DECIMALS = 9  # decimals of shares: the order of the words must not make equal clips differ
 
-Run = tuple[str, ...]
-"""Words that may be written without spaces between them; a word is a run of one."""
+Run = tuple[str, ...]  # words that may be written without spaces between them; a word is a run of one
 
 
 class WordSource(NamedTuple):
@@ -98,8 +92,7 @@ SOURCES: Mapping[Channel, WordSource] = {
     "said": WordSource(SAID, 2, guessed=False),
     "about": WordSource(ABOUT, 5, typed=True),
 }
-TIMED: tuple[Channel, ...] = ("on_screen", "said")
-"""Channels of words that are there at a time."""
+TIMED: tuple[Channel, ...] = ("on_screen", "said")  # channels of words that are there at a time
 
 
 def runs_of(terms: Sequence[str], in_order: Sequence[str]) -> dict[Run, tuple[int, ...]]:
@@ -138,11 +131,9 @@ class Vocabulary:
 
     @property
     def count(self) -> int:
-        """Number of texts."""
         return self.texts.get("", 0)
 
     def refresh(self, connection: sqlite3.Connection) -> None:
-        """Read the words that have changed."""
         table = self.source.kind.vocabulary
         oldest, change = (
             connection.execute(f"SELECT ifnull({which}(change), 0) FROM {table}").fetchone()[0]
@@ -218,12 +209,10 @@ class Vocabulary:
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))[:MAX_SIMILAR])
 
     def _beginning(self, start: str) -> list[str]:
-        """Written words with this beginning, the most frequent first."""
         some = self._sorted[bisect_left(self._sorted, start) : bisect_left(self._sorted, start + LAST)]
         return sorted(some, key=lambda word: (-self.texts[word], word))[:MAX_BEGINNING]
 
     def _forms(self, word: str) -> Iterator[tuple[str, float]]:
-        """Written words that are other forms of this one."""
         if not word.isalpha() or not word.isascii():  # the tables are of English
             return
         for other in irregular_forms(word):
@@ -263,7 +252,6 @@ class Vocabulary:
 
 
 def _set_bits(values: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """Count the bits of whole numbers (N,) that are set."""
     if hasattr(np, "bitwise_count"):
         return np.asarray(np.bitwise_count(values), np.uint8)
     bits = np.unpackbits(values[:, None].view(np.uint8), axis=1)
@@ -281,7 +269,6 @@ def _has_numbers(written: str, query: str) -> bool:
 
 
 def vocabulary(s: Snapshot, channel: Channel) -> Vocabulary:
-    """Return the words of a channel's index, as they are in a snapshot."""
     if ("words", channel) not in s.kept:
         found = s.held.setdefault(("words", channel), Vocabulary(SOURCES[channel]))
         found.refresh(s.connection)
@@ -309,11 +296,9 @@ class WordMatches:
     centre: dict[int, int] = field(default_factory=dict)
 
     def texts_of(self, place: int) -> Indices:
-        """Return the places of a clip's texts among these."""
         return np.flatnonzero(self.facts["clip"] == place)
 
     def best_texts(self, place: int) -> Indices:
-        """Return the places of a clip's texts that are shown, the best first."""
         rows = self.texts_of(place)
         facts, own = self.facts[rows], self.own[rows]
         first = np.lexsort((facts["start_s"], -own))
@@ -362,7 +347,6 @@ def score(s: Snapshot, channel: Channel, query: Query, allowed: Flags) -> WordMa
 
 
 def _score_clips(found: WordMatches, matched: Sequence[tuple[Indices, Column]], weights: Column) -> None:
-    """Fill in coverage, scores and centres, all clips at a time."""
     has = np.zeros(len(found.coverage), np.bool_)
     has[found.facts["clip"]] = True
     places = np.flatnonzero(has)
@@ -507,8 +491,7 @@ def _with_word(
 
 # Places of query words in a text, so that a person sees why a clip was found -----------------------------------------
 
-Stretch = tuple[int, int]
-"""Start and end of a stretch of text, [start, end), in code points."""
+Stretch = tuple[int, int]  # start and end of a stretch of text, [start, end), in code points
 
 
 def marks(text: str, matched: Sequence[str], found: Sequence[str]) -> tuple[Stretch, ...]:

@@ -56,10 +56,8 @@ SHARED_MEMORY_BYTES = 32_768
 SHARDS, STILLS, MODELS = "shards", "stills", "models"
 MAKING = "making"
 """Entry of `meta`: the model whose vectors will take the place of the library's own, as JSON: folder -> its name."""
-SNAPSHOT_MARKER = "snapshot.json"
-"""Name of the file that says which published snapshot a folder was copied from."""
-BROKEN = ".broken"
-"""Ending of the name of a file that was put aside."""
+SNAPSHOT_MARKER = "snapshot.json"  # name of the file that says which published snapshot a folder was copied from
+BROKEN = ".broken"  # ending of the name of a file that was put aside
 RENDERED_PX = ((320, 240), (160, 120))
 """Width and height of the scenes of `evenreel demo` and `planted`; hardly any camera makes such."""
 _NUMBERS = (
@@ -542,8 +540,6 @@ def refuse_published(library: Path) -> None:
 
 
 class Making(NamedTuple):
-    """A model in the making."""
-
     folder: str  # below `models`: the beginning of the digest of its weights
     name: str
 

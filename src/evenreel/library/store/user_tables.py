@@ -46,8 +46,7 @@ FACES = ("faces", "face_clips")
 """Tables that a published snapshot has nothing of either; they are derived, by hours of work, so that a repair keeps
 them."""
 
-OWN_TABLES = ("roots", *AT_HOME)
-"""Tables that are copied."""
+OWN_TABLES = ("roots", *AT_HOME)  # tables that are copied
 
 COPY, LOCK = "personal.sqlite", "personal.lock"
 EARLIER = ("personal.jsonl", "personal.copy.jsonl")

@@ -46,10 +46,8 @@ from evenreel.types import Encoder, FloatArray
 HEADER_BYTES = 64
 TILE_ROWS = 2048
 """Rows that are float32 at one time: 4 MB at 512 dimensions; fewer cost calls, more leave the cache (measured)."""
-SCANNED_ROWS = 16_384
-"""Rows of one call for a single query, which are read as they are."""
-EXACT_ROWS = 10_000
-"""Rows up to which what float16 cuts off a single query counts too: it takes as long again."""
+SCANNED_ROWS = 16_384  # rows of one call for a single query, which are read as they are
+EXACT_ROWS = 10_000  # rows up to which what float16 cuts off a single query counts too: it takes as long again
 
 HalfArray = NDArray[np.float16]
 
@@ -218,12 +216,10 @@ def _products(query: FloatArray, rows: HalfArray, *, exact: bool = True) -> Floa
 # How high nonsense scores --------------------------------------------------------------------------------------------
 
 FITS = 0.95
-MAY_FIT = 0.90
-"""Shares of nonsense that a clip has to beat: to stand before others, and to be no weaker match."""
+MAY_FIT = 0.90  # shares of nonsense that a clip has to beat: to stand before others, and to be no weaker match
 
 DEVIATION_FLOOR = 1e-3
-DECIMALS = 9
-"""Cosines of float16 vectors that differ by less are equal; z stays finite where all nonsense is alike."""
+DECIMALS = 9  # cosines of float16 vectors that differ by less are equal; z stays finite where all nonsense is alike
 
 CLIPS_AT_ONCE = 4096
 NOTED = {"null_bank", "null_vectors", "null_best", "null_clips"}

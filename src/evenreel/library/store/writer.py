@@ -87,8 +87,6 @@ log = logging.getLogger("evenreel")
 
 @dataclass(frozen=True)
 class FoundFile:
-    """File that may be a video."""
-
     path: str  # absolute
     root: str  # folder that was asked for and that it was found in
     stamp: FileStamp
@@ -308,7 +306,6 @@ class Store:
             return get_meta(self.connection)
 
     def begin(self, roots: Iterable[str], meta: Mapping[str, str]) -> None:
-        """Record the folders of a run and the settings that the library is made with."""
         with self._lock, transaction(self.connection):
             self.connection.executemany(
                 "INSERT OR IGNORE INTO roots (path) VALUES (?)", [(stored_path(root),) for root in roots]
@@ -327,7 +324,6 @@ class Store:
                 update_null_scores(self.connection, vectors, encoder, of)
 
     def null_scores_hold(self, of: Matrix = FRAMES) -> bool:
-        """Return whether the stored scores of the nonsense queries are of exactly the clips in the library now."""
         with self._lock:
             return null_scores_hold(self.connection, of)
 
@@ -540,7 +536,6 @@ def settle_shard(library: Path, connection: sqlite3.Connection) -> None:
 
 
 def clip_transcripts(connection: sqlite3.Connection, clip_id: str) -> list[Transcript]:
-    """Read the transcripts of a clip; none of one in which nothing was looked for."""
     said: dict[int, list[Utterance]] = defaultdict(list)
     for transcript, words, text, start_s, end_s, *about in connection.execute(
         "SELECT transcript, words, text, start_s, end_s, source, utterances.language, confidence, speaker"
