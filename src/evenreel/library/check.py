@@ -285,8 +285,7 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
         What was done, a sentence each.
 
     Raises:
-        LibraryError: there is nothing to repair from, another process holds the library, the disk is full, or a shard
-            cannot be read just now or is of a later version, or it is a published snapshot; then nothing has changed.
+        LibraryError: there is nothing to repair from, or just now it cannot be; then nothing has changed.
     """
     refuse_published(library)
     if not library.is_dir():
@@ -436,10 +435,7 @@ def _enter_own(library: Path, connection: sqlite3.Connection, work: _Work) -> No
 
 
 def _forget(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
-    """Forget the files that were marked missing, and those of their clips that no other file has.
-
-    Not every clip without a file: in a catalog made anew no clip has one before the next index.
-    """
+    """Forget missing files and their clips; not every clip without a file: in a new catalog none has one yet."""
     clips = {row[0] for row in connection.execute("SELECT clip_id FROM files WHERE state = 'missing'")}
     files = connection.execute("DELETE FROM files WHERE state = 'missing'").rowcount
     gone = clips - {None} - {row[0] for row in connection.execute("SELECT clip_id FROM files")}

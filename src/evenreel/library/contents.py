@@ -63,6 +63,8 @@ MAX_SIGNS = 500  # most on-screen texts that are listed of one clip; a ticker ha
 
 @dataclass(frozen=True)
 class ClipFile:
+    """A file with the content of a clip."""
+
     name: str  # name of the file
     folder: str  # its folder, relative to the indexed one; '' at the top of that
     state: str  # `indexed`, `set_aside` or `missing`
@@ -108,10 +110,7 @@ class FilePage:
 
 
 class Located(NamedTuple):
-    """Location of a file: its `path` and the indexed folder `root` that holds it, as the system names them.
-
-    `stamp` has size and times of when its content was last read; see `evenreel.library.contents`.
-    """
+    """A file, and the indexed folder that holds it; `stamp` has size and times of when its content was last read."""
 
     path: str
     root: str
@@ -233,11 +232,9 @@ REMEMBERED = 10_000  # digests
 
 
 class SameContent:
-    """Checks files for changed content: by size and times, else by reading and digesting them.
+    """Checks files for changed content, by size and times: no program can set a change time.
 
-    A file whose size and times are those that were indexed is taken to be the same: its change time, which no program
-    can set, moves with every change of its content. Otherwise a file of the same size is read through once and its
-    digest compared, since the id of a clip is the digest of its content. The latest digests are remembered.
+    Where these differ, a file of the same size is read and digested, as the id of a clip is the digest of its content.
     """
 
     def __init__(self, timeout_s: float, stopped: Callable[[], bool] = lambda: False) -> None:
@@ -376,6 +373,8 @@ _CANDIDATES: Mapping[ExampleKind, str] = {
 
 @dataclass(frozen=True)
 class Examples:
+    """Example searches that find something in a library."""
+
     seen: str | None  # caption of a clip, to be found in its frames; None where no clip has one
     read: str | None  # words that are on screen; None where none were read
 
@@ -435,6 +434,8 @@ _ORDERS: dict[BrowseOrder, str] = {
 
 @dataclass(frozen=True)
 class BrowsedClip:
+    """A clip that is there."""
+
     clip_id: str
     path: str  # its first file by path, among those that pass the filter
     day: str | None  # when it was recorded or, where its file does not say, last changed, such as `2024-05-31`
@@ -499,6 +500,8 @@ Scalar = str | int | float | bool
 
 @dataclass(frozen=True)
 class FacetValue:
+    """A value of a metadata column and how many clips have it."""
+
     value: Scalar
     clips: int
 
@@ -522,11 +525,7 @@ class Facet:
 
 
 def facets(connection: sqlite3.Connection) -> list[Facet]:
-    """List the facets: what every library has, people with names, and every metadata column usable in a filter.
-
-    Left out are text columns of more than `MAX_VALUES` values, those of `NO_CHOICE`, and columns whose name no
-    filter can write. Counts are of clips with a file that is there.
-    """
+    """List what can be filtered by, with counts of clips that have a file; what no filter can write is left out."""
     columns = columns_of(connection)
     found = [*_length(connection), *_folders(connection, columns)]
     days = {name: list(_days(connection, name, label, columns)) for name, label in DAYS.items()}

@@ -91,8 +91,7 @@ class Engine:
     def publish(self, clips: Iterable[tuple[int, FloatArray]], dimension: int, of: str) -> str:
         """Put all moments, (n, D) of each clip by its number, there under a new version, then let the name mean it.
 
-        The version before stays until the next one is published, for searches under way. `of` says which they are, see
-        `version_of`.
+        The version before stays until the next one is published, for searches under way.
         """
         from pymilvus import DataType, MilvusClient
 
@@ -134,10 +133,7 @@ class Engine:
         return current, int(rows)
 
     def nearest(self, version: str, query: FloatArray, first: int, allowed: Flags | None = None) -> Indices:
-        """Find so many clips by their best moment under a query (D,), of those `allowed` by number, None for all.
-
-        A clip is missed where its codes misjudge it by so many places; `benchmarks/engine.py` measures how often.
-        """
+        """Find so many clips by their best moment under a query (D,), of those `allowed` by number, None for all."""
         chosen = "" if allowed is None else _choosing(allowed)
         first = min(first, MOST_ROWS // A_CLIP)
         named: dict[int, None] = {}

@@ -246,10 +246,7 @@ def share_p_value(shown: int, shown_of: int, all_: int, all_of: int) -> float:
 
 
 def length_p_value(shown: NDArray[np.int64], all_: NDArray[np.int64]) -> float:
-    """Compute the p value of the shown clips' mean rank of length, against draws without replacement.
-
-    Both arguments are (ranges,), the numbers of clips in each range of length.
-    """
+    """Compute the p value of the shown clips' mean rank of length by counts in each range, (ranges,) both."""
     drawn = _drawn_excess(tuple(all_.tolist()), int(shown.sum()))
     found = len(drawn) - np.searchsorted(drawn, abs(_rank_excess(shown, all_)), "left")
     return float((1 + found) / (1 + len(drawn)))

@@ -185,10 +185,7 @@ def merge_people(library: Path, into: str, other: str) -> Person:
 
 
 def forget_person(library: Path, who: str) -> Person:
-    """Delete a person: its name, and vectors and pictures of all its faces.
-
-    Clips that were looked at are not looked at again, so that only new clips can bring the person back, without a name.
-    """
+    """Delete a person; clips that were looked at are not looked at again, so only new ones can bring one back."""
     with library_lock(library), _opened(library, write=True) as connection:
         person = _find(_people(connection), who)
         _erase(library, connection, [person.number], [])
@@ -271,10 +268,7 @@ def _models(library: Path, settings: IndexSettings, noted: Mapping[str, str]) ->
 
 
 class FaceStage:
-    """Looks for faces on the frames that stand for moments; see `evenreel.library.index.stages`.
-
-    Once people were asked for, it is the library's choice until everyone is forgotten.
-    """
+    """Looks for faces on the frames of moments; once asked for, it does so until everyone is forgotten."""
 
     title = "looking for people"
 
@@ -340,11 +334,7 @@ class FaceStage:
 
 
 def _group(connection: sqlite3.Connection) -> None:
-    """Put every face that is nobody's yet to a person; faces that are somebody's stay.
-
-    A face joins the person whose faces it is most like on average, so that groups grow; the rest are grouped among
-    themselves.
-    """
+    """Put every face that is nobody's to the person whose faces it is most like on average; group the rest."""
     with transaction(connection):
         rows = connection.execute(
             "SELECT face_id, vector FROM faces WHERE person_id IS NULL ORDER BY clip_id, time_s, face_id"

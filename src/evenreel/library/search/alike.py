@@ -106,8 +106,7 @@ def measure_farthest(s: Snapshot) -> float | None:
 def distance(one: ClipStretch, other: ClipStretch) -> float:
     """Return how far apart two clips are: 1 minus the mean cosine of their moments at the shift that fits best.
 
-    It is infinite where one is more than twice as long as the other and its best moment is not in what they share: it
-    was found for something else.
+    Infinite where one is over twice as long and was found for something outside of what they share.
     """
     short, long = sorted((one, other), key=lambda clip: len(clip.vectors))
     cosines = _with_neighbours(short.vectors @ long.vectors.T)
@@ -216,10 +215,7 @@ class UnlikeClips:
 
 
 def unlike_clips(s: Snapshot, where: Filter, k: int) -> UnlikeClips:
-    """Choose at most k clips, of those that pass a filter, that are unlike the rest; clips alike are chosen once.
-
-    Memory holds a vector of each of at most `MOST_LOOKED_AT` clips.
-    """
+    """Choose at most k clips that pass a filter and are unlike the rest; clips alike are chosen once."""
     if k < 1:
         raise UsageError(f"{k} highlights cannot be shown; ask for 1 or more.")
     every = s.seen[s.passing(where)[s.seen]]

@@ -466,10 +466,7 @@ def as_deviations(shares: Column, null_best: FloatArray) -> Column:
 
 
 class Half:
-    """What the channels say of clips, (C,), for one half of the question: how far they are above nonsense, and states.
-
-    Frames and the others, words and sounds, are told apart.
-    """
+    """How far clips, (C,), are above nonsense for one half of the question, and their states; frames are apart."""
 
     def __init__(self, s: Snapshot, asked: Asked) -> None:
         self.s, self.asked, clips = s, asked, asked.clips

@@ -190,11 +190,7 @@ def read_filter(connection: sqlite3.Connection, text: str | None, *, relative_pa
 
 
 def parse_filter(text: str, keys: Collection[str] = (), columns: Mapping[str, FilterColumn] = COLUMNS) -> Filter:
-    """Read the text of a filter to an SQL condition with bound values.
-
-    Raises:
-        UsageError: it is no filter.
-    """
+    """Read the text of a filter to an SQL condition with bound values."""
     if len(text) > MAX_CHARACTERS:
         raise UsageError(f"The filter has {len(text)} characters; at most {MAX_CHARACTERS} are read.")
     if any("\ud800" <= letter <= "\udfff" for letter in text):

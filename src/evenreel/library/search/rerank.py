@@ -59,10 +59,7 @@ class RerankScores(NamedTuple):
 
 
 class StoredClip(NamedTuple):
-    """Stored features of one clip, without any of its files.
-
-    `frames` (T, D) float16, their `times_s` (T,) and `spans_s` (T, 2), and its on-screen text.
-    """
+    """Stored features of one clip: `frames` (T, D) float16, `times_s` (T,), `spans_s` (T, 2), and on-screen text."""
 
     clip_id: str
     frames: HalfArray
@@ -72,10 +69,7 @@ class StoredClip(NamedTuple):
 
 
 class Reranker:
-    """A matcher that re-ranks shortlists of one library; clips that it has encoded are kept for further queries.
-
-    Encoding is most of the cost of re-ranking (`benchmarks/rerank.py`), and searches of one library find similar clips.
-    """
+    """A matcher that re-ranks shortlists of one library; keeps encoded clips, since encoding is most of the cost."""
 
     def __init__(self, pretrained: Pretrained, encoder: Encoder, cache_bytes: int = CACHE_BYTES) -> None:
         self.pretrained, self._encoder, self._most_bytes = pretrained, encoder, cache_bytes
@@ -102,9 +96,8 @@ class Reranker:
     ) -> RerankScores:
         """Score one query (one row) against C clips with the matcher; each pair is scored once.
 
-        Of a clip with more frames than the matcher was trained on, the middle ones of equal stretches are used; of a
-        longer query the first words and the end mark, as training cuts captions, with the sentence of the whole query.
-        A matcher that reads role graphs gets that of the whole text.
+        Of more frames than the matcher was trained on the middle ones of equal stretches are used, of a longer query
+        the first words and the end mark, as training cuts captions; role graphs are those of the whole text.
         """
         if library is not self._read_of:
             self._kept.clear()

@@ -163,10 +163,7 @@ class Asked:
         return channel in self.channels and bool(self.channels[channel].ranks[place])
 
     def share(self, channel: Channel, place: int) -> float | None:
-        """Return the share of nonsense that a clip's frames or sound beat, or of the query that a channel of words has.
-
-        None where that was not measured, or did not find the clip.
-        """
+        """The share of nonsense that frames or sound beat, or of the query that words have; None where unknown."""
         columns: dict[Channel, Column | None] = {name: one.coverage for name, one in self.texts.items()}
         column = (columns | {"seen": self.above, "sounds": self.sounds}).get(channel)
         return None if column is None or np.isnan(column[place]) else float(column[place])
@@ -182,10 +179,7 @@ class Asked:
         return (self.share(channel, place) or 0.0) >= (MAY_FIT if channel in {"seen", "sounds"} else ANSWERS)
 
     def found_by(self, place: int) -> Channel:
-        """Return the channel that is the best reason for a clip.
-
-        A name or a caption, which says nothing of when, is one only where frames would not have found the clip.
-        """
+        """The best reason for a clip; a name, which says nothing of when, only where frames would not have found it."""
         seen = (self.share("seen", place) or 0.0) if self.found_in("seen", place) else -1.0
         written = float(self.written[place])
         if self.found_in("sounds", place):

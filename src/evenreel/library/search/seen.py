@@ -124,10 +124,7 @@ class SoundModel:
         self._encoder: Encoder | None = None
 
     def encode(self, text: str, meta: Mapping[str, str], notices: list[str]) -> tuple[str, FloatArray] | None:
-        """Encode a sentence (D,) by the model that entries of the catalog name; the digest of that stands before.
-
-        Where it cannot be, a notice says so.
-        """
+        """Encode a sentence (D,) by the catalog's model, its digest before; a notice where it cannot be."""
         weights_hash = meta.get("weights_hash")
         try:
             if self._encoder is None or self._encoder.weights_hash != weights_hash:
@@ -177,10 +174,7 @@ def _of_sounds(s: Snapshot) -> Snapshot | None:
 def hear(
     s: Snapshot, to_hear: tuple[str, FloatArray] | None, allowed: Flags, notices: list[str], *, alone: bool, models: int
 ) -> Heard | None:
-    """Score the allowed clips (C,) by their sound; None where the model is another meanwhile, or cannot be read.
-
-    `models` are those that may say of a clip that it fits; `alone` no other channel is asked.
-    """
+    """Score the allowed clips (C,) by their sound, `models` of which may say that it fits; None where it cannot be."""
     heard = None if to_hear is None else _of_sounds(s)
     if to_hear is None or heard is None or not len(heard.seen) or SOUNDS.own(s.meta).get("weights_hash") != to_hear[0]:
         return None

@@ -530,7 +530,7 @@ def marks(text: str, matched: Sequence[str], found: Sequence[str]) -> tuple[Stre
 def _stretches(word: str, wanted: Iterable[Run], at: int) -> list[Stretch]:
     """Where a word that begins at `at` stands for what is wanted: parts of it, or all of it where it has none.
 
-    Of JAPANNETHERLAMDS all is marked, for it is the two words together with a letter wrong, though it has one of them.
+    Of JAPANNETHERLAMDS all is marked, as it is the two words together with a letter wrong, though it has one of them.
     """
     parts: list[Stretch] = []
     for run in wanted:
@@ -542,10 +542,7 @@ def _stretches(word: str, wanted: Iterable[Run], at: int) -> list[Stretch]:
 
 
 def _folded(text: str) -> tuple[str, list[Stretch]]:
-    """A text folded, and for each letter of that the stretch of the text that it comes from.
-
-    The text is cut where what stands before has no part in how what comes after is folded.
-    """
+    """A text folded, and for each letter the stretch it comes from; cut where what is before changes nothing after."""
     if text.isascii():
         return fold(text), [(place, place + 1) for place in range(len(text))]
     starts = [place for place, letter in enumerate(text) if not place or not _goes_with_what_is_before(letter)]

@@ -232,10 +232,9 @@ def is_spoilt(connection: sqlite3.Connection) -> bool:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Return whether an error is due to damaged data, not to a lock, a full disk, a permission or an I/O error.
+    """Return whether an error is due to damaged data: our statements are right where the schema is.
 
-    Our statements are right where the schema is: what SQLite calls an error of the statement is one of the data. Told
-    by its message, since text that cannot be decoded has no code, and nothing has one before Python 3.11.
+    Told by its message: text that cannot be decoded has no code, and nothing has one before Python 3.11.
     """
     if isinstance(error, sqlite3.OperationalError):
         return not str(error).startswith(PASSING)
@@ -287,10 +286,7 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection, counter: str = "changes") -> Iterator[None]:
-    """Commit all changes of the `with` or none; they are on disk when it has ended.
-
-    A change counts up an entry of `meta`, by which whoever keeps what it read of a catalog knows its states.
-    """
+    """Commit all changes of the `with` durably, or none; a change counts up an entry of `meta`, which readers watch."""
     connection.execute("BEGIN IMMEDIATE")
     before = connection.total_changes
     try:
@@ -386,11 +382,7 @@ def no_clip(clip_id: str) -> NotFoundError:
 
 
 def unknown_to_builtin(connection: sqlite3.Connection, meta: Mapping[str, str]) -> str | None:
-    """Return a sentence where a library is made with `builtin` and holds clips that it cannot know; None where not.
-
-    That encoder is a few megabytes large, so that everything can be tried without a download, and has seen nothing but
-    rendered scenes. Of other videos it makes vectors too, but what it finds with them is chance.
-    """
+    """Return a sentence where a library of `builtin` holds more than the rendered scenes that alone it has seen."""
     if meta.get("model") != BUILTIN:
         return None
     rendered = " OR ".join("(width = ? AND height = ?)" for _ in RENDERED_PX)
@@ -445,10 +437,7 @@ def tables() -> dict[str, tuple[tuple[str, str], ...]]:
 
 
 def differences(connection: sqlite3.Connection) -> list[str]:
-    """Return the tables and indexes that differ from the schema: changed, missing, or unknown.
-
-    Comments and spaces in their definitions do not count.
-    """
+    """Return the tables and indexes that differ from the schema; comments and spaces in definitions do not count."""
     with _empty() as empty:
         wanted, found = _definitions(empty), _definitions(connection)
     return sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))

@@ -175,11 +175,10 @@ class ExactVectors:
 def _tiles(
     known: HalfArray, matrix: HalfArray, first_rows: Indices, counts: Indices, most: int
 ) -> Iterator[tuple[Indices, HalfArray, Indices]]:
-    """Cut clips, given by first row and number of rows (C,), (C,), into tiles of at most `most` rows or one clip.
+    """Cut clips, given by first row and count (C,), (C,), into tiles of at most `most` rows or one clip.
 
-    Yields the places of neighbouring clips in the request (P,), rows of the matrix (N, D) with theirs, and where each
-    clip begins and ends there (2 P,): a view where they have most of the rows between the first and the last, else a
-    copy. They are rows of `known`, the matrix as it was, where that has them.
+    Yields the places of neighbouring clips (P,), rows (N, D) with theirs, of `known` where that has them, and where
+    each begins and ends there (2 P,): a view where they have most of the rows in between, else a copy.
     """
     order = np.argsort(first_rows, kind="stable")
     first_rows, counts = first_rows[order], counts[order]
@@ -236,10 +235,9 @@ def null_queries() -> tuple[str, ...]:
 def update_null_scores(
     connection: sqlite3.Connection, vectors: ExactVectors, encoder: Encoder, of: Matrix = FRAMES
 ) -> None:
-    """Update the scores of nonsense queries on the clips of a matrix (such as table `null_scores`), and their best z.
+    """Update the scores of nonsense queries on the clips of a matrix, and their best z, in the caller's transaction.
 
-    Only clips that are new are scored; everything is measured anew after a clip was removed (the best of the rest is
-    not known), or when the bank or the encoder has changed. The caller's transaction holds it all.
+    Only new clips are scored, and all anew where one went (the best of the rest is not known) or the encoder changed.
     """
     queries = _stored_bank(of.own(get_meta(connection)), encoder.weights_hash, encoder.dimension)
     if queries is None:  # the text tower runs over it once
