@@ -24,16 +24,8 @@ from evenreel.features.progress import SetAside
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.files import file_at, name_key
 from evenreel.library.index.scan import kept_patterns
-from evenreel.library.search.filters import (
-    COLUMNS,
-    PEOPLE,
-    WORDS,
-    Filter,
-    FilterColumn,
-    columns_of,
-    limited,
-    parse_filter,
-)
+from evenreel.library.search import filters
+from evenreel.library.search.filters import COLUMNS, PEOPLE, Filter, FilterColumn, columns_of
 from evenreel.library.search.result import SearchResult, TextHit
 from evenreel.library.store.catalog import (
     CATALOG,
@@ -334,19 +326,14 @@ PARTS = {
 """Name of each part, and what it holds."""
 
 
-_PART_OF = {CATALOG: "catalog", COPY: "catalog", "vectors.": "vectors", "sounds.": "vectors"} | {
-    f"{folder}{os.sep}": folder for folder in (SHARDS, STILLS, MODELS)
-}
-"""How the names of a part's files begin."""
-
-
 def sizes_on_disk(library: Path) -> dict[str, int]:
-    """Measure the bytes that each of `PARTS` of a library takes; files that go meanwhile count nothing."""
+    parts = {CATALOG: "catalog", COPY: "catalog", "vectors.": "vectors", "sounds.": "vectors"}
+    parts |= {f"{folder}{os.sep}": folder for folder in (SHARDS, STILLS, MODELS)}
     found = dict.fromkeys(PARTS, 0)
-    with suppress(OSError):
+    with suppress(OSError):  # files that go meanwhile count nothing
         for path in filter(Path.is_file, library.rglob("*")):
             name = str(path.relative_to(library))
-            part = next((part for start, part in _PART_OF.items() if name.startswith(start)), "others")
+            part = next((part for start, part in parts.items() if name.startswith(start)), "others")
             with suppress(OSError):
                 found[part] += path.stat().st_size
     return found
@@ -356,9 +343,7 @@ def sizes_on_disk(library: Path) -> dict[str, int]:
 
 ExampleKind = Literal["read", "said", "caption"]
 
-LONGEST_EXAMPLE = 60  # characters
-MOST_EXAMPLES = 3
-TRIED = 6  # of each kind, at most
+LONGEST_EXAMPLE, MOST_EXAMPLES, TRIED = 60, 3, 6  # characters; examples; candidates of each kind
 
 _LETTERS = "text GLOB '*[^0-9 .,:/-]*' AND text NOT GLOB '*[\"“”:]*'"  # words, and no sign of the query language
 _CANDIDATES: Mapping[ExampleKind, str] = {
@@ -388,7 +373,6 @@ class TriedExample:
 
 
 def example_candidates(connection: sqlite3.Connection) -> dict[ExampleKind, list[str]]:
-    """List what could be searched for: texts of the catalog in one short line, those of each kind in their order."""
     found: dict[ExampleKind, list[str]] = {}
     for kind, sql in _CANDIDATES.items():
         texts = (str(text).strip() for (text,) in connection.execute(sql, (LONGEST_EXAMPLE, TRIED)))
@@ -456,7 +440,7 @@ def browse(
         raise UsageError(f"Clips cannot be browsed by {order!r}; there are: {', '.join(_ORDERS)}.")
     _check_page(limit, offset, "clips")
     there = f"FROM files JOIN clips USING (clip_id) WHERE state = 'indexed' AND {where.sql}"
-    with limited(connection, where):
+    with filters.limited(connection, where):
         (total,) = connection.execute(f"SELECT count(DISTINCT clip_id) {there}", where.parameters).fetchone()
         rows = connection.execute(
             f"SELECT clips.clip_id, files.path, metadata, {columns_of(connection)['date'].sql} AS day, duration_s"
@@ -480,7 +464,6 @@ MAX_VALUES = 30  # a column with more distinct values is given by its range, or 
 
 NO_CHOICE = frozenset({"caption", "pair_id"})
 """Columns to leave out: `caption` is searched as text, and `pair_id` names one clip."""
-
 DAYS = {"date": "date", "created": "recorded", "modified": "changed"}
 FEW_VALUES = {
     "favourite": "favourite",
@@ -492,7 +475,6 @@ FEW_VALUES = {
 }
 """Columns of days, and of few values, as people read them."""
 
-_MOST_LEVELS = 50  # of folders within each other in which nothing lies beside the next
 _THERE = "EXISTS (SELECT 1 FROM files WHERE files.clip_id = clips.clip_id AND files.state = 'indexed')"
 
 Scalar = str | int | float | bool
@@ -550,11 +532,11 @@ def written_column(key: str, keys: Collection[str], columns: Mapping[str, Filter
         ['source', '"two words"', 'metadata.Name']
     """
     quoted = '"' + key.replace('"', '""') + '"'
-    plain = [key] if re.fullmatch(r"[A-Za-z_]\w*", key, re.ASCII) and key.lower() not in WORDS else []
+    plain = [key] if re.fullmatch(r"[A-Za-z_]\w*", key, re.ASCII) and key.lower() not in filters.WORDS else []
     ways = [*plain, quoted, *(f"metadata.{way}" for way in (*plain, quoted))]
     for way in ways:
         with suppress(UsageError):  # other columns come first
-            if parse_filter(f"{way} = ''", keys, columns).parameters == (f'$."{key}"', ""):
+            if filters.parse_filter(f"{way} = ''", keys, columns).parameters == (f'$."{key}"', ""):
                 return way
     return None
 
@@ -604,7 +586,7 @@ def _folders(connection: sqlite3.Connection, columns: Mapping[str, FilterColumn]
     ).fetchall()
     parted = [(folder.split(os.sep) if folder else [], clip_id) for folder, clip_id in rows]
     below: dict[str, set[str]] = {}
-    for depth in range(1, _MOST_LEVELS):
+    for depth in range(1, 50):  # folders within each other in which nothing lies beside the next
         below = {}
         for parts, clip_id in parted:
             if len(parts) >= depth:

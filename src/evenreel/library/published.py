@@ -198,11 +198,9 @@ def _snapshot(place: Place, pointer: Pointer) -> Snapshot:
 def _sources(library: Path, room: Path, stills: bool) -> Iterator[tuple[str, Path, int]]:
     """Each file that a server needs: its name, where it lies now, and how many of its bytes count."""
     copy, clean = room / "copy.sqlite", room / catalog.CATALOG
-    with (
-        contextlib.closing(catalog.open_for_reading(library)) as live,
-        contextlib.closing(sqlite3.connect(copy)) as own,
-    ):
-        live.backup(own)
+    live = contextlib.closing(catalog.open_for_reading(library))
+    with live as there, contextlib.closing(sqlite3.connect(copy)) as own:
+        there.backup(own)
         if own.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise catalog.damaged(library, sqlite3.DatabaseError("SQLite's check fails"))
         for table in (*AT_HOME, *FACES):
@@ -244,9 +242,8 @@ def _send(
                     made.parts[digest] = (f"{made.id}.{pieces}", len(piece))
                     piece += part
             if file.tell() < size:
-                raise LibraryError(
-                    f"{path} is shorter than the catalog says; run `evenreel verify --repair`, then publish."
-                )
+                remedy = "run `evenreel verify --repair`, then publish"
+                raise LibraryError(f"{path} is shorter than the catalog says; {remedy}.")
         progress((done + 1) / len(sources))
     if piece:
         place.put(f"{PIECES}/{made.id}.{pieces}", bytes(piece))
@@ -380,11 +377,8 @@ class FollowedLibrary:
 #
 # Credentials come from the environment alone, and no sentence repeats what a store has answered: it may name a key.
 
-_S3: dict[str, Any] = {
-    "use_listings_cache": False,
-    "config_kwargs": {"connect_timeout": 5, "read_timeout": 30, "retries": {"total_max_attempts": 2}},
-}
-"""A store that never answers is waited for two minutes."""
+_WAITS = {"connect_timeout": 5, "read_timeout": 30, "retries": {"total_max_attempts": 2}}  # two minutes in all
+_S3: dict[str, Any] = {"use_listings_cache": False, "config_kwargs": _WAITS}
 
 
 class Place:
@@ -449,28 +443,25 @@ def telling(what: str) -> Iterator[None]:
         raise LibraryError(f"{what}: {reason_of(error)}.") from None
 
 
-def reason_of(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:  # noqa: PLR0911 -- one for each kind
     response = getattr(error.__cause__ or error, "response", None)
     found = str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
     code, name = found if re.fullmatch(r"\w{1,40}", found) else "", type(error).__name__
-    reasons = {
-        "somebody else has published there meanwhile; publish again, one at a time": (
-            isinstance(error, FileExistsError) or code in {"PreconditionFailed", "412", "409"}
-        ),
-        "there is no such bucket": code == "NoSuchBucket",
-        "there is no right to it (the credentials of the environment, or the permissions of the folder)": (
-            isinstance(error, PermissionError) or code in {"403", "AccessDenied", "InvalidAccessKeyId"}
-        ),
-        "the environment has no credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)": "Credential" in name,
-        "it cannot be reached; check the network, and AWS_ENDPOINT_URL in the environment": (
-            "Timeout" in name or "Connect" in name
-        ),
-        "the disk is full; make room, or name another one": is_full(error),
-        os.strerror(getattr(error, "errno", None) or 0).lower(): (
-            isinstance(error, OSError) and bool(error.errno) and error.__cause__ is None
-        ),
-    }
-    return next((reason for reason, holds in reasons.items() if holds), f"it failed ({code or name})")
+    if isinstance(error, FileExistsError) or code in {"PreconditionFailed", "412", "409"}:
+        return "somebody else has published there meanwhile; publish again, one at a time"
+    if code == "NoSuchBucket":
+        return "there is no such bucket"
+    if isinstance(error, PermissionError) or code in {"403", "AccessDenied", "InvalidAccessKeyId"}:
+        return "there is no right to it (the credentials of the environment, or the permissions of the folder)"
+    if "Credential" in name:
+        return "the environment has no credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)"
+    if "Timeout" in name or "Connect" in name:
+        return "it cannot be reached; check the network, and AWS_ENDPOINT_URL in the environment"
+    if is_full(error):
+        return "the disk is full; make room, or name another one"
+    if isinstance(error, OSError) and error.errno and error.__cause__ is None:
+        return os.strerror(error.errno).lower()
+    return f"it failed ({code or name})"
 
 
 def is_full(error: BaseException) -> bool:

@@ -2,12 +2,10 @@
 
 Nearly the same clips of a result, encoded anew, trimmed, cropped, or another take, stand under the best of them. Two
 are compared by their moments in order, the shorter one laid along the longer at the shift that fits best, each moment
-against the one that it falls on or those before and after it, as two files are seldom looked at in the same instants:
-their distance is 1 minus the mean cosine. How small it has to be is measured in the library itself, as encoders spread
-their vectors differently: clips are takes of one another where they are as near as moments of one clip that follow each
-other usually are (`NEIGHBOURS`), and never where they are farther apart than a small part of what lies between any two
-clips (`OF_ANY_TWO`). `benchmarks/same_takes.py` measures both on rendered clips of known kinship. Clips in which other
-words are written are no takes, however alike they look.
+against the one that it falls on or those before and after it: their distance is 1 minus the mean cosine. How small it
+has to be is measured in the library itself, as encoders spread their vectors differently: as near as moments of one
+clip that follow each other usually are (`NEIGHBOURS`), and never farther apart than a small part of what lies between
+any two clips (`OF_ANY_TWO`; `benchmarks/same_takes.py`). Clips in which other words are written are no takes.
 
 Highlights are chosen by farthest-first traversal (Gonzalez 1985, "Clustering to minimize the maximum intercluster
 distance"): the first one is farthest from the mean of all, each further one farthest from the nearest that was chosen.
@@ -113,11 +111,8 @@ def distance(one: ClipStretch, other: ClipStretch) -> float:
     shifts = len(long.vectors) - len(short.vectors) + 1
     means = [np.trace(cosines[:, shift : shift + len(cosines)]) / len(cosines) for shift in range(shifts)]
     shift = int(np.argmax(means))
-    if (
-        len(long.vectors) > 2 * len(cosines)
-        and long.best is not None
-        and not (shift - 1 <= long.best <= shift + len(cosines))
-    ):
+    is_long = long.best is not None and len(long.vectors) > 2 * len(cosines)
+    if is_long and not shift - 1 <= (long.best or 0) <= shift + len(cosines):
         return float("inf")
     return float(1 - means[shift])
 

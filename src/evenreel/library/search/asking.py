@@ -89,15 +89,11 @@ class Then:
     def __post_init__(self) -> None:
         for text, side, when in ((self.first, "before", "first"), (self.second, "after", "later")):
             if not readable(text):
-                raise UsageError(
-                    f"Nothing stands {side} 'then'; write what comes {when}, or put words that are to be found as they "
-                    "are in quotes."
-                )
+                remedy = f"write what comes {when}, or put words that are to be found as they are in quotes"
+                raise UsageError(f"Nothing stands {side} 'then'; {remedy}.")
         if not 0 < self.within_s <= MOST_WITHIN_S:
-            raise UsageError(
-                f"The second moment is to come within {brief(self.within_s)} s of the first; give seconds above 0, up "
-                f"to {MOST_WITHIN_S:,.0f}."
-            )
+            what = f"The second moment is to come within {brief(self.within_s)} s of the first"
+            raise UsageError(f"{what}; give seconds above 0, up to {MOST_WITHIN_S:,.0f}.")
 
 
 def read_steps(text: str, within_s: float = WITHIN_S) -> str | Then:
@@ -113,10 +109,8 @@ def read_steps(text: str, within_s: float = WITHIN_S) -> str | Then:
     if not found:
         return text
     if len(found) > 1:
-        raise UsageError(
-            f"The query has 'then' {len(found)} times; it can have it once, between two moments. Words that are to be "
-            "found as they are stand in quotes."
-        )
+        what = f"The query has 'then' {len(found)} times; it can have it once, between two moments"
+        raise UsageError(f"{what}. Words that are to be found as they are stand in quotes.")
     first = _JOINED.sub("", text[: found[0].start()], count=1).lstrip()
     second = text[found[0].end() :].lstrip(" \t\r\n,;")
     if isinstance(text, UnfinishedText) and not (first and second.strip()):
@@ -402,10 +396,8 @@ class TimedEvidence(NamedTuple):
 
 
 class OrderedPair(NamedTuple):
-    """A moment of a query and a later one of another."""
-
-    first: int  # place of the first
-    second: int  # place of the second
+    first: int  # place of a moment of one query
+    second: int  # place of a later one of another
     state: int  # of the one that answers less well
     value: float  # sum of how far both are above nonsense
 
@@ -543,11 +535,8 @@ class HalfInClip:
 
 def _frame(spans_s: NDArray[np.float64], stretches: list[MomentHit], scores: FloatArray, place: int) -> MomentHit:
     time_s, start_s, end_s = map(float, spans_s[place])
-    for one in stretches:
-        if one.start_s <= time_s <= one.end_s:
-            start_s, end_s = one.start_s, one.end_s
-            break
-    return MomentHit(time_s, start_s, end_s, float(scores[place]))
+    around = ((one.start_s, one.end_s) for one in stretches if one.start_s <= time_s <= one.end_s)
+    return MomentHit(time_s, *next(around, (start_s, end_s)), float(scores[place]))
 
 
 def _text(s: Snapshot, found: WordMatches, at: Indices, place: int) -> MomentHit:
@@ -556,8 +545,6 @@ def _text(s: Snapshot, found: WordMatches, at: Indices, place: int) -> MomentHit
 
 
 class FoundPair(NamedTuple):
-    """A clip with the best pair of its moments, and what is shown of it."""
-
     about: ClipFacts
     pair: OrderedPair
     halves: tuple[HalfInClip, HalfInClip]
@@ -565,9 +552,7 @@ class FoundPair(NamedTuple):
     def hit(self, weaker: bool | None) -> Hit:
         (one, other), (first, second, *_) = self.halves, self.pair
         steps = (one.moment(first), other.moment(second))
-        on_screen, said = (
-            tuple(dict.fromkeys(text for half in self.halves for text in half.texts[name])) for name in TIMED
-        )
+        texts = [tuple(dict.fromkeys((*one.texts[name], *other.texts[name]))) for name in TIMED]
         return Hit(
             clip_id=self.about.clip_id,
             path=self.about.path,
@@ -577,8 +562,8 @@ class FoundPair(NamedTuple):
             written=0.0,
             scores={"first": float(one.evidence.values[first]), "then": float(other.evidence.values[second])},
             moments=steps,
-            on_screen=on_screen,
-            said=said,
+            on_screen=texts[0],
+            said=texts[1],
             duration_s=self.about.duration_s,
             metadata=self.about.metadata,
             other_paths=self.about.other_paths,

@@ -361,9 +361,8 @@ class _Reader:
         found = Filter(sql, tuple(value for operand in operands for value in operand.parameters))
         if column := next((one.several for one in operands if one.several), None):
             if spelt:
-                raise UsageError(
-                    f"A clip has several people, which have no order; compare {PEOPLE} with =, !=, in (...) or like."
-                )
+                remedy = f"compare {PEOPLE} with =, !=, in (...) or like"
+                raise UsageError(f"A clip has several people, which have no order; {remedy}.")
             found = _of_clip(column, found)
             if "!=" in template:  # a value on the left of it
                 raise self._refused()
@@ -421,10 +420,8 @@ class _Reader:
 
     def _unknown(self, name: str) -> UsageError:
         if name.casefold() == PEOPLE:
-            return UsageError(
-                "The library has no people with names to filter by; look for them with: evenreel index --people, and "
-                "name them with: evenreel people --name."
-            )
+            remedy = "look for them with: evenreel index --people, and name them with: evenreel people --name"
+            return UsageError(f"The library has no people with names to filter by; {remedy}.")
         keys = [key[:TOLD] for key in sorted(self._keys)]
         known = [*self._columns, *keys[:MAX_TOLD], *([f"{len(keys) - MAX_TOLD} more"] if len(keys) > MAX_TOLD else [])]
         return UsageError(

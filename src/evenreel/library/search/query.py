@@ -94,19 +94,15 @@ def read_query(text: str, *, typing: bool = False) -> AskedText:
     if rest[0] not in OPENING:
         return AskedText(rest, channels)
     if not channels & WRITTEN:
-        raise UsageError(
-            "What is seen and what it sounds like has no words to be found in quotes; leave the quotes out, or ask "
-            'said:"…" or on-screen:"…".'
-        )
+        remedy = 'leave the quotes out, or ask said:"…" or on-screen:"…"'
+        raise UsageError(f"What is seen and what it sounds like has no words to be found in quotes; {remedy}.")
     closed = len(rest) > 1 and rest[-1] in CLOSING
     inner = rest[1 : -1 if closed else None].strip()
     if not closed and not words(inner):  # a sign, and no words that somebody forgot to close
         return AskedText(rest, channels)
     if not closed and not typing:
-        raise UsageError(
-            "The quote at the beginning of the query is not closed; close it (a query has at most 1,000 characters), "
-            "or leave it out."
-        )
+        remedy = "close it (a query has at most 1,000 characters), or leave it out"
+        raise UsageError(f"The quote at the beginning of the query is not closed; {remedy}.")
     if not words(inner):
         raise UsageError("The quotes of the query hold no word; write between them what is to be found as it is.")
     if any(quote in inner for quote in OPENING):
@@ -148,9 +144,8 @@ class Query:
         if not 1 <= self.k <= MOST_CLIPS:
             raise UsageError(f"The number of results is {brief(self.k)}; ask for 1 to {MOST_CLIPS:,}.")
         if not 1 <= self.rerank_depth <= MOST_CLIPS:
-            raise UsageError(
-                f"The number of clips to re-rank is {brief(self.rerank_depth)}; it must be 1 to {MOST_CLIPS:,}."
-            )
+            depth = brief(self.rerank_depth)
+            raise UsageError(f"The number of clips to re-rank is {depth}; it must be 1 to {MOST_CLIPS:,}.")
         if self.text is not None and not readable(self.text):
             raise UsageError("The query is empty; say in a few words what is to be seen or read.")
         self.asked  # noqa: B018 -- read before a model is loaded

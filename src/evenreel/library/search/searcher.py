@@ -9,10 +9,8 @@ of sound, where the library has a model of sounds). A clip is in one of three st
   in its caption;
 - `MAY`: its frames or its sound do better than a share of `MAY_FIT`, or a share of `ANSWERS` of the words is written
   there;
-- `NOTHING`: neither. These are the weaker matches, behind a line that is all that is told of the states.
-
-A query of nonsense finds a clip before the line in 10.4 % of cases, whatever the model and the library
-(`evenreel.library.store.vectors` says why). That says nothing of how likely a clip is right.
+- `NOTHING`: neither. These are the weaker matches, behind a line that is all that is told of the states; nonsense finds
+  a clip before it in 10.4 % of cases (`evenreel.library.store.vectors`).
 
 Clips stand by their state, then by their ranks in the channels, which are fused by
 
@@ -47,17 +45,6 @@ from evenreel.library.search import filters, seen, words
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.query import EncodedQuery, Query, encode_text, readable
 from evenreel.library.search.result import Channel, Hit, MomentHit, SearchResult, TextHit
-from evenreel.library.search.seen import (
-    NO_SOUNDS,
-    ClipTimes,
-    Heard,
-    SoundModel,
-    best_moments,
-    shown,
-    spoken,
-    unit,
-    whole,
-)
 from evenreel.library.search.snapshot import Snapshot, SnapshotReader
 from evenreel.library.search.words import SOURCES, TIMED, WordMatches, read_texts
 from evenreel.library.store.catalog import load_metadata, loaded_path, no_clip
@@ -95,7 +82,7 @@ class Asked:
     vector: FloatArray | None  # (D,) what frames were compared with; None where they were not
     scores: FloatArray | None  # similarity of each clip's best frame, -inf of those that were left out; None likewise
     above: Column | None  # share of nonsense that each one's frames beat; None likewise, and where not measured
-    heard: Heard | None  # what the model of sounds hears; None for nothing
+    heard: seen.Heard | None  # what the model of sounds hears; None for nothing
     notices: list[str]  # sentences for a person
     # what each channel says, in the order in which their shares of a clip's score are added
     channels: Mapping[Channel, ChannelColumns]
@@ -207,7 +194,7 @@ def ranks_of(scores: Column | FloatArray, there: Flags) -> Indices:
 
 
 def _columns(
-    texts: Mapping[Channel, WordMatches], heard: Heard | None, scores: FloatArray | None
+    texts: Mapping[Channel, WordMatches], heard: seen.Heard | None, scores: FloatArray | None
 ) -> dict[Channel, ChannelColumns]:
     channels: dict[Channel, ChannelColumns] = {}
     for channel, one in texts.items():
@@ -235,7 +222,7 @@ class ClipFacts(NamedTuple):
     duration_s: float | None  # length of the clip in seconds; None where it is not known
     metadata: Metadata  # metadata of the file
     other_paths: tuple[str, ...]  # the clip's other files
-    times: ClipTimes  # times of its frames and shots
+    times: seen.ClipTimes  # times of its frames and shots
     has_tracks: bool  # whether anything was read on it
 
 
@@ -272,18 +259,18 @@ def show(s: Snapshot, asked: Asked, places: Sequence[int], judged: Mapping[int, 
         found = {channel: texts_of(s, asked.texts.get(channel), place) for channel in TIMED}
         moments: dict[Channel, list[MomentHit]] = {
             "seen": [] if vector is None else seen.stretches(s, vector, place, about.times),
-            "on_screen": [shown(sign) for sign in found["on_screen"]],
-            "said": [spoken(utterance) for utterance in found["said"]],
+            "on_screen": [seen.shown(sign) for sign in found["on_screen"]],
+            "said": [seen.spoken(utterance) for utterance in found["said"]],
             "sounds": [],
         }
         by = asked.found_by(place)
         if heard is not None and (by == "sounds" or asked.answers_by("sounds", place)):
             moments["sounds"] = heard.stretches(about.clip_id, place, asked.notices)
         if by == "about":
-            best = best_moments(whole(moments["seen"], about.duration_s, float(asked.written[place])))
+            best = seen.best_moments(seen.whole(moments["seen"], about.duration_s, float(asked.written[place])))
         else:
             also = [name for name in moments if name != by and asked.answers_by(name, place)]
-            best = best_moments(moments[by], [one for name in also for one in moments[name]])
+            best = seen.best_moments(moments[by], [one for name in also for one in moments[name]])
         scores = {name: float(one.scores[place]) for name, one in asked.channels.items() if one.ranks[place]}
         reranked, parts = judged.get(place, (None, {}))
         hits.append(
@@ -325,17 +312,13 @@ class Searcher:
         encoder: Callable[[], Encoder | None] | None,
         folder: Path | None = None,
         read_filter: Callable[[str | None], Filter] | None = None,
-        sound_model: SoundModel | None = None,
+        sound_model: seen.SoundModel | None = None,
     ) -> None:
         self._encoder, self._sounds = encoder, sound_model
         self.engine: AskEngine | None = None  # where one is asked what is seen
         self._hears: Mapping[str, str] = {}  # entries of the catalog that name the model of sounds
         self._reader = SnapshotReader(
-            connection,
-            open_vectors,
-            folder,
-            read_filter=read_filter,
-            keeps_model=encoder is not None,
+            connection, open_vectors, folder, read_filter=read_filter, keeps_model=encoder is not None
         )
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
@@ -357,16 +340,16 @@ class Searcher:
     def encode(self, query: Query) -> EncodedQuery:
         notices, embedding, vector = query.notices(), None, query.moved
         if query.asked is None:
-            vector = unit(query.image)
+            vector = seen.unit(query.image)
         elif query.asked.sees and self._encoder is not None and (encoder := self._encoder()) is not None:
             embedding = encode_text(encoder, query.asked.text, notices)
-            vector = unit(embedding.sentence[0]) if query.moved is None else query.moved
+            vector = seen.unit(embedding.sentence[0]) if query.moved is None else query.moved
         to_hear = None
         if self._sounds is not None and query.asked is not None and "sounds" in query.channels and query.moved is None:
             if self._hears.get("weights_hash"):
                 to_hear = self._sounds.encode(query.asked.text, self._hears, notices)
             elif query.channels == {"sounds"}:
-                notices.append(NO_SOUNDS)
+                notices.append(seen.NO_SOUNDS)
         return EncodedQuery(query, embedding, vector, to_hear, tuple(notices))
 
     def ask(self, s: Snapshot, encoded: EncodedQuery, engine: AskEngine | None = None) -> Asked:
@@ -402,7 +385,7 @@ class Searcher:
             frames = seen.frames_of(s, place, times).astype(np.float32)
             if len(frames):
                 near = None if time_s is None else int(np.abs(times.spans_s[:, 0] - time_s).argmin())
-                return unit(frames.mean(axis=0) if near is None else frames[near])
+                return seen.unit(frames.mean(axis=0) if near is None else frames[near])
             if s.connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone() is None:
                 raise no_clip(clip_id)
             raise UsageError("The frames of this clip were not encoded, so nothing can be found that looks like it.")

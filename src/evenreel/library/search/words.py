@@ -17,21 +17,18 @@ A word of n letters of a query is found as
 - a part of a longer word, as a chance hit is likelier for a short word: 1 - 1 / (2 n). On signs, where spaces are lost,
   anywhere from four letters on; in names and captions at an end of the longer word from five letters on;
 - a word with at most (n - 1) // 4 wrong letters: 1 - errors / n. Two neighbours that have changed places are one error.
-  HYUNDRI is hyundai with 1 of 7 letters wrong and is accepted; HYUNG has 3 and is not. The bound keeps chance low:
-  among the 4,784 words of the TextVR test captions, a word of 4 letters has 3.8 others one letter away (so four letters
-  must be right), of 5 letters 1.4, of 7 letters 0.23; a word of 9 letters has 0.36 within two. With 3 errors, 7 letters
-  would have 23. The base form is tried, too: 'harbors' is on HARBOUR.
+  The bound keeps chance low: among the 4,784 words of the TextVR test captions, a word of 4 letters has 3.8 others one
+  letter away, of 5 letters 1.4, of 7 letters 0.23, and of 9 letters 0.36 within two. The base form is tried, too.
 
 A run stands for each of its words, so each must be there: it may have as many wrong letters as the shortest of them
 alone, which are none where that has up to four letters, and has no other forms. BASKETBALL is not 'basketball dog' with
 three letters less. Numbers are never guessed: one in the query is found only as it is, neither in another number nor
 as a part of one; 'gate 7' is not on GATE 1, nor on GATE 72.
 
-A recogniser misreads signs, so letters there are wrong beside signs that are right. People type names, captions and
-queries: a word found exactly in a name or a caption is not guessed at a second time. What is said is written by people,
-or by a speech model out of words that it knows: where one is wrong it is another word and not a misspelt one, and there
-are so many words that a guess finds a wrong one more often than a right one. So words that are said are not guessed at,
-nor looked for inside longer ones but in scripts without spaces between words.
+A recogniser misreads signs, so letters there are wrong beside signs that are right. People type names and captions:
+a word found exactly there is not guessed at a second time. What is said is written by people, or by a speech model out
+of words that it knows: where one is wrong it is another word and not a misspelt one. So words that are said are not
+guessed at, nor looked for inside longer ones but in scripts without spaces between words.
 """
 
 from __future__ import annotations

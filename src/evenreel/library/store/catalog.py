@@ -122,11 +122,9 @@ def open_for_repair(library: Path, file: str) -> sqlite3.Connection:
     try:
         with readable(library):
             if is_network := is_network_filesystem(library):
-                log.warning(
-                    "the library %s is on a network file system, where a write-ahead log is unsafe: a rollback journal "
-                    "is used; keep to one machine at a time, or put the library on a local disk (--library)",
-                    library,
-                )
+                remedy = "keep to one machine at a time, or put the library on a local disk (--library)"
+                where = f"the library {library} is on a network file system, where a write-ahead log is unsafe"
+                log.warning("%s: a rollback journal is used; %s", where, remedy)
             connection.execute(f"PRAGMA journal_mode = {'TRUNCATE' if is_network else 'WAL'}")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -142,9 +140,8 @@ def open_for_reading(library: Path) -> sqlite3.Connection:
     """Open the catalog of an existing library without ever changing it."""
     path = library / CATALOG
     if not path.is_file():
-        raise LibraryError(
-            f"There is no library at {library}; make one with: evenreel index FOLDER --library {library_of(library)}."
-        )
+        remedy = f"make one with: evenreel index FOLDER --library {library_of(library)}"
+        raise LibraryError(f"There is no library at {library}; {remedy}.")
     # A folder that cannot be written, and a full disk, cannot hold the log's shared memory; with no log left over,
     # the file alone is the whole truth.
     wal = path.with_name(f"{CATALOG}-wal")
@@ -517,10 +514,8 @@ def is_published(place: str | Path) -> bool:
 def refuse_published(library: Path) -> None:
     if is_published(library) or (library / SNAPSHOT_MARKER).exists():
         shown = "The library" if remote_url(library) else f"The library {library}"
-        raise LibraryError(
-            f"{shown} is a published snapshot, which is only read; change the library that it was made of, and publish "
-            "that again."
-        )
+        remedy = "change the library that it was made of, and publish that again"
+        raise LibraryError(f"{shown} is a published snapshot, which is only read; {remedy}.")
 
 
 # The vectors of a model in the making (`evenreel.library.index.reindex`) ---------------------------------------------

@@ -58,14 +58,7 @@ from evenreel.library.store.fulltext import (
     remove_clip_text,
     remove_texts,
 )
-from evenreel.library.store.vectors import (
-    FRAMES,
-    SOUNDS,
-    ExactVectors,
-    Matrix,
-    null_scores_hold,
-    update_null_scores,
-)
+from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix, null_scores_hold, update_null_scores
 from evenreel.media.content import FileStamp
 from evenreel.speech.subtitles import SpokenWord, Transcript, Utterance
 from evenreel.types import Encoder, Metadata
