@@ -124,11 +124,7 @@ DERIVED = {
 }
 FILES = ("UPDATE files SET clip_id = 'abc' WHERE name = 'clip_01.mp4'", "UPDATE files SET size = 'many'")
 flip_shard = altered(SHARD, lambda content: content[:-3] + bytes([content[-3] ^ 0x40]) + content[-2:])
-SHARDS = {
-    "zeroed": altered(SHARD, lambda content: bytes(len(content))),
-    "one bit": flip_shard,
-    "lost": gone(SHARD),
-}
+SHARDS = {"zeroed": altered(SHARD, lambda content: bytes(len(content))), "one bit": flip_shard, "lost": gone(SHARD)}
 lose_catalog, garbage_catalog = gone(CATALOG), altered(CATALOG, lambda _: bytes(8192))
 CATALOGS = {
     "garbage": garbage_catalog,

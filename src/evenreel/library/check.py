@@ -1,8 +1,8 @@
 """Check of a library (`verify`), and its repair: everything that is derived, made anew from the shards.
 
-A shard says by a hash of its own whether it is what was written. The catalog is checked by SQLite, and its rows, the
-vectors and the word indexes are compared with the shards that they were made of. What a person made is compared with
-its copy. Nothing checks the values of a file's row: an index run makes them again.
+A shard has a hash of its own. The catalog is checked by SQLite, and its rows, the vectors and the word indexes are
+compared with the shards that they were made of, what a person made with its copy. Nothing checks the values of a file's
+row: an index run makes them again.
 
 A repair makes a new catalog beside the old one. Nothing of the library changes before that is whole; then it takes the
 old one's place in one transaction of SQLite, or where that is damaged, by its name, and the old one is kept.

@@ -524,13 +524,7 @@ def facets(connection: sqlite3.Connection) -> list[Facet]:
 
 
 def written_column(key: str, keys: Collection[str], columns: Mapping[str, FilterColumn] = COLUMNS) -> str | None:
-    """Return a metadata key as a filter spells it, in the shortest form that parses; None where none does.
-
-    Example:
-        >>> keys = {"source", "two words", "Name"}
-        >>> [written_column(key, keys) for key in ("source", "two words", "Name")]
-        ['source', '"two words"', 'metadata.Name']
-    """
+    """Return a metadata key as a filter spells it, in the shortest form that parses; None where none does."""
     quoted = '"' + key.replace('"', '""') + '"'
     plain = [key] if re.fullmatch(r"[A-Za-z_]\w*", key, re.ASCII) and key.lower() not in filters.WORDS else []
     ways = [*plain, quoted, *(f"metadata.{way}" for way in (*plain, quoted))]

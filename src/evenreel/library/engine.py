@@ -1,10 +1,9 @@
 """*Seen* by a distributed engine, where a library has more moments than one machine scans: Milvus.
 
-The engine holds a row for each moment: its vector, and its clip by the number that the catalog has for it. A search
-asks for the nearest moments *grouped by clip*, so that a film of an hour does not fill the answer. The engine compares
-codes of a byte a number in all cells, since few probed cells lose what text queries look for; the clips that it names
-are scored by the library's own rows, so each score is what the matrix alone would give. Clips that came after the last
-`evenreel publish --engine` are scored beside them. Words, filters and everything shown stay with the catalog.
+The engine holds a row for each moment: its vector, and its clip by its number in the catalog. A search asks for the
+nearest moments *grouped by clip*, so that a film of an hour does not fill the answer, in all cells, since few probed
+cells lose what text queries look for. The clips that it names, and those that came after the last `evenreel publish
+--engine`, are scored by the library's own rows. Words, filters and everything shown stay with the catalog.
 
 `milvus-lite` runs the same API in this process, from a path that ends in `.db`: a form for tests.
 """

@@ -384,12 +384,7 @@ def _note_means(connection: sqlite3.Connection) -> None:
 
 
 def asked_people(text: str) -> tuple[tuple[str, ...], str] | None:
-    """Take the names out of a query: these and the rest; None where it asks for nobody or begins with a quote.
-
-    Example:
-        >>> asked_people('person:"Ada King" at the harbour person:bob')
-        (('Ada King', 'bob'), 'at the harbour')
-    """
+    """Take the names out of a query: these and the rest; None where it asks for nobody or begins with a quote."""
     given = text.strip()
     names = tuple(next(filter(None, found.groups()), "").strip() for found in _PERSON.finditer(given))
     if given.startswith(('"', "“", "„")) or not (names or _NO_NAME.search(given)):

@@ -99,10 +99,6 @@ class Snapshot:
     files: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # SHA-256 and bytes of each part
     parts: dict[str, tuple[str, int]] = field(default_factory=dict)  # piece and offset of each, by SHA-256
 
-    @property
-    def size_bytes(self) -> int:
-        return sum(size for parts in self.files.values() for _, size in parts)
-
     def laid_out(self, folder: Path) -> Iterator[tuple[str, Path, int, int]]:
         """Each part, by its SHA-256: the file in a folder in which it lies, where, and its size."""
         for name, parts in self.files.items():
@@ -150,7 +146,8 @@ def publish_library(
                 raise
         old = _now(-max(settings.keep_hours * 3600, SENDING_S))
         dropped = _tidied(place, {made.id} if before is None else {made.id, before.id}, old)
-    return PublishReport(place.root, made.id, made.size_bytes, sent, dropped, round(time.time() - began, 2))
+    size_bytes = sum(size for parts in made.files.values() for _, size in parts)
+    return PublishReport(place.root, made.id, size_bytes, sent, dropped, round(time.time() - began, 2))
 
 
 def _now(later_s: float = 0.0) -> str:
@@ -286,8 +283,8 @@ def local_folder(given: str | Path, cache: Path | None = None, progress: Progres
                         raise
             os.utime(target)
             for old in (path.parent for path in cache.glob(f"[!.]*/{SNAPSHOT_MARKER}") if path.parent != target):
-                is_unread = time.time() - old.stat().st_mtime > READING_S
-                if is_unread and (copied := copy_of(old)) is not None and copied.place == place.root:
+                copied, is_unread = copy_of(old), time.time() - old.stat().st_mtime > READING_S
+                if is_unread and copied is not None and copied.place == place.root:
                     with contextlib.suppress(OSError):  # where a file that is open cannot be moved
                         shutil.rmtree(old.rename(old.with_name(f".{old.name}.{secrets.token_hex(8)}.tmp")))
     return target

@@ -180,21 +180,13 @@ ALIKE = 1e-4  # cosine distance below which two clips are one to float16 vectors
 
 @dataclass(frozen=True)
 class UnlikeClip:
-    """A clip that is unlike those before it and the rest.
-
-    Attributes:
-        clip_id: its id.
-        path: its first file by path, among those that pass the filter.
-        duration_s: its length in seconds; None where it is not known.
-        time_s: the moment that is nearest to its mean.
-        apart: cosine distance to the mean of all clips, or to the nearest clip before it.
-    """
+    """A clip that is unlike those before it and the rest."""
 
     clip_id: str
-    path: str
+    path: str  # its first file by path, among those that pass the filter
     duration_s: float | None
-    time_s: float
-    apart: float
+    time_s: float  # the moment that is nearest to its mean
+    apart: float  # cosine distance to the mean of all clips, or to the nearest clip before it
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -242,13 +234,7 @@ def _spread(rows: NDArray[Any]) -> NDArray[Any]:
 
 
 def farthest_first(vectors: FloatArray, k: int) -> tuple[Indices, list[float]]:
-    """Choose rows by farthest-first traversal; of equal ones the first, and none that is like one before it.
-
-    Example:
-        >>> rows, apart = farthest_first(np.array([[1, 0], [1, 0], [1, 0], [0, 1]], np.float32), 3)
-        >>> rows.tolist(), round(apart[1], 3)
-        ([3, 0], 1.0)
-    """
+    """Choose rows by farthest-first traversal; of equal ones the first, and none that is like one before it."""
     mean = vectors.mean(axis=0)
     mean /= max(float(np.linalg.norm(mean)), 1e-6)
     away, rows, apart = 1 - vectors @ mean, list[int](), list[float]()

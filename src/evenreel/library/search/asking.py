@@ -15,11 +15,10 @@ here of unit vectors in the space that texts and pictures share, q' made one too
 
 'A, then B' asks for one moment after another. A clip stands by the worse of the states of its two moments, then by the
 sum of how far both are above nonsense (`evenreel.library.store.vectors`). A frame is a moment where it lies in a
-stretch that stands out in its clip and the clip answers by its frames; words on screen and words that are said are
-moments of their own, and a share of the query that is written counts as frames do that beat such a share of nonsense.
-Names and captions have no time, so they find no pair. Each half is asked as a query of its own. No clip can be better
-than its two best moments in any order of other frames, so the clips that are first by that are looked into until no
-other can be among the first.
+stretch that stands out in its clip and the clip answers by its frames; words on screen or said are moments of their
+own, and a share of the query that is written counts as frames do that beat such a share of nonsense. Each half is asked
+as a query of its own. No clip can be better than its two best moments in any order, so the clips that are first by that
+are looked into until no other can be among the first.
 """
 
 from __future__ import annotations
@@ -225,12 +224,7 @@ class Marked:
 
 
 def read_mark(text: str, *, right: bool) -> Mark:
-    """Read a mark such as `walk.mp4@12.5` or `walk.mp4@1:05`: a clip, and where in it; without a time, all of it.
-
-    Example:
-        >>> read_mark("a@b.mp4@1:05", right=True).moment
-        ClipMoment(clip_id='a@b.mp4', time_s=65.0)
-    """
+    """Read a mark such as `walk.mp4@12.5` or `walk.mp4@1:05`: a clip, and where in it; without a time, all of it."""
     clip, at, time = text.rpartition("@")
     if (time_s := seconds_of(time) if at else None) is None:
         clip = text
@@ -407,13 +401,6 @@ def best_pair(first: TimedEvidence, second: TimedEvidence, within_s: float) -> O
 
     The second begins later than the first, and at most `within_s` seconds after the first has ended. A pair is as good
     as the state of its worse half, then as the sum of both values.
-
-    Example:
-        >>> def at(*times_s):
-        ...     times = np.array(times_s, float)
-        ...     return TimedEvidence(times, times, np.ones(len(times)), np.zeros(len(times), int))
-        >>> best_pair(at(3, 9), at(1, 5), 10)
-        OrderedPair(first=0, second=1, state=0, value=2.0)
     """
     ours, theirs = first.best(), second.best()
     starts_s = second.starts_s[theirs]
@@ -428,12 +415,7 @@ def best_pair(first: TimedEvidence, second: TimedEvidence, within_s: float) -> O
 
 
 def highest_in_order(first: Column, second: Column, counts: Indices) -> Column:
-    """Compute for C clips the highest sum of a frame's value and a later frame's other value, whatever the gap.
-
-    Example:
-        >>> highest_in_order(np.array([5.0, 1, 1, 5]), np.array([1.0, 5, 5, 1]), np.array([2, 2])).tolist()
-        [10.0, 2.0]
-    """
+    """Compute for C clips the highest sum of a frame's value and a later frame's other value, whatever the gap."""
     starts = np.cumsum(counts) - counts
     clip = np.repeat(np.arange(len(counts)), counts)
     apart = float(first.max() - first.min()) + 1.0

@@ -1,18 +1,15 @@
 """Filters such as `source = 'camera' and duration_s < 60`: read word by word, and written as SQL with bound values.
 
 What is not listed here is refused. The SQL is written anew from what was read, every value and every metadata key is
-bound: nothing of the user's text reaches SQLite as SQL. A filter that takes too long for the number of files is
-stopped.
+bound: nothing of the user's text reaches SQLite as SQL. A filter that takes too long for the files is stopped.
 
-Comparisons depend on the kind of the literal. Against a number, a metadata value that is a number (or true and false,
-as 1 and 0) is compared, and any other counts as missing, so that `year > 2000` leaves 'unknown' out. Against text, a
-metadata value is compared as text, so that `episode = '12'` finds 12 as well. As in SQL, a comparison with a missing
-value is neither true nor false, and `like` ignores the case of English letters. A column of yes and no is a condition
-by itself: `favourite`, `not has_words`. A path, name or folder equals one in another spelling: capitals, Unicode forms
-and separators do not count. A date is a day, `date >= '2024-05-01'`, and as text `date like '2024-05%'`.
-
-The column `people` exists where the library has people with names. A clip has several or none, so a comparison is true
-where one of them is such; `!=` is true where none is equal, `is null` where there is none.
+Comparisons depend on the kind of the literal. Against a number, a metadata value that is no number (or true or false)
+counts as missing, so that `year > 2000` leaves 'unknown' out; against text it is compared as text, so that `episode =
+'12'` finds 12 as well. As in SQL, a comparison with a missing value is neither true nor false, and `like` ignores the
+case of English letters. A column of yes and no is a condition by itself: `not has_words`. A path, name or folder equals
+one in another spelling (capitals, Unicode forms, separators). A date is a day, `date >= '2024-05-01'`, and as text
+`date like '2024-05%'`. A clip has several `people` or none: a comparison is true where one of them is such; `!=` where
+none is equal, `is null` where there is none.
 """
 
 from __future__ import annotations
@@ -294,8 +291,6 @@ class _Reader:
 
     def _junction(self, word: Literal["and", "or"], depth: int) -> Filter:
         """Conditions with and, or those with or, between them; so many levels deep."""
-        if depth > MAX_DEPTH:
-            raise UsageError("The filter is nested too deeply; use fewer parentheses.")
         part = partial(self._junction, "and", depth) if word == "or" else partial(self._condition, depth)
         parts = [part()]
         while self._take(word):
@@ -309,9 +304,9 @@ class _Reader:
         self._conditions += 1
         if self._conditions > MAX_CONDITIONS:
             raise UsageError(f"The filter has more than {MAX_CONDITIONS} conditions; use in (...) for lists.")
+        if depth > MAX_DEPTH:
+            raise UsageError("The filter is nested too deeply; use fewer parentheses.")
         if self._take("not"):
-            if depth > MAX_DEPTH:
-                raise UsageError("The filter is nested too deeply; use fewer parentheses.")
             inner = self._condition(depth + 1)
             return Filter(f"(NOT {inner.sql})", inner.parameters)
         if self._take("("):

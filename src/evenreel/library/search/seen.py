@@ -6,8 +6,7 @@ both as much more surely (`as_one_of`). Its rank then weighs 1 where it fits, 0 
 between. A query that asks for sounds alone ranks all of them.
 
 Moments of a clip that answer are stretches of frames with high scores. Where one starts and ends is a rule for calm and
-one for noisy scores, chosen on half of the queries of QVHighlights, with a published model's scores and with planted
-ones, and measured on the other half (`benchmarks/moments.py`, docs/library.md).
+one for noisy scores, chosen on half of the queries of QVHighlights and measured on the rest (`benchmarks/moments.py`).
 """
 
 from __future__ import annotations
@@ -340,11 +339,6 @@ def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64], shots: Shot
 
     A stretch that goes on over a cut is one for each shot, that of its best frame first. Windows of frames may overlap:
     a stretch goes from the start of its first to the end of its last.
-
-    Example:
-        >>> spans = np.array([[0.5, 0, 1], [1.5, 1, 2], [2.5, 2, 3], [3.5, 3, 4]])
-        >>> [(m.start_s, m.end_s, m.time_s) for m in high_stretches(np.array([0.1, 0.4, 0.5, 0.1]), spans)]
-        [(1.0, 3.0, 2.5)]
     """
     if len(shots) < 2:
         edges_s, shot_of = spans_s[:, 1:], None

@@ -32,27 +32,16 @@ SCHEMA_VERSION = 8
 
 CATALOG = "catalog.sqlite"
 
-PASSING = (
-    "database is locked",
-    "database table is locked",
-    "database schema is locked",
-    "database schema has changed",
-    "locking protocol",
-    "unable to open database",
-    "attempt to write a readonly database",
-    "database or disk is full",
-    "disk I/O error",
-    "interrupted",
-    "query aborted",
-    "callback requested query abort",
-    "access permission denied",
-    "large file support is disabled",
-)
-"""Beginnings of SQLite's messages about a lock, a disk or a permission."""
 NO_ROOM = ("database or disk is full", "disk I/O error", "unable to open database")
-"""Those of them that a full disk has, where the memory that readers share is to be made, of so many bytes."""
+"""Beginnings of SQLite's messages of a full disk, where the memory that readers share is to be made."""
+PASSING = (
+    *("database is locked", "database table is locked", "database schema is locked", "database schema has changed"),
+    *("locking protocol", "attempt to write a readonly database", "interrupted", "query aborted"),
+    *("callback requested query abort", "access permission denied", "large file support is disabled", *NO_ROOM),
+)
+"""Beginnings of those about a lock, a disk or a permission."""
 JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
-SHARED_MEMORY_BYTES = 32_768
+SHARED_MEMORY_BYTES = 32_768  # that readers of a write-ahead log share
 SHARDS, STILLS, MODELS = "shards", "stills", "models"
 MAKING = "making"
 """Entry of `meta`: the model whose vectors will take the place of the library's own, as JSON: folder -> its name."""
@@ -351,23 +340,13 @@ def roots(connection: sqlite3.Connection) -> list[str]:
 
 
 def root_of(path: str, known: Sequence[str]) -> str:
-    """Return the innermost indexed folder that holds a file; its own folder where none does.
-
-    Example:
-        >>> root_of("/v/trams/a.mp4", ["/v", "/v/trams", "/v/tra"])
-        '/v/trams'
-    """
+    """Return the innermost indexed folder that holds a file; its own folder where none does."""
     holding = [root for root in known if path.startswith(root.rstrip(os.sep) + os.sep)]
     return max(holding, key=len, default=os.path.dirname(path))
 
 
 def folder_of(path: str, known: Sequence[str]) -> str:
-    """Return the folder of a file for people: relative to the indexed folder, '' at its top.
-
-    Example:
-        >>> folder_of("/home/me/v/trams/a.mp4", ["/home/me/v"])
-        'trams'
-    """
+    """Return the folder of a file for people: relative to the indexed folder, '' at its top."""
     return printable(os.path.dirname(path)[len(root_of(path, known)) :].strip(os.sep))
 
 

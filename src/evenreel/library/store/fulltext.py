@@ -56,12 +56,7 @@ TIMED = (ON_SCREEN, SAID)
 
 
 def phrase(text: str) -> str:
-    """Quote text as one FTS5 string, in which nothing is syntax.
-
-    Example:
-        >>> print(phrase('say "NEAR"*'))
-        "say ""NEAR""*"
-    """
+    """Quote text as one FTS5 string, in which nothing is syntax."""
     return '"' + text.replace('"', '""') + '"'
 
 

@@ -4,18 +4,16 @@ One append-only float16 matrix of its frames, and one of its sounds, each a flat
 bytes, then the rows, little-endian float16, without gaps. The catalog says which rows count; what lies beyond the last
 row that it names was left by a crash and is written over.
 
-Raw similarities have no common scale: nonsense scores 0.21 where a good query scores 0.26, and both depend
-on the model, the library and the length of the clip. So a bank of nonsense (`null_queries.txt`) is scored
-against every clip. A query's score on a clip becomes z = (score - mean) / deviation over the bank's scores on
-that clip; and the best z that each nonsense query reaches anywhere in the library is the yardstick for the
-best z of a real one: the share of nonsense that stays below (`above_nonsense`).
+Raw similarities have no common scale: they depend on the model, the library and the length of the clip. So a bank of
+nonsense (`null_queries.txt`) is scored against every clip. A query's score on a clip becomes z = (score - mean) /
+deviation over the bank's scores on that clip; and the best z that each nonsense query reaches anywhere in the library
+is the yardstick for the best z of a real one: the share of nonsense that stays below (`above_nonsense`).
 
-The rule `above_nonsense >= MAY_FIT` puts a clip before the line of weaker matches. It does so for a query from
-the bank's own distribution with probability (1 + N - ceil(0.9 N)) / (1 + N), 10.4 % for N = 200: the new query and
-the N of the bank are exchangeable, so every rank of it among them is equally likely (split conformal prediction;
-Vovk et al. 2005, section 2.2). For that, a bank query's own score is left out of the mean and the deviation that it
-is measured with. With FITS, from which a clip stands before all others, it is 5.5 %. Either is
-a false alarm rate of nonsense; neither says how likely an answer is to be right.
+The rule `above_nonsense >= MAY_FIT` puts a clip before the line of weaker matches. It does so for a query from the
+bank's own distribution with probability (1 + N - ceil(0.9 N)) / (1 + N), 10.4 % for N = 200 (5.5 % with FITS): the new
+query and the N of the bank are exchangeable, so every rank of it among them is equally likely (split conformal
+prediction; Vovk et al. 2005, section 2.2). For that, a bank query's own score is left out of the mean and the deviation
+that it is measured with. This is a false alarm rate of nonsense, and not how likely an answer is to be right.
 """
 
 from __future__ import annotations
