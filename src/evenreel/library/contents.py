@@ -408,7 +408,6 @@ def tried_examples(
 # Clips without a query -----------------------------------------------------------------------------------------------
 
 BrowseOrder = Literal["latest", "earliest", "path"]
-
 _ORDERS: dict[BrowseOrder, str] = {
     "latest": "day IS NULL, day DESC, files.mtime_ns DESC, files.path",
     "earliest": "day IS NULL, day, files.mtime_ns, files.path",

@@ -203,10 +203,8 @@ CALM = 0.34  # scores are calm where they change from frame to frame by less tha
 SHARE = 0.45
 """Level from which calm scores, smoothed, are a moment: this share of the way from their mean to their best."""
 BEYOND = 0.3  # height of the threshold above Otsu's for other scores, in their standard deviations
-
 FEW = 8  # number of frames below which scores are not smoothed
 SMOOTHING = np.array([1.0, 2, 3, 2, 1]) / 9  # weights of five frames: those of a mean of three, taken twice
-
 SURE = 0.8  # share of starts, and of ends, that are meant to lie in their ranges
 DOUBT = 4.0  # sum of scores above the threshold, in their deviations, that makes one start e times as likely as another
 
