@@ -99,12 +99,7 @@ class Library:
         )
 
     def add_track(
-        self,
-        clip_id: str,
-        *readings: str,
-        start_s: float = 0.0,
-        end_s: float | None = None,
-        confidence: float = 1.0,
+        self, clip_id: str, *readings: str, start_s: float = 0.0, end_s: float | None = None, confidence: float = 1.0
     ) -> None:
         number = self.connection.execute("SELECT count(*) FROM tracks WHERE clip_id = ?", (clip_id,)).fetchone()[0]
         self.connection.execute(
@@ -114,11 +109,7 @@ class Library:
         )
 
     def add_file(
-        self,
-        path: str | bytes,
-        clip_id: str | None,
-        metadata: dict[str, object] | None = None,
-        state: str = "indexed",
+        self, path: str | bytes, clip_id: str | None, metadata: dict[str, object] | None = None, state: str = "indexed"
     ) -> None:
         name = (path if isinstance(path, str) else path.decode("utf-8", "replace")).rpartition("/")[2]
         self.connection.execute(

@@ -220,10 +220,7 @@ def test_folders_are_those_where_files_begin_to_lie_apart() -> None:
     for number, place in enumerate(("a/x/1", "a/x/2", "a/y/z/3", "a/4")):
         add_clip(connection, str(number), 1.0)
         add_file(connection, f"/videos/{place}.mp4", str(number), {})
-    assert of(facets(connection), "folder").values == (
-        FacetValue("a/x", 2),
-        FacetValue("a/y", 1),
-    )
+    assert of(facets(connection), "folder").values == (FacetValue("a/x", 2), FacetValue("a/y", 1))
     connection.execute("DELETE FROM files WHERE path LIKE '%/4.mp4'")
     assert of(facets(connection), "folder").values == (FacetValue("a/x", 2), FacetValue("a/y", 1))
     add_clip(connection, "top", 1.0)

@@ -189,18 +189,8 @@ def test_the_root_holds_the_file_and_no_inner_one_does(parts: list[str], roots: 
     assert found == "/" + "/".join(inner)
 
 
-def test_examples_are_of_the_library(opened: Library, tmp_path: Path) -> None:
+def test_examples_are_the_first_candidates(opened: Library) -> None:
     assert opened.examples() == Examples(None, "FIRST")
-    made = Fake(tmp_path)
-    for clip_id, sign in (("a", "GATE 7"), ("b", "HARBOUR"), ("c", "HARBOUR"), ("d", "12345"), ("e", "12345")):
-        made.add_clip(clip_id)
-        made.add_track(clip_id, sign)
-        made.add_file(
-            f"/v/{clip_id}.mp4", clip_id, {"caption": "x" * 61} if clip_id == "a" else {"caption": "a red bus"}
-        )
-    for clip_id in "abc":
-        made.add_track(clip_id, "UNSURE", confidence=0.5)
-    assert examples(made.connection) == Examples("a red bus", "HARBOUR")
     assert examples(empty_catalog()) == Examples(None, None)
 
 

@@ -6,7 +6,7 @@ import sqlite3
 import tempfile
 from collections import Counter
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,6 @@ from evenreel.library.favours import (
     MAX_SOURCES,
     Favours,
     GroupShare,
-    LengthBin,
     Population,
     as_bytes,
     favours,
@@ -149,14 +148,9 @@ def test_preferred_lengths_and_words_are_said() -> None:
         "large comes by chance in 1 of 10,000 draws).",
     )
     assert found.lengths is not None
-    assert found.lengths.bins == (
-        LengthBin(0.0, 6.0, 0, 10),
-        LengthBin(6.0, 10.0, 0, 8),
-        LengthBin(10.0, 15.0, 0, 10),
-        LengthBin(15.0, 20.0, 0, 10),
-        LengthBin(20.0, 25.0, 8, 10),
-        LengthBin(25.0, None, 12, 12),
-    )
+    ends, counts = [0.0, 6.0, 10.0, 15.0, 20.0, 25.0, None], [(0, 10), (0, 8), (0, 10), (0, 10), (8, 10), (12, 12)]
+    assert [(one.start_s, one.end_s) for one in found.lengths.bins] == [*pairwise(ends)]
+    assert [(one.shown, one.all) for one in found.lengths.bins] == counts
 
 
 def test_few_long_clips_among_equal_ones_are_nothing_much() -> None:

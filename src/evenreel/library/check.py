@@ -1,8 +1,8 @@
 """Check of a library (`verify`), and its repair: everything that is derived, made anew from the shards.
 
-A shard says by a hash of its own whether it is what was written. The catalog is checked by SQLite, and its rows, the
-vectors and the word indexes are compared with the shards that they were made of. What a person made is compared with
-its copy. Nothing checks the values of a file's row: an index run makes them again.
+A shard has a hash of its own. The catalog is checked by SQLite, and its rows, the vectors and the word indexes are
+compared with the shards that they were made of, what a person made with its copy. Nothing checks the values of a file's
+row: an index run makes them again.
 
 A repair makes a new catalog beside the old one. Nothing of the library changes before that is whole; then it takes the
 old one's place in one transaction of SQLite, or where that is damaged, by its name, and the old one is kept.
@@ -31,18 +31,7 @@ from evenreel.features.shards import Shard, are_whole, glance, is_clip_id, read_
 from evenreel.library.index.run import finish_exchange, named_shard, unfinished_exchange
 from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog, user_tables
-from evenreel.library.store.catalog import (
-    BROKEN,
-    CATALOG,
-    MODELS,
-    SHARDS,
-    STILLS,
-    clear_unnamed,
-    free_name,
-    library_lock,
-    making_of,
-    refuse_published,
-)
+from evenreel.library.store.catalog import BROKEN, CATALOG, MODELS, SHARDS, STILLS, library_lock, refuse_published
 from evenreel.library.store.fulltext import fill_full_text, rebuild_full_text
 from evenreel.library.store.user_tables import COPY, FACES, OWN_TABLES, held_by, held_in
 from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix, bank_of, measure_nonsense
@@ -63,17 +52,15 @@ SET_AGAIN = "run: evenreel index FOLDER (it reads the file again)"
 RUN_REPAIR = "run: evenreel verify --repair"
 READ_AGAIN = f"{RUN_REPAIR}, then {SET_AGAIN}"
 AGAIN = "check the disk and the permissions, then run: evenreel verify"
-UPDATE = "update evenreel"
 
 REBUILT = f"{CATALOG}.rebuilt"  # the name of a new catalog until it is whole
 
-_OF_A_MATRIX = ("vectors_generation", "vectors_end", "null_best", "null_clips")
-MADE_ANEW = (
-    "schema_version",
-    "transcripts_unsettled",
-    *(f"{m.prefix}{e}" for m in (FRAMES, SOUNDS) for e in _OF_A_MATRIX),
-)
-"""Entries of `meta` that a new catalog has of its own."""
+# Entries of `meta` that a new catalog has of its own.
+MADE_ANEW = {"schema_version", "transcripts_unsettled"} | {
+    f"{of.prefix}{entry}"
+    for of in (FRAMES, SOUNDS)
+    for entry in ("vectors_generation", "vectors_end", "null_best", "null_clips")
+}
 
 log = logging.getLogger("evenreel")
 
@@ -116,11 +103,8 @@ def _settings(library: Path) -> dict[str, str]:
 def _all_problems(library: Path) -> list[LibraryProblem]:
     found: list[LibraryProblem] = []
     try:
-        with (
-            closing(catalog.open_for_reading(library)) as connection,
-            catalog.readable(library),
-            catalog.snapshot(connection),
-        ):
+        opened = closing(catalog.open_for_reading(library))
+        with opened as connection, catalog.readable(library), catalog.snapshot(connection):
             found += [LibraryProblem(CATALOG, what) for what in _faults(library, connection)]
             found += _own_problems(library, connection)
             found += _shard_problems(library, connection)
@@ -149,7 +133,6 @@ def _faults(library: Path, connection: sqlite3.Connection) -> list[str]:
 
 
 def _own_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
-    """The copy of a person's own by itself, and beside the catalog."""
     here, copy = held_by(connection), held_in(library / COPY)
     if copy.damaged:
         what = "it is not what was written" if (library / COPY).exists() else "it is gone"
@@ -185,13 +168,11 @@ def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[L
         try:
             shard = read_shard(named_shard(library, waiting, clip_id), digest)
         except LibraryError as error:
-            again = UPDATE if isinstance(error, stored.NewerShardError) else AGAIN
-            remedy = READ_AGAIN if isinstance(error, stored.DamagedShardError) else again
-            yield LibraryProblem(where, str(error), remedy)
+            remedies = {stored.NewerShardError: "update evenreel", stored.DamagedShardError: READ_AGAIN}
+            yield LibraryProblem(where, str(error), remedies.get(type(error), AGAIN))
             continue
         if _is_foreign(shard, meta):
-            what = "its shard is of another model or sampling rule than the library"
-            yield LibraryProblem(where, what, READ_AGAIN)
+            yield LibraryProblem(where, "its shard is of another model or sampling rule than the library", READ_AGAIN)
         if rows_of(shard, digest) != stored_rows(connection, clip_id):
             yield LibraryProblem(where, "its rows in the catalog are not those of its shard")
         for place, (of, own, vectors) in enumerate(matrices):
@@ -213,7 +194,6 @@ def _is_foreign(shard: Shard, meta: Mapping[str, str]) -> bool:
 
 
 def _broken_metadata(connection: sqlite3.Connection) -> list[str | bytes]:
-    """The files, as the catalog names them, whose metadata is no JSON object."""
     found = []
     for path, metadata in connection.execute("SELECT path, metadata FROM files"):
         with suppress(ValueError):
@@ -285,8 +265,7 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
         What was done, a sentence each.
 
     Raises:
-        LibraryError: there is nothing to repair from, another process holds the library, the disk is full, or a shard
-            cannot be read just now or is of a later version, or it is a published snapshot; then nothing has changed.
+        LibraryError: there is nothing to repair from, or just now it cannot be; then nothing has changed.
     """
     refuse_published(library)
     if not library.is_dir():
@@ -295,14 +274,13 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
         try:
             done = _rebuild(library, drop_missing)
             with closing(catalog.open_for_writing(library)) as connection:
-                making = making_of(catalog.get_meta(connection))
+                making = catalog.making_of(meta := catalog.get_meta(connection))
                 place = library / MODELS / making.folder if making else None
                 if making and place and (place / CATALOG).exists() and _damage(place):
                     shutil.rmtree(place)
-                    done.append(
-                        f"dropped the damaged vectors of {making.name}, which was in the making; run: evenreel reindex"
-                    )
-                clear_unnamed(library, catalog.get_meta(connection))
+                    lost = f"the damaged vectors of {making.name}, which was in the making"
+                    done.append(f"dropped {lost}; run: evenreel reindex")
+                catalog.clear_unnamed(library, meta)
                 drop_gone_clips(library, connection)
                 return done
         except (sqlite3.Error, OSError) as error:
@@ -337,16 +315,14 @@ def _rebuild(library: Path, drop_missing: bool) -> list[str]:
             _move_catalog(library / REBUILT)
             raise
         if damage:
-            kept = free_name(library / CATALOG)
+            kept = catalog.free_name(library / CATALOG)
             _move_catalog(library / CATALOG, kept)  # also a log whose catalog is gone: it would be taken for the new's
             _move_catalog(library / REBUILT, library / CATALOG)
             as_what = f"kept it as {kept.name} and " if kept.exists() else ""
             work.done.insert(0, f"the catalog was {damage}: {as_what}made a new one")
         else:
-            with (
-                closing(sqlite3.connect(library / REBUILT)) as new,
-                closing(sqlite3.connect(library / CATALOG, timeout=30)) as old,
-            ):
+            present = closing(sqlite3.connect(library / CATALOG, timeout=30))
+            with closing(sqlite3.connect(library / REBUILT)) as new, present as old:
                 new.backup(old)
             _move_catalog(library / REBUILT)
         with closing(catalog.open_for_reading(library)) as connection:
@@ -360,8 +336,7 @@ def _rebuild(library: Path, drop_missing: bool) -> list[str]:
         with suppress(OSError):
             path.unlink(missing_ok=True)
     if useless:
-        files = count(len(useless), "file")
-        work.done.append(f"dropped {files} of stills; the pictures are made when they are asked for")
+        work.done.append(f"dropped {count(len(useless), 'file')} of stills; pictures are made when they are asked for")
     return work.done
 
 
@@ -436,10 +411,7 @@ def _enter_own(library: Path, connection: sqlite3.Connection, work: _Work) -> No
 
 
 def _forget(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
-    """Forget the files that were marked missing, and those of their clips that no other file has.
-
-    Not every clip without a file: in a catalog made anew no clip has one before the next index.
-    """
+    """Forget missing files and their clips; not every clip without a file: in a new catalog none has one yet."""
     clips = {row[0] for row in connection.execute("SELECT clip_id FROM files WHERE state = 'missing'")}
     files = connection.execute("DELETE FROM files WHERE state = 'missing'").rowcount
     gone = clips - {None} - {row[0] for row in connection.execute("SELECT clip_id FROM files")}

@@ -24,16 +24,8 @@ from evenreel.features.pool import SetAside
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.files import file_at, name_key
 from evenreel.library.index.scan import kept_patterns
-from evenreel.library.search.filters import (
-    COLUMNS,
-    PEOPLE,
-    WORDS,
-    Filter,
-    FilterColumn,
-    columns_of,
-    limited,
-    parse_filter,
-)
+from evenreel.library.search import filters
+from evenreel.library.search.filters import COLUMNS, PEOPLE, Filter, FilterColumn, columns_of
 from evenreel.library.search.result import SearchResult, TextHit
 from evenreel.library.store.catalog import (
     CATALOG,
@@ -58,8 +50,7 @@ from evenreel.wording import is_printable, printable
 
 STATES = ("indexed", "set_aside", "missing")
 
-MAX_SIGNS = 500
-"""Most on-screen texts that are listed of one clip; a ticker has thousands."""
+MAX_SIGNS = 500  # most on-screen texts that are listed of one clip; a ticker has thousands
 
 
 @dataclass(frozen=True)
@@ -73,8 +64,6 @@ class ClipFile:
 
 @dataclass(frozen=True)
 class ClipDetail:
-    """Everything that a library knows about one clip."""
-
     clip_id: str
     name: str  # name of its first file, indexed ones before others
     files: tuple[ClipFile, ...]
@@ -108,17 +97,12 @@ class ListedFile:
 
 @dataclass(frozen=True)
 class FilePage:
-    """A page of files; `total` counts the matches of all pages."""
-
     total: int
     files: tuple[ListedFile, ...]
 
 
 class Located(NamedTuple):
-    """Location of a file: its `path` and the indexed folder `root` that holds it, as the system names them.
-
-    `stamp` has size and times of when its content was last read; see `evenreel.library.contents`.
-    """
+    """A file, and the indexed folder that holds it; `stamp` has size and times of when its content was last read."""
 
     path: str
     root: str
@@ -130,8 +114,6 @@ class Located(NamedTuple):
 
 @dataclass(frozen=True)
 class ClipMedia:
-    """Container, codec and length of a clip, with its existing files by path."""
-
     container: str
     codec: str
     duration_s: float | None
@@ -139,7 +121,6 @@ class ClipMedia:
 
 
 def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | None = None) -> ClipDetail:
-    """Read everything the catalog has about a clip, and from its shard the start of its own clock."""
     columns = ("duration_s", "container", "codec", "width", "height", "fps", "notes", "moments")
     clip = connection.execute(
         f"SELECT {', '.join(columns[:-1])}, (SELECT count(*) FROM moments WHERE moments.clip_id = clips.clip_id)"
@@ -206,7 +187,6 @@ def _check_page(limit: int, offset: int, what: str) -> None:
 
 
 def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
-    """Find the files of a clip that were there at the last index run."""
     about = "SELECT container, codec, duration_s FROM clips WHERE clip_id = ?"
     for container, codec, duration_s in connection.execute(about, (clip_id,)).fetchall():
         known = roots(connection)
@@ -221,7 +201,6 @@ def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
 
 
 def single_files(connection: sqlite3.Connection) -> list[str]:
-    """List the files that are in none of the indexed folders, by path."""
     known = roots(connection)
     paths = (loaded_path(stored) for (stored,) in connection.execute("SELECT path FROM files ORDER BY path"))
     return [path for path in paths if root_of(path, known) not in known]
@@ -245,11 +224,9 @@ REMEMBERED = 10_000  # digests
 
 
 class SameContent:
-    """Checks files for changed content: by size and times, else by reading and digesting them.
+    """Checks files for changed content, by size and times: no program can set a change time.
 
-    A file whose size and times are those that were indexed is taken to be the same: its change time, which no program
-    can set, moves with every change of its content. Otherwise a file of the same size is read through once and its
-    digest compared, since the id of a clip is the digest of its content. The latest digests are remembered.
+    Where these differ, a file of the same size is read and digested, as the id of a clip is the digest of its content.
     """
 
     def __init__(self, timeout_s: float, stopped: Callable[[], bool] = lambda: False) -> None:
@@ -349,19 +326,14 @@ PARTS = {
 """Name of each part, and what it holds."""
 
 
-_PART_OF = {CATALOG: "catalog", COPY: "catalog", "vectors.": "vectors", "sounds.": "vectors"} | {
-    f"{folder}{os.sep}": folder for folder in (SHARDS, STILLS, MODELS)
-}
-"""How the names of a part's files begin."""
-
-
 def sizes_on_disk(library: Path) -> dict[str, int]:
-    """Measure the bytes that each of `PARTS` of a library takes; files that go meanwhile count nothing."""
+    parts = {CATALOG: "catalog", COPY: "catalog", "vectors.": "vectors", "sounds.": "vectors"}
+    parts |= {f"{folder}{os.sep}": folder for folder in (SHARDS, STILLS, MODELS)}
     found = dict.fromkeys(PARTS, 0)
-    with suppress(OSError):
+    with suppress(OSError):  # files that go meanwhile count nothing
         for path in filter(Path.is_file, library.rglob("*")):
             name = str(path.relative_to(library))
-            part = next((part for start, part in _PART_OF.items() if name.startswith(start)), "others")
+            part = next((part for start, part in parts.items() if name.startswith(start)), "others")
             with suppress(OSError):
                 found[part] += path.stat().st_size
     return found
@@ -371,9 +343,7 @@ def sizes_on_disk(library: Path) -> dict[str, int]:
 
 ExampleKind = Literal["read", "said", "caption"]
 
-LONGEST_EXAMPLE = 60  # characters
-MOST_EXAMPLES = 3
-TRIED = 6  # of each kind, at most
+LONGEST_EXAMPLE, MOST_EXAMPLES, TRIED = 60, 3, 6  # characters; examples; candidates of each kind
 
 _LETTERS = "text GLOB '*[^0-9 .,:/-]*' AND text NOT GLOB '*[\"“”:]*'"  # words, and no sign of the query language
 _CANDIDATES: Mapping[ExampleKind, str] = {
@@ -403,7 +373,6 @@ class TriedExample:
 
 
 def example_candidates(connection: sqlite3.Connection) -> dict[ExampleKind, list[str]]:
-    """List what could be searched for: texts of the catalog in one short line, those of each kind in their order."""
     found: dict[ExampleKind, list[str]] = {}
     for kind, sql in _CANDIDATES.items():
         texts = (str(text).strip() for (text,) in connection.execute(sql, (LONGEST_EXAMPLE, TRIED)))
@@ -439,7 +408,6 @@ def tried_examples(
 # Clips without a query -----------------------------------------------------------------------------------------------
 
 BrowseOrder = Literal["latest", "earliest", "path"]
-
 _ORDERS: dict[BrowseOrder, str] = {
     "latest": "day IS NULL, day DESC, files.mtime_ns DESC, files.path",
     "earliest": "day IS NULL, day, files.mtime_ns, files.path",
@@ -460,8 +428,6 @@ class BrowsedClip:
 
 @dataclass(frozen=True)
 class BrowsedPage:
-    """A page of clips; `total` counts those of all pages."""
-
     total: int
     clips: tuple[BrowsedClip, ...]
 
@@ -469,12 +435,11 @@ class BrowsedPage:
 def browse(
     connection: sqlite3.Connection, where: Filter, order: BrowseOrder = "latest", limit: int = 50, offset: int = 0
 ) -> BrowsedPage:
-    """List a page of the clips that pass a filter."""
     if order not in _ORDERS:
         raise UsageError(f"Clips cannot be browsed by {order!r}; there are: {', '.join(_ORDERS)}.")
     _check_page(limit, offset, "clips")
     there = f"FROM files JOIN clips USING (clip_id) WHERE state = 'indexed' AND {where.sql}"
-    with limited(connection, where):
+    with filters.limited(connection, where):
         (total,) = connection.execute(f"SELECT count(DISTINCT clip_id) {there}", where.parameters).fetchone()
         rows = connection.execute(
             f"SELECT clips.clip_id, files.path, metadata, {columns_of(connection)['date'].sql} AS day, duration_s"
@@ -494,12 +459,10 @@ def browse(
 
 # What can be filtered by ---------------------------------------------------------------------------------------------
 
-MAX_VALUES = 30
-"""A column with more distinct values is given by its range, or left out where it is text."""
+MAX_VALUES = 30  # a column with more distinct values is given by its range, or left out where it is text
 
 NO_CHOICE = frozenset({"caption", "pair_id"})
 """Columns to leave out: `caption` is searched as text, and `pair_id` names one clip."""
-
 DAYS = {"date": "date", "created": "recorded", "modified": "changed"}
 FEW_VALUES = {
     "favourite": "favourite",
@@ -511,7 +474,6 @@ FEW_VALUES = {
 }
 """Columns of days, and of few values, as people read them."""
 
-_MOST_LEVELS = 50  # of folders within each other in which nothing lies beside the next
 _THERE = "EXISTS (SELECT 1 FROM files WHERE files.clip_id = clips.clip_id AND files.state = 'indexed')"
 
 Scalar = str | int | float | bool
@@ -544,11 +506,7 @@ class Facet:
 
 
 def facets(connection: sqlite3.Connection) -> list[Facet]:
-    """List the facets: what every library has, people with names, and every metadata column usable in a filter.
-
-    Left out are text columns of more than `MAX_VALUES` values, those of `NO_CHOICE`, and columns whose name no
-    filter can write. Counts are of clips with a file that is there.
-    """
+    """List what can be filtered by, with counts of clips that have a file; what no filter can write is left out."""
     columns = columns_of(connection)
     found = [*_length(connection), *_folders(connection, columns)]
     days = {name: list(_days(connection, name, label, columns)) for name, label in DAYS.items()}
@@ -565,19 +523,13 @@ def facets(connection: sqlite3.Connection) -> list[Facet]:
 
 
 def written_column(key: str, keys: Collection[str], columns: Mapping[str, FilterColumn] = COLUMNS) -> str | None:
-    """Return a metadata key as a filter spells it, in the shortest form that parses; None where none does.
-
-    Example:
-        >>> keys = {"source", "two words", "Name"}
-        >>> [written_column(key, keys) for key in ("source", "two words", "Name")]
-        ['source', '"two words"', 'metadata.Name']
-    """
+    """Return a metadata key as a filter spells it, in the shortest form that parses; None where none does."""
     quoted = '"' + key.replace('"', '""') + '"'
-    plain = [key] if re.fullmatch(r"[A-Za-z_]\w*", key, re.ASCII) and key.lower() not in WORDS else []
+    plain = [key] if re.fullmatch(r"[A-Za-z_]\w*", key, re.ASCII) and key.lower() not in filters.WORDS else []
     ways = [*plain, quoted, *(f"metadata.{way}" for way in (*plain, quoted))]
     for way in ways:
         with suppress(UsageError):  # other columns come first
-            if parse_filter(f"{way} = ''", keys, columns).parameters == (f'$."{key}"', ""):
+            if filters.parse_filter(f"{way} = ''", keys, columns).parameters == (f'$."{key}"', ""):
                 return way
     return None
 
@@ -627,7 +579,7 @@ def _folders(connection: sqlite3.Connection, columns: Mapping[str, FilterColumn]
     ).fetchall()
     parted = [(folder.split(os.sep) if folder else [], clip_id) for folder, clip_id in rows]
     below: dict[str, set[str]] = {}
-    for depth in range(1, _MOST_LEVELS):
+    for depth in range(1, 50):  # folders within each other in which nothing lies beside the next
         below = {}
         for parts, clip_id in parted:
             if len(parts) >= depth:

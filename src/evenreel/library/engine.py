@@ -1,10 +1,9 @@
 """*Seen* by a distributed engine, where a library has more moments than one machine scans: Milvus.
 
-The engine holds a row for each moment: its vector, and its clip by the number that the catalog has for it. A search
-asks for the nearest moments *grouped by clip*, so that a film of an hour does not fill the answer. The engine compares
-codes of a byte a number in all cells, since few probed cells lose what text queries look for; the clips that it names
-are scored by the library's own rows, so each score is what the matrix alone would give. Clips that came after the last
-`evenreel publish --engine` are scored beside them. Words, filters and everything shown stay with the catalog.
+The engine holds a row for each moment: its vector, and its clip by its number in the catalog. A search asks for the
+nearest moments *grouped by clip*, so that a film of an hour does not fill the answer, in all cells, since few probed
+cells lose what text queries look for. The clips that it names, and those that came after the last `evenreel publish
+--engine`, are scored by the library's own rows. Words, filters and everything shown stay with the catalog.
 
 `milvus-lite` runs the same API in this process, from a path that ends in `.db`: a form for tests.
 """
@@ -37,16 +36,12 @@ from evenreel.types import FloatArray
 TOKEN = "EVENREEL_ENGINE_TOKEN"
 OVERSAMPLED, LEAST, A_CLIP = 4, 100, 3
 """Clips that are asked of the engine for each that is wanted, and at least; moments of each that it looks for."""
-MOST_ROWS = 16_384
-"""Most moments that Milvus names in one answer."""
-MOST_NAMED = 1_000_000
-"""Most clips that a question names, to be searched or to be left out."""
-CELLS = 128
-"""Cells of codes in each segment, all of which are probed."""
+MOST_ROWS = 16_384  # most moments that Milvus names in one answer
+MOST_NAMED = 1_000_000  # most clips that a question names, to be searched or to be left out
+CELLS = 128  # cells of codes in each segment, all of which are probed
 AT_ONCE = 1_000
 PUBLISH = "publish with evenreel publish --engine"
-PAUSE_S = 30.0
-"""How long an engine that has failed is not asked again: each try may wait for seconds."""
+PAUSE_S = 30.0  # how long an engine that has failed is not asked again: each try may wait for seconds
 
 
 class Engine:
@@ -95,8 +90,7 @@ class Engine:
     def publish(self, clips: Iterable[tuple[int, FloatArray]], dimension: int, of: str) -> str:
         """Put all moments, (n, D) of each clip by its number, there under a new version, then let the name mean it.
 
-        The version before stays until the next one is published, for searches under way. `of` says which they are, see
-        `version_of`.
+        The version before stays until the next one is published, for searches under way.
         """
         from pymilvus import DataType, MilvusClient
 
@@ -138,10 +132,7 @@ class Engine:
         return current, int(rows)
 
     def nearest(self, version: str, query: FloatArray, first: int, allowed: Flags | None = None) -> Indices:
-        """Find so many clips by their best moment under a query (D,), of those `allowed` by number, None for all.
-
-        A clip is missed where its codes misjudge it by so many places; `benchmarks/engine.py` measures how often.
-        """
+        """Find so many clips by their best moment under a query (D,), of those `allowed` by number, None for all."""
         chosen = "" if allowed is None else _choosing(allowed)
         first = min(first, MOST_ROWS // A_CLIP)
         named: dict[int, None] = {}
@@ -165,15 +156,12 @@ class Engine:
         return np.fromiter(named, np.int64, len(named))
 
     def _current(self) -> str | None:
-        """The version that the name means now."""
         if self.name not in self._client.list_aliases()["aliases"]:
             return None
         return str(self._client.describe_alias(self.name)["collection_name"])
 
 
 class SeenByEngine:
-    """The channel *seen* of a library whose moments an engine has, too."""
-
     def __init__(self, address: str) -> None:
         self._address, self._failed, self._again_s = address, "", 0.0
         self._engine: Engine | None = None

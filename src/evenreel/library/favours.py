@@ -5,13 +5,11 @@ difference as large as the one seen is computed for
 
 - the share of a source, and of clips with words on screen: the two-sided exact test of the hypergeometric distribution,
   summing the probabilities of all counts that are no likelier than the one seen (Fisher 1935);
-- the lengths: the mean rank of the shown clips' ranges of length, against seeded random draws. Mann and Whitney's test
-  asks the same, but its normal approximation is wrong where most clips have one length, as generated ones do; the p
-  value counts the draw that was seen, too (Phipson and Smyth 2010).
+- the lengths: the mean rank of the shown clips' ranges of length, against seeded random draws, the one that was seen
+  counted too (Phipson and Smyth 2010). Mann and Whitney's normal approximation is wrong where most have one length.
 
 Differences are significant after Holm's correction over all comparisons: without any preference, at most 1 result in 20
-has one. The ranges of length and the sources are chosen by the library alone, never by what is shown, and so the tests
-hold.
+has one. Ranges and sources are chosen by the library alone, never by what is shown, and so the tests hold.
 """
 
 from __future__ import annotations
@@ -32,8 +30,7 @@ from evenreel.arrays import Column, Flags, Indices
 from evenreel.library.search.filters import Filter, passing
 from evenreel.wording import printable
 
-MAX_SOURCES = 20
-"""Sources that are compared one by one, the most frequent of the library; the rest count as one."""
+MAX_SOURCES = 20  # sources that are compared one by one, the most frequent of the library; the rest count as one
 RANGES = 6
 """Ranges of length with about as many clips in each; the mean rank of six keeps 97 % of what single ranks tell."""
 UNKNOWN, OTHERS = "unknown", "other sources"
@@ -122,10 +119,6 @@ def length_edges(lengths_s: NDArray[np.float64]) -> list[float]:
     """Return the lower edges of length ranges with about as many clips in each: readable numbers, none empty.
 
     Where nearly all clips have one length, the ranges have about as many different lengths in each.
-
-    Example:
-        >>> length_edges(np.arange(1.0, 61.0))
-        [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]
     """
     edges = [0.0]
     for divided_s in (lengths_s, np.unique(lengths_s)):
@@ -247,10 +240,7 @@ def share_p_value(shown: int, shown_of: int, all_: int, all_of: int) -> float:
 
 
 def length_p_value(shown: NDArray[np.int64], all_: NDArray[np.int64]) -> float:
-    """Compute the p value of the shown clips' mean rank of length, against draws without replacement.
-
-    Both arguments are (ranges,), the numbers of clips in each range of length.
-    """
+    """Compute the p value of the shown clips' mean rank of length by counts in each range, (ranges,) both."""
     drawn = _drawn_excess(tuple(all_.tolist()), int(shown.sum()))
     found = len(drawn) - np.searchsorted(drawn, abs(_rank_excess(shown, all_)), "left")
     return float((1 + found) / (1 + len(drawn)))
@@ -274,7 +264,6 @@ def _groups(population: Population, rows: Indices) -> tuple[GroupShare, ...]:
 
 
 def _lengths(population: Population, rows: NDArray[np.int64]) -> tuple[Lengths | None, bool]:
-    """The lengths, and whether the shown ones are the longer ones."""
     shown_s = population.lengths_s[rows]
     shown_s = shown_s[~np.isnan(shown_s)]
     edges, all_, median_s = population.length_ranges

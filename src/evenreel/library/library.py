@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from evenreel.library.search.rerank import Reranker
     from evenreel.speech import Transcript
 
-_OF_SEVERAL = re.compile(r"then|without|person:", re.IGNORECASE)
-"""What a text has that may be more than one sentence."""
+_OF_SEVERAL = re.compile(r"then|without|person:", re.IGNORECASE)  # what a text has that may be more than one sentence
 
 
 def load_pictures(name: str, device: str) -> Encoder:

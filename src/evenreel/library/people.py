@@ -3,10 +3,10 @@
 Three tables of the catalog: `faces` and `face_clips` are derived from videos; `people` is a person's own, a name for a
 number, with the mean vector of the faces that it was given to. So a name outlives faces that are lost or read anew.
 
-Forgetting writes the tables anew, in pages that SQLite overwrites when it gives them back (`secure_delete`, which every
-connection that writes has set): a row that is deleted alone may leave copies in the gaps of pages where it was before.
-Then whatever else holds them is written anew or deleted: the copy of a person's own tables, damaged files that were put
-aside, the write-ahead log. A file says so until all is done, and the next look at the people finishes it.
+Forgetting writes the tables anew, in pages that SQLite overwrites when it gives them back (`secure_delete`): a row that
+is deleted alone may leave copies in the gaps of pages. Then whatever else holds them goes: the copy of a person's own
+tables, damaged files, the write-ahead log. A file says so until all is done, and the next look at the people finishes
+it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -46,8 +46,7 @@ FORGETTING = "people.forgetting"  # a file that is there while something of forg
 EVERYONE = "ALL"  # stands for all people, and is nobody's name
 HOW_TO_FIND = "find them with: evenreel index FOLDER --people --set face_models=MODELS"
 FEW_FACES = 3  # a person without a name and with fewer is left out of lists, unless all are asked for
-MOST_TOLD, LONGEST_NAME = 20, 100
-NEAR_S = 3.0  # between two faces of one stretch, at most
+MOST_TOLD, LONGEST_NAME, NEAR_S = 20, 100, 3.0  # names; characters; between two faces of one stretch
 BY_FACES = "Clips are listed by how often a face was found; whether each is the person was judged by likeness alone."
 
 _MODELS, _RECOGNISER, _LAST = "face_models", "face_recogniser", "last_person"  # entries of `meta`; '' is none
@@ -158,10 +157,8 @@ def name_person(library: Path, who: str, name: str) -> Person:
         one = _find(people, who)
         for other in people:
             if other.number != one.number and (other.name or "").casefold() == wanted.casefold():
-                merge = f'evenreel people --merge {other.number} "{one.name or one.number}"'
-                raise UsageError(
-                    f"{other.name} is person {other.number}; where both are the same, merge them: {merge}."
-                )
+                merge = f'merge them: evenreel people --merge {other.number} "{one.name or one.number}"'
+                raise UsageError(f"{other.name} is person {other.number}; where both are the same, {merge}.")
         connection.execute(
             "INSERT INTO people (person_id, name) VALUES (?, ?)"
             " ON CONFLICT (person_id) DO UPDATE SET name = excluded.name",
@@ -185,10 +182,7 @@ def merge_people(library: Path, into: str, other: str) -> Person:
 
 
 def forget_person(library: Path, who: str) -> Person:
-    """Delete a person: its name, and vectors and pictures of all its faces.
-
-    Clips that were looked at are not looked at again, so that only new clips can bring the person back, without a name.
-    """
+    """Delete a person; clips that were looked at are not looked at again, so only new ones can bring one back."""
     with library_lock(library), _opened(library, write=True) as connection:
         person = _find(_people(connection), who)
         _erase(library, connection, [person.number], [])
@@ -271,10 +265,7 @@ def _models(library: Path, settings: IndexSettings, noted: Mapping[str, str]) ->
 
 
 class FaceStage:
-    """Looks for faces on the frames that stand for moments; see `evenreel.library.index.stages`.
-
-    Once people were asked for, it is the library's choice until everyone is forgotten.
-    """
+    """Looks for faces on the frames of moments; once asked for, it does so until everyone is forgotten."""
 
     title = "looking for people"
 
@@ -321,9 +312,10 @@ class FaceStage:
         return clip_id, reader.find(file.path, self._times_s[clip_id]), None
 
     def put(self, store: Store, reading: tuple[str, list[faces.Face], str | None]) -> None:
-        """Put the faces of a clip in the place of those before, or a sentence that says why none were looked for."""
         clip_id, found, problem = reading
-        rows = [(one.time_s, json.dumps(one.box), one.score, _stored(one.vector), one.jpeg) for one in found]
+        rows = [
+            (one.time_s, json.dumps(one.box), one.score, one.vector.astype("<f2").tobytes(), one.jpeg) for one in found
+        ]
         insert = "INSERT INTO faces (clip_id, time_s, box, score, vector, jpeg) VALUES (?, ?, ?, ?, ?, ?)"
         with store.changing() as connection:
             connection.execute("DELETE FROM faces WHERE clip_id = ?", (clip_id,))
@@ -341,11 +333,7 @@ class FaceStage:
 
 
 def _group(connection: sqlite3.Connection) -> None:
-    """Put every face that is nobody's yet to a person; faces that are somebody's stay.
-
-    A face joins the person whose faces it is most like on average, so that groups grow; the rest are grouped among
-    themselves.
-    """
+    """Put every face that is nobody's to the person whose faces it is most like on average; group the rest."""
     with transaction(connection):
         rows = connection.execute(
             "SELECT face_id, vector FROM faces WHERE person_id IS NULL ORDER BY clip_id, time_s, face_id"
@@ -369,10 +357,6 @@ def _group(connection: sqlite3.Connection) -> None:
         _note_means(connection)
 
 
-def _stored(vector: FloatArray) -> bytes:
-    return vector.astype("<f2").tobytes()
-
-
 def _loaded(stored: bytes) -> FloatArray:
     """A vector (D,) as it is stored, of unit length."""
     vector = np.frombuffer(stored, "<f2").astype(np.float32)
@@ -392,22 +376,15 @@ def _means(connection: sqlite3.Connection) -> dict[int, FloatArray]:
 
 def _note_means(connection: sqlite3.Connection) -> None:
     """Note by what each name is known, inside the caller's transaction."""
-    connection.executemany(
-        "UPDATE people SET mean = ?2 WHERE person_id = ?1 AND mean IS NOT ?2",
-        [(person, _stored(mean)) for person, mean in _means(connection).items()],
-    )
+    rows = [(person, mean.astype("<f2").tobytes()) for person, mean in _means(connection).items()]
+    connection.executemany("UPDATE people SET mean = ?2 WHERE person_id = ?1 AND mean IS NOT ?2", rows)
 
 
 # `person:NAME` in a query ---------------------------------------------------------------------------------------------
 
 
 def asked_people(text: str) -> tuple[tuple[str, ...], str] | None:
-    """Take the names out of a query: these and the rest; None where it asks for nobody or begins with a quote.
-
-    Example:
-        >>> asked_people('person:"Ada King" at the harbour person:bob')
-        (('Ada King', 'bob'), 'at the harbour')
-    """
+    """Take the names out of a query: these and the rest; None where it asks for nobody or begins with a quote."""
     given = text.strip()
     names = tuple(next(filter(None, found.groups()), "").strip() for found in _PERSON.finditer(given))
     if given.startswith(('"', "“", "„")) or not (names or _NO_NAME.search(given)):
@@ -459,21 +436,14 @@ def clips_of_people(library: Path, names: Sequence[str], page: BrowsedPage, k: i
         ):
             times[clip_id].append((time_s, score))
     first = sorted(page.clips, key=lambda clip: (-len(times[clip.clip_id]), clip.path))[:k]
-    unmeasured: dict[str, Any] = {"weaker": None, "above_nonsense": None, "written": 0.0, "scores": {}, "on_screen": ()}
-    hits = tuple(
-        Hit(
-            clip.clip_id,
-            clip.path,
-            float(len(times[clip.clip_id])),
-            moments=_stretches(times[clip.clip_id]),
-            duration_s=clip.duration_s,
-            metadata=clip.metadata,
-            **unmeasured,
-        )
-        for clip in first
-    )
+    hits = []
+    for clip in first:
+        found = times[clip.clip_id]
+        unmeasured = float(len(found)), None, None, 0.0, dict[str, float]()  # but for how often a face was found
+        moments = _stretches(found)
+        hits.append(Hit(clip.clip_id, clip.path, *unmeasured, moments, (), clip.duration_s, clip.metadata))
     asked = " ".join(f'person:"{printable(name)}"' for name in names)
-    return SearchResult(asked, hits, notices=(BY_FACES,) if hits else ())
+    return SearchResult(asked, tuple(hits), notices=(BY_FACES,) if hits else ())
 
 
 def _stretches(times: list[tuple[float, float]]) -> tuple[MomentHit, ...]:

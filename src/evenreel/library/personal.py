@@ -26,10 +26,8 @@ from evenreel.wording import printable
 LONGEST_NOTE, LONGEST_NAME, LONGEST_QUERY = 10_000, 200, 2_000  # characters
 MOST_MARKS, MOST_SEARCHES, MOST_NOTE_BYTES = 20_000, 1_000, 16 * 2**20
 """Most of a library, of all notes together: the copy of all is written anew with each change."""
-MOST_SEEN = 10_000
-"""Clips of a saved search that are known to have been seen, the latest ones."""
-NEWEST = 100
-"""Clips of a saved search that are looked at for new ones, the best."""
+MOST_SEEN = 10_000  # clips of a saved search that are known to have been seen, the latest ones
+NEWEST = 100  # clips of a saved search that are looked at for new ones, the best
 LATEST_S = 1e6
 WHOLE_CLIP = -1.0  # time that the catalog has for no moment
 
@@ -91,8 +89,6 @@ class SavedSearch:
 
 @dataclass(frozen=True)
 class SavedResult:
-    """A saved search as it was last looked at, what it finds now, and which answering hits of that are new."""
-
     saved: SavedSearch
     result: SearchResult
     new: tuple[Hit, ...]
@@ -137,7 +133,6 @@ class PersonalData:
     def mark(
         self, clip: str, time_s: float | None = None, *, favourite: bool | None = None, note: str | None = None
     ) -> PersonalMark:
-        """Make a clip, or a moment of it, a favourite, or write a note to it."""
         clip_id, at = self._find(clip), moment_of(time_s)
         with reading(self._connection, self._folder):
             row = self._connection.execute(
@@ -183,7 +178,6 @@ class PersonalData:
                 raise NotFoundError(f"There is no favourite or note on {printable(clip[-80:])!r} at this place.")
 
     def searches(self) -> tuple[SavedSearch, ...]:
-        """List the saved searches, in the order in which they were made."""
         return tuple(self._saved().values())
 
     def _saved(self) -> dict[str, SavedSearch]:
@@ -208,7 +202,6 @@ class PersonalData:
         return saved
 
     def run_search(self, name: str, *, keep: bool = False) -> SavedResult:
-        """Run a saved search, and note that its clips have been seen."""
         saved = self._saved().get(name)
         if saved is None:
             raise _unknown(name)
@@ -237,7 +230,6 @@ def moment_of(time_s: float | None) -> float | None:
 
 
 def _marks(connection: sqlite3.Connection) -> list[tuple[int, PersonalMark]]:
-    """The marks with their numbers, in the order in which they were made."""
     rows = connection.execute("SELECT number, clip_id, time_s, favourite, note, path, made FROM marks ORDER BY number")
     found = []
     for number, clip_id, time_s, favourite, note, path, made in rows:

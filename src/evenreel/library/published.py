@@ -97,10 +97,6 @@ class Snapshot:
     files: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # SHA-256 and bytes of each part
     parts: dict[str, tuple[str, int]] = field(default_factory=dict)  # piece and offset of each, by SHA-256
 
-    @property
-    def size_bytes(self) -> int:
-        return sum(size for parts in self.files.values() for _, size in parts)
-
     def laid_out(self, folder: Path) -> Iterator[tuple[str, Path, int, int]]:
         """Each part, by its SHA-256: the file in a folder in which it lies, where, and its size."""
         for name, parts in self.files.items():
@@ -148,7 +144,8 @@ def publish_library(
                 raise
         old = _now(-max(settings.keep_hours * 3600, SENDING_S))
         dropped = _tidied(place, {made.id} if before is None else {made.id, before.id}, old)
-    return PublishReport(place.root, made.id, made.size_bytes, sent, dropped, round(time.time() - began, 2))
+    size_bytes = sum(size for parts in made.files.values() for _, size in parts)
+    return PublishReport(place.root, made.id, size_bytes, sent, dropped, round(time.time() - began, 2))
 
 
 def _now(later_s: float = 0.0) -> str:
@@ -196,11 +193,9 @@ def _snapshot(place: Place, pointer: Pointer) -> Snapshot:
 def _sources(library: Path, room: Path, stills: bool) -> Iterator[tuple[str, Path, int]]:
     """Each file that a server needs: its name, where it lies now, and how many of its bytes count."""
     copy, clean = room / "copy.sqlite", room / catalog.CATALOG
-    with (
-        contextlib.closing(catalog.open_for_reading(library)) as live,
-        contextlib.closing(sqlite3.connect(copy)) as own,
-    ):
-        live.backup(own)
+    live = contextlib.closing(catalog.open_for_reading(library))
+    with live as there, contextlib.closing(sqlite3.connect(copy)) as own:
+        there.backup(own)
         if own.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise catalog.damaged(library, sqlite3.DatabaseError("SQLite's check fails"))
         for table in (*AT_HOME, *FACES):
@@ -242,9 +237,8 @@ def _send(
                     made.parts[digest] = (f"{made.id}.{pieces}", len(piece))
                     piece += part
             if file.tell() < size:
-                raise LibraryError(
-                    f"{path} is shorter than the catalog says; run `evenreel verify --repair`, then publish."
-                )
+                remedy = "run `evenreel verify --repair`, then publish"
+                raise LibraryError(f"{path} is shorter than the catalog says; {remedy}.")
         progress((done + 1) / len(sources))
     if piece:
         place.put(f"{PIECES}/{made.id}.{pieces}", bytes(piece))
@@ -287,8 +281,8 @@ def local_folder(given: str | Path, cache: Path | None = None, progress: Progres
                         raise
             os.utime(target)
             for old in (path.parent for path in cache.glob(f"[!.]*/{SNAPSHOT_MARKER}") if path.parent != target):
-                is_unread = time.time() - old.stat().st_mtime > READING_S
-                if is_unread and (copied := copy_of(old)) is not None and copied.place == place.root:
+                copied, is_unread = copy_of(old), time.time() - old.stat().st_mtime > READING_S
+                if is_unread and copied is not None and copied.place == place.root:
                     with contextlib.suppress(OSError):  # where a file that is open cannot be moved
                         shutil.rmtree(old.rename(old.with_name(f".{old.name}.{secrets.token_hex(8)}.tmp")))
     return target
@@ -378,11 +372,8 @@ class FollowedLibrary:
 #
 # Credentials come from the environment alone, and no sentence repeats what a store has answered: it may name a key.
 
-_S3: dict[str, Any] = {
-    "use_listings_cache": False,
-    "config_kwargs": {"connect_timeout": 5, "read_timeout": 30, "retries": {"total_max_attempts": 2}},
-}
-"""A store that never answers is waited for two minutes."""
+_WAITS = {"connect_timeout": 5, "read_timeout": 30, "retries": {"total_max_attempts": 2}}  # two minutes in all
+_S3: dict[str, Any] = {"use_listings_cache": False, "config_kwargs": _WAITS}
 
 
 class Place:
@@ -419,7 +410,6 @@ class Place:
             return None, None
 
     def put(self, name: str, payload: bytes, **condition: str) -> None:
-        """Write an object; on a condition, where the place is a bucket."""
         if self.is_remote:
             self.files.pipe_file(f"{self.root}/{name}", payload, **condition)
         else:
@@ -448,28 +438,25 @@ def telling(what: str) -> Iterator[None]:
         raise LibraryError(f"{what}: {reason_of(error)}.") from None
 
 
-def reason_of(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:  # noqa: PLR0911 -- one for each kind
     response = getattr(error.__cause__ or error, "response", None)
     found = str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
     code, name = found if re.fullmatch(r"\w{1,40}", found) else "", type(error).__name__
-    reasons = {
-        "somebody else has published there meanwhile; publish again, one at a time": (
-            isinstance(error, FileExistsError) or code in {"PreconditionFailed", "412", "409"}
-        ),
-        "there is no such bucket": code == "NoSuchBucket",
-        "there is no right to it (the credentials of the environment, or the permissions of the folder)": (
-            isinstance(error, PermissionError) or code in {"403", "AccessDenied", "InvalidAccessKeyId"}
-        ),
-        "the environment has no credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)": "Credential" in name,
-        "it cannot be reached; check the network, and AWS_ENDPOINT_URL in the environment": (
-            "Timeout" in name or "Connect" in name
-        ),
-        "the disk is full; make room, or name another one": is_full(error),
-        os.strerror(getattr(error, "errno", None) or 0).lower(): (
-            isinstance(error, OSError) and bool(error.errno) and error.__cause__ is None
-        ),
-    }
-    return next((reason for reason, holds in reasons.items() if holds), f"it failed ({code or name})")
+    if isinstance(error, FileExistsError) or code in {"PreconditionFailed", "412", "409"}:
+        return "somebody else has published there meanwhile; publish again, one at a time"
+    if code == "NoSuchBucket":
+        return "there is no such bucket"
+    if isinstance(error, PermissionError) or code in {"403", "AccessDenied", "InvalidAccessKeyId"}:
+        return "there is no right to it (the credentials of the environment, or the permissions of the folder)"
+    if "Credential" in name:
+        return "the environment has no credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)"
+    if "Timeout" in name or "Connect" in name:
+        return "it cannot be reached; check the network, and AWS_ENDPOINT_URL in the environment"
+    if is_full(error):
+        return "the disk is full; make room, or name another one"
+    if isinstance(error, OSError) and error.errno and error.__cause__ is None:
+        return os.strerror(error.errno).lower()
+    return f"it failed ({code or name})"
 
 
 def is_full(error: BaseException) -> bool:

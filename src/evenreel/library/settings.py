@@ -27,7 +27,6 @@ BOUNDS = {
 
 
 def usual_settings() -> dict[str, Any]:
-    """Return every setting's default, by name."""
     records = (IndexSettings, Machines, MediaLimits)
     return {one.name: one.default for record in records for one in fields(record) if one.name != "limits"}
 
@@ -37,8 +36,7 @@ def index_settings(
 ) -> tuple[IndexSettings, Machines]:
     """Make the settings of a run: those of the library's file, over them `options` but for None, then `given`.
 
-    `given` are entries such as `workers=2`. Only those named by `only` are taken, `limits` for all of `MediaLimits`;
-    others are refused, but passed over in the library's file.
+    Only those named by `only` are taken, `limits` for all of `MediaLimits`; others are passed over in the file alone.
     """
     limits = {one.name for one in fields(MediaLimits)}
     taken = {*only, *(limits if "limits" in only else ())} or set(usual_settings())

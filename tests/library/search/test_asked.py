@@ -21,7 +21,6 @@ from evenreel.library.search.query import Query, UnfinishedText, read_query
 from evenreel.library.search.result import Hit, SearchResult
 from evenreel.library.search.searcher import NOTHING_SEEN, Searcher
 from evenreel.library.search.words import marks
-from evenreel.library.store.catalog import create_schema, transaction
 from evenreel.library.store.fulltext import index_clip_text, rebuild_full_text
 from evenreel.library.store.vectors import FITS
 from evenreel.library.store.writer import put_rows, speech_rows
@@ -88,29 +87,31 @@ def test_what_is_seen_is_what_the_words_behind_the_prefix_are(searcher: Searcher
     assert chosen.hits[0].clip_id == "seen"
 
 
-def test_no_model_is_asked_for_words_alone(tmp_path: Path) -> None:
-    library = Library(tmp_path / "other")
-    library.add_clip("a", [])
+@pytest.fixture
+def wordless(tmp_path: Path) -> sqlite3.Connection:
+    """A clip in which nothing is seen, written or said."""
+    library = Library(tmp_path)
+    library.add_clip("a")
     library.add_file("/v/a.mp4", "a")
     rebuild_full_text(library.connection)
+    return library.connection
+
+
+def test_no_model_is_asked_for_words_alone(wordless: sqlite3.Connection) -> None:
 
     def never() -> WordsEncoder:
         raise AssertionError("the model was loaded")
 
-    alone = Searcher(library.connection, lambda _: None, never)
+    alone = Searcher(wordless, lambda _: None, never)
     for query in ('"red bus"', "said: red bus", "on-screen: red bus"):
         assert alone.search(Query(query)).hits == ()
     assert "heard" in alone.search(Query("said: red bus")).notices[0]
     assert "words on screen" in alone.search(Query("on-screen: red bus")).notices[0]
 
 
-def test_nothing_is_seen_without_vision(tmp_path: Path) -> None:
-    library = Library(tmp_path / "words")
-    library.add_clip("a", [])
-    library.add_file("/v/a.mp4", "a")
-    rebuild_full_text(library.connection)
+def test_nothing_is_seen_without_vision(wordless: sqlite3.Connection) -> None:
     with pytest.raises(UsageError, match=re.escape(NOTHING_SEEN)):
-        Searcher(library.connection, lambda _: None, None).search(Query("seen: red bus"))
+        Searcher(wordless, lambda _: None, None).search(Query("seen: red bus"))
 
 
 @pytest.mark.parametrize(
@@ -240,18 +241,14 @@ Said = list[list[str]]
 
 
 def library_of(said: Said) -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    create_schema(connection)
-    with transaction(connection):
-        for number, lines in enumerate(said):
-            clip_id = f"{number:032x}"
-            connection.execute(
-                "INSERT INTO clips VALUES (?, 'mp4', 'h264', 1, 1, 60.0, 25.0, 0, 0, '[]', '')", (clip_id,)
-            )
-            spoken = [Utterance(line, 10.0 * n, 10.0 * n + 5, "sidecar") for n, line in enumerate(lines)]
-            put_rows(connection, clip_id, speech_rows(clip_id, [Transcript("sidecar", "a.srt", tuple(spoken))]))
-            index_clip_text(connection, clip_id)
-    return connection
+    made = Library(Path("unused"))
+    for number, lines in enumerate(said):
+        clip_id = f"{number:032x}"
+        made.add_clip(clip_id)
+        spoken = [Utterance(line, 10.0 * n, 10.0 * n + 5, "sidecar") for n, line in enumerate(lines)]
+        put_rows(made.connection, clip_id, speech_rows(clip_id, [Transcript("sidecar", "a.srt", tuple(spoken))]))
+        index_clip_text(made.connection, clip_id)
+    return made.connection
 
 
 LINES = st.lists(st.lists(st.sampled_from(SPOKEN_WORDS), min_size=1, max_size=4).map(" ".join), max_size=4)
@@ -263,12 +260,8 @@ def test_the_share_that_is_said_is_that_of_plain_counting(said: Said, asked: lis
     query = " ".join(asked)
     every = [line.split() for lines in said for line in lines]
     terms = content_words(query)
-    weight = {
-        term: math.log(
-            1 + (len(every) - sum(term in line for line in every) + 0.5) / (sum(term in line for line in every) + 0.5)
-        )
-        for term in terms
-    }
+    count = {term: sum(term in line for line in every) for term in terms}
+    weight = {term: math.log(1 + (len(every) - n + 0.5) / (n + 0.5)) for term, n in count.items()}
     expected = {}
     for number, lines in enumerate(said):
         there = {word for line in lines for word in words(line)}

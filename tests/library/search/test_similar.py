@@ -138,15 +138,8 @@ def test_a_picture_of_any_kind_is_the_same_pixels(tmp_path: Path) -> None:
     (tmp_path / "still.png").write_bytes(png())
     pixels = np.random.default_rng(0).integers(0, 255, (8, 6, 3), np.uint8)
     see_through = Image.fromarray(np.dstack([pixels, np.full((8, 6), 255, np.uint8)]))
-    for given_as in (
-        png(),
-        tmp_path / "still.png",
-        str(tmp_path / "still.png"),
-        Image.open(tmp_path / "still.png"),
-        see_through,
-        pixels,
-        torch.tensor(pixels),
-    ):
+    path = tmp_path / "still.png"
+    for given_as in (png(), path, str(path), Image.open(path), see_through, pixels, torch.tensor(pixels)):
         assert np.array_equal(as_pixels(given_as), pixels)
 
 

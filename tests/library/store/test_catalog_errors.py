@@ -138,8 +138,5 @@ def test_a_journal_that_is_none_is_named_with_what_to_do(tmp_path: Path) -> None
 @pytest.mark.parametrize("head", [b"", bytes(28), catalog.JOURNAL_MAGIC])
 def test_a_journal_that_is_empty_or_done_with_or_in_use_is_not_blamed(tmp_path: Path, head: bytes) -> None:
     (tmp_path / "catalog.sqlite-journal").write_bytes(head)
-    with (
-        pytest.raises(LibraryError, match="is locked; run the same command again"),
-        catalog.readable(tmp_path),
-    ):
+    with pytest.raises(LibraryError, match="is locked; run the same command again"), catalog.readable(tmp_path):
         raise sqlite3.OperationalError("database is locked")

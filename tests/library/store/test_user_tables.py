@@ -276,10 +276,7 @@ def earlier() -> Iterator[dict[str, str]]:
         {"table": "smells", "row": {}},
     ]
     lines = [line({"format": 1, "revision": 3, "rows": 5}), *map(line, rows)]
-    yield {
-        EARLIER[0]: "".join(lines).replace("1.5", "7.5"),
-        EARLIER[1]: "".join(lines).replace('"q"', '"x"'),
-    }
+    yield {EARLIER[0]: "".join(lines).replace("1.5", "7.5"), EARLIER[1]: "".join(lines).replace('"q"', '"x"')}
 
 
 def test_hazard_90_what_was_kept_in_a_library_of_an_earlier_format_is_taken_in_once(

@@ -107,12 +107,6 @@ def test_every_finite_float16_is_widened_exactly() -> None:
     np.testing.assert_array_equal(widened(finite), finite.astype(np.float32))
 
 
-def test_frame_scores_are_the_dot_products_of_one_clip(store: ExactVectors) -> None:
-    stored, query = unit(9), unit(1, 3)[0]
-    store.append(stored)
-    np.testing.assert_allclose(store.frame_scores(query, 4, 3), half(stored)[4:7] @ query, atol=1e-5)
-
-
 def test_rows_beyond_the_catalog_are_written_over(store: ExactVectors) -> None:
     assert store.append(unit(4)) == 0
     assert store.append(unit(3, 1)) == 4
@@ -352,10 +346,6 @@ def test_a_small_library_has_finite_numbers(tmp_path: Path, clips: int) -> None:
     update(library)
     assert np.isfinite(load_null_best(get_meta(library.connection))).all()
     assert all(deviation >= DEVIATION_FLOOR for _, deviation in null_table(library).values())
-
-
-def test_scores_without_spread_give_finite_z() -> None:
-    assert (left_out_z(np.full((5, 3), 0.2)) == 0).all()
 
 
 @pytest.mark.parametrize("share", [FITS, MAY_FIT])

@@ -2,12 +2,10 @@
 
 Nearly the same clips of a result, encoded anew, trimmed, cropped, or another take, stand under the best of them. Two
 are compared by their moments in order, the shorter one laid along the longer at the shift that fits best, each moment
-against the one that it falls on or those before and after it, as two files are seldom looked at in the same instants:
-their distance is 1 minus the mean cosine. How small it has to be is measured in the library itself, as encoders spread
-their vectors differently: clips are takes of one another where they are as near as moments of one clip that follow each
-other usually are (`NEIGHBOURS`), and never where they are farther apart than a small part of what lies between any two
-clips (`OF_ANY_TWO`). `benchmarks/same_takes.py` measures both on rendered clips of known kinship. Clips in which other
-words are written are no takes, however alike they look.
+against the one that it falls on or those before and after it: their distance is 1 minus the mean cosine. How small it
+has to be is measured in the library itself, as encoders spread their vectors differently: as near as moments of one
+clip that follow each other usually are (`NEIGHBOURS`), and never farther apart than a small part of what lies between
+any two clips (`OF_ANY_TWO`; `benchmarks/same_takes.py`). Clips in which other words are written are no takes.
 
 Highlights are chosen by farthest-first traversal (Gonzalez 1985, "Clustering to minimize the maximum intercluster
 distance"): the first one is farthest from the mean of all, each further one farthest from the nearest that was chosen.
@@ -34,31 +32,21 @@ from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.store.vectors import HalfArray
 from evenreel.types import FloatArray
 
-NEIGHBOURS = 0.75
-"""Share of all moments that follow each other in a clip which are nearer than takes may be."""
-OF_ANY_TWO = 1 / 8
-"""Part of the median distance of two clips, which takes may not exceed."""
+NEIGHBOURS = 0.75  # share of all moments that follow each other in a clip which are nearer than takes may be
+OF_ANY_TWO = 1 / 8  # part of the median distance of two clips, which takes may not exceed
 
 SAMPLED_CLIPS, SAMPLED_MOMENTS = 256, 16
 """Most clips of a library, and moments of each, that its distances are measured on."""
-MOST_MOMENTS = 128
-"""Most moments of a clip that are compared, around its best one."""
-MOST_SIGNS = 64
-"""Signs of a clip whose words are compared, the surest ones."""
-SAME_WORD = 75
-"""Least similarity (RapidFuzz's ratio) of two readings of a word: one letter of four may be misread."""
-MOST_COMPARED = 256
-"""Hits that are compared with each other, the first ones; those behind stand by themselves."""
-MOST_ASKED = 4
-"""Times the results asked for that are searched for, where some fold."""
+MOST_MOMENTS = 128  # most moments of a clip that are compared, around its best one
+MOST_SIGNS = 64  # signs of a clip whose words are compared, the surest ones
+SAME_WORD = 75  # least similarity (RapidFuzz's ratio) of two readings of a word: one letter of four may be misread
+MOST_COMPARED = 256  # hits that are compared with each other, the first ones; those behind stand by themselves
+MOST_ASKED = 4  # times the results asked for that are searched for, where some fold
 
-MORE = 1.25
-"""Times more than would do if those behind fold as often as the first ones: a third search takes longer."""
+MORE = 1.25  # times more than would do if those behind fold as often as the first ones: a third search takes longer
 
 
 class ClipStretch(NamedTuple):
-    """Moments of a clip."""
-
     vectors: FloatArray  # (n, D), of unit length
     best: int | None  # the one that a search found; None where it found none
     words: frozenset[str] = frozenset()  # words that are written in the clip, in small letters
@@ -90,7 +78,6 @@ def fold_takes(s: Snapshot, result: SearchResult) -> SearchResult:
 def search_folded(
     search: Callable[[int], SearchResult], k: int, fold: Callable[[SearchResult], SearchResult]
 ) -> SearchResult:
-    """Search for k clips that are no takes of one another, each with its takes under it."""
     asked, most = k, max(k, min(MOST_ASKED * k, MOST_COMPARED))
     while True:
         found = search(asked)
@@ -117,19 +104,15 @@ def measure_farthest(s: Snapshot) -> float | None:
 def distance(one: ClipStretch, other: ClipStretch) -> float:
     """Return how far apart two clips are: 1 minus the mean cosine of their moments at the shift that fits best.
 
-    It is infinite where one is more than twice as long as the other and its best moment is not in what they share: it
-    was found for something else.
+    Infinite where one is over twice as long and was found for something outside of what they share.
     """
     short, long = sorted((one, other), key=lambda clip: len(clip.vectors))
     cosines = _with_neighbours(short.vectors @ long.vectors.T)
     shifts = len(long.vectors) - len(short.vectors) + 1
     means = [np.trace(cosines[:, shift : shift + len(cosines)]) / len(cosines) for shift in range(shifts)]
     shift = int(np.argmax(means))
-    if (
-        len(long.vectors) > 2 * len(cosines)
-        and long.best is not None
-        and not (shift - 1 <= long.best <= shift + len(cosines))
-    ):
+    is_long = long.best is not None and len(long.vectors) > 2 * len(cosines)
+    if is_long and not shift - 1 <= (long.best or 0) <= shift + len(cosines):
         return float("inf")
     return float(1 - means[shift])
 
@@ -185,40 +168,27 @@ def _moments(s: Snapshot, place: int) -> HalfArray:
 
 
 def _evenly(values: Indices, most: int) -> Indices:
-    """At most so many of all, evenly spread."""
     return values[np.unique(np.linspace(0, len(values) - 1, min(len(values), most)).astype(np.int64))]
 
 
 # Highlights ----------------------------------------------------------------------------------------------------------
 
-MOST_LOOKED_AT = 20_000
-"""Most clips that are looked at; of more, so many that lie evenly among them."""
-MOST_IN_MEAN = 512
-"""Most moments of a clip that its mean is of, evenly spread."""
-ALIKE = 1e-4
-"""Cosine distance below which two clips are one to float16 vectors."""
+MOST_LOOKED_AT = 20_000  # most clips that are looked at; of more, so many that lie evenly among them
+MOST_IN_MEAN = 512  # most moments of a clip that its mean is of, evenly spread
+ALIKE = 1e-4  # cosine distance below which two clips are one to float16 vectors
 
 
 @dataclass(frozen=True)
 class UnlikeClip:
-    """A clip that is unlike those before it and the rest.
-
-    Attributes:
-        clip_id: its id.
-        path: its first file by path, among those that pass the filter.
-        duration_s: its length in seconds; None where it is not known.
-        time_s: the moment that is nearest to its mean.
-        apart: cosine distance to the mean of all clips, or to the nearest clip before it.
-    """
+    """A clip that is unlike those before it and the rest."""
 
     clip_id: str
-    path: str
+    path: str  # its first file by path, among those that pass the filter
     duration_s: float | None
-    time_s: float
-    apart: float
+    time_s: float  # the moment that is nearest to its mean
+    apart: float  # cosine distance to the mean of all clips, or to the nearest clip before it
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain data, as `--json` prints it."""
         return asdict(self)
 
 
@@ -232,10 +202,7 @@ class UnlikeClips:
 
 
 def unlike_clips(s: Snapshot, where: Filter, k: int) -> UnlikeClips:
-    """Choose at most k clips, of those that pass a filter, that are unlike the rest; clips alike are chosen once.
-
-    Memory holds a vector of each of at most `MOST_LOOKED_AT` clips.
-    """
+    """Choose at most k clips that pass a filter and are unlike the rest; clips alike are chosen once."""
     if k < 1:
         raise UsageError(f"{k} highlights cannot be shown; ask for 1 or more.")
     every = s.seen[s.passing(where)[s.seen]]
@@ -267,13 +234,7 @@ def _spread(rows: NDArray[Any]) -> NDArray[Any]:
 
 
 def farthest_first(vectors: FloatArray, k: int) -> tuple[Indices, list[float]]:
-    """Choose rows by farthest-first traversal; of equal ones the first, and none that is like one before it.
-
-    Example:
-        >>> rows, apart = farthest_first(np.array([[1, 0], [1, 0], [1, 0], [0, 1]], np.float32), 3)
-        >>> rows.tolist(), round(apart[1], 3)
-        ([3, 0], 1.0)
-    """
+    """Choose rows by farthest-first traversal; of equal ones the first, and none that is like one before it."""
     mean = vectors.mean(axis=0)
     mean /= max(float(np.linalg.norm(mean)), 1e-6)
     away, rows, apart = 1 - vectors @ mean, list[int](), list[float]()

@@ -15,11 +15,10 @@ here of unit vectors in the space that texts and pictures share, q' made one too
 
 'A, then B' asks for one moment after another. A clip stands by the worse of the states of its two moments, then by the
 sum of how far both are above nonsense (`evenreel.library.store.vectors`). A frame is a moment where it lies in a
-stretch that stands out in its clip and the clip answers by its frames; words on screen and words that are said are
-moments of their own, and a share of the query that is written counts as frames do that beat such a share of nonsense.
-Names and captions have no time, so they find no pair. Each half is asked as a query of its own. No clip can be better
-than its two best moments in any order of other frames, so the clips that are first by that are looked into until no
-other can be among the first.
+stretch that stands out in its clip and the clip answers by its frames; words on screen or said are moments of their
+own, and a share of the query that is written counts as frames do that beat such a share of nonsense. Each half is asked
+as a query of its own. No clip can be better than its two best moments in any order, so the clips that are first by that
+are looked into until no other can be among the first.
 """
 
 from __future__ import annotations
@@ -60,12 +59,10 @@ from evenreel.library.store.vectors import DEVIATION_FLOOR, MAY_FIT
 from evenreel.types import Encoder, FloatArray
 from evenreel.wording import seconds_of
 
-WITHIN_S = 30.0
-"""Most seconds between a moment and the one after it, where nothing else is said."""
+WITHIN_S = 30.0  # most seconds between a moment and the one after it, where nothing else is said
 MOST_WITHIN_S = 1e6
 
-QUOTED = r'["“”„][^"“”„]*["“”„]'
-"""Pattern of a stretch of text in quotes."""
+QUOTED = r'["“”„][^"“”„]*["“”„]'  # pattern of a stretch of text in quotes
 _THEN = r"(?:^|(?<=[\s,;]))then(?=[\s,;]|$)"
 _PIECES = re.compile(rf"{QUOTED}|(?P<then>{_THEN})", re.IGNORECASE)
 _JOINED = re.compile(r"(?:^|[\s,;]+)(?:and)?[\s,;]*$", re.IGNORECASE)
@@ -91,15 +88,11 @@ class Then:
     def __post_init__(self) -> None:
         for text, side, when in ((self.first, "before", "first"), (self.second, "after", "later")):
             if not readable(text):
-                raise UsageError(
-                    f"Nothing stands {side} 'then'; write what comes {when}, or put words that are to be found as they "
-                    "are in quotes."
-                )
+                remedy = f"write what comes {when}, or put words that are to be found as they are in quotes"
+                raise UsageError(f"Nothing stands {side} 'then'; {remedy}.")
         if not 0 < self.within_s <= MOST_WITHIN_S:
-            raise UsageError(
-                f"The second moment is to come within {brief(self.within_s)} s of the first; give seconds above 0, up "
-                f"to {MOST_WITHIN_S:,.0f}."
-            )
+            what = f"The second moment is to come within {brief(self.within_s)} s of the first"
+            raise UsageError(f"{what}; give seconds above 0, up to {MOST_WITHIN_S:,.0f}.")
 
 
 def read_steps(text: str, within_s: float = WITHIN_S) -> str | Then:
@@ -115,10 +108,8 @@ def read_steps(text: str, within_s: float = WITHIN_S) -> str | Then:
     if not found:
         return text
     if len(found) > 1:
-        raise UsageError(
-            f"The query has 'then' {len(found)} times; it can have it once, between two moments. Words that are to be "
-            "found as they are stand in quotes."
-        )
+        what = f"The query has 'then' {len(found)} times; it can have it once, between two moments"
+        raise UsageError(f"{what}. Words that are to be found as they are stand in quotes.")
     first = _JOINED.sub("", text[: found[0].start()], count=1).lstrip()
     second = text[found[0].end() :].lstrip(" \t\r\n,;")
     if isinstance(text, UnfinishedText) and not (first and second.strip()):
@@ -126,8 +117,7 @@ def read_steps(text: str, within_s: float = WITHIN_S) -> str | Then:
     return Then(first, type(text)(second), within_s)
 
 
-SHARE = 0.2
-"""Share of the vector of what is not wanted that is subtracted; chosen on planted clips (docs/asking.md)."""
+SHARE = 0.2  # share of the vector of what is not wanted that is subtracted; chosen on planted clips (docs/asking.md)
 
 _WITHOUT = re.compile(rf"{QUOTED}|(?P<without>(?<=\s)without(?=\s))", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"\s*(said|on-screen|sounds)\s*:", re.IGNORECASE)
@@ -171,8 +161,7 @@ def read_without(text: str) -> str | Without:
     return Without(before, after)
 
 
-MOST_MARKS = 200
-"""Most clips that are marked for one query."""
+MOST_MARKS = 200  # most clips that are marked for one query
 
 
 class RocchioWeights(NamedTuple):
@@ -183,8 +172,7 @@ class RocchioWeights(NamedTuple):
     gamma: float = 0.15
 
 
-PICTURE_WEIGHT = 0.4
-"""Weight of a picture beside words; that of the words is the rest (docs/asking.md)."""
+PICTURE_WEIGHT = 0.4  # weight of a picture beside words; that of the words is the rest (docs/asking.md)
 
 
 @dataclass(frozen=True)
@@ -232,17 +220,11 @@ class Marked:
         return replace(self, marks=(*(one for one in self.marks if one.moment != mark.moment), mark))
 
     def undone(self) -> Marked:
-        """Return the same without the latest mark."""
         return replace(self, marks=self.marks[:-1])
 
 
 def read_mark(text: str, *, right: bool) -> Mark:
-    """Read a mark such as `walk.mp4@12.5` or `walk.mp4@1:05`: a clip, and where in it; without a time, all of it.
-
-    Example:
-        >>> read_mark("a@b.mp4@1:05", right=True).moment
-        ClipMoment(clip_id='a@b.mp4', time_s=65.0)
-    """
+    """Read a mark such as `walk.mp4@12.5` or `walk.mp4@1:05`: a clip, and where in it; without a time, all of it."""
     clip, at, time = text.rpartition("@")
     if (time_s := seconds_of(time) if at else None) is None:
         clip = text
@@ -251,8 +233,7 @@ def read_mark(text: str, *, right: bool) -> Mark:
     return Mark(ClipMoment(clip, time_s), right)
 
 
-Question = str | Then | Without | Marked
-"""What a library can be asked: words, and what is made of them."""
+Question = str | Then | Without | Marked  # what a library can be asked: words, and what is made of them
 
 NOT_RERANKED = "A matcher compares clips with one sentence as it stands, so that it ranks nothing anew here."
 ONE_QUERY = "Examples move one query, and 'then' or 'without' part it in two; leave one of the two out."
@@ -266,7 +247,6 @@ def as_question(given: Question) -> Question:
 
 
 def read_question(text: str, within_s: float = WITHIN_S) -> str | Then | Without:
-    """Read a query that may have a `then`, or else a `without`; a `PlainText` has neither."""
     if isinstance(text, PlainText):
         return text
     found = read_steps(text, within_s)
@@ -361,12 +341,10 @@ def search_by_marks(
 
 
 def text_vector(encoder: Encoder, text: str) -> FloatArray:
-    """Encode a cleaned text (D,)."""
     return unit(encoder.encode_text([text]).sentence[0])
 
 
 def words_vector(encoder: Encoder | None, words: str) -> FloatArray:
-    """Encode words that stand beside a picture (D,)."""
     if encoder is None:
         raise UsageError("The library has no vision, so words cannot be put to a picture.")
     if not readable(words):
@@ -390,14 +368,11 @@ def picture_with_words(picture: FloatArray, words: FloatArray) -> FloatArray:
 
 # One moment after another --------------------------------------------------------------------------------------------
 
-MOST_CANDIDATES = 512
-"""Most clips whose frames are scored one by one, but for those that are to be shown."""
-MOST_ROWS = 20_000
-"""Most frames of these together, but for those that are to be shown."""
+MOST_CANDIDATES = 512  # most clips whose frames are scored one by one, but for those that are to be shown
+MOST_ROWS = 20_000  # most frames of these together, but for those that are to be shown
 MOST_LOOKED_INTO = 256
 """Most clips beside those that are shown of which moments are found: many may show both in the wrong order."""
-MOST_MOMENTS = 2_000
-"""Most moments of a query in a clip that are compared with those of another: the best ones."""
+MOST_MOMENTS = 2_000  # most moments of a query in a clip that are compared with those of another: the best ones
 
 
 class TimedEvidence(NamedTuple):
@@ -415,10 +390,8 @@ class TimedEvidence(NamedTuple):
 
 
 class OrderedPair(NamedTuple):
-    """A moment of a query and a later one of another."""
-
-    first: int  # place of the first
-    second: int  # place of the second
+    first: int  # place of a moment of one query
+    second: int  # place of a later one of another
     state: int  # of the one that answers less well
     value: float  # sum of how far both are above nonsense
 
@@ -428,13 +401,6 @@ def best_pair(first: TimedEvidence, second: TimedEvidence, within_s: float) -> O
 
     The second begins later than the first, and at most `within_s` seconds after the first has ended. A pair is as good
     as the state of its worse half, then as the sum of both values.
-
-    Example:
-        >>> def at(*times_s):
-        ...     times = np.array(times_s, float)
-        ...     return TimedEvidence(times, times, np.ones(len(times)), np.zeros(len(times), int))
-        >>> best_pair(at(3, 9), at(1, 5), 10)
-        OrderedPair(first=0, second=1, state=0, value=2.0)
     """
     ours, theirs = first.best(), second.best()
     starts_s = second.starts_s[theirs]
@@ -449,12 +415,7 @@ def best_pair(first: TimedEvidence, second: TimedEvidence, within_s: float) -> O
 
 
 def highest_in_order(first: Column, second: Column, counts: Indices) -> Column:
-    """Compute for C clips the highest sum of a frame's value and a later frame's other value, whatever the gap.
-
-    Example:
-        >>> highest_in_order(np.array([5.0, 1, 1, 5]), np.array([1.0, 5, 5, 1]), np.array([2, 2])).tolist()
-        [10.0, 2.0]
-    """
+    """Compute for C clips the highest sum of a frame's value and a later frame's other value, whatever the gap."""
     starts = np.cumsum(counts) - counts
     clip = np.repeat(np.arange(len(counts)), counts)
     apart = float(first.max() - first.min()) + 1.0
@@ -479,10 +440,7 @@ def as_deviations(shares: Column, null_best: FloatArray) -> Column:
 
 
 class Half:
-    """What the channels say of clips, (C,), for one half of the question: how far they are above nonsense, and states.
-
-    Frames and the others, words and sounds, are told apart.
-    """
+    """How far clips, (C,), are above nonsense for one half of the question, and their states; frames are apart."""
 
     def __init__(self, s: Snapshot, asked: Asked) -> None:
         self.s, self.asked, clips = s, asked, asked.clips
@@ -505,7 +463,6 @@ class Half:
         return found
 
     def frame_scores(self, rows: Indices) -> FloatArray | None:
-        """Return the similarities of single frames, (R,); None where the query does not ask frames."""
         if self.asked.vector is None or self.s.vectors is None:
             return None
         ones = np.ones(len(rows), np.int64)
@@ -551,7 +508,6 @@ class HalfInClip:
         self.evidence = TimedEvidence(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     def moment(self, place: int) -> MomentHit:
-        """Return one of the moments of `evidence` as it is shown."""
         for count, moment in self._moments:
             if place < count:
                 return moment(place)
@@ -561,11 +517,8 @@ class HalfInClip:
 
 def _frame(spans_s: NDArray[np.float64], stretches: list[MomentHit], scores: FloatArray, place: int) -> MomentHit:
     time_s, start_s, end_s = map(float, spans_s[place])
-    for one in stretches:
-        if one.start_s <= time_s <= one.end_s:
-            start_s, end_s = one.start_s, one.end_s
-            break
-    return MomentHit(time_s, start_s, end_s, float(scores[place]))
+    around = ((one.start_s, one.end_s) for one in stretches if one.start_s <= time_s <= one.end_s)
+    return MomentHit(time_s, *next(around, (start_s, end_s)), float(scores[place]))
 
 
 def _text(s: Snapshot, found: WordMatches, at: Indices, place: int) -> MomentHit:
@@ -574,19 +527,14 @@ def _text(s: Snapshot, found: WordMatches, at: Indices, place: int) -> MomentHit
 
 
 class FoundPair(NamedTuple):
-    """A clip with the best pair of its moments, and what is shown of it."""
-
     about: ClipFacts
     pair: OrderedPair
     halves: tuple[HalfInClip, HalfInClip]
 
     def hit(self, weaker: bool | None) -> Hit:
-        """Return the clip as it is shown."""
         (one, other), (first, second, *_) = self.halves, self.pair
         steps = (one.moment(first), other.moment(second))
-        on_screen, said = (
-            tuple(dict.fromkeys(text for half in self.halves for text in half.texts[name])) for name in TIMED
-        )
+        texts = [tuple(dict.fromkeys((*one.texts[name], *other.texts[name]))) for name in TIMED]
         return Hit(
             clip_id=self.about.clip_id,
             path=self.about.path,
@@ -596,8 +544,8 @@ class FoundPair(NamedTuple):
             written=0.0,
             scores={"first": float(one.evidence.values[first]), "then": float(other.evidence.values[second])},
             moments=steps,
-            on_screen=on_screen,
-            said=said,
+            on_screen=texts[0],
+            said=texts[1],
             duration_s=self.about.duration_s,
             metadata=self.about.metadata,
             other_paths=self.about.other_paths,
@@ -606,7 +554,6 @@ class FoundPair(NamedTuple):
 
 
 def search_in_order(searcher: Searcher, asked: Then, queries: Sequence[Query], *, reranks: bool) -> SearchResult:
-    """Search for clips in which a moment of one query comes before one of another."""
     if searcher.is_empty():
         found = SearchResult(queries[0].text or "", (), notices=(EMPTY,))
     else:

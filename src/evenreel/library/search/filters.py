@@ -1,18 +1,15 @@
 """Filters such as `source = 'camera' and duration_s < 60`: read word by word, and written as SQL with bound values.
 
 What is not listed here is refused. The SQL is written anew from what was read, every value and every metadata key is
-bound: nothing of the user's text reaches SQLite as SQL. A filter that takes too long for the number of files is
-stopped.
+bound: nothing of the user's text reaches SQLite as SQL. A filter that takes too long for the files is stopped.
 
-Comparisons depend on the kind of the literal. Against a number, a metadata value that is a number (or true and false,
-as 1 and 0) is compared, and any other counts as missing, so that `year > 2000` leaves 'unknown' out. Against text, a
-metadata value is compared as text, so that `episode = '12'` finds 12 as well. As in SQL, a comparison with a missing
-value is neither true nor false, and `like` ignores the case of English letters. A column of yes and no is a condition
-by itself: `favourite`, `not has_words`. A path, name or folder equals one in another spelling: capitals, Unicode forms
-and separators do not count. A date is a day, `date >= '2024-05-01'`, and as text `date like '2024-05%'`.
-
-The column `people` exists where the library has people with names. A clip has several or none, so a comparison is true
-where one of them is such; `!=` is true where none is equal, `is null` where there is none.
+Comparisons depend on the kind of the literal. Against a number, a metadata value that is no number (or true or false)
+counts as missing, so that `year > 2000` leaves 'unknown' out; against text it is compared as text, so that `episode =
+'12'` finds 12 as well. As in SQL, a comparison with a missing value is neither true nor false, and `like` ignores the
+case of English letters. A column of yes and no is a condition by itself: `not has_words`. A path, name or folder equals
+one in another spelling (capitals, Unicode forms, separators). A date is a day, `date >= '2024-05-01'`, and as text
+`date like '2024-05%'`. A clip has several `people` or none: a comparison is true where one of them is such; `!=` where
+none is equal, `is null` where there is none.
 """
 
 from __future__ import annotations
@@ -33,16 +30,12 @@ from evenreel.files import file_at, first_there, name_key
 from evenreel.library.store.catalog import loaded_path, metadata_keys
 
 MAX_CHARACTERS, MAX_CONDITIONS, MAX_PATTERN = 4_000, 200, 256
-MAX_DEPTH = 15
-"""Most levels of and, or and not within each other; SQLite's parser stacks 100 symbols, 3 to 5 for each."""
+MAX_DEPTH = 15  # most levels of and, or and not within each other; SQLite's parser stacks 100 symbols, 3 to 5 for each
 SECONDS, SECONDS_A_FILE = 1.0, 25e-6
 """How long a filter may take: as long as comparing the folder of each file some times."""
-STEPS = 20_000
-"""Steps of SQLite's between two looks at the clock."""
-TOLD = 80
-"""Most characters of what a person wrote that an error repeats."""
-MAX_TOLD = 50
-"""Most metadata columns that an error lists."""
+STEPS = 20_000  # steps of SQLite's between two looks at the clock
+TOLD = 80  # most characters of what a person wrote that an error repeats
+MAX_TOLD = 50  # most metadata columns that an error lists
 
 Kind = Literal["number", "text", "date", "name", "any"]
 Value = str | int | float
@@ -60,8 +53,7 @@ _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECAS
 _HEXADECIMAL = re.compile(r"-?0x[0-9a-f]{1,15}", re.ASCII | re.IGNORECASE)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
-END = "end", ""
-"""What stands behind the last token."""
+END = "end", ""  # what stands behind the last token
 
 
 class FilterColumn(NamedTuple):
@@ -76,8 +68,7 @@ class FilterColumn(NamedTuple):
     of_clip: str = ""
 
 
-PEOPLE = "people"
-"""Column of the names of people who are in a clip."""
+PEOPLE = "people"  # column of the names of people who are in a clip
 _PEOPLE_OF_CLIP = (
     "clips.clip_id IN (SELECT faces.clip_id FROM faces JOIN people ON people.person_id = faces.person_id WHERE {})"
 )
@@ -170,7 +161,6 @@ def _is_plain(key: str) -> bool:
 
 
 def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) -> dict[str, FilterColumn]:
-    """Return the columns of a catalog."""
     if not _has_function(connection, "name_key"):
         connection.create_function("name_key", 1, lambda name: name and name_key(name), deterministic=True)
     found = {**COLUMNS, **(_PERSONAL if _has_function(connection, "personal_notes") else {})}
@@ -197,11 +187,7 @@ def read_filter(connection: sqlite3.Connection, text: str | None, *, relative_pa
 
 
 def parse_filter(text: str, keys: Collection[str] = (), columns: Mapping[str, FilterColumn] = COLUMNS) -> Filter:
-    """Read the text of a filter to an SQL condition with bound values.
-
-    Raises:
-        UsageError: it is no filter.
-    """
+    """Read the text of a filter to an SQL condition with bound values."""
     if len(text) > MAX_CHARACTERS:
         raise UsageError(f"The filter has {len(text)} characters; at most {MAX_CHARACTERS} are read.")
     if any("\ud800" <= letter <= "\udfff" for letter in text):
@@ -236,7 +222,6 @@ def limited(connection: sqlite3.Connection, where: Filter) -> Iterator[None]:
 
 
 def passing(connection: sqlite3.Connection, columns: str, where: Filter, rest: str = "", *more: Value) -> list[tuple]:  # type: ignore[type-arg]
-    """Read columns of the files that are there and pass a filter, with their clips."""
     with limited(connection, where):
         return connection.execute(
             f"SELECT {columns} FROM files CROSS JOIN clips ON clips.clip_id = files.clip_id"
@@ -264,8 +249,6 @@ def first_paths(
 
 @dataclass(frozen=True)
 class _Operand:
-    """One side of a comparison: a column, a metadata value or a literal."""
-
     sql: str
     parameters: tuple[Value, ...]
     kind: Kind
@@ -291,7 +274,6 @@ class _Reader:
         self._tokens, self._at, self._conditions = [*_tokens(text), END], 0, 0
 
     def whole(self) -> Filter:
-        """The condition that is all of the text."""
         found = self._junction("or", 0)
         if self._tokens[self._at] != END:
             raise self._refused()
@@ -303,15 +285,12 @@ class _Reader:
         return [token.lower() if kind in {"name", "sign"} else "" for kind, token in ahead]
 
     def _take(self, *tokens: str) -> bool:
-        """Pass over some tokens, if they are the next ones."""
         is_next = self._next(len(tokens)) == list(tokens)
         self._at += len(tokens) if is_next else 0
         return is_next
 
     def _junction(self, word: Literal["and", "or"], depth: int) -> Filter:
         """Conditions with and, or those with or, between them; so many levels deep."""
-        if depth > MAX_DEPTH:
-            raise UsageError("The filter is nested too deeply; use fewer parentheses.")
         part = partial(self._junction, "and", depth) if word == "or" else partial(self._condition, depth)
         parts = [part()]
         while self._take(word):
@@ -325,9 +304,9 @@ class _Reader:
         self._conditions += 1
         if self._conditions > MAX_CONDITIONS:
             raise UsageError(f"The filter has more than {MAX_CONDITIONS} conditions; use in (...) for lists.")
+        if depth > MAX_DEPTH:
+            raise UsageError("The filter is nested too deeply; use fewer parentheses.")
         if self._take("not"):
-            if depth > MAX_DEPTH:
-                raise UsageError("The filter is nested too deeply; use fewer parentheses.")
             inner = self._condition(depth + 1)
             return Filter(f"(NOT {inner.sql})", inner.parameters)
         if self._take("("):
@@ -377,9 +356,8 @@ class _Reader:
         found = Filter(sql, tuple(value for operand in operands for value in operand.parameters))
         if column := next((one.several for one in operands if one.several), None):
             if spelt:
-                raise UsageError(
-                    f"A clip has several people, which have no order; compare {PEOPLE} with =, !=, in (...) or like."
-                )
+                remedy = f"compare {PEOPLE} with =, !=, in (...) or like"
+                raise UsageError(f"A clip has several people, which have no order; {remedy}.")
             found = _of_clip(column, found)
             if "!=" in template:  # a value on the left of it
                 raise self._refused()
@@ -437,10 +415,8 @@ class _Reader:
 
     def _unknown(self, name: str) -> UsageError:
         if name.casefold() == PEOPLE:
-            return UsageError(
-                "The library has no people with names to filter by; look for them with: evenreel index --people, and "
-                "name them with: evenreel people --name."
-            )
+            remedy = "look for them with: evenreel index --people, and name them with: evenreel people --name"
+            return UsageError(f"The library has no people with names to filter by; {remedy}.")
         keys = [key[:TOLD] for key in sorted(self._keys)]
         known = [*self._columns, *keys[:MAX_TOLD], *([f"{len(keys) - MAX_TOLD} more"] if len(keys) > MAX_TOLD else [])]
         return UsageError(
@@ -473,7 +449,6 @@ def _unquoted(kind: str, token: str) -> str:
 
 
 def _of_clip(column: FilterColumn, comparison: Filter) -> Filter:
-    """What is true of a clip where a comparison is of one of its values."""
     return Filter(f"({column.of_clip.format(comparison.sql)})", comparison.parameters)
 
 

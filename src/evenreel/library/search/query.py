@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 1_000
 MAX_CONTENT_WORDS = 50
-MOST_CLIPS = 1_000_000
-"""Most clips of an answer, and most that a matcher scores anew."""
+MOST_CLIPS = 1_000_000  # most clips of an answer, and most that a matcher scores anew
 NEVER_CUT_BYTES = 60
 """Length of a query that no text tower cuts: they read 62 tokens (SigLIP) or more, each of at least one byte."""
 
@@ -70,15 +69,12 @@ class ClipMoment(NamedTuple):
 
 
 class AskedText(NamedTuple):
-    """What a text asks for."""
-
     text: str  # words without quotes and prefix
     channels: frozenset[Channel] = EVERY  # channels that are asked
     exact: bool = False  # whether the words are to be found side by side, as they are written
 
     @property
     def sees(self) -> bool:
-        """Whether frames are asked."""
         return "seen" in self.channels
 
 
@@ -97,19 +93,15 @@ def read_query(text: str, *, typing: bool = False) -> AskedText:
     if rest[0] not in OPENING:
         return AskedText(rest, channels)
     if not channels & WRITTEN:
-        raise UsageError(
-            "What is seen and what it sounds like has no words to be found in quotes; leave the quotes out, or ask "
-            'said:"…" or on-screen:"…".'
-        )
+        remedy = 'leave the quotes out, or ask said:"…" or on-screen:"…"'
+        raise UsageError(f"What is seen and what it sounds like has no words to be found in quotes; {remedy}.")
     closed = len(rest) > 1 and rest[-1] in CLOSING
     inner = rest[1 : -1 if closed else None].strip()
     if not closed and not words(inner):  # a sign, and no words that somebody forgot to close
         return AskedText(rest, channels)
     if not closed and not typing:
-        raise UsageError(
-            "The quote at the beginning of the query is not closed; close it (a query has at most 1,000 characters), "
-            "or leave it out."
-        )
+        remedy = "close it (a query has at most 1,000 characters), or leave it out"
+        raise UsageError(f"The quote at the beginning of the query is not closed; {remedy}.")
     if not words(inner):
         raise UsageError("The quotes of the query hold no word; write between them what is to be found as it is.")
     if any(quote in inner for quote in OPENING):
@@ -134,8 +126,6 @@ def content_words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Query:
-    """One query to a library: a text, or the vector of a picture."""
-
     # words to find in frames, on screen or in what is said; `UnfinishedText` while it is typed
     text: str | None = None
     image: FloatArray | None = None  # (D,) the encoded picture, unit length
@@ -153,9 +143,8 @@ class Query:
         if not 1 <= self.k <= MOST_CLIPS:
             raise UsageError(f"The number of results is {brief(self.k)}; ask for 1 to {MOST_CLIPS:,}.")
         if not 1 <= self.rerank_depth <= MOST_CLIPS:
-            raise UsageError(
-                f"The number of clips to re-rank is {brief(self.rerank_depth)}; it must be 1 to {MOST_CLIPS:,}."
-            )
+            depth = brief(self.rerank_depth)
+            raise UsageError(f"The number of clips to re-rank is {depth}; it must be 1 to {MOST_CLIPS:,}.")
         if self.text is not None and not readable(self.text):
             raise UsageError("The query is empty; say in a few words what is to be seen or read.")
         self.asked  # noqa: B018 -- read before a model is loaded
@@ -170,7 +159,6 @@ class Query:
 
     @property
     def channels(self) -> frozenset[Channel]:
-        """The channels that are asked."""
         return frozenset({"seen"}) if self.asked is None else self.asked.channels
 
     @cached_property
@@ -182,7 +170,6 @@ class Query:
 
     @cached_property
     def in_order(self) -> tuple[str, ...]:
-        """All words, in their order."""
         return () if self.asked is None else tuple(words(self.asked.text))
 
     @cached_property
@@ -194,11 +181,9 @@ class Query:
 
     @property
     def enough(self) -> int:
-        """Number of clips that must be ranked."""
         return self.k if self.reranker is None else max(self.k, self.rerank_depth)
 
     def notices(self) -> list[str]:
-        """Say what is changed in the query, or not looked for."""
         found: list[str] = []
         if self.text is None or self.asked is None:
             return found
@@ -213,8 +198,6 @@ class Query:
 
 
 class EncodedQuery(NamedTuple):
-    """A query with its vectors."""
-
     query: Query  # the query
     embedding: TextEmbedding | None  # its text as the model reads it, one row; None where frames are not asked
     vector: FloatArray | None  # (D,) what frames are compared with, of unit length; None likewise
@@ -247,7 +230,6 @@ def encode_text(encoder: Encoder, text: str, notices: list[str]) -> TextEmbeddin
 
 
 def picture_vector(encoder: Encoder, pixels: Pixels) -> FloatArray:
-    """Encode a picture (H, W, 3) as a window of one frame: a vector (D,)."""
     (vector,) = encoder.encode_windows(pixels.transpose(2, 0, 1)[None, None])
     return np.asarray(vector, np.float32)
 
@@ -264,7 +246,6 @@ _HOW = "give the path of a file, its bytes, an image of PIL, or RGB pixels (H, W
 
 
 def image_worker(limits: MediaLimits = IMAGE_LIMITS) -> Worker:
-    """Start a process that decodes pictures for `decode_image`; the caller closes it."""
     return Worker(READER, {"limits": asdict(limits)}, limits)
 
 

@@ -55,15 +55,11 @@ class RerankScores(NamedTuple):
     parts: dict[str, FloatArray]
 
     def of(self, place: int) -> dict[str, float]:
-        """Return the parts of one clip's score."""
         return {name: float(part[place]) for name, part in self.parts.items()}
 
 
 class StoredClip(NamedTuple):
-    """Stored features of one clip, without any of its files.
-
-    `frames` (T, D) float16, their `times_s` (T,) and `spans_s` (T, 2), and its on-screen text.
-    """
+    """Stored features of one clip: `frames` (T, D) float16, `times_s` (T,), `spans_s` (T, 2), and on-screen text."""
 
     clip_id: str
     frames: HalfArray
@@ -73,10 +69,7 @@ class StoredClip(NamedTuple):
 
 
 class Reranker:
-    """A matcher that re-ranks shortlists of one library; clips that it has encoded are kept for further queries.
-
-    Encoding is most of the cost of re-ranking (`benchmarks/rerank.py`), and searches of one library find similar clips.
-    """
+    """A matcher that re-ranks shortlists of one library; keeps encoded clips, since encoding is most of the cost."""
 
     def __init__(self, pretrained: Pretrained, encoder: Encoder, cache_bytes: int = CACHE_BYTES) -> None:
         self.pretrained, self._encoder, self._most_bytes = pretrained, encoder, cache_bytes
@@ -85,7 +78,6 @@ class Reranker:
 
     @property
     def reads_text(self) -> bool:
-        """True if the matcher reads the on-screen text of clips."""
         return self.pretrained.about.inputs.windows is not None
 
     @property
@@ -104,9 +96,8 @@ class Reranker:
     ) -> RerankScores:
         """Score one query (one row) against C clips with the matcher; each pair is scored once.
 
-        Of a clip with more frames than the matcher was trained on, the middle ones of equal stretches are used; of a
-        longer query the first words and the end mark, as training cuts captions, with the sentence of the whole query.
-        A matcher that reads role graphs gets that of the whole text.
+        Of more frames than the matcher was trained on the middle ones of equal stretches are used, of a longer query
+        the first words and the end mark, as training cuts captions; role graphs are those of the whole text.
         """
         if library is not self._read_of:
             self._kept.clear()
@@ -148,7 +139,6 @@ class Reranker:
 
 
 def query_features(pretrained: Pretrained, text: str, query: TextEmbedding) -> TextFeatures:
-    """Return what a matcher reads of a query: the first words and the end mark."""
     most, kept = pretrained.about.inputs.words, np.flatnonzero(query.word_mask[0])
     if most is not None and len(kept) > most:
         kept = np.append(kept[: most - 1], kept[-1])
@@ -193,7 +183,6 @@ def unread_notice(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> li
 
 
 def stored_clip(s: Snapshot, clip_id: str, *, text: bool) -> StoredClip:
-    """Read the stored features of a clip with frames, with its on-screen text where `text` is True."""
     (place,), times = s.places([clip_id]), times_of(s, [clip_id])[clip_id]
     frames = frames_of(s, place, times)
     sql = "SELECT text, confidence, start_s, end_s, box FROM tracks WHERE clip_id = ? ORDER BY number"
@@ -234,7 +223,6 @@ def _size(video: VideoFeatures) -> tuple[int, int]:
 
 
 def _joined(videos: Sequence[VideoFeatures]) -> VideoFeatures:
-    """Videos of one size side by side."""
     arrays: dict[str, Any] = {
         name: np.concatenate([getattr(video, name) for video in videos])
         for name, array in vars(videos[0]).items()

@@ -9,10 +9,8 @@ of sound, where the library has a model of sounds). A clip is in one of three st
   in its caption;
 - `MAY`: its frames or its sound do better than a share of `MAY_FIT`, or a share of `ANSWERS` of the words is written
   there;
-- `NOTHING`: neither. These are the weaker matches, behind a line that is all that is told of the states.
-
-A query of nonsense finds a clip before the line in 10.4 % of cases, whatever the model and the library
-(`evenreel.library.store.vectors` says why). That says nothing of how likely a clip is right.
+- `NOTHING`: neither. These are the weaker matches, behind a line that is all that is told of the states; nonsense finds
+  a clip before it in 10.4 % of cases (`evenreel.library.store.vectors`).
 
 Clips stand by their state, then by their ranks in the channels, which are fused by
 
@@ -47,17 +45,6 @@ from evenreel.library.search import filters, seen, words
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.query import EncodedQuery, Query, encode_text, readable
 from evenreel.library.search.result import Channel, Hit, MomentHit, SearchResult, TextHit
-from evenreel.library.search.seen import (
-    NO_SOUNDS,
-    ClipTimes,
-    Heard,
-    SoundModel,
-    best_moments,
-    shown,
-    spoken,
-    unit,
-    whole,
-)
 from evenreel.library.search.snapshot import Snapshot, SnapshotReader
 from evenreel.library.search.words import SOURCES, TIMED, WordMatches, read_texts
 from evenreel.library.store.catalog import load_metadata, loaded_path, no_clip
@@ -74,8 +61,7 @@ NOTHING_SEEN = "The library is searched without vision, so nothing is found by w
 
 RANK_CONSTANT = 60
 FIT, MAY, NOTHING = range(3)
-ANSWERS = 0.5
-"""A clip with this share of the query's weight in writing is no weaker match."""
+ANSWERS = 0.5  # a clip with this share of the query's weight in writing is no weaker match
 
 
 class ChannelColumns(NamedTuple):
@@ -96,40 +82,34 @@ class Asked:
     vector: FloatArray | None  # (D,) what frames were compared with; None where they were not
     scores: FloatArray | None  # similarity of each clip's best frame, -inf of those that were left out; None likewise
     above: Column | None  # share of nonsense that each one's frames beat; None likewise, and where not measured
-    heard: Heard | None  # what the model of sounds hears; None for nothing
+    heard: seen.Heard | None  # what the model of sounds hears; None for nothing
     notices: list[str]  # sentences for a person
     # what each channel says, in the order in which their shares of a clip's score are added
     channels: Mapping[Channel, ChannelColumns]
 
     @property
     def query(self) -> Query:
-        """The query."""
         return self.encoded.query
 
     @property
     def clips(self) -> int:
-        """C."""
         return len(self.allowed)
 
     @property
     def measured(self) -> bool:
-        """Whether it is told of clips that they are weaker matches."""
         return self.scores is None or self.above is not None
 
     @cached_property
     def sounds(self) -> Column:
-        """Share of nonsense that each one's sound beats; NaN where its sound did not find it."""
         return np.full(self.clips, np.nan) if self.heard is None else self.heard.shares
 
     @cached_property
     def written(self) -> Column:
-        """Share of the query's words that is on screen, said, in the clip's name or caption."""
         found: Column = np.max([*(one.coverage for one in self.texts.values()), np.zeros(self.clips)], axis=0)
         return found
 
     @cached_property
     def fused(self) -> Column:
-        """Sums of the weighted reciprocal ranks."""
         total = np.zeros(self.clips)
         for columns in self.channels.values():
             share = columns.weights / (RANK_CONSTANT + columns.ranks)
@@ -138,7 +118,6 @@ class Asked:
 
     @cached_property
     def found(self) -> Flags:
-        """Which clips any channel found."""
         found = np.zeros(self.clips, np.bool_)
         for columns in self.channels.values():
             found |= columns.ranks > 0
@@ -168,14 +147,10 @@ class Asked:
         return found
 
     def found_in(self, channel: Channel, place: int) -> bool:
-        """Return whether a channel found a clip."""
         return channel in self.channels and bool(self.channels[channel].ranks[place])
 
     def share(self, channel: Channel, place: int) -> float | None:
-        """Return the share of nonsense that a clip's frames or sound beat, or of the query that a channel of words has.
-
-        None where that was not measured, or did not find the clip.
-        """
+        """The share of nonsense that frames or sound beat, or of the query that words have; None where unknown."""
         columns: dict[Channel, Column | None] = {name: one.coverage for name, one in self.texts.items()}
         column = (columns | {"seen": self.above, "sounds": self.sounds}).get(channel)
         return None if column is None or np.isnan(column[place]) else float(column[place])
@@ -188,14 +163,10 @@ class Asked:
         return None if any(self.found_in(one, place) and self.share(one, place) is None for one in measured) else True
 
     def answers_by(self, channel: Channel, place: int) -> bool:
-        """Return whether a clip would be in the answer by one channel alone."""
         return (self.share(channel, place) or 0.0) >= (MAY_FIT if channel in {"seen", "sounds"} else ANSWERS)
 
     def found_by(self, place: int) -> Channel:
-        """Return the channel that is the best reason for a clip.
-
-        A name or a caption, which says nothing of when, is one only where frames would not have found the clip.
-        """
+        """The best reason for a clip; a name, which says nothing of when, only where frames would not have found it."""
         seen = (self.share("seen", place) or 0.0) if self.found_in("seen", place) else -1.0
         written = float(self.written[place])
         if self.found_in("sounds", place):
@@ -224,9 +195,8 @@ def ranks_of(scores: Column | FloatArray, there: Flags) -> Indices:
 
 
 def _columns(
-    texts: Mapping[Channel, WordMatches], heard: Heard | None, scores: FloatArray | None
+    texts: Mapping[Channel, WordMatches], heard: seen.Heard | None, scores: FloatArray | None
 ) -> dict[Channel, ChannelColumns]:
-    """Rank what each channel says."""
     channels: dict[Channel, ChannelColumns] = {}
     for channel, one in texts.items():
         weights = np.maximum(0.0, (one.coverage - ANSWERS) / (1 - ANSWERS))
@@ -242,8 +212,7 @@ def _columns(
 AskEngine = Callable[[Snapshot, FloatArray, str | None, int, list[str]], FloatArray | None]
 """`evenreel.library.engine.SeenByEngine.score`."""
 
-Judged = tuple[float, dict[str, float]]
-"""Score of a clip by a matcher, and its parts."""
+Judged = tuple[float, dict[str, float]]  # score of a clip by a matcher, and its parts
 
 
 class ClipFacts(NamedTuple):
@@ -254,7 +223,7 @@ class ClipFacts(NamedTuple):
     duration_s: float | None  # length of the clip in seconds; None where it is not known
     metadata: Metadata  # metadata of the file
     other_paths: tuple[str, ...]  # the clip's other files
-    times: ClipTimes  # times of its frames and shots
+    times: seen.ClipTimes  # times of its frames and shots
     has_tracks: bool  # whether anything was read on it
 
 
@@ -286,24 +255,23 @@ def facts_of(s: Snapshot, clip_ids: Sequence[str], where: str | None) -> list[Cl
 
 
 def show(s: Snapshot, asked: Asked, places: Sequence[int], judged: Mapping[int, Judged]) -> tuple[Hit, ...]:
-    """Make the hits of clips, given by their places in order, with the moments that answer."""
     hits, vector, heard = [], asked.vector, asked.heard
     for place, about in zip(places, facts_of(s, s.ids(places), asked.query.where), strict=True):
         found = {channel: texts_of(s, asked.texts.get(channel), place) for channel in TIMED}
         moments: dict[Channel, list[MomentHit]] = {
             "seen": [] if vector is None else seen.stretches(s, vector, place, about.times),
-            "on_screen": [shown(sign) for sign in found["on_screen"]],
-            "said": [spoken(utterance) for utterance in found["said"]],
+            "on_screen": [seen.shown(sign) for sign in found["on_screen"]],
+            "said": [seen.spoken(utterance) for utterance in found["said"]],
             "sounds": [],
         }
         by = asked.found_by(place)
         if heard is not None and (by == "sounds" or asked.answers_by("sounds", place)):
             moments["sounds"] = heard.stretches(about.clip_id, place, asked.notices)
         if by == "about":
-            best = best_moments(whole(moments["seen"], about.duration_s, float(asked.written[place])))
+            best = seen.best_moments(seen.whole(moments["seen"], about.duration_s, float(asked.written[place])))
         else:
             also = [name for name in moments if name != by and asked.answers_by(name, place)]
-            best = best_moments(moments[by], [one for name in also for one in moments[name]])
+            best = seen.best_moments(moments[by], [one for name in also for one in moments[name]])
         scores = {name: float(one.scores[place]) for name, one in asked.channels.items() if one.ranks[place]}
         reranked, parts = judged.get(place, (None, {}))
         hits.append(
@@ -330,7 +298,6 @@ def show(s: Snapshot, asked: Asked, places: Sequence[int], judged: Mapping[int, 
 
 
 def texts_of(s: Snapshot, matches: WordMatches | None, place: int) -> tuple[TextHit, ...]:
-    """Read the texts of a clip that matched, the best first."""
     if matches is None or not matches.coverage[place]:
         return ()
     return tuple(read_texts(s, matches, matches.best_texts(place)))
@@ -346,21 +313,16 @@ class Searcher:
         encoder: Callable[[], Encoder | None] | None,
         folder: Path | None = None,
         read_filter: Callable[[str | None], Filter] | None = None,
-        sound_model: SoundModel | None = None,
+        sound_model: seen.SoundModel | None = None,
     ) -> None:
         self._encoder, self._sounds = encoder, sound_model
         self.engine: AskEngine | None = None  # where one is asked what is seen
         self._hears: Mapping[str, str] = {}  # entries of the catalog that name the model of sounds
         self._reader = SnapshotReader(
-            connection,
-            open_vectors,
-            folder,
-            read_filter=read_filter,
-            keeps_model=encoder is not None,
+            connection, open_vectors, folder, read_filter=read_filter, keeps_model=encoder is not None
         )
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """Read the library at one moment, see `SnapshotReader`."""
         return self._reader.snapshot()
 
     def search(self, query: Query) -> SearchResult:
@@ -372,25 +334,23 @@ class Searcher:
             return self._answer(s, self.ask(s, encoded, self.engine))
 
     def is_empty(self) -> bool:
-        """Return whether no file is there, so that nothing can be found."""
         with self.snapshot() as s:
             self._hears = SOUNDS.own(s.meta)
             return not s.allowed(None).any()
 
     def encode(self, query: Query) -> EncodedQuery:
-        """Encode a query by the models that it asks, which are loaded for that."""
         notices, embedding, vector = query.notices(), None, query.moved
         if query.asked is None:
-            vector = unit(query.image)
+            vector = seen.unit(query.image)
         elif query.asked.sees and self._encoder is not None and (encoder := self._encoder()) is not None:
             embedding = encode_text(encoder, query.asked.text, notices)
-            vector = unit(embedding.sentence[0]) if query.moved is None else query.moved
+            vector = seen.unit(embedding.sentence[0]) if query.moved is None else query.moved
         to_hear = None
         if self._sounds is not None and query.asked is not None and "sounds" in query.channels and query.moved is None:
             if self._hears.get("weights_hash"):
                 to_hear = self._sounds.encode(query.asked.text, self._hears, notices)
             elif query.channels == {"sounds"}:
-                notices.append(NO_SOUNDS)
+                notices.append(seen.NO_SOUNDS)
         return EncodedQuery(query, embedding, vector, to_hear, tuple(notices))
 
     def ask(self, s: Snapshot, encoded: EncodedQuery, engine: AskEngine | None = None) -> Asked:
@@ -426,7 +386,7 @@ class Searcher:
             frames = seen.frames_of(s, place, times).astype(np.float32)
             if len(frames):
                 near = None if time_s is None else int(np.abs(times.spans_s[:, 0] - time_s).argmin())
-                return unit(frames.mean(axis=0) if near is None else frames[near])
+                return seen.unit(frames.mean(axis=0) if near is None else frames[near])
             if s.connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone() is None:
                 raise no_clip(clip_id)
             raise UsageError("The frames of this clip were not encoded, so nothing can be found that looks like it.")
@@ -468,7 +428,6 @@ def _reranked(s: Snapshot, asked: Asked, places: list[int], judged: dict[int, Ju
 
 
 def _paths(s: Snapshot, query: Query, places: Indices | Sequence[int]) -> list[str]:
-    """The first file of each clip that passes the filter."""
     ids = s.ids(places)
     found = filters.first_paths(s.connection, s.read_filter(query.where), ids)
     return [found.get(clip_id, "") for clip_id in ids]

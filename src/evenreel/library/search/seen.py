@@ -6,8 +6,7 @@ both as much more surely (`as_one_of`). Its rank then weighs 1 where it fits, 0 
 between. A query that asks for sounds alone ranks all of them.
 
 Moments of a clip that answer are stretches of frames with high scores. Where one starts and ends is a rule for calm and
-one for noisy scores, chosen on half of the queries of QVHighlights, with a published model's scores and with planted
-ones, and measured on the other half (`benchmarks/moments.py`, docs/library.md).
+one for noisy scores, chosen on half of the queries of QVHighlights and measured on the rest (`benchmarks/moments.py`).
 """
 
 from __future__ import annotations
@@ -66,7 +65,6 @@ def above(s: Snapshot, scores: FloatArray) -> Column | None:
 
 
 def times_of(s: Snapshot, clip_ids: Sequence[str]) -> dict[str, ClipTimes]:
-    """Read the times of clips."""
     spans: dict[str, list[tuple[float, float, float]]] = {clip_id: [] for clip_id in clip_ids}
     shots: dict[str, list[tuple[float, float]]] = {clip_id: [] for clip_id in clip_ids}
     sql = "SELECT clip_id, {} FROM json_each(?) AS wanted CROSS JOIN {} ON clip_id = wanted.value ORDER BY number"
@@ -103,7 +101,6 @@ def stretches(s: Snapshot, vector: FloatArray, place: int, times: ClipTimes) -> 
 
 
 def unit(given: FloatArray | None) -> FloatArray:
-    """Normalise a vector (D,) to unit length."""
     vector = np.array(given, np.float32)
     if not 0 < (length := float(np.linalg.norm(vector))) < np.inf:
         raise EncoderError("The encoder gave a vector without a direction (zero, NaN or infinite).")
@@ -126,10 +123,7 @@ class SoundModel:
         self._encoder: Encoder | None = None
 
     def encode(self, text: str, meta: Mapping[str, str], notices: list[str]) -> tuple[str, FloatArray] | None:
-        """Encode a sentence (D,) by the model that entries of the catalog name; the digest of that stands before.
-
-        Where it cannot be, a notice says so.
-        """
+        """Encode a sentence (D,) by the catalog's model, its digest before; a notice where it cannot be."""
         weights_hash = meta.get("weights_hash")
         try:
             if self._encoder is None or self._encoder.weights_hash != weights_hash:
@@ -179,10 +173,7 @@ def _of_sounds(s: Snapshot) -> Snapshot | None:
 def hear(
     s: Snapshot, to_hear: tuple[str, FloatArray] | None, allowed: Flags, notices: list[str], *, alone: bool, models: int
 ) -> Heard | None:
-    """Score the allowed clips (C,) by their sound; None where the model is another meanwhile, or cannot be read.
-
-    `models` are those that may say of a clip that it fits; `alone` no other channel is asked.
-    """
+    """Score the allowed clips (C,) by their sound, `models` of which may say that it fits; None where it cannot be."""
     heard = None if to_hear is None else _of_sounds(s)
     if to_hear is None or heard is None or not len(heard.seen) or SOUNDS.own(s.meta).get("weights_hash") != to_hear[0]:
         return None
@@ -207,24 +198,15 @@ def _left_out(meta: Mapping[str, str], error: Exception) -> str:
 
 Curve = NDArray[np.float64]
 
-EVEN = 1e-3
-"""Scores that differ by less are equal: float16 vectors do not tell them apart."""
-CALM = 0.34
-"""Scores are calm where they change from frame to frame by less than this share of what they vary by."""
+EVEN = 1e-3  # scores that differ by less are equal: float16 vectors do not tell them apart
+CALM = 0.34  # scores are calm where they change from frame to frame by less than this share of what they vary by
 SHARE = 0.45
 """Level from which calm scores, smoothed, are a moment: this share of the way from their mean to their best."""
-BEYOND = 0.3
-"""Height of the threshold above Otsu's for other scores, in their standard deviations."""
-
-FEW = 8
-"""Number of frames below which scores are not smoothed."""
-SMOOTHING = np.array([1.0, 2, 3, 2, 1]) / 9
-"""Weights of five frames: those of a mean of three, taken twice."""
-
-SURE = 0.8
-"""Share of starts, and of ends, that are meant to lie in their ranges."""
-DOUBT = 4.0
-"""Sum of scores above the threshold, in their deviations, that makes one start e times as likely as another."""
+BEYOND = 0.3  # height of the threshold above Otsu's for other scores, in their standard deviations
+FEW = 8  # number of frames below which scores are not smoothed
+SMOOTHING = np.array([1.0, 2, 3, 2, 1]) / 9  # weights of five frames: those of a mean of three, taken twice
+SURE = 0.8  # share of starts, and of ends, that are meant to lie in their ranges
+DOUBT = 4.0  # sum of scores above the threshold, in their deviations, that makes one start e times as likely as another
 
 MIDDLE = np.array([(1 - SURE) / 2, (1 + SURE) / 2])
 
@@ -324,7 +306,6 @@ def _otsu(scores: Curve) -> float:
 
 
 def _runs(gains: Curve) -> Iterator[tuple[int, int, float]]:
-    """Stretches of gains that are no losses, each with its best."""
     high = np.concatenate(([False], gains >= 0, [False])).astype(np.int8)
     for start, stop in np.flatnonzero(np.diff(high)).reshape(-1, 2):
         yield int(start), int(stop), float(gains[start:stop].max())
@@ -356,11 +337,6 @@ def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64], shots: Shot
 
     A stretch that goes on over a cut is one for each shot, that of its best frame first. Windows of frames may overlap:
     a stretch goes from the start of its first to the end of its last.
-
-    Example:
-        >>> spans = np.array([[0.5, 0, 1], [1.5, 1, 2], [2.5, 2, 3], [3.5, 3, 4]])
-        >>> [(m.start_s, m.end_s, m.time_s) for m in high_stretches(np.array([0.1, 0.4, 0.5, 0.1]), spans)]
-        [(1.0, 3.0, 2.5)]
     """
     if len(shots) < 2:
         edges_s, shot_of = spans_s[:, 1:], None
@@ -413,12 +389,10 @@ def best_moments(found: Sequence[MomentHit], others: Sequence[MomentHit] = ()) -
 
 
 def shown(sign: TextHit) -> MomentHit:
-    """Return the stretch in which a sign's words are on screen as a moment, at its middle."""
     return MomentHit((sign.start_s + sign.end_s) / 2, sign.start_s, sign.end_s, sign.similarity)
 
 
 def spoken(utterance: TextHit) -> MomentHit:
-    """Return the stretch in which words are said as a moment, at its beginning."""
     return MomentHit(utterance.start_s, utterance.start_s, utterance.end_s, utterance.similarity)
 
 

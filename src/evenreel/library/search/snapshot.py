@@ -26,10 +26,8 @@ from evenreel.library.store.catalog import get_meta, reading
 from evenreel.library.store.vectors import DEVIATION_FLOOR, FRAMES, ExactVectors, Matrix, load_null_best
 from evenreel.types import FloatArray
 
-KEPT_FILTERS = 32
-"""Filters of which is kept what passes; a byte for each clip."""
-AT_ONCE = 50_000
-"""Rows that are Python objects at one time."""
+KEPT_FILTERS = 32  # filters of which is kept what passes; a byte for each clip
+AT_ONCE = 50_000  # rows that are Python objects at one time
 
 HAS_FILE = "EXISTS (SELECT 1 FROM files WHERE files.clip_id = clip_keys.clip_id AND state = 'indexed')"
 
@@ -66,11 +64,9 @@ class Snapshot:
 
     @cached_property
     def seen_ids(self) -> tuple[str, ...]:
-        """The ids of these."""
         return tuple(self.ids(self.seen))
 
     def ids(self, places: Indices | Sequence[int]) -> list[str]:
-        """Read the ids of clips by their places."""
         wanted = json.dumps([int(place) for place in places])
         rows = self.connection.execute(
             "SELECT clip_id FROM json_each(?) AS wanted CROSS JOIN clip_keys ON clip_keys.key = wanted.value"
@@ -90,7 +86,6 @@ class Snapshot:
         return [known.get(clip_id, 0) for clip_id in clip_ids]
 
     def allowed(self, where: str | None) -> Flags:
-        """Mark the clips (C,) with a file that is there and passes a filter."""
         if where is None:
             return self.there
         if ("where", where) not in self.kept:
@@ -137,7 +132,6 @@ class ClipColumns:
         self._columns = [np.zeros(1, np.bool_), *np.zeros((2, 1), np.int64), *np.full((2, 1), np.nan)]
 
     def read(self, connection: sqlite3.Connection, generation: str) -> dict[str, Any]:
-        """Read the columns, as a snapshot has them, of this generation of the matrix."""
         newest = "SELECT (SELECT ifnull(max(change), 0) FROM clip_keys), (SELECT ifnull(max(key), 0) FROM clip_keys)"
         change, last = connection.execute(newest).fetchone()
         if generation != self._generation or change < self._change:
@@ -223,7 +217,6 @@ class SnapshotReader:
         return self._last
 
     def _version(self) -> tuple[object, ...]:
-        """Changes whenever anyone has changed the catalog."""
         (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
         return changes, self._connection.total_changes
 

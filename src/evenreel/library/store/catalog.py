@@ -32,34 +32,21 @@ SCHEMA_VERSION = 8
 
 CATALOG = "catalog.sqlite"
 
-PASSING = (
-    "database is locked",
-    "database table is locked",
-    "database schema is locked",
-    "database schema has changed",
-    "locking protocol",
-    "unable to open database",
-    "attempt to write a readonly database",
-    "database or disk is full",
-    "disk I/O error",
-    "interrupted",
-    "query aborted",
-    "callback requested query abort",
-    "access permission denied",
-    "large file support is disabled",
-)
-"""Beginnings of SQLite's messages about a lock, a disk or a permission."""
 NO_ROOM = ("database or disk is full", "disk I/O error", "unable to open database")
-"""Those of them that a full disk has, where the memory that readers share is to be made, of so many bytes."""
+"""Beginnings of SQLite's messages of a full disk, where the memory that readers share is to be made."""
+PASSING = (
+    *("database is locked", "database table is locked", "database schema is locked", "database schema has changed"),
+    *("locking protocol", "attempt to write a readonly database", "interrupted", "query aborted"),
+    *("callback requested query abort", "access permission denied", "large file support is disabled", *NO_ROOM),
+)
+"""Beginnings of those about a lock, a disk or a permission."""
 JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
-SHARED_MEMORY_BYTES = 32_768
+SHARED_MEMORY_BYTES = 32_768  # that readers of a write-ahead log share
 SHARDS, STILLS, MODELS = "shards", "stills", "models"
 MAKING = "making"
 """Entry of `meta`: the model whose vectors will take the place of the library's own, as JSON: folder -> its name."""
-SNAPSHOT_MARKER = "snapshot.json"
-"""Name of the file that says which published snapshot a folder was copied from."""
-BROKEN = ".broken"
-"""Ending of the name of a file that was put aside."""
+SNAPSHOT_MARKER = "snapshot.json"  # name of the file that says which published snapshot a folder was copied from
+BROKEN = ".broken"  # ending of the name of a file that was put aside
 RENDERED_PX = ((320, 240), (160, 120))
 """Width and height of the scenes of `evenreel demo` and `planted`; hardly any camera makes such."""
 _NUMBERS = (
@@ -124,11 +111,9 @@ def open_for_repair(library: Path, file: str) -> sqlite3.Connection:
     try:
         with readable(library):
             if is_network := is_network_filesystem(library):
-                log.warning(
-                    "the library %s is on a network file system, where a write-ahead log is unsafe: a rollback journal "
-                    "is used; keep to one machine at a time, or put the library on a local disk (--library)",
-                    library,
-                )
+                remedy = "keep to one machine at a time, or put the library on a local disk (--library)"
+                where = f"the library {library} is on a network file system, where a write-ahead log is unsafe"
+                log.warning("%s: a rollback journal is used; %s", where, remedy)
             connection.execute(f"PRAGMA journal_mode = {'TRUNCATE' if is_network else 'WAL'}")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -144,9 +129,8 @@ def open_for_reading(library: Path) -> sqlite3.Connection:
     """Open the catalog of an existing library without ever changing it."""
     path = library / CATALOG
     if not path.is_file():
-        raise LibraryError(
-            f"There is no library at {library}; make one with: evenreel index FOLDER --library {library_of(library)}."
-        )
+        remedy = f"make one with: evenreel index FOLDER --library {library_of(library)}"
+        raise LibraryError(f"There is no library at {library}; {remedy}.")
     # A folder that cannot be written, and a full disk, cannot hold the log's shared memory; with no log left over,
     # the file alone is the whole truth.
     wal = path.with_name(f"{CATALOG}-wal")
@@ -234,10 +218,9 @@ def is_spoilt(connection: sqlite3.Connection) -> bool:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Return whether an error is due to damaged data, not to a lock, a full disk, a permission or an I/O error.
+    """Return whether an error is due to damaged data: our statements are right where the schema is.
 
-    Our statements are right where the schema is: what SQLite calls an error of the statement is one of the data. Told
-    by its message, since text that cannot be decoded has no code, and nothing has one before Python 3.11.
+    Told by its message: text that cannot be decoded has no code, and nothing has one before Python 3.11.
     """
     if isinstance(error, sqlite3.OperationalError):
         return not str(error).startswith(PASSING)
@@ -289,10 +272,7 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection, counter: str = "changes") -> Iterator[None]:
-    """Commit all changes of the `with` or none; they are on disk when it has ended.
-
-    A change counts up an entry of `meta`, by which whoever keeps what it read of a catalog knows its states.
-    """
+    """Commit all changes of the `with` durably, or none; a change counts up an entry of `meta`, which readers watch."""
     connection.execute("BEGIN IMMEDIATE")
     before = connection.total_changes
     try:
@@ -360,23 +340,13 @@ def roots(connection: sqlite3.Connection) -> list[str]:
 
 
 def root_of(path: str, known: Sequence[str]) -> str:
-    """Return the innermost indexed folder that holds a file; its own folder where none does.
-
-    Example:
-        >>> root_of("/v/trams/a.mp4", ["/v", "/v/trams", "/v/tra"])
-        '/v/trams'
-    """
+    """Return the innermost indexed folder that holds a file; its own folder where none does."""
     holding = [root for root in known if path.startswith(root.rstrip(os.sep) + os.sep)]
     return max(holding, key=len, default=os.path.dirname(path))
 
 
 def folder_of(path: str, known: Sequence[str]) -> str:
-    """Return the folder of a file for people: relative to the indexed folder, '' at its top.
-
-    Example:
-        >>> folder_of("/home/me/v/trams/a.mp4", ["/home/me/v"])
-        'trams'
-    """
+    """Return the folder of a file for people: relative to the indexed folder, '' at its top."""
     return printable(os.path.dirname(path)[len(root_of(path, known)) :].strip(os.sep))
 
 
@@ -388,11 +358,7 @@ def no_clip(clip_id: str) -> NotFoundError:
 
 
 def unknown_to_builtin(connection: sqlite3.Connection, meta: Mapping[str, str]) -> str | None:
-    """Return a sentence where a library is made with `builtin` and holds clips that it cannot know; None where not.
-
-    That encoder is a few megabytes large, so that everything can be tried without a download, and has seen nothing but
-    rendered scenes. Of other videos it makes vectors too, but what it finds with them is chance.
-    """
+    """Return a sentence where a library of `builtin` holds more than the rendered scenes that alone it has seen."""
     if meta.get("model") != BUILTIN:
         return None
     rendered = " OR ".join("(width = ? AND height = ?)" for _ in RENDERED_PX)
@@ -447,10 +413,7 @@ def tables() -> dict[str, tuple[tuple[str, str], ...]]:
 
 
 def differences(connection: sqlite3.Connection) -> list[str]:
-    """Return the tables and indexes that differ from the schema: changed, missing, or unknown.
-
-    Comments and spaces in their definitions do not count.
-    """
+    """Return the tables and indexes that differ from the schema; comments and spaces in definitions do not count."""
     with _empty() as empty:
         wanted, found = _definitions(empty), _definitions(connection)
     return sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
@@ -530,10 +493,8 @@ def is_published(place: str | Path) -> bool:
 def refuse_published(library: Path) -> None:
     if is_published(library) or (library / SNAPSHOT_MARKER).exists():
         shown = "The library" if remote_url(library) else f"The library {library}"
-        raise LibraryError(
-            f"{shown} is a published snapshot, which is only read; change the library that it was made of, and publish "
-            "that again."
-        )
+        remedy = "change the library that it was made of, and publish that again"
+        raise LibraryError(f"{shown} is a published snapshot, which is only read; {remedy}.")
 
 
 # The vectors of a model in the making (`evenreel.library.index.reindex`) ---------------------------------------------
@@ -542,8 +503,6 @@ def refuse_published(library: Path) -> None:
 
 
 class Making(NamedTuple):
-    """A model in the making."""
-
     folder: str  # below `models`: the beginning of the digest of its weights
     name: str
 

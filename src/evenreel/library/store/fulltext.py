@@ -29,16 +29,13 @@ from evenreel.language.folding import words
 from evenreel.library.store.catalog import FULL_TEXT, lay_down
 from evenreel.types import Metadata
 
-BLOCK = 256
-"""Texts a block: those of a rare word are read with few others."""
+BLOCK = 256  # texts a block: those of a rare word are read with few others
 
 FACTS = np.dtype([("clip", "<i8"), ("confidence", "<f8"), ("start_s", "<f8"), ("end_s", "<f8")])
 """What a block has of each text: the key of its clip (0 for no text), confidence, and times in seconds."""
 
-AT_ONCE = 10_000
-"""Texts, or files, that are read together where all are indexed anew."""
-MAX_COUNTED = 500_000
-"""Most words that are counted in memory there before they are written."""
+AT_ONCE = 10_000  # texts, or files, that are read together where all are indexed anew
+MAX_COUNTED = 500_000  # most words that are counted in memory there before they are written
 
 
 class TextKind(NamedTuple):
@@ -59,12 +56,7 @@ TIMED = (ON_SCREEN, SAID)
 
 
 def phrase(text: str) -> str:
-    """Quote text as one FTS5 string, in which nothing is syntax.
-
-    Example:
-        >>> print(phrase('say "NEAR"*'))
-        "say ""NEAR""*"
-    """
+    """Quote text as one FTS5 string, in which nothing is syntax."""
     return '"' + text.replace('"', '""') + '"'
 
 
@@ -97,7 +89,6 @@ def remove_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
 
 
 def index_texts(connection: sqlite3.Connection, kind: TextKind, clip_id: str) -> None:
-    """Add the texts of a clip of one kind, all of which must be new to the index."""
     rows = connection.execute(f"{_texts(kind)} WHERE clip_id = ? ORDER BY {kind.key}", (clip_id,)).fetchall()
     counts: Counter[str] = Counter()
     _index_rows(connection, kind, rows, counts)

@@ -46,8 +46,7 @@ FACES = ("faces", "face_clips")
 """Tables that a published snapshot has nothing of either; they are derived, by hours of work, so that a repair keeps
 them."""
 
-OWN_TABLES = ("roots", *AT_HOME)
-"""Tables that are copied."""
+OWN_TABLES = ("roots", *AT_HOME)  # tables that are copied
 
 COPY, LOCK = "personal.sqlite", "personal.lock"
 EARLIER = ("personal.jsonl", "personal.copy.jsonl")
@@ -126,8 +125,7 @@ def _passing_damage() -> Iterator[None]:
 def best_of(catalog: Held, copy: Held) -> tuple[dict[str, list[Row]], list[str]]:
     """Choose a person's rows from a damaged catalog and its copy; also returns the tables that both may have lost of.
 
-    What is whole and known to be of the latest state is taken as it is, on a tie the copy's; else one adds what the
-    other lacks.
+    What is whole and of the latest state is taken as it is, on a tie the copy's; else one adds what the other lacks.
     """
     rows, lost = {}, []
     for table in OWN_TABLES:
@@ -157,10 +155,7 @@ def enter(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> No
 
 @contextlib.contextmanager
 def copied(library: Path, connection: sqlite3.Connection) -> Iterator[None]:
-    """Give a catalog back what it lacks of a person's own, and write the copy when the `with` ends, also in an error.
-
-    Nothing for the vectors beside a library's own, which hold nothing of a person.
-    """
+    """Give a catalog back what it lacks of a person's own; write the copy when the `with` ends, also in an error."""
     if library_of(library) != library:
         yield
         return

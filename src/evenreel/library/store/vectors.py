@@ -4,18 +4,16 @@ One append-only float16 matrix of its frames, and one of its sounds, each a flat
 bytes, then the rows, little-endian float16, without gaps. The catalog says which rows count; what lies beyond the last
 row that it names was left by a crash and is written over.
 
-Raw similarities have no common scale: nonsense scores 0.21 where a good query scores 0.26, and both depend
-on the model, the library and the length of the clip. So a bank of nonsense (`null_queries.txt`) is scored
-against every clip. A query's score on a clip becomes z = (score - mean) / deviation over the bank's scores on
-that clip; and the best z that each nonsense query reaches anywhere in the library is the yardstick for the
-best z of a real one: the share of nonsense that stays below (`above_nonsense`).
+Raw similarities have no common scale: they depend on the model, the library and the length of the clip. So a bank of
+nonsense (`null_queries.txt`) is scored against every clip. A query's score on a clip becomes z = (score - mean) /
+deviation over the bank's scores on that clip; and the best z that each nonsense query reaches anywhere in the library
+is the yardstick for the best z of a real one: the share of nonsense that stays below (`above_nonsense`).
 
-The rule `above_nonsense >= MAY_FIT` puts a clip before the line of weaker matches. It does so for a query from
-the bank's own distribution with probability (1 + N - ceil(0.9 N)) / (1 + N), 10.4 % for N = 200: the new query and
-the N of the bank are exchangeable, so every rank of it among them is equally likely (split conformal prediction;
-Vovk et al. 2005, section 2.2). For that, a bank query's own score is left out of the mean and the deviation that it
-is measured with. With FITS, from which a clip stands before all others, it is 5.5 %. Either is
-a false alarm rate of nonsense; neither says how likely an answer is to be right.
+The rule `above_nonsense >= MAY_FIT` puts a clip before the line of weaker matches. It does so for a query from the
+bank's own distribution with probability (1 + N - ceil(0.9 N)) / (1 + N), 10.4 % for N = 200 (5.5 % with FITS): the new
+query and the N of the bank are exchangeable, so every rank of it among them is equally likely (split conformal
+prediction; Vovk et al. 2005, section 2.2). For that, a bank query's own score is left out of the mean and the deviation
+that it is measured with. This is a false alarm rate of nonsense, and not how likely an answer is to be right.
 """
 
 from __future__ import annotations
@@ -46,10 +44,8 @@ from evenreel.types import Encoder, FloatArray
 HEADER_BYTES = 64
 TILE_ROWS = 2048
 """Rows that are float32 at one time: 4 MB at 512 dimensions; fewer cost calls, more leave the cache (measured)."""
-SCANNED_ROWS = 16_384
-"""Rows of one call for a single query, which are read as they are."""
-EXACT_ROWS = 10_000
-"""Rows up to which what float16 cuts off a single query counts too: it takes as long again."""
+SCANNED_ROWS = 16_384  # rows of one call for a single query, which are read as they are
+EXACT_ROWS = 10_000  # rows up to which what float16 cuts off a single query counts too: it takes as long again
 
 HalfArray = NDArray[np.float16]
 
@@ -177,11 +173,10 @@ class ExactVectors:
 def _tiles(
     known: HalfArray, matrix: HalfArray, first_rows: Indices, counts: Indices, most: int
 ) -> Iterator[tuple[Indices, HalfArray, Indices]]:
-    """Cut clips, given by first row and number of rows (C,), (C,), into tiles of at most `most` rows or one clip.
+    """Cut clips, given by first row and count (C,), (C,), into tiles of at most `most` rows or one clip.
 
-    Yields the places of neighbouring clips in the request (P,), rows of the matrix (N, D) with theirs, and where each
-    clip begins and ends there (2 P,): a view where they have most of the rows between the first and the last, else a
-    copy. They are rows of `known`, the matrix as it was, where that has them.
+    Yields the places of neighbouring clips (P,), rows (N, D) with theirs, of `known` where that has them, and where
+    each begins and ends there (2 P,): a view where they have most of the rows in between, else a copy.
     """
     order = np.argsort(first_rows, kind="stable")
     first_rows, counts = first_rows[order], counts[order]
@@ -218,12 +213,10 @@ def _products(query: FloatArray, rows: HalfArray, *, exact: bool = True) -> Floa
 # How high nonsense scores --------------------------------------------------------------------------------------------
 
 FITS = 0.95
-MAY_FIT = 0.90
-"""Shares of nonsense that a clip has to beat: to stand before others, and to be no weaker match."""
+MAY_FIT = 0.90  # shares of nonsense that a clip has to beat: to stand before others, and to be no weaker match
 
 DEVIATION_FLOOR = 1e-3
-DECIMALS = 9
-"""Cosines of float16 vectors that differ by less are equal; z stays finite where all nonsense is alike."""
+DECIMALS = 9  # cosines of float16 vectors that differ by less are equal; z stays finite where all nonsense is alike
 
 CLIPS_AT_ONCE = 4096
 NOTED = {"null_bank", "null_vectors", "null_best", "null_clips"}
@@ -240,10 +233,9 @@ def null_queries() -> tuple[str, ...]:
 def update_null_scores(
     connection: sqlite3.Connection, vectors: ExactVectors, encoder: Encoder, of: Matrix = FRAMES
 ) -> None:
-    """Update the scores of nonsense queries on the clips of a matrix (such as table `null_scores`), and their best z.
+    """Update the scores of nonsense queries on the clips of a matrix, and their best z, in the caller's transaction.
 
-    Only clips that are new are scored; everything is measured anew after a clip was removed (the best of the rest is
-    not known), or when the bank or the encoder has changed. The caller's transaction holds it all.
+    Only new clips are scored, and all anew where one went (the best of the rest is not known) or the encoder changed.
     """
     queries = _stored_bank(of.own(get_meta(connection)), encoder.weights_hash, encoder.dimension)
     if queries is None:  # the text tower runs over it once

@@ -59,14 +59,7 @@ from evenreel.library.store.fulltext import (
     remove_clip_text,
     remove_texts,
 )
-from evenreel.library.store.vectors import (
-    FRAMES,
-    SOUNDS,
-    ExactVectors,
-    Matrix,
-    null_scores_hold,
-    update_null_scores,
-)
+from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix, null_scores_hold, update_null_scores
 from evenreel.media.workers import FileStamp
 from evenreel.speech.subtitles import SpokenWord, Transcript, Utterance
 from evenreel.types import Encoder, Metadata
@@ -88,8 +81,6 @@ log = logging.getLogger("evenreel")
 
 @dataclass(frozen=True)
 class FoundFile:
-    """File that may be a video."""
-
     path: str  # absolute
     root: str  # folder that was asked for and that it was found in
     stamp: FileStamp
@@ -144,8 +135,7 @@ class Store:
     def _stored_shard(self, clip_id: str) -> Shard | None:
         """The shard of a clip, None where it is gone or damaged.
 
-        It is checked by its own checksum and not by the catalog's: a run that was killed between the shard and the
-        catalog leaves a newer shard.
+        By its own checksum, not the catalog's: a run that was killed between the two leaves a newer shard.
         """
         path = shard_path(self.library / SHARDS, clip_id)
         try:
@@ -180,11 +170,7 @@ class Store:
             self._put_file(file, "indexed", shard.clip_id, None)
 
     def put_sounds(self, clip_id: str, sounds: ClipSounds) -> None:
-        """Store what a clip sounds like, in its shard and then in the catalog.
-
-        Nothing of a clip whose shard is gone or damaged: the next run reads its video anew. Where a run is killed
-        between the two, the next one listens again (`evenreel.library.store.writer.settle_shard`).
-        """
+        """Store what a clip sounds like; nothing where its shard is gone, as the video is then read anew."""
         stored = self._stored_shard(clip_id)
         if stored is None:
             return
@@ -216,8 +202,7 @@ class Store:
     def set_aside(self, file: FoundFile, error: MediaError) -> None:
         """Record that a file cannot be used, and why, until it changes.
 
-        Results of its content are kept: where only a further stage failed it stays searchable, and a file that was
-        unreadable for a while needs no new work.
+        Results of its content are kept: it stays searchable where a further stage failed, and may be readable again.
         """
         with self._lock:
             (known,) = self.connection.execute(
@@ -253,20 +238,16 @@ class Store:
             remove_about(self.connection, path)
 
     def mark_missing(self, paths: Iterable[str]) -> None:
-        """Mark files that are gone.
-
-        They stay in the catalog, out of results, and need no new work when they come back.
-        """
+        """Mark files that are gone; they stay in the catalog, and need no new work when they come back."""
         with self._lock, transaction(self.connection):
             for path in paths:
                 self.connection.execute("UPDATE files SET state = 'missing' WHERE path = ?", (stored_path(path),))
                 remove_about(self.connection, stored_path(path))
 
     def forget_moved(self) -> set[str]:
-        """Delete the files that are gone where another file has their content; return their paths.
+        """Delete the files that are gone where another has their content, which gets their metadata; return them.
 
-        Their metadata goes to the other file. Where that has metadata of its own and was known before, it is a further
-        copy, and the missing file is kept.
+        Where that has metadata of its own and was known before, it is a further copy, and the missing file is kept.
         """
         with self._lock, transaction(self.connection):
             moved: set[str] = set()
@@ -309,7 +290,6 @@ class Store:
             return get_meta(self.connection)
 
     def begin(self, roots: Iterable[str], meta: Mapping[str, str]) -> None:
-        """Record the folders of a run and the settings that the library is made with."""
         with self._lock, transaction(self.connection):
             self.connection.executemany(
                 "INSERT OR IGNORE INTO roots (path) VALUES (?)", [(stored_path(root),) for root in roots]
@@ -317,18 +297,13 @@ class Store:
             set_meta(self.connection, meta)
 
     def update_null_scores(self, encoder: Encoder, of: Matrix = FRAMES) -> None:
-        """Score the bank of nonsense queries, which no video answers, on the library's present clips, and store it.
-
-        Searches compare a query's scores with these to say which matches are weaker. A library without
-        vectors is left alone.
-        """
+        """Score the bank of nonsense queries on the library's present clips, to say which matches are weaker."""
         vectors = open_vectors(self.library, get_meta(self.connection), of)
         if vectors is not None:
             with self._lock, transaction(self.connection):
                 update_null_scores(self.connection, vectors, encoder, of)
 
     def null_scores_hold(self, of: Matrix = FRAMES) -> bool:
-        """Return whether the stored scores of the nonsense queries are of exactly the clips in the library now."""
         with self._lock:
             return null_scores_hold(self.connection, of)
 
@@ -339,9 +314,8 @@ class Store:
     def drop_replaced(self) -> int:
         """Delete the noted clips that no file has; return how many.
 
-        At the end of a run, since a file that comes later may have the old content. A clip loses its rows, then its
-        shard, then the note: a run that is killed in between leaves no row without a shard, and the next one finds the
-        note again.
+        At the end of a run: a later file may have the old content. A clip loses its rows, then its shard, then the
+        note, so that the run after one that is killed finds the note again.
         """
         with self._lock:
             with transaction(self.connection):
@@ -504,8 +478,7 @@ def put_transcripts(
 def _rewritten(library: Path, connection: sqlite3.Connection, shard: Shard, *emptied: str) -> Iterator[None]:
     """Write the shard of a clip that is known, then change the catalog within the `with`, in one transaction.
 
-    The clip is noted first, and loses its rows in some tables, so that the next run enters what the shard of a killed
-    run says (`settle_shard`).
+    The clip is noted first and some tables emptied, so that `settle_shard` enters the shard of a killed run.
     """
     with transaction(connection):
         set_meta(connection, {UNSETTLED: shard.clip_id})
@@ -519,10 +492,7 @@ def _rewritten(library: Path, connection: sqlite3.Connection, shard: Shard, *emp
 
 
 def settle_shard(library: Path, connection: sqlite3.Connection) -> None:
-    """Enter what a killed run may have written to a shard alone; nothing where it has not.
-
-    Sounds that the catalog knows nothing of leave the shard: their rows of the matrix are not there.
-    """
+    """Enter what a killed run may have written to a shard alone; sounds without rows in the matrix leave the shard."""
     clip_id = get_meta(connection).get(UNSETTLED)
     if clip_id is None:
         return
@@ -541,7 +511,6 @@ def settle_shard(library: Path, connection: sqlite3.Connection) -> None:
 
 
 def clip_transcripts(connection: sqlite3.Connection, clip_id: str) -> list[Transcript]:
-    """Read the transcripts of a clip; none of one in which nothing was looked for."""
     said: dict[int, list[Utterance]] = defaultdict(list)
     for transcript, words, text, start_s, end_s, *about in connection.execute(
         "SELECT transcript, words, text, start_s, end_s, source, utterances.language, confidence, speaker"
