@@ -33,6 +33,7 @@ from evenreel.handover.picks import (
     free_path,
     picks_of,
     stretches_of,
+    widened,
 )
 from evenreel.handover.taking import SheetCell, as_csv, as_edl, as_fcpxml, as_otio, of_one_rate, sheet_jpeg, subtitles
 from evenreel.media.picture import to_jpeg
@@ -251,6 +252,14 @@ def test_the_stretches_of_a_result_are_those_of_its_answer() -> None:
         (5.0, 9.0, 1),
         (1.0, 4.0, 2),
     ]
+
+
+@pytest.mark.parametrize(
+    ("found", "wider"),
+    [((5.0, 5.0), (4.0, 6.0)), ((0.5, 0.5), (0.0, 2.0)), ((1.0, 9.0), (1.0, 9.0)), ((59.5, 60.0), (58.0, 60.0))],
+)
+def test_a_short_moment_is_widened_within_its_clip(found: tuple[float, float], wider: tuple[float, float]) -> None:
+    assert widened(*found, 60.0) == wider
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,7 @@
 """Frame numbers and timecodes at the rates of film and television, in integers and rationals alone.
 
-`FileFacts` are what a file's own clock says: its frame rate, its timecode, and where its first frame lies.
-
-A timecode (SMPTE ST 12-1) names frames by hours, minutes, seconds and frames of a whole-numbered rate. At 30000/1001
-and 60000/1001 frames a second it may drop labels so that it keeps up with a clock: the first two (four) of each
-minute but every tenth. Some files do so at 30 and 60 too.
+A timecode (SMPTE ST 12-1) may drop labels at 30000/1001 and 60000/1001 frames a second, so that it keeps up with a
+clock: the first two (four) of each minute but every tenth. Some files do so at 30 and 60 too.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import os
@@ -36,9 +37,6 @@ class Pick:
     reason: dict[str, Any] = field(default_factory=dict)  # what the search said of it: its rank, score and words
     path: str = ""  # the one of its files that is meant, as the system names it; any where that is not there
 
-    def with_handles(self, handles_s: float) -> Pick:
-        return replace(self, start_s=max(0.0, self.start_s - handles_s), end_s=self.end_s + handles_s)
-
 
 @dataclass(frozen=True)
 class Take:
@@ -52,14 +50,10 @@ class Take:
 
     def check_unchanged(self) -> None:
         """Raise MediaError where the file is another one by now."""
-        if self.stamp is None:
-            return
-        try:
-            same = FileStamp.of(os.stat(self.path, follow_symlinks=False)) == self.stamp
-        except OSError:
-            same = False
-        if not same:
-            raise changed()
+        with contextlib.suppress(OSError):
+            if self.stamp in (None, FileStamp.of(os.stat(self.path, follow_symlinks=False))):
+                return
+        raise changed()
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,7 @@
 """Stretches of an open library taken away in one call: found, read by a process of its own, written.
 
-In the order of reading: `take_away`; `Handover`, which writes every form; lists: a table (csv), JSON, timelines for
-editors (OTIO, EDL, FCPXML), what is said as subtitles; a contact sheet.
-
-OTIO and EDL (CMX3600) are written by OpenTimelineIO (extra `editing`): the stretches follow one another on one track,
-each a clip of its file with the file's own timecode; an EDL has one frame rate, the one that most stretches have. In
-FCPXML, which Final Cut Pro and DaVinci Resolve read, times are whole numbers of frames over the frame's exact length,
-`1001/24000s` for one. OpenTimelineIO's adapter (1.0.0) is not used for it: it takes rates as floats, has none for
-24000/1001, and reads 30000/1001 as 29 a second.
+OTIO and EDL (CMX3600) are written by OpenTimelineIO (extra `editing`). Its adapter of FCPXML (1.0.0) is not used: it
+takes rates as floats, has none for 24000/1001, and reads 30000/1001 as 29 a second.
 """
 
 from __future__ import annotations
@@ -21,11 +15,11 @@ import urllib.parse
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path, PurePath
 from statistics import mode
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -62,8 +56,6 @@ if TYPE_CHECKING:
 
 KIND = {".mkv": "a Matroska file", ".mp4": "an mp4 file"}
 _UNSEEN = Fraction(1, 100)  # less than a frame at 60 a second needs no word
-
-
 STALL_S = 30.0  # how long a file may give nothing while its content is compared
 
 
@@ -116,8 +108,7 @@ def _unchanged(library: Library, pick: Pick, same: SameContent) -> Located:
     raise MediaError("unreadable", why)
 
 
-@dataclass(frozen=True)
-class KnownOfClips:
+class KnownOfClips(NamedTuple):
     """What a library knows of its clips, as far as their stretches need it."""
 
     transcripts: Callable[[str], Sequence[Transcript]]  # of a clip's id
@@ -166,8 +157,9 @@ class Handover:
         ready = []
         for take in takes:
             try:
-                wanted = replace(take, pick=take.pick.with_handles(self._settings.handles_s))
-                ready.append(checked(wanted, self._facts_of(take)))
+                pick, more_s = take.pick, self._settings.handles_s
+                longer = replace(pick, start_s=max(0.0, pick.start_s - more_s), end_s=pick.end_s + more_s)
+                ready.append(checked(replace(take, pick=longer), self._facts_of(take)))
             except MediaError as error:
                 report.leave_out(take, error)
                 continue
@@ -281,8 +273,6 @@ class Handover:
         return SheetCell(still, take.name, times)
 
 
-_WRITERS = {"srt": as_srt, "vtt": as_vtt}
-
 COLUMNS = (
     *("number", "file", "path", "clip_id", "start_s", "end_s", "start_timecode", "end_timecode"),
     *("first_frame", "frames", "fps", "drop_frame", "steady", *REASONS, "words"),
@@ -344,7 +334,7 @@ def subtitles(
         raise NotFoundError("nothing is said in the stretch, so there are no subtitles")
     spans_s = [(max(one.start_s, start_s) - start_s, min(one.end_s, end_s) - start_s) for one in inside]
     said = [replace(one, start_s=at_s, end_s=to_s) for one, (at_s, to_s) in zip(inside, spans_s, strict=True)]
-    return _WRITERS[form](said)
+    return as_srt(said) if form == "srt" else as_vtt(said)
 
 
 LONGEST_REEL = 8  # characters of a reel's name in CMX3600
@@ -450,9 +440,6 @@ def _missing(package: str) -> EvenreelError:
     return EvenreelError(sentence or f"{package} is not installed.")
 
 
-HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE fcpxml>\n'
-
-
 def as_fcpxml(takes: Sequence[CheckedTake], title: str) -> str:
     """Write stretches, one after another, as a project whose frame rate is the one that most have.
 
@@ -486,7 +473,7 @@ def as_fcpxml(takes: Sequence[CheckedTake], title: str) -> str:
         at += length
     sequence.set("duration", _seconds(at, rate.fps))
     ET.indent(root)
-    return HEAD + ET.tostring(root, "unicode") + "\n"
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE fcpxml>\n{ET.tostring(root, "unicode")}\n'
 
 
 def _seconds(frames: int, fps: Fraction) -> str:
@@ -543,16 +530,14 @@ _GAP, _TEXT = 16, 44
 _PAPER, _INK, _PALE, _DARK = "#ffffff", "#1b1d1f", "#5a6066", "#202326"
 
 
-@dataclass(frozen=True)
-class SheetCell:
+class SheetCell(NamedTuple):
     still: bytes | None  # a JPEG; None where there is none
     name: str  # first line below it
     times: str  # second line
 
 
 def sheet_jpeg(cells: Sequence[SheetCell], title: str) -> bytes:
-    """Draw stills with two lines below each, four a row, below a title; the first `MOST_STILLS` of them."""
-    cells = cells[:MOST_STILLS]
+    """Draw at most `MOST_STILLS` stills with two lines below each, four a row, below a title."""
     columns = min(4, max(1, len(cells)))
     rows = -(-len(cells) // columns)
     width, height = _GAP + columns * (STILL_PX[0] + _GAP), 56 + rows * (STILL_PX[1] + _TEXT + _GAP)
