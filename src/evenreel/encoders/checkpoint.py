@@ -1,7 +1,4 @@
-"""A model's folder: the kinds that are understood, how they take pictures, its parts, whether it may be trusted.
-
-Needs no torch.
-"""
+"""A model's folder: the kinds that are understood, how they take pictures, its parts, whether it may be trusted."""
 
 from __future__ import annotations
 
@@ -61,9 +58,8 @@ class Family:
     # prepares pictures, which then have any size.
     processor: Mapping[str, Any] | None = field(default_factory=lambda: _CLIP)
     processor_part: str = "image_processor"  # its entry in processor_config.json
-    word_head: str = (
-        "text_projection"  # path of the map of words into the space of pictures; empty where they lie in it
-    )
+    # Path of the map of words into the space of pictures; empty where they lie in it.
+    word_head: str = "text_projection"
     # Path, in the configuration, of the length of a picture's vector, where no map gives it that of a caption's; empty
     # where one does, or where the configuration does not state it.
     picture_length: str = ""
@@ -159,8 +155,7 @@ FAMILIES: Mapping[str, Family] = {
 OPEN_CLIP = Family("open_clip", padded=True)
 """Models of open_clip, whose own transform, tokenizer and settings say how they see and read."""
 
-LONGEST_SIDE = 4_096
-"""Most pixels along a side of a prepared picture; models take some 224 to 1,024."""
+LONGEST_SIDE = 4_096  # pixels along a side of a prepared picture; models take some 224 to 1,024
 _MOST_PIXELS = 2**24  # of a picture that is resized whole, whatever its shape
 
 
@@ -189,7 +184,7 @@ class Preprocessing:
         return replace(self, shortest_edge=None, resized=self.output_size, crop=None)
 
     def seen_box(self, height: int, width: int) -> tuple[float, float, float, float]:
-        """Return left, top, right and bottom of the part of a picture that is kept, in pixels."""
+        """Left, top, right and bottom of the part of a picture that is kept, in pixels."""
         down, across = self._axes(height, width)
         return across.source[0], down.source[0], across.source[1], down.source[1]
 
@@ -280,9 +275,9 @@ def read_preprocessing(settings: Mapping[str, Any], family: Family) -> Preproces
     )
 
 
-def _size(given: Any, meaning_of_a_number: tuple[str, ...]) -> dict[str, int]:
+def _size(given: Any, of_a_number: tuple[str, ...]) -> dict[str, int]:
     """A size in any of its forms as a dictionary of positive whole numbers."""
-    named = dict.fromkeys(meaning_of_a_number, given) if isinstance(given, int) else dict(given)
+    named = dict.fromkeys(of_a_number, given) if isinstance(given, int) else dict(given)
     size = {key: int(value) for key, value in named.items() if value is not None}
     known = set(size) in ({"shortest_edge"}, {"height", "width"})
     if not known or not 1 <= min(size.values()) <= max(size.values()) <= LONGEST_SIDE:
@@ -331,11 +326,7 @@ class Checkpoint:
     weights: tuple[Path, ...]  # the safetensors files, in the order of their names; or the graphs of both towers
 
     def digest(self) -> str:
-        """Compute SHA-256, in hex, over everything that decides what the encoder calculates.
-
-        That is: weights and tokenizer byte for byte, settings by their values. Two folders with equal content
-        have equal digests, whatever their names.
-        """
+        """Compute SHA-256, in hex, over weights and tokenizer byte for byte, and settings by their values."""
         pictures = self.settings if self.preprocessing is None else asdict(self.preprocessing)
         parts = {"config": self.config, "preprocessing": pictures}
         if instructions := self.family.instructions:
@@ -459,7 +450,7 @@ def _open_clip_settings(folder: Path) -> dict[str, Any]:
 
 
 def missing_parts(folder: Path) -> list[str]:
-    """Return what a folder lacks to be a checkpoint, in words; empty for a whole one."""
+    """Name what a folder lacks to be a checkpoint."""
     with_tokenizer = any((folder / name).is_file() for name in _VOCABULARIES)
     if is_open_clip(folder):
         own = _open_clip_settings(folder)["model_cfg"]["text_cfg"].get("hf_tokenizer_name")
@@ -471,7 +462,7 @@ def missing_parts(folder: Path) -> list[str]:
 
 
 def missing_onnx_parts(folder: Path) -> list[str]:
-    """Return what a folder lacks to be a model in ONNX form, in words; empty for a whole one."""
+    """Name what a folder lacks to be a model in ONNX form."""
     graphs = {f"onnx/{name}": onnx_graph(folder, name) is not None for name in (TEXT, PICTURES)}
     parts = {**_settings_there(folder), TOKENIZER: (folder / TOKENIZER).is_file(), **graphs}
     return [name for name, there in parts.items() if not there]
@@ -483,12 +474,10 @@ def _settings_there(folder: Path) -> dict[str, bool]:
 
 
 def onnx_graph(folder: Path, name: str) -> Path | None:
-    """Return a graph of a folder, in `onnx` or at the top; None where there is none."""
     return next((path for path in (folder / "onnx" / name, folder / name) if path.is_file()), None)
 
 
 def has_onnx(folder: Path) -> bool:
-    """Return whether a folder has a graph of either tower."""
     return any(onnx_graph(folder, name) is not None for name in (TEXT, PICTURES))
 
 
@@ -513,7 +502,6 @@ def read_record(folder: Path) -> ExportRecord | None:
 
 
 def _incomplete(folder: Path, missing: list[str]) -> EncoderError:
-    """Make the error for a folder that lacks parts of a checkpoint, with what to do about a pickle."""
     if not folder.is_dir() or missing not in (["model.safetensors"], [OPEN_CLIP_WEIGHTS]):
         return EncoderError(f"The model in {folder} is not complete: {', '.join(missing[:5])} missing.")
     if missing == [OPEN_CLIP_WEIGHTS]:
@@ -531,7 +519,6 @@ def _incomplete(folder: Path, missing: list[str]) -> EncoderError:
 
 
 def weight_names(folder: Path) -> list[str]:
-    """Return the names of the weight files."""
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file() or not index.is_file():
         return ["model.safetensors"]

@@ -1,9 +1,5 @@
 """What every encoder does: frames and captions checked, batches that halve where memory ends, rows of unit length; and
 the encoder of dual towers in ONNX form, calculated by ONNX Runtime: neither torch nor transformers is imported.
-
-The forms of folders are those of public exports (transformers.js and `optimum`): `onnx/text_model.onnx` and
-`onnx/vision_model.onnx`, or the same files at the top, with `config.json`, `preprocessor_config.json` and
-`tokenizer.json`.
 """
 
 from __future__ import annotations
@@ -159,7 +155,7 @@ def check_pixels(pixels: Pixels, shape: str) -> None:
 
 
 def clean_captions(captions: Sequence[str]) -> list[str]:
-    """Return captions without lone surrogates, which come out of a command line that is not UTF-8."""
+    """Take lone surrogates out, which come from a command line that is not UTF-8."""
     if isinstance(captions, str):
         raise UsageError("Captions are a sequence of strings, not a single string.")
     return [caption.encode("utf-8", "replace").decode() for caption in captions]
@@ -189,10 +185,7 @@ def lower_case(tokenizer: Any) -> None:
 
 @contextlib.contextmanager
 def garbage_left() -> Iterator[None]:
-    """Pause the garbage collector in a `with`: it finds nothing in what imports build, and scans it again and again.
-
-    Importing torch and transformers takes a seventh less processor time without it.
-    """
+    """Pause the garbage collector in a `with`: importing torch and transformers takes a seventh less time so."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -224,11 +217,8 @@ LONGEST = 8_192
 """Most tokens of a caption, whatever a model says of itself: shorter ones may be filled up to them."""
 TEXT_INPUTS, SENTENCES = ("input_ids", "attention_mask", "token_type_ids"), ("text_embeds", "pooler_output")
 PICTURE_INPUTS, PICTURE_VECTORS = ("pixel_values",), ("image_embeds", "pooler_output")
-WORDS = "word_embeds"
-"""Output of evenreel's own exports: vectors of words in the space of pictures."""
-
-_NO_MEMORY = ("Failed to allocate memory", "bad_alloc", "bad allocation")
-"""What ONNX Runtime says where memory does not suffice."""
+WORDS = "word_embeds"  # output of evenreel's own exports: vectors of words in the space of pictures
+_NO_MEMORY = ("Failed to allocate memory", "bad_alloc", "bad allocation")  # as ONNX Runtime says it
 _NUMBERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)": np.float32}
 
 
@@ -247,6 +237,7 @@ class OnnxEncoder(BatchedEncoder):
     ) -> None:
         super().__init__(model.folder, encoder_id, weights_hash, batch_size)
         self._model, self._load_towers = model, towers
+        self._towers: Any = None
 
     @property
     def _preprocessing(self) -> Preprocessing:
@@ -262,6 +253,12 @@ class OnnxEncoder(BatchedEncoder):
 
     def encode_patches(self, pixels: Pixels, *, whole: bool = False) -> FloatArray:
         """Encode each patch of frames, see `TowerEncoder.encode_patches`; graphs say nothing of them, torch does."""
+        if self._load_towers is None:
+            raise EncoderError(
+                f"The ONNX model in {self._folder} says nothing of single patches; use its checkpoint in "
+                "safetensors form."
+            )
+        self._towers = self._towers or self._load_towers()
         found: FloatArray = self._towers.encode_patches(pixels, whole=whole)
         return found
 
@@ -295,15 +292,6 @@ class OnnxEncoder(BatchedEncoder):
                 "the files do not belong together."
             )
         return graph
-
-    @cached_property
-    def _towers(self) -> Any:
-        if self._load_towers is None:
-            raise EncoderError(
-                f"The ONNX model in {self._folder} says nothing of single patches; use its checkpoint in "
-                "safetensors form."
-            )
-        return self._load_towers()
 
     @cached_property
     def _tokenizer(self) -> Any:
