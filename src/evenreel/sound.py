@@ -154,7 +154,6 @@ def check_torch() -> None:
 
 
 def locate_sound_model(name: str, revision: str | None = None) -> tuple[str, Path]:
-    """Find the id and the folder of a model of sounds, downloading it where it is missing and that is allowed."""
     sound_id, folder = locate(name, revision)
     open_checkpoint(folder, _CLAP)
     return sound_id, folder

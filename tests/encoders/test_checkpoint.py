@@ -87,18 +87,6 @@ def test_a_header_that_lies_about_its_length_is_refused(clip_copy: Path, claimed
         load_encoder(str(clip_copy))
 
 
-def test_a_header_that_lies_about_a_tensor_is_refused(clip_copy: Path) -> None:
-    weights = clip_copy / "model.safetensors"
-    payload = weights.read_bytes()
-    length = int.from_bytes(payload[:8], "little")
-    header = json.loads(payload[8 : 8 + length])
-    header["logit_scale"] = {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}
-    lying = json.dumps(header).encode()
-    weights.write_bytes(struct.pack("<Q", len(lying)) + lying + payload[8 + length :])
-    with pytest.raises(EncoderError, match="cut off or damaged"):
-        load_encoder(str(clip_copy))
-
-
 @pytest.mark.parametrize(
     "name", ["../outside.safetensors", "/etc/passwd", "pytorch_model.bin", "", 7, "a/b.safetensors"]
 )

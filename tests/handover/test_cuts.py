@@ -94,9 +94,7 @@ def check_cut(made: Cut, wanted: range, fps: Fraction, group: int) -> None:
     assert wanted[0] - numbers[0] < group, "it begins with the key frame before the stretch"
     assert len([number for number in numbers if number > wanted[-1]]) <= REORDERED
     for number, at in zip(numbers, times, strict=True):
-        assert abs(at - (number - numbers[0]) / fps) <= Fraction(1, 900), (
-            "a millisecond, where a container counts in these"
-        )
+        assert abs(at - (number - numbers[0]) / fps) <= Fraction(1, 900)  # a container may count in milliseconds
 
 
 @pytest.mark.parametrize("number", range(RANDOM_CUTS))

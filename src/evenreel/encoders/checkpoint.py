@@ -349,10 +349,7 @@ class Checkpoint:
         return total.hexdigest()
 
     def weights_hash(self) -> str:
-        """Return the digest that vectors are known by: that of the exported checkpoint, where one is on record.
-
-        Vectors of an export and of its checkpoint have a cosine of at least .9999, so a library takes both.
-        """
+        """The digest that vectors are known by: of an export, that of its checkpoint; their vectors are alike."""
         digest = self.digest()
         record = read_record(self.folder) if self.weights[0].name == TEXT else None
         if record is None:
@@ -491,7 +488,6 @@ class ExportRecord:
 
 
 def read_record(folder: Path) -> ExportRecord | None:
-    """Read what an export says of itself; None where a folder is not one of evenreel's."""
     path = folder / RECORD
     if not path.is_file():
         return None
@@ -574,7 +570,6 @@ def _processor_settings(folder: Path, part: str) -> dict[str, Any]:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Read a JSON file that holds a table of settings."""
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

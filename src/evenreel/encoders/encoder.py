@@ -32,25 +32,18 @@ _SHORTEST = 1e-12  # a feature shorter than this has no direction
 
 
 class BatchedEncoder(ABC):
-    """An `evenreel.types.Encoder` but for the towers, which its subclasses run.
-
-    Attributes:
-        encoder_id: name to load the encoder by: `builtin`, a hub id with its commit, or a folder.
-        weights_hash: hex digest over weights, tokenizer and settings.
-        batch_size: frames or captions at a time; it halves each time that memory does not suffice.
-        window: number of frames that one vector is made of, and over how many seconds they are spread.
-    """
+    """An `evenreel.types.Encoder` but for the towers, which its subclasses run."""
 
     window = WindowRule()
 
     def __init__(self, folder: Path, encoder_id: str, weights_hash: str, batch_size: int) -> None:
         self._folder, self.encoder_id, self.weights_hash = folder, encoder_id, weights_hash
-        self.batch_size = batch_size
+        self.batch_size = batch_size  # frames or captions at a time; it halves each time that memory does not suffice
 
     @property
     @abstractmethod
     def dimension(self) -> int:
-        """D, the length of a feature."""
+        """D, the length of a vector."""
 
     @abstractmethod
     def _window_features(self, pixels: Pixels) -> FloatArray:
@@ -323,14 +316,7 @@ class OnnxEncoder(BatchedEncoder):
 
 
 class Graph:
-    """A tower in ONNX form, run by ONNX Runtime.
-
-    Attributes:
-        batch: rows at a time, where only one number is taken.
-        length: second axis of the first input, where only one length is taken.
-        words: whether it gives vectors of words too.
-        dimension: D, the length of a vector.
-    """
+    """A tower in ONNX form, run by ONNX Runtime; `batch` and `length` are the only ones that it takes, if any."""
 
     def __init__(self, path: Path, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         self._path, self._session = path, _session(path)

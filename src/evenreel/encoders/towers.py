@@ -57,7 +57,6 @@ class Towers:
 
     @property
     def preprocessing(self) -> Preprocessing:
-        """Preparation of pictures of one size, which patches and training need."""
         if self.checkpoint.preprocessing is None:
             raise EncoderError(f"{self.family.title} prepares pictures in its own way; name a CLIP or a SigLIP.")
         return self.checkpoint.preprocessing
@@ -83,7 +82,6 @@ class Towers:
 
     @property
     def window(self) -> WindowRule:
-        """Rule of windows, with the number of frames that the configuration states."""
         if not self.family.frames:
             return WindowRule()
         return WindowRule(self.model.config.vision_config.num_frames, WINDOW_SPAN_S, WINDOW_STRIDE_S)
@@ -103,7 +101,7 @@ class Towers:
         return features
 
     def prepared(self, pixels: Pixels) -> Mapping[str, Tensor]:
-        """Prepare pictures (N, 3, H, W) uint8 as the processor of the model does it, by the names of its inputs."""
+        """Prepare pictures (N, 3, H, W) uint8, by the names of the model's inputs."""
         if self.processor is None:
             return {"pixel_values": torch.from_numpy(self.preprocessing.prepare(pixels))}
         return dict(self.processor(images=_pictures(pixels), return_tensors="pt"))
@@ -113,12 +111,10 @@ class Towers:
         return features
 
     def placed(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Put inputs on the device, and numbers into the precision of the model."""
         kinds = {True: next(self.model.parameters()).dtype, False: None}
         return {name: one.to(self.device, kinds[one.is_floating_point()]) for name, one in inputs.items()}
 
     def check_lengths(self, of_pictures: int) -> None:
-        """Refuse a model whose vectors of pictures and of captions differ in length."""
         if of_pictures != self.dimension:
             raise EncoderError(
                 f"The model in {self.checkpoint.folder} gives captions vectors of {self.dimension} numbers and "
@@ -336,7 +332,6 @@ def _load_auto(checkpoint: Checkpoint, precision: torch.dtype) -> tuple[Any, Any
 
 
 def load_model(checkpoint: Checkpoint, config: Any, precision: torch.dtype) -> Any:
-    """Load a model of transformers from its configuration and the weights of its folder."""
     from transformers import MODEL_MAPPING
 
     model, report = MODEL_MAPPING[type(config)].from_pretrained(
@@ -488,7 +483,6 @@ def _array(features: torch.Tensor) -> FloatArray:
 
 
 def usable_device(name: str, precision: str) -> torch.device:
-    """Return the device of a name, after a check that it can be used."""
     chosen = ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
     try:
         device = torch.device(chosen)

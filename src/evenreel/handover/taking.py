@@ -273,10 +273,6 @@ class Handover:
         return SheetCell(still, take.name, times)
 
 
-COLUMNS = (
-    *("number", "file", "path", "clip_id", "start_s", "end_s", "start_timecode", "end_timecode"),
-    *("first_frame", "frames", "fps", "drop_frame", "steady", *REASONS, "words"),
-)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -310,10 +306,10 @@ def as_json(takes: Sequence[CheckedTake], title: str) -> str:
 
 def as_csv(takes: Sequence[CheckedTake], title: str) -> str:
     """Write stretches as a table; text that a spreadsheet would take for a formula begins with an apostrophe."""
-    held = io.StringIO()
-    writer = csv.DictWriter(held, COLUMNS, lineterminator="\r\n")
+    held, listed = io.StringIO(), records(takes)
+    writer = csv.DictWriter(held, list(listed[0]), lineterminator="\r\n")
     writer.writeheader()
-    for record in records(takes):
+    for record in listed:
         row = record | {"words": " | ".join(record["words"])}
         formulas = {name for name, value in row.items() if isinstance(value, str) and value.startswith(_FORMULA)}
         writer.writerow({name: f"'{value}" if name in formulas else value for name, value in row.items()})
@@ -341,7 +337,7 @@ LONGEST_REEL = 8  # characters of a reel's name in CMX3600
 
 
 def as_otio(takes: Sequence[CheckedTake], title: str) -> str:
-    """Write stretches as an OTIO document, one after another, pictures and sound on a track each."""
+    """Write stretches one after another, pictures and sound on a track each."""
     otio = _opentimelineio()
     made = otio.schema.Timeline(title)
     made.global_start_time = otio.opentime.RationalTime(0, float(mode(take.facts.rate for take in takes).fps))
@@ -371,10 +367,10 @@ def as_edl(takes: Sequence[CheckedTake], title: str) -> str:
     labels = rate.base * 1000 / 1001 if rate.drop else float(rate.base)
     track = otio.schema.Track("V1", kind=otio.schema.TrackKind.Video)
     for take, reel in zip(takes, _reels(takes), strict=True):
-        clip = _clip(otio, take, _line(take.take.name), labels)
+        clip = _clip(otio, take, printable(take.take.name).strip() or "evenreel", labels)
         clip.metadata["cmx_3600"] = {"reel": reel}
         track.append(clip)
-    listed = otio.schema.Timeline(_line(title))
+    listed = otio.schema.Timeline(printable(title).strip() or "evenreel")
     listed.tracks.append(track)
     try:
         text: str = otio.adapters.write_to_string(listed, "cmx_3600", rate=labels)
@@ -421,10 +417,6 @@ def _reels(takes: Iterable[CheckedTake]) -> list[str]:
                 reel = f"{(letters or 'CLIP')[: LONGEST_REEL - len(str(number))]}{number}"
             names[path] = reel
     return [names[take.take.path] for take in takes]
-
-
-def _line(text: str) -> str:
-    return printable(text).strip() or "evenreel"
 
 
 def _opentimelineio() -> Any:

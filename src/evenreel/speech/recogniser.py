@@ -427,7 +427,6 @@ class SpeechFiles:
 def speech_worker(
     model: str, *, device: str = "auto", language: str | None = None, limits: MediaLimits | None = None
 ) -> Worker:
-    """Return a worker that recognises speech, and that is killed when it hangs or grows too large."""
     _, folder = locate_speech_model(model)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     given = limits or MediaLimits()
@@ -476,7 +475,7 @@ def check_extra() -> None:
 
 
 def locate_speech_model(name: str, revision: str | None = None) -> tuple[str, Path]:
-    """Find the id and the folder of a model of speech, downloading it where it is missing and that is allowed."""
+    """Find the id and the folder of a model, downloading it where it is missing and that is allowed."""
     name = next((model.id for model in known_speech_models() if model.name == name), name)
     folder = named_folder(name)
     hub = None if folder is not None else HUB_ID.fullmatch(name)
@@ -530,7 +529,6 @@ def is_onnx(folder: Path) -> bool:
 
 
 def _missing(folder: Path) -> list[str]:
-    """What a folder lacks to be a model of speech in one of the two forms."""
     if is_onnx(folder):
         return [] if (folder / "config.json").is_file() else ["config.json"]
     missing = [name for name in ("config.json", "model.bin", "tokenizer.json") if not (folder / name).is_file()]

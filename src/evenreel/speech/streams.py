@@ -281,23 +281,15 @@ def _times_s(found: SubtitleSet, packet: Packet[Stream], start_s: float) -> tupl
 
 
 def _areas(found: SubtitleSet) -> list[Area]:
+    """The rectangles of a subtitle, with colours as the encoder's segments say (EN 300 743, 7.2.4)."""
     shown = [one for one in found if isinstance(one, BitmapSubtitle)]
     if sum(one.width * one.height for one in shown) > LARGEST_PIXELS:
         raise ValueError("too large")
-    areas = []
-    for one, colours in zip(shown, _palettes(found), strict=True):
-        pixels = np.frombuffer(one.planes[0], np.uint8)  # type: ignore[call-overload]
-        areas.append(Area(one.x, one.y, pixels.reshape(one.height, one.width), colours))
-    return areas
-
-
-def _palettes(found: SubtitleSet) -> Iterator[NDArray[np.uint8]]:
-    """Brightness and opacity of the colours of each rectangle, as the encoder's segments say (EN 300 743, 7.2.4)."""
     if not len(found):
-        return
+        return []
     encoder = av.CodecContext.create("dvb_subtitle", "w")
     encoder.time_base = Fraction(1, 1000)
-    written, place = bytes(encoder.encode_subtitle(found)), 0
+    written, place, palettes = bytes(encoder.encode_subtitle(found)), 0, list[NDArray[np.uint8]]()
     while written[place : place + 1] == b"\x0f" and written[place + 1] != 0x13:  # the pixels, behind all palettes
         kind, end = written[place + 1], place + 6 + int.from_bytes(written[place + 4 : place + 6], "big")
         if kind == 0x12:  # of entries: number, flags, Y from 16 to 235, Cr, Cb, transparency
@@ -305,8 +297,13 @@ def _palettes(found: SubtitleSet) -> Iterator[NDArray[np.uint8]]:
             colours = np.zeros((256, 2), np.uint8)
             colours[entries[:, 0], 0] = np.clip((entries[:, 2].astype(np.float32) - 16) * 255 / 219, 0, 255)
             colours[entries[:, 0], 1] = 255 - entries[:, 5]
-            yield colours
+            palettes.append(colours)
         place = end
+    pixels = [np.frombuffer(one.planes[0], np.uint8) for one in shown]  # type: ignore[call-overload]
+    return [
+        Area(one.x, one.y, indices.reshape(one.height, one.width), colours)
+        for one, indices, colours in zip(shown, pixels, palettes, strict=True)
+    ]
 
 
 def drawn(areas: Sequence[Area]) -> Pixels | None:
