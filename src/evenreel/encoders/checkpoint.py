@@ -54,14 +54,12 @@ class Family:
     """A kind of model of transformers, whose Auto classes load it, and what sets it apart from the others."""
 
     title: str
-    # Settings of its image processor, where the files of a checkpoint do not give them; None where its own processor
-    # prepares pictures, which then have any size.
+    # Settings of its image processor that a checkpoint leaves out; None where its own prepares pictures, of any size.
     processor: Mapping[str, Any] | None = field(default_factory=lambda: _CLIP)
     processor_part: str = "image_processor"  # its entry in processor_config.json
     # Path of the map of words into the space of pictures; empty where they lie in it.
     word_head: str = "text_projection"
-    # Path, in the configuration, of the length of a picture's vector, where no map gives it that of a caption's; empty
-    # where one does, or where the configuration does not state it.
+    # Path, in the configuration, of the length of a picture's vector, where no map gives it that of a caption's.
     picture_length: str = ""
     padded: bool = False  # whether captions are always filled up to the longest that the text tower takes
     longest: int | None = None  # most tokens that it was trained on, where that is fewer than it has positions
@@ -173,7 +171,6 @@ class Preprocessing:
 
     @property
     def output_size(self) -> tuple[int, int]:
-        """Height and width of every prepared picture."""
         size = self.crop or self.resized
         assert size is not None, "read_preprocessing refuses pictures of varying size"
         return size

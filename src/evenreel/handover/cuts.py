@@ -6,8 +6,7 @@ leading ones of an open group) are left out. It ends with the last packet whose 
 after the end is copied only where an earlier one may refer to it.
 
 Encoded anew, pictures become H.264 as a person sees them: upright, with square pixels, in BT.709; the first stream of
-sound becomes AAC. The frames are those on screen in the stretch, each for as long as in the file. `CutReader` does all
-that in a worker that can be killed.
+sound becomes AAC. The frames are those on screen in the stretch, each for as long as in the file.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def copy_stretch(
 
 
 class UncopyableError(Exception):
-    """Raised for a stretch whose packets cannot be copied, with the reason."""
+    """The packets of a stretch cannot be copied, with the reason."""
 
 
 class _UnfitError(Exception):
@@ -137,7 +136,6 @@ def _key_frame(
 
 
 def _shown_at(packet: Packet) -> int:
-    """When a packet's picture comes on screen, in units of its stream's time base."""
     if packet.pts is None:
         raise UncopyableError("its packets do not say when they are shown")
     return packet.pts
@@ -238,7 +236,6 @@ class _Pictures:
         self.end = key  # end of the last picture that was chosen
 
     def take(self, packet: Packet) -> list[Packet]:
-        """Return the packets that are to be copied now."""
         at = _shown_at(packet)
         if not self.began:
             self.began = packet.is_keyframe and at == self.key

@@ -49,7 +49,6 @@ class Take:
     stamp: FileStamp | None = None  # that the file must keep while it is read; None where that does not matter
 
     def check_unchanged(self) -> None:
-        """Raise MediaError where the file is another one by now."""
         with contextlib.suppress(OSError):
             if self.stamp in (None, FileStamp.of(os.stat(self.path, follow_symlinks=False))):
                 return
@@ -92,7 +91,7 @@ def checked(take: Take, facts: FileFacts) -> CheckedTake:
 
 
 def stretches_of(document: Mapping[str, Any]) -> list[Pick]:
-    """List the stretches of a document that `evenreel export --format json` wrote, or one like it."""
+    """List the stretches of what `evenreel export --format json` writes, or of something like it."""
     try:
         picks = [
             Pick(
@@ -169,7 +168,7 @@ def file_stem(name: str, fallback: str = "clip") -> str:
 
 
 def stretch_stem(name: str, start_s: Fraction, end_s: Fraction) -> str:
-    """Make a name for a stretch of a file.
+    """Name a stretch of a file.
 
     >>> stretch_stem("tram.mp4", Fraction(3723.5), Fraction(3725))
     'tram 01.02.03.500-01.02.05.000'

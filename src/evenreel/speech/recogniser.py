@@ -53,21 +53,18 @@ class Heard(NamedTuple):
 
 
 class SpeechModel(Protocol):
-    """A model that writes down a stretch of speech: (N,) samples at 16 kHz, in a language or one that it detects."""
-
     speech_id: str  # name it can be loaded by again; a hub id comes with its commit
     languages: tuple[str, ...]  # that it hears, as BCP 47 tags; empty where it does not say
     stretch_s: float  # speech it is best given at a time; 0 for each piece by itself
     has_words: bool  # whether its words have times of their own
 
-    def hear(self, samples: FloatArray, language: str | None) -> Heard: ...
+    def hear(self, samples: FloatArray, language: str | None) -> Heard:
+        """Write down (N,) samples at 16 kHz, in a language or one that it detects."""
 
 
 class SpeechPiece(NamedTuple):
-    """Sound in which somebody speaks: when it begins, on the clip's own clock, and (N,) float32 at 16 kHz."""
-
-    start_s: float
-    samples: FloatArray
+    start_s: float  # on the clip's own clock
+    samples: FloatArray  # (N,) at 16 kHz, in which somebody speaks
 
     @property
     def length_s(self) -> float:
