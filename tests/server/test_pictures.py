@@ -26,7 +26,7 @@ from starlette.testclient import TestClient
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError
 from evenreel.library.contents import Located
-from evenreel.media.content import FileStamp
+from evenreel.media.workers import FileStamp
 from evenreel.planted import write_clip
 from evenreel.server import ServeSettings, make_app
 from evenreel.server import media as uploads

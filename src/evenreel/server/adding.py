@@ -33,13 +33,12 @@ from pydantic import BaseModel, Field
 from evenreel.config import AUTO, IndexSettings
 from evenreel.errors import EncoderError, EvenreelError, NotFoundError, UsageError
 from evenreel.extras import needed_extra
-from evenreel.features.lock import is_held
-from evenreel.features.progress import NoProgress, VideoProgress
+from evenreel.features.pool import NoProgress, VideoProgress, is_held
 from evenreel.files import may_be_video, replacing
 from evenreel.library import Library
 from evenreel.library.index.scan import SKIPPED_FOLDERS
 from evenreel.library.store.catalog import is_published
-from evenreel.processes import command
+from evenreel.media.workers import command
 from evenreel.server.api import about, add_reading
 from evenreel.server.desk import Desk
 from evenreel.server.settings import ServeSettings, is_loopback, is_near
