@@ -149,7 +149,6 @@ class ClipFaces:
         self._finder = FaceFinder(models.folder, threads)
 
     def close(self) -> None:
-        """End the process; callable from any thread, and more than once."""
         self._worker.close()
 
     def find(self, path: str, at_s: list[float]) -> list[Face]:
@@ -160,7 +159,6 @@ class ClipFaces:
 
 
 def _tiles(faces: FloatArray, others: FloatArray) -> Iterator[slice]:
-    """Slices of faces whose similarities to others are in memory at a time."""
     return slices(len(faces), max(1, _CELLS // max(1, len(others))))
 
 

@@ -1,6 +1,5 @@
 """What a clip sounds like: windows of its sound, and sentences about sounds, as vectors of one space by a CLAP model.
 
-Read from top to bottom: windows, the model, its loading, and the reading of a file in a process that can be killed.
 torch and transformers are imported where a model is loaded, so that whoever only reads sound needs neither.
 """
 
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     import torch
 
 WINDOWS_AT_ONCE = 8
-SILENT = 1e-4
-"""Loudest sample of what is silent: three steps of 16 bits."""
+SILENT = 1e-4  # loudest sample of what is silent: three steps of 16 bits
 _FOLLOWS_S = 1e-3  # blocks that are no further apart are one sound
 _CLAP = {"clap": Family("CLAP", processor=None, processor_part="feature_extractor")}
 
@@ -151,20 +149,17 @@ def load_sound_encoder(
 
 
 def check_torch() -> None:
-    """Check that torch is there, which a model of sounds needs."""
     if not installed("torch"):
         raise EncoderError("Hearing sounds needs torch, which is not installed: pip install 'evenreel[torch]'.")
 
 
 def locate_sound_model(name: str, revision: str | None = None) -> tuple[str, Path]:
-    """Find the id and the folder of a model of sounds, downloading it where it is missing and that is allowed."""
     sound_id, folder = locate(name, revision)
     open_checkpoint(folder, _CLAP)
     return sound_id, folder
 
 
 def sound_model_here(name: str) -> bool:
-    """Return whether a model of sounds can be loaded without a download."""
     try:
         folder = folder_here(name)
         return folder is not None and read_settings(folder / "config.json").get("model_type") in _CLAP
@@ -190,16 +185,12 @@ class SoundFiles:
 
 
 def sound_worker(windows: SoundWindows, limits: MediaLimits | None = None) -> Worker:
-    """Return a worker that decodes sound, and that is killed when it hangs or grows too large."""
     given = limits or MediaLimits()
     return Worker("evenreel.sound:SoundFiles", {"sample_rate": windows.sample_rate, "limits": asdict(given)}, given)
 
 
 def read_sounds(worker: Worker, path: str | os.PathLike[str], encoder: SoundEncoder) -> ClipSounds:
-    """Have a worker of `sound_worker` decode the sound of a video file, and encode its windows that are not silent.
-
-    Memory does not grow with the length of the sound, but for its vectors.
-    """
+    """Have a worker of `sound_worker` decode the sound of a video file, and encode its windows that are not silent."""
     notes = list[str]()
 
     def blocks() -> Iterator[SoundBlock]:

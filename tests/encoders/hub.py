@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+
+import pytest
+from huggingface_hub import constants
 
 LARGE = (".safetensors", ".bin", ".onnx")
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -44,6 +49,32 @@ class Hub(ThreadingHTTPServer):
                 entry["lfs"] = {"oid": digest, "size": len(content), "pointerSize": 130}
             entries.append(entry)
         return entries
+
+
+@contextmanager
+def serving(patch: pytest.MonkeyPatch) -> Iterator[Callable[..., Hub]]:
+    """What starts a hub, and lets the client look there; the sockets stay guarded."""
+    hubs: list[Hub] = []
+
+    def start(folder: Path, **options: Any) -> Hub:
+        hubs.append(Hub(folder, **options))
+        template = hubs[-1].address + "/{repo_id}/resolve/{revision}/{filename}"
+        patch.setattr(constants, "ENDPOINT", hubs[-1].address)
+        patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        return hubs[-1]
+
+    go_online(patch)
+    yield start
+    for hub in hubs:
+        hub.shutdown()
+        hub.server_close()
+
+
+def go_online(patch: pytest.MonkeyPatch) -> None:
+    """As if the network might be used; the sockets stay guarded."""
+    patch.delenv("HF_HUB_OFFLINE", raising=False)
+    patch.delenv("EVENREEL_OFFLINE", raising=False)
+    patch.setattr(constants, "HF_HUB_OFFLINE", False)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -87,18 +87,6 @@ def test_a_header_that_lies_about_its_length_is_refused(clip_copy: Path, claimed
         load_encoder(str(clip_copy))
 
 
-def test_a_header_that_lies_about_a_tensor_is_refused(clip_copy: Path) -> None:
-    weights = clip_copy / "model.safetensors"
-    payload = weights.read_bytes()
-    length = int.from_bytes(payload[:8], "little")
-    header = json.loads(payload[8 : 8 + length])
-    header["logit_scale"] = {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}
-    lying = json.dumps(header).encode()
-    weights.write_bytes(struct.pack("<Q", len(lying)) + lying + payload[8 + length :])
-    with pytest.raises(EncoderError, match="cut off or damaged"):
-        load_encoder(str(clip_copy))
-
-
 @pytest.mark.parametrize(
     "name", ["../outside.safetensors", "/etc/passwd", "pytorch_model.bin", "", 7, "a/b.safetensors"]
 )
@@ -146,11 +134,7 @@ def test_layers_that_nobody_has_weights_for_are_refused_before_they_are_built(
     ("file", "changes", "sentence"),
     [
         ("config.json", {"model_type": "blip"}, r"of the kind 'blip'; the kinds \(model_type\) .* are clip, siglip, "),
-        (
-            "config.json",
-            {"model_type": "jina_clip", "auto_map": {"AutoModel": "evil.Evil"}},
-            r"'jina_clip' and brings code of its own \(auto_map\), which is never run",
-        ),
+        ("config.json", {"model_type": "jina", "auto_map": {"AutoModel": "e.E"}}, "'jina' and brings code of its own"),
         ("config.json", {"model_type": None}, "of the kind None"),
         ("config.json", {"eos_token_id": 10**400}, "64 bits are the most that is read"),
         ("config.json", {"projection_dim": 2**20}, "cannot be loaded"),

@@ -313,10 +313,6 @@ def test_settings_that_cannot_be_followed_are_refused(settings: dict[str, Any], 
 GRID = SIDE // 8
 
 
-def some_frames(count: int, height: int, width: int) -> Pixels:
-    return np.random.default_rng(3).integers(0, 256, (count, 3, height, width), dtype=np.uint8)
-
-
 def one_patch_left(model: Any, inputs: torch.Tensor, patch: int) -> torch.Tensor:
     """By the tower's own attention, from which all other tokens are hidden."""
     if hasattr(model, "visual_projection"):
@@ -336,7 +332,7 @@ def one_patch_left(model: Any, inputs: torch.Tensor, patch: int) -> torch.Tensor
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_patch_is_what_attention_gives_that_sees_nothing_else(encoder: TowerEncoder, whole: bool) -> None:
-    pixels = some_frames(3, 40, 56)
+    pixels = frames(3, 40, 56)
     towers = encoder._towers
     preprocessing = towers.preprocessing
     squeezed = replace(preprocessing, shortest_edge=None, resized=(SIDE, SIDE), crop=None)
@@ -349,7 +345,7 @@ def test_a_patch_is_what_attention_gives_that_sees_nothing_else(encoder: TowerEn
 
 
 def test_patches_do_not_depend_on_the_batch(encoder: TowerEncoder) -> None:
-    pixels = some_frames(3, 40, 56)
+    pixels = frames(3, 40, 56)
     alone = np.concatenate([encoder.encode_patches(pixels[row : row + 1]) for row in range(3)])
     np.testing.assert_allclose(encoder.encode_patches(pixels), alone, atol=1e-5)
     assert encoder.encode_patches(pixels[:0]).shape == (0, GRID, GRID, encoder.dimension)
@@ -363,7 +359,7 @@ def test_the_part_that_the_tower_sees(checkpoints: dict[str, Path]) -> None:
     assert clip.seen_box(64, 128) == (32.0, 0.0, 96.0, 64.0)
     assert clip.seen_box(96, 64) == (0.0, 16.0, 64.0, 80.0)
     assert siglip.seen_box(64, 128) == (0.0, 0.0, 128.0, 64.0)
-    pixels = some_frames(2, 64, 128)
+    pixels = frames(2, 64, 128)
     outside = pixels.copy()
     outside[..., :28], outside[..., 100:] = 0, 255  # a filter of the resizing reaches a little further
     np.testing.assert_array_equal(clip.encode_patches(outside), clip.encode_patches(pixels))

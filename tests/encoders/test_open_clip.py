@@ -76,9 +76,8 @@ def built(folder: Path, name: str) -> Path:
         for weight in model.parameters():
             if weight.ndim > 1:
                 weight.normal_(0.0, 1.5 * weight[0].numel() ** -0.5, generator=made)
-    save_tensors(
-        {key: tensor.contiguous() for key, tensor in model.state_dict().items()}, folder / "open_clip_model.safetensors"
-    )
+    tensors = {key: tensor.contiguous() for key, tensor in model.state_dict().items()}
+    save_tensors(tensors, folder / "open_clip_model.safetensors")
     return folder
 
 
@@ -172,9 +171,7 @@ def test_settings_that_lead_out_of_the_folder_or_fit_no_weights_are_refused(
 def test_a_pickle_is_no_weights(tmp_path: Path) -> None:
     folder = described(tmp_path, "DFN")
     (folder / "open_clip_pytorch_model.bin").write_bytes(b"a pickle")
-    with pytest.raises(
-        EncoderError, match=r"has no open_clip_model\.safetensors; open_clip's older pickles are not read"
-    ):
+    with pytest.raises(EncoderError, match=r"has no open_clip_model\.safetensors; open_clip's older pickles are not"):
         load_encoder(str(folder))
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.handover.cuts import CutReader, formats_for
+from evenreel.handover.cuts import CutReader, formats_for, layout_for
 from evenreel.handover.frames import FileFacts
 from tests.media_files import Film, gop, number_in, numbered_picture, write_film
 from tests.sound_files import Track, bursts, write_sound
@@ -94,9 +94,7 @@ def check_cut(made: Cut, wanted: range, fps: Fraction, group: int) -> None:
     assert wanted[0] - numbers[0] < group, "it begins with the key frame before the stretch"
     assert len([number for number in numbers if number > wanted[-1]]) <= REORDERED
     for number, at in zip(numbers, times, strict=True):
-        assert abs(at - (number - numbers[0]) / fps) <= Fraction(1, 900), (
-            "a millisecond, where a container counts in these"
-        )
+        assert abs(at - (number - numbers[0]) / fps) <= Fraction(1, 900)  # a container may count in milliseconds
 
 
 @pytest.mark.parametrize("number", range(RANDOM_CUTS))
@@ -205,6 +203,26 @@ def test_sound_stays_with_its_pictures(tmp_path: Path, exact: bool) -> None:
     start_s = float(made.said["starts_s"])
     expected = [at - start_s for at in (0.5, 1.5, 2.5) if at >= start_s]
     assert beeps(made.path) == pytest.approx(expected, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("container", "suffix", "formats"),
+    [
+        ("mp4", ".MOV", ["mov", "matroska"]),
+        ("matroska", ".webm", ["matroska"]),
+        ("mxf", ".mxf", ["mp4", "matroska"]),
+    ],
+)
+def test_a_cut_has_the_format_of_its_file_where_it_can(container: str, suffix: str, formats: list[str]) -> None:
+    assert formats_for(container, suffix) == formats
+
+
+@pytest.mark.parametrize(
+    ("name", "channels", "layout"),
+    [("5.1(side)", 6, "5.1(side)"), ("2 channels", 2, "stereo"), ("7.1", 8, "5.1"), ("12 channels", 12, "stereo")],
+)
+def test_more_channels_than_the_encoder_takes_are_mixed_down(name: str, channels: int, layout: str) -> None:
+    assert layout_for(name, channels) == layout
 
 
 HUM_HZ, HUM_RATE = 440.0, 48_000

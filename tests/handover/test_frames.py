@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from evenreel.config import MediaLimits
 from evenreel.errors import UsageError
 from evenreel.handover.cuts import CutReader
-from evenreel.handover.frames import STANDARD, FileFacts, FrameRate, meant_rate, read_facts
+from evenreel.handover.frames import STANDARD, FileFacts, FrameRate, editing_rate, meant_rate, read_facts
 from evenreel.handover.picks import Pick, Take, checked
 from evenreel.media import probe
 from tests.media_files import Film, gop, remux, write_film
@@ -70,6 +70,11 @@ def test_a_label_that_is_left_out_names_no_frame(text: str) -> None:
 )
 def test_the_rate_that_is_meant(measured: Fraction, meant: Fraction) -> None:
     assert meant_rate(measured) == meant
+
+
+@pytest.mark.parametrize(("fps", "known"), [(25, 25), (12, 24), (17, 30), (120, 60)])
+def test_a_rate_is_counted_at_one_that_editors_know(fps: int, known: int) -> None:
+    assert editing_rate(Fraction(fps)) == known
 
 
 def facts_of(path: Path) -> FileFacts:

@@ -33,6 +33,7 @@ from evenreel.handover.picks import (
     free_path,
     picks_of,
     stretches_of,
+    widened,
 )
 from evenreel.handover.taking import SheetCell, as_csv, as_edl, as_fcpxml, as_otio, of_one_rate, sheet_jpeg, subtitles
 from evenreel.media.picture import to_jpeg
@@ -56,21 +57,8 @@ Read = list[tuple[str, int, int]]
 
 
 def facts(rate: FrameRate, timecode: str | None = None, sounds: int = 1) -> FileFacts:
-    length_s = Fraction(2 * HOURS)
-    return FileFacts(
-        rate.fps,
-        rate.fps,
-        True,
-        rate.drop,
-        timecode,
-        Fraction(0),
-        Fraction(1, 10**6),
-        length_s,
-        1920,
-        1080,
-        sounds,
-        "mp4",
-    )
+    times = Fraction(0), Fraction(1, 10**6), Fraction(2 * HOURS)  # of the first frame, of a rounding, of all
+    return FileFacts(rate.fps, rate.fps, True, rate.drop, timecode, *times, 1920, 1080, sounds, "mp4")
 
 
 def take_of(name: str, its: FileFacts, frames: range) -> CheckedTake:
@@ -83,9 +71,8 @@ def takes(rate: FrameRate, timecode: str | None) -> tuple[list[CheckedTake], Rea
     """Stretches at random, and ones at the minutes at which labels are dropped, with what is to be read."""
     draw, its = random.Random(7), facts(rate, timecode)
     minutes = [number * 60 * rate.base for number in (1, 2, 9, 10, 11, 60)]
-    firsts = [draw.randrange(HOURS * rate.base // 2) for _ in range(60)] + [
-        one + k for one in minutes for k in (-1, 0, 1)
-    ]
+    firsts = [draw.randrange(HOURS * rate.base // 2) for _ in range(60)]
+    firsts += [one + k for one in minutes for k in (-1, 0, 1)]
     stretches = [range(first, first + draw.randrange(1, 5000)) for first in firsts]
     first = its.first_frame
     names = [f"tram {number % 7}.mp4" for number in range(len(stretches))]
@@ -93,21 +80,12 @@ def takes(rate: FrameRate, timecode: str | None) -> tuple[list[CheckedTake], Rea
     return made, [(name, first + frames.start, len(frames)) for name, frames in zip(names, stretches, strict=True)]
 
 
-def read_otio(text: str, rate: FrameRate) -> Read:
-    return _clips(otio.adapters.read_from_string(text, "otio_json"), float(rate.fps))
-
-
-def read_edl(text: str, rate: FrameRate) -> Read:
-    labels = rate.base * 1000 / 1001 if rate.drop else float(rate.base)  # it drops at the rates of television alone
-    return _clips(otio.adapters.read_from_string(text, "cmx_3600", rate=labels), labels)
-
-
-def read_fcpxml(text: str, rate: FrameRate) -> Read:
-    return _clips(otio.adapters.read_from_string(text, "fcpx_xml"), float(rate.fps))
-
-
-def _clips(timeline: otio.schema.Timeline, rate: float) -> Read:
-    found = []
+def read_list(adapter: str, text: str, of: FrameRate) -> Read:
+    rate, options, found = float(of.fps), {}, []
+    if adapter == "cmx_3600":
+        rate = of.base * 1000 / 1001 if of.drop else float(of.base)  # it drops at the rates of television alone
+        options = {"rate": rate}
+    timeline = otio.adapters.read_from_string(text, adapter, **options)
     for clip in timeline.video_tracks()[0]:
         assert isinstance(clip, otio.schema.Clip)
         assert clip.source_range.start_time.rate == pytest.approx(rate, rel=1e-9)
@@ -138,11 +116,12 @@ def exact_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter.FcpxXml, "_number_of_frames", number_of)
 
 
-FORMS: dict[str, tuple[Callable[[Sequence[CheckedTake], str], str], Callable[[str, FrameRate], Read]]] = {
-    "otio": (as_otio, read_otio),
-    "edl": (as_edl, read_edl),
-    "fcpxml": (as_fcpxml, read_fcpxml),
+FORMS: dict[str, Callable[[Sequence[CheckedTake], str], str]] = {
+    "otio_json": as_otio,
+    "cmx_3600": as_edl,
+    "fcpx_xml": as_fcpxml,
 }
+"""By OpenTimelineIO's name of what reads it."""
 
 
 @pytest.mark.usefixtures("exact_adapter")
@@ -150,9 +129,8 @@ FORMS: dict[str, tuple[Callable[[Sequence[CheckedTake], str], str], Callable[[st
 @pytest.mark.parametrize("timecode", [None, "01:00:00:00"])
 @pytest.mark.parametrize("name", RATES)
 def test_a_list_is_read_again_to_the_frame(form: str, name: str, timecode: str | None) -> None:
-    write, read = FORMS[form]
     made, expected = takes(RATES[name], timecode)
-    assert read(write(made, "trams"), RATES[name]) == expected
+    assert read_list(form, FORMS[form](made, "trams"), RATES[name]) == expected
 
 
 @pytest.mark.parametrize("name", RATES)
@@ -164,12 +142,7 @@ def test_the_records_of_an_edl_follow_one_another_and_its_head_says_how_labels_c
     events = [line.split() for line in lines if line[:3].isdigit()]
     at = 0
     for event, (_, first, count) in zip(events, expected, strict=True):
-        assert event[-4:] == [
-            rate.timecode(first),
-            rate.timecode(first + count),
-            rate.timecode(at),
-            rate.timecode(at + count),
-        ]
+        assert event[-4:] == [rate.timecode(one) for one in (first, first + count, at, at + count)]
         at += count
 
 
@@ -228,12 +201,8 @@ def test_each_still_is_whole_in_its_place() -> None:
 def test_a_table_holds_names_that_look_like_formulas_as_text() -> None:
     take = take_of("=1+1.mp4", facts(RATES["25"]), range(10, 20))
     (row,) = csv.DictReader(io.StringIO(as_csv([take], "t")))
-    assert (row["file"], row["first_frame"], row["frames"], row["end_timecode"]) == (
-        "'=1+1.mp4",
-        "10",
-        "10",
-        "00:00:00:20",
-    )
+    expected = {"file": "'=1+1.mp4", "first_frame": "10", "frames": "10", "end_timecode": "00:00:00:20"}
+    assert expected.items() <= row.items()
 
 
 def hit(clip_id: str, *moments: tuple[float, float]) -> dict[str, Any]:
@@ -246,11 +215,16 @@ def test_the_stretches_of_a_result_are_those_of_its_answer() -> None:
     result = {"query": "tram", "answering": 1, "hits": [hit("a", (3.0, 3.0), (5.0, 9.0)), hit("b", (1.0, 4.0))]}
     assert [(one.clip_id, one.start_s, one.end_s) for one in picks_of(result)] == [("a", 2.0, 2.0 + LEAST_S)]
     every = picks_of(result, every_moment=True, others=True)
-    assert [(one.start_s, one.end_s, one.reason["rank"]) for one in every] == [
-        (2.0, 4.0, 1),
-        (5.0, 9.0, 1),
-        (1.0, 4.0, 2),
-    ]
+    expected = [(2.0, 4.0, 1), (5.0, 9.0, 1), (1.0, 4.0, 2)]
+    assert [(one.start_s, one.end_s, one.reason["rank"]) for one in every] == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "wider"),
+    [((5.0, 5.0), (4.0, 6.0)), ((0.5, 0.5), (0.0, 2.0)), ((1.0, 9.0), (1.0, 9.0)), ((59.5, 60.0), (58.0, 60.0))],
+)
+def test_a_short_moment_is_widened_within_its_clip(found: tuple[float, float], wider: tuple[float, float]) -> None:
+    assert widened(*found, 60.0) == wider
 
 
 @pytest.mark.parametrize(
@@ -272,11 +246,8 @@ def test_a_list_that_was_edited_by_hand_has_words_and_no_more_than_may_be_taken(
 
 
 def test_subtitles_are_clipped_to_their_stretch_and_in_the_language_asked_for() -> None:
-    said = [
-        Utterance("one", 0.5, 2.0, "sidecar"),
-        Utterance("two", 2.5, 9.0, "sidecar"),
-        Utterance("three", 9.5, 9.9, "sidecar"),
-    ]
+    cues = [("one", 0.5, 2.0), ("two", 2.5, 9.0), ("three", 9.5, 9.9)]
+    said = [Utterance(*cue, "sidecar") for cue in cues]
     english = Transcript("sidecar", "a.srt", tuple(said), "en")
     german = replace(english, utterances=(Utterance("eins", 0.5, 2.0, "sidecar"),), language="de-AT")
     span_s = Fraction(1), Fraction(4)

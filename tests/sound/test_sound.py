@@ -34,15 +34,10 @@ def test_vectors_are_those_of_a_plain_loop_over_transformers_own_parts(folder: P
     windows = [tone(440.0, length_s, seed=1) for length_s in (10.0, 10.0, 7.3, 0.4, 10.0, 2.0, 9.9, 10.0, 4.0)]
     model, processor = ClapModel.from_pretrained(folder).eval(), ClapProcessor.from_pretrained(folder)
     with torch.no_grad():
-        heard = [
-            model.get_audio_features(**processor(audio=window, sampling_rate=RATE, return_tensors="pt")).pooler_output[
-                0
-            ]
-            for window in windows
-        ]
-        read = [
-            model.get_text_features(**processor(text=one, return_tensors="pt")).pooler_output[0] for one in sentences
-        ]
+        given = [processor(audio=window, sampling_rate=RATE, return_tensors="pt") for window in windows]
+        heard = [model.get_audio_features(**one).pooler_output[0] for one in given]
+        given = [processor(text=one, return_tensors="pt") for one in sentences]
+        read = [model.get_text_features(**one).pooler_output[0] for one in given]
     unit = [[(row / row.norm()).numpy() for row in rows] for rows in (heard, read)]
     found = encoder.encode_sound(windows)
     assert found.shape == (len(windows), encoder.dimension)

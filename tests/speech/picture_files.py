@@ -22,7 +22,7 @@ from av.stream import Disposition
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from tests.speech.subtitle_files import Line
+from tests.speech.subtitle_files import Line, film_with_subtitles
 
 Indices = NDArray[np.uint8]
 Kind = Literal["pgs", "dvd", "dvb"]
@@ -31,8 +31,6 @@ Packets = list[tuple[int, bytes]]
 
 MS = Fraction(1, 1000)
 SCREEN = (720, 480)
-"""States of a composition: of a new epoch, in which nothing of before is used, and of the one that goes on."""
-
 FILM_S = 4
 ENCODERS = {"dvd": "dvd_subtitle", "dvb": "dvb_subtitle"}
 FOUR_COLOURS = {"palette": ", ".join(["000000", "ffffff", "808080", *["000000"] * 13])}
@@ -101,29 +99,22 @@ def drawn(words: str, px: int = 30, look: Look | None = None, font: str | None =
     return Drawing(indices, colours)
 
 
-def display_set(areas: Sequence[tuple[int, int, Drawing]], screen: tuple[int, int] = SCREEN, palette: int = 0) -> bytes:
+def display_set(areas: Sequence[tuple[int, int, Drawing]], screen: tuple[int, int] = SCREEN) -> bytes:
     """A display set that shows drawings at places (x, y), with the colours of the first; none of them clear it."""
     objects = b"".join(struct.pack(">HBBHH", number, 0, 0, x, y) for number, (x, y, _) in enumerate(areas))
-    head = struct.pack(">HHBHBBBB", *screen, 0x10, 0, 0x80, 0, palette, len(areas))
+    head = struct.pack(">HHBHBBBB", *screen, 0x10, 0, 0x80, 0, 0, len(areas))
     parts = [segment(0x16, head + objects), segment(0x17, struct.pack(">BBHHHH", 1, 0, 0, 0, *screen))]
     if areas:
-        parts.append(palette_segment(areas[0][2].colours, palette))
-        parts += [picture_segments(number, drawing.indices) for number, (_, _, drawing) in enumerate(areas)]
+        colours = (bytes((index, level, 128, 128, seen)) for index, (level, seen) in areas[0][2].colours.items())
+        parts.append(segment(0x14, b"\0\0" + b"".join(colours)))
+        for number, (_, _, drawing) in enumerate(areas):
+            height, width = drawing.indices.shape
+            parts.append(object_segments(number, (width, height), run_lengths(drawing.indices)))
     return b"".join([*parts, segment(0x80, b"")])
 
 
 def segment(kind: int, data: bytes) -> bytes:
     return struct.pack(">BH", kind, len(data)) + data
-
-
-def palette_segment(colours: Mapping[int, tuple[int, int]], number: int = 0) -> bytes:
-    entries = (bytes((index, level, 128, 128, seen)) for index, (level, seen) in colours.items())
-    return segment(0x14, bytes((number, 0)) + b"".join(entries))
-
-
-def picture_segments(number: int, indices: Indices) -> bytes:
-    """The picture of an object, in as many segments as it takes."""
-    return object_segments(number, (indices.shape[1], indices.shape[0]), run_lengths(indices))
 
 
 def object_segments(number: int, size: tuple[int, int], lengths: bytes) -> bytes:
@@ -155,17 +146,17 @@ def _run(colour: int, length: int) -> bytes:
     return b"\0" + short if not colour else bytes((0, short[0] | 0x80, *short[1:], colour))
 
 
-def disc_packets(lines: Sequence[Line], px: int = 30, look: Look | None = None) -> Packets:
+def disc_packets(lines: Sequence[Line]) -> Packets:
     """Display sets that show each line at the bottom of the screen, and clear it where it ends."""
     found: Packets = []
     for line in lines:
-        found += [(line.start_ms, shown(line.words, px, look)), (line.end_ms, display_set([]))]
+        found += [(line.start_ms, shown(line.words)), (line.end_ms, display_set([]))]
     return found
 
 
-def shown(words: str, px: int = 30, look: Look | None = None) -> bytes:
+def shown(words: str) -> bytes:
     """A display set with words at the bottom of the screen."""
-    drawing = drawn(words, px, look)
+    drawing = drawn(words)
     height, width = drawing.indices.shape
     return display_set([((SCREEN[0] - width) // 2, SCREEN[1] - height - 20, drawing)])
 
@@ -198,32 +189,18 @@ def film_with_pictures(
         texts: subtitle files in UTF-8 with the languages of their streams, after `forced ` where they are forced.
         change: makes another content of the number of a packet in its stream of pictures, and its content.
     """
-    with av.open(str(path), "w") as container:
-        video = container.add_stream("libx264", rate=25, options={"preset": "ultrafast"})
-        video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
-        readers = [av.open(str(file)) for file, _ in texts]
-        copies = [container.add_stream_from_template(reader.streams[0]) for reader in readers]
-        for copy, (_, language) in zip(copies, texts, strict=True):
-            copy.metadata["language"] = language.removeprefix("forced ")
-            if language.startswith("forced "):
-                copy.disposition = Disposition.forced
-        streams = [_added(container, track) for track in tracks]
-        for number in range(FILM_S * 25):
-            frame = av.VideoFrame(64, 48, "yuv420p")
-            frame.pts, frame.time_base = first_ms + number * 40, MS
-            container.mux(video.encode(frame))
-        container.mux(video.encode(None))
-        for reader, copy in zip(readers, copies, strict=True):
-            for packet in reader.demux(reader.streams[0]):
-                if packet.size:
-                    packet.stream = copy
-                    container.mux(packet)
+
+    def packets(streams: Sequence[av.stream.Stream]) -> Iterator[av.Packet]:
         for track, stream in zip(tracks, streams, strict=True):
             for number, encoded in enumerate(_encoded(track, stream, first_ms)):
                 packet = _with(encoded, change(number, bytes(encoded))) if change else encoded
                 packet.stream = stream
-                container.mux(packet)
-    return path
+                yield packet
+
+    def add(container: av.container.OutputContainer) -> Iterator[av.Packet]:
+        return packets([_added(container, track) for track in tracks])
+
+    return film_with_subtitles(path, texts, first_ms, add=add, length_s=FILM_S)
 
 
 def _with(packet: av.Packet, data: bytes) -> av.Packet:

@@ -11,11 +11,9 @@ import numpy as np
 LANGUAGES = ("en", "de", "fr", "pt")
 _SPECIAL = ("<|endoftext|>", "<|startoftranscript|>", *(f"<|{code}|>" for code in LANGUAGES))
 _TASKS = ("<|translate|>", "<|transcribe|>", "<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>")
-_MULTILINGUAL = 50_257
-"""Number of the token `<|endoftext|>` by which CTranslate2 knows a Whisper model of many languages."""
 
 
-def write_whisper(folder: Path, *, multilingual: bool = False, seed: int = 0) -> Path:
+def write_whisper(folder: Path) -> Path:
     """Write a Whisper model of random weights in CTranslate2's form: one layer of 16 numbers, bytes as tokens."""
     import torch
     from ctranslate2.converters.transformers import WhisperLoader
@@ -23,12 +21,11 @@ def write_whisper(folder: Path, *, multilingual: bool = False, seed: int = 0) ->
     from transformers import WhisperConfig, WhisperForConditionalGeneration
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    filler = [f"word{number}" for number in range(_MULTILINGUAL - len(letters) if multilingual else 0)]
     times = [f"<|{number * 0.02:.2f}|>" for number in range(1501)]
-    plain, special = [*letters, *filler], [*_SPECIAL, *_TASKS, *times]
-    tokens = [*plain, *special]
+    special = [*_SPECIAL, *_TASKS, *times]
+    tokens = [*letters, *special]
 
-    tokenizer = Tokenizer(models.BPE({token: place for place, token in enumerate(plain)}, []))
+    tokenizer = Tokenizer(models.BPE({token: place for place, token in enumerate(letters)}, []))
     tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(token, special=True) for token in special])
     folder.mkdir(parents=True)
@@ -36,7 +33,7 @@ def write_whisper(folder: Path, *, multilingual: bool = False, seed: int = 0) ->
     ids = [tokenizer.token_to_id(token) for token in tokens]
     assert ids == list(range(len(tokens))), "the words of the model are not those of its tokenizer"
 
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     sizes = {f"{part}_{name}": value for part in ("encoder", "decoder") for name, value in _SIZES.items()}
     end, start = (tokens.index(token) for token in _SPECIAL[:2])
     config = WhisperConfig(

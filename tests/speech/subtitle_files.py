@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -10,6 +11,7 @@ import ass
 import av
 import srt
 import webvtt
+from av.stream import Disposition
 
 Spoken = tuple[float, float, str]
 """Start and end in seconds, and words in one line."""
@@ -135,14 +137,23 @@ def _by_ffmpeg(path: Path) -> list[Spoken]:
         ]
 
 
-def film_with_subtitles(path: Path, subtitles: list[tuple[Path, str]], first_ms: int = 0, spoken: str = "") -> Path:
-    """A film of three seconds with a stream for each subtitle file, which FFmpeg reads, and its language.
+def film_with_subtitles(
+    path: Path,
+    subtitles: Sequence[tuple[Path, str]],
+    first_ms: int = 0,
+    spoken: str = "",
+    add: Callable[[av.container.OutputContainer], Iterable[av.Packet]] = lambda container: (),
+    length_s: int = 3,
+) -> Path:
+    """A film with a stream for each subtitle file, which FFmpeg reads, and its language.
 
     Args:
         path: the film; its suffix says the container.
-        subtitles: subtitle files in UTF-8 with the languages of their streams.
+        subtitles: subtitle files in UTF-8 with the languages of their streams, after `forced ` where they are forced.
         first_ms: timestamp of the first frame; the cues are as much later.
         spoken: words of one stream of mov_text more, in second 1 to 2.
+        add: adds more streams, and returns their packets.
+        length_s: length of the film.
     """
     with av.open(str(path), "w") as container:
         video = container.add_stream("libx264", rate=25, options={"preset": "ultrafast"})
@@ -150,11 +161,14 @@ def film_with_subtitles(path: Path, subtitles: list[tuple[Path, str]], first_ms:
         readers = [av.open(str(file)) for file, _ in subtitles]
         copies = [container.add_stream_from_template(reader.streams[0]) for reader in readers]
         for copy, (_, language) in zip(copies, subtitles, strict=True):
-            copy.metadata["language"] = language
+            copy.metadata["language"] = language.removeprefix("forced ")
+            if language.startswith("forced "):
+                copy.disposition = Disposition.forced
+        more = add(container)
         timed = container.add_stream("mov_text") if spoken else None
         if timed is not None:
             timed.codec_context.subtitle_header = _HEADS[".ass"].encode()
-        for number in range(75):
+        for number in range(length_s * 25):
             frame = av.VideoFrame(64, 48, "yuv420p")
             frame.pts, frame.time_base = first_ms + number * 40, Fraction(1, 1000)
             container.mux(video.encode(frame))
@@ -173,6 +187,8 @@ def film_with_subtitles(path: Path, subtitles: list[tuple[Path, str]], first_ms:
             packet.pts = packet.dts = first_ms + 1000
             packet.duration = 1000
             packet.stream = timed
+            container.mux(packet)
+        for packet in more:
             container.mux(packet)
     return path
 

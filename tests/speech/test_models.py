@@ -19,7 +19,7 @@ from evenreel.planted.voices import SpokenSentence, speak
 from evenreel.speech import VOICES, SpeechReader, Utterance, can_speak, load_speech_reader, recogniser
 from evenreel.speech.recogniser import OnnxSpeechModel, WhisperModel, known_speech_models, speech_model_here
 from evenreel.types import FloatArray
-from tests.encoders.hub import COMMIT, Hub
+from tests.encoders.hub import COMMIT, Hub, serving
 from tests.speech.loud import blocks_of, hear_what_is_loud
 from tests.speech.speech_models import FRAME_S, write_onnx, write_whisper
 
@@ -34,22 +34,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def serve(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], Hub]]:
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    monkeypatch.delenv("EVENREEL_OFFLINE", raising=False)
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    hubs: list[Hub] = []
-
-    def start(folder: Path) -> Hub:
-        hubs.append(Hub(folder))
-        template = hubs[-1].address + "/{repo_id}/resolve/{revision}/{filename}"
-        monkeypatch.setattr(constants, "ENDPOINT", hubs[-1].address)
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-        return hubs[-1]
-
-    yield start
-    for hub in hubs:
-        hub.shutdown()
-        hub.server_close()
+    with serving(monkeypatch) as start:
+        yield start
 
 
 @pytest.mark.parametrize("kind", ["ctranslate2", "onnx"])
@@ -156,21 +142,13 @@ def test_a_quantised_graph_is_taken_where_there_is_no_other(folder: Path) -> Non
     assert found.hear(quiet(5.0), None) == whole.hear(quiet(5.0), None)
 
 
-@pytest.mark.parametrize(
-    ("config", "said"),
-    [
-        ({}, "no config.json that names its type"),
-        ({"model_type": "clip"}, "cannot be loaded"),
-        ({"model_type": "nemo-conformer-tdt"}, "cannot be loaded"),  # whose graphs are others
-        ([], "no config.json that names its type"),
-    ],
-)
-def test_another_kind_of_model_is_one_sentence(folder: Path, config: object, said: str) -> None:
-    (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(EncoderError, match=said) as caught:
-        load_speech_reader(str(folder))
-    assert str(folder) in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_another_kind_of_model_is_one_sentence(folder: Path) -> None:
+    for config in ({}, [], {"model_type": "clip"}, {"model_type": "nemo-conformer-tdt"}):  # whose graphs are others
+        (folder / "config.json").write_text(json.dumps(config))
+        said = "cannot be loaded" if config else "no config.json that names its type"
+        with pytest.raises(EncoderError, match=said) as caught:
+            load_speech_reader(str(folder))
+        assert str(folder) in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("outside", ["../secret.bin", "ABSOLUTE"])
@@ -252,22 +230,13 @@ def test_a_model_of_english_alone_refuses_another_language(planted: Path) -> Non
         list(reader.read([], "de"))
 
 
-def cut(folder: Path) -> None:
-    (folder / "model.bin").write_bytes((folder / "model.bin").read_bytes()[:500])
-
-
-def zeros(folder: Path) -> None:
-    (folder / "model.bin").write_bytes(bytes(5000))
-
-
-def no_json(folder: Path) -> None:
-    (folder / "tokenizer.json").write_text("{")
-
-
-@pytest.mark.parametrize("spoil", [cut, zeros, no_json])
-def test_a_spoilt_model_is_one_sentence(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize(
+    ("file", "spoil"),
+    [("model.bin", lambda data: data[:500]), ("model.bin", lambda _: bytes(5000)), ("tokenizer.json", lambda _: b"{")],
+)
+def test_a_spoilt_model_is_one_sentence(tmp_path: Path, file: str, spoil: Callable[[bytes], bytes]) -> None:
     folder = write_whisper(tmp_path / "model")
-    spoil(folder)
+    (folder / file).write_bytes(spoil((folder / file).read_bytes()))
     with pytest.raises(EncoderError, match="cannot be loaded") as caught:
         load_speech_reader(str(folder))
     assert str(folder) in str(caught.value)

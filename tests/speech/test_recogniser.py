@@ -35,9 +35,6 @@ from tests.speech.speech_models import write_onnx, write_whisper
 speaks = pytest.mark.skipif(not can_speak(), reason="espeak-ng is not here (pip install espeakng-loader)")
 MARGIN_S, SILENCE_S = 0.4, 2.0
 
-# -- where somebody speaks ---------------------------------------------------------------------------------
-
-
 CHANCES = st.lists(st.tuples(st.sampled_from([0.0, 0.2, 0.4, 0.6, 0.95]), st.integers(1, 90)), min_size=1, max_size=12)
 
 
@@ -102,9 +99,6 @@ def test_a_gap_in_the_sound_ends_a_piece_and_times_go_on_behind_it(monkeypatch: 
     assert [(piece.start_s, len(piece.samples)) for piece in found] == [(0, 100 * WINDOW), (60, 50 * WINDOW)]
 
 
-# -- what is heard -----------------------------------------------------------------------------------------
-
-
 class BurstModel:
     """Hears a word of a tenth of a second for each burst, all of a stretch as one segment."""
 
@@ -148,15 +142,14 @@ def test_every_word_comes_at_its_own_time_however_it_is_cut_and_joined(gaps: lis
     assert sum(length for length, _ in model.given) <= len(samples)
 
 
+def piece(start_s: float, length_s: float = 1.0) -> SpeechPiece:
+    return SpeechPiece(start_s, np.zeros(int(length_s * SAMPLE_RATE), np.float32))
+
+
 def test_stretches_are_filled_up_and_never_longer_than_asked_for() -> None:
-    lengths_s = [10, 10, 10, 1, 40, 5]
-    pieces = [
-        SpeechPiece(100.0 * k, np.full(length * SAMPLE_RATE, k, np.float32)) for k, length in enumerate(lengths_s)
-    ]
-    found = [[piece.start_s for piece in stretch] for stretch in stretches_of(pieces, 30.0)]
-    assert found == [[0, 100, 200], [300], [400], [500]]
-    apart = [[piece.start_s for piece in stretch] for stretch in stretches_of(pieces, 0.0)]
-    assert apart == [[0], [100], [200], [300], [400], [500]]
+    pieces = [piece(100.0 * number, length_s) for number, length_s in enumerate([10, 10, 10, 1, 40, 5])]
+    for most_s, expected in ((30.0, [[0, 100, 200], [300], [400], [500]]), (0.0, [[100 * n] for n in range(6)])):
+        assert [[one.start_s for one in stretch] for stretch in stretches_of(pieces, most_s)] == expected
 
 
 @pytest.mark.usefixtures("loud")
@@ -179,10 +172,6 @@ def test_a_language_is_given_in_the_models_own_name_or_refused() -> None:
             list(reader.read(blocks_of(bursts([1.0], 3.0)), wrong))
 
 
-def piece(start_s: float, length_s: float = 1.0) -> SpeechPiece:
-    return SpeechPiece(start_s, np.zeros(int(length_s * SAMPLE_RATE), np.float32))
-
-
 def test_a_segment_over_two_pieces_that_are_apart_is_two_utterances() -> None:
     words = (SpokenWord(" one", 0.1, 0.5, 0.8), SpokenWord(" two", 0.6, 1.1, 0.4), SpokenWord(" three", 1.2, 1.6, None))
     first, second = utterances_of(Heard((words,), "en"), [piece(10.0), piece(600.0)], has_words=True)
@@ -202,9 +191,6 @@ def test_languages_without_spaces_are_joined_without() -> None:
     (found,) = utterances_of(Heard((words,), "ja"), [piece(0.0)], has_words=True)
     assert found.text == "今日は"
     assert [word.text for word in found.words] == ["今日", "は"]
-
-
-# -- files -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("loud")
@@ -232,9 +218,6 @@ def test_a_file_of_silence_says_nothing_and_costs_the_model_nothing(tmp_path: Pa
     model = BurstModel()
     assert read_speech(path, SpeechReader(model)).utterances == ()
     assert model.given == []
-
-
-# -- in a worker -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -37,25 +33,6 @@ def test_a_voice_that_there_is_not_is_one_sentence() -> None:
 
 def test_without_espeak_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synthesis, "installed", lambda name: False)
-    monkeypatch.setenv("PATH", "")
     assert not can_speak()
     with pytest.raises(UsageError, match="pip install espeakng-loader"):
         speak_text(TEXT)
-
-
-def test_the_command_is_asked_where_the_package_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in that writes a file of sound as espeak-ng does to a pipe: with the longest length in its header."""
-    command = tmp_path / "espeak-ng"
-    command.write_text(
-        f"#!{sys.executable}\n"
-        "import struct, sys\n"
-        "assert sys.argv[1:] == ['--stdout', '-v', 'en-us', '-s', '150', '--stdin']\n"
-        f"assert sys.stdin.read() == {TEXT!r}\n"
-        "head = struct.pack('<4sI4s4sIHHIIHH4sI', b'RIFF', 0x7FFFF000 + 36, b'WAVE', b'fmt ', 16, 1, 1, 16000, 32000,"
-        " 2, 16, b'data', 0x7FFFF000)\n"
-        "sys.stdout.buffer.write(head + struct.pack('<h', 16384) * 1000)\n"
-    )
-    command.chmod(0o755)
-    monkeypatch.setattr(synthesis, "installed", lambda name: False)
-    monkeypatch.setenv("PATH", os.fspath(tmp_path))
-    np.testing.assert_array_equal(speak_text(TEXT), np.full(1000, 0.5, np.float32))

@@ -1,7 +1,4 @@
-"""A model's folder: the kinds that are understood, how they take pictures, its parts, whether it may be trusted.
-
-Needs no torch.
-"""
+"""A model's folder: the kinds that are understood, how they take pictures, its parts, whether it may be trusted."""
 
 from __future__ import annotations
 
@@ -57,15 +54,12 @@ class Family:
     """A kind of model of transformers, whose Auto classes load it, and what sets it apart from the others."""
 
     title: str
-    # Settings of its image processor, where the files of a checkpoint do not give them; None where its own processor
-    # prepares pictures, which then have any size.
+    # Settings of its image processor that a checkpoint leaves out; None where its own prepares pictures, of any size.
     processor: Mapping[str, Any] | None = field(default_factory=lambda: _CLIP)
     processor_part: str = "image_processor"  # its entry in processor_config.json
-    word_head: str = (
-        "text_projection"  # path of the map of words into the space of pictures; empty where they lie in it
-    )
-    # Path, in the configuration, of the length of a picture's vector, where no map gives it that of a caption's; empty
-    # where one does, or where the configuration does not state it.
+    # Path of the map of words into the space of pictures; empty where they lie in it.
+    word_head: str = "text_projection"
+    # Path, in the configuration, of the length of a picture's vector, where no map gives it that of a caption's.
     picture_length: str = ""
     padded: bool = False  # whether captions are always filled up to the longest that the text tower takes
     longest: int | None = None  # most tokens that it was trained on, where that is fewer than it has positions
@@ -159,8 +153,7 @@ FAMILIES: Mapping[str, Family] = {
 OPEN_CLIP = Family("open_clip", padded=True)
 """Models of open_clip, whose own transform, tokenizer and settings say how they see and read."""
 
-LONGEST_SIDE = 4_096
-"""Most pixels along a side of a prepared picture; models take some 224 to 1,024."""
+LONGEST_SIDE = 4_096  # pixels along a side of a prepared picture; models take some 224 to 1,024
 _MOST_PIXELS = 2**24  # of a picture that is resized whole, whatever its shape
 
 
@@ -178,7 +171,6 @@ class Preprocessing:
 
     @property
     def output_size(self) -> tuple[int, int]:
-        """Height and width of every prepared picture."""
         size = self.crop or self.resized
         assert size is not None, "read_preprocessing refuses pictures of varying size"
         return size
@@ -189,7 +181,7 @@ class Preprocessing:
         return replace(self, shortest_edge=None, resized=self.output_size, crop=None)
 
     def seen_box(self, height: int, width: int) -> tuple[float, float, float, float]:
-        """Return left, top, right and bottom of the part of a picture that is kept, in pixels."""
+        """Left, top, right and bottom of the part of a picture that is kept, in pixels."""
         down, across = self._axes(height, width)
         return across.source[0], down.source[0], across.source[1], down.source[1]
 
@@ -280,9 +272,9 @@ def read_preprocessing(settings: Mapping[str, Any], family: Family) -> Preproces
     )
 
 
-def _size(given: Any, meaning_of_a_number: tuple[str, ...]) -> dict[str, int]:
+def _size(given: Any, of_a_number: tuple[str, ...]) -> dict[str, int]:
     """A size in any of its forms as a dictionary of positive whole numbers."""
-    named = dict.fromkeys(meaning_of_a_number, given) if isinstance(given, int) else dict(given)
+    named = dict.fromkeys(of_a_number, given) if isinstance(given, int) else dict(given)
     size = {key: int(value) for key, value in named.items() if value is not None}
     known = set(size) in ({"shortest_edge"}, {"height", "width"})
     if not known or not 1 <= min(size.values()) <= max(size.values()) <= LONGEST_SIDE:
@@ -331,11 +323,7 @@ class Checkpoint:
     weights: tuple[Path, ...]  # the safetensors files, in the order of their names; or the graphs of both towers
 
     def digest(self) -> str:
-        """Compute SHA-256, in hex, over everything that decides what the encoder calculates.
-
-        That is: weights and tokenizer byte for byte, settings by their values. Two folders with equal content
-        have equal digests, whatever their names.
-        """
+        """Compute SHA-256, in hex, over weights and tokenizer byte for byte, and settings by their values."""
         pictures = self.settings if self.preprocessing is None else asdict(self.preprocessing)
         parts = {"config": self.config, "preprocessing": pictures}
         if instructions := self.family.instructions:
@@ -358,10 +346,7 @@ class Checkpoint:
         return total.hexdigest()
 
     def weights_hash(self) -> str:
-        """Return the digest that vectors are known by: that of the exported checkpoint, where one is on record.
-
-        Vectors of an export and of its checkpoint have a cosine of at least .9999, so a library takes both.
-        """
+        """The digest that vectors are known by: of an export, that of its checkpoint; their vectors are alike."""
         digest = self.digest()
         record = read_record(self.folder) if self.weights[0].name == TEXT else None
         if record is None:
@@ -459,7 +444,7 @@ def _open_clip_settings(folder: Path) -> dict[str, Any]:
 
 
 def missing_parts(folder: Path) -> list[str]:
-    """Return what a folder lacks to be a checkpoint, in words; empty for a whole one."""
+    """Name what a folder lacks to be a checkpoint."""
     with_tokenizer = any((folder / name).is_file() for name in _VOCABULARIES)
     if is_open_clip(folder):
         own = _open_clip_settings(folder)["model_cfg"]["text_cfg"].get("hf_tokenizer_name")
@@ -471,7 +456,7 @@ def missing_parts(folder: Path) -> list[str]:
 
 
 def missing_onnx_parts(folder: Path) -> list[str]:
-    """Return what a folder lacks to be a model in ONNX form, in words; empty for a whole one."""
+    """Name what a folder lacks to be a model in ONNX form."""
     graphs = {f"onnx/{name}": onnx_graph(folder, name) is not None for name in (TEXT, PICTURES)}
     parts = {**_settings_there(folder), TOKENIZER: (folder / TOKENIZER).is_file(), **graphs}
     return [name for name, there in parts.items() if not there]
@@ -483,12 +468,10 @@ def _settings_there(folder: Path) -> dict[str, bool]:
 
 
 def onnx_graph(folder: Path, name: str) -> Path | None:
-    """Return a graph of a folder, in `onnx` or at the top; None where there is none."""
     return next((path for path in (folder / "onnx" / name, folder / name) if path.is_file()), None)
 
 
 def has_onnx(folder: Path) -> bool:
-    """Return whether a folder has a graph of either tower."""
     return any(onnx_graph(folder, name) is not None for name in (TEXT, PICTURES))
 
 
@@ -502,7 +485,6 @@ class ExportRecord:
 
 
 def read_record(folder: Path) -> ExportRecord | None:
-    """Read what an export says of itself; None where a folder is not one of evenreel's."""
     path = folder / RECORD
     if not path.is_file():
         return None
@@ -513,7 +495,6 @@ def read_record(folder: Path) -> ExportRecord | None:
 
 
 def _incomplete(folder: Path, missing: list[str]) -> EncoderError:
-    """Make the error for a folder that lacks parts of a checkpoint, with what to do about a pickle."""
     if not folder.is_dir() or missing not in (["model.safetensors"], [OPEN_CLIP_WEIGHTS]):
         return EncoderError(f"The model in {folder} is not complete: {', '.join(missing[:5])} missing.")
     if missing == [OPEN_CLIP_WEIGHTS]:
@@ -531,7 +512,6 @@ def _incomplete(folder: Path, missing: list[str]) -> EncoderError:
 
 
 def weight_names(folder: Path) -> list[str]:
-    """Return the names of the weight files."""
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file() or not index.is_file():
         return ["model.safetensors"]
@@ -587,7 +567,6 @@ def _processor_settings(folder: Path, part: str) -> dict[str, Any]:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Read a JSON file that holds a table of settings."""
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

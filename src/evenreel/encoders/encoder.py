@@ -1,9 +1,5 @@
 """What every encoder does: frames and captions checked, batches that halve where memory ends, rows of unit length; and
 the encoder of dual towers in ONNX form, calculated by ONNX Runtime: neither torch nor transformers is imported.
-
-The forms of folders are those of public exports (transformers.js and `optimum`): `onnx/text_model.onnx` and
-`onnx/vision_model.onnx`, or the same files at the top, with `config.json`, `preprocessor_config.json` and
-`tokenizer.json`.
 """
 
 from __future__ import annotations
@@ -36,25 +32,18 @@ _SHORTEST = 1e-12  # a feature shorter than this has no direction
 
 
 class BatchedEncoder(ABC):
-    """An `evenreel.types.Encoder` but for the towers, which its subclasses run.
-
-    Attributes:
-        encoder_id: name to load the encoder by: `builtin`, a hub id with its commit, or a folder.
-        weights_hash: hex digest over weights, tokenizer and settings.
-        batch_size: frames or captions at a time; it halves each time that memory does not suffice.
-        window: number of frames that one vector is made of, and over how many seconds they are spread.
-    """
+    """An `evenreel.types.Encoder` but for the towers, which its subclasses run."""
 
     window = WindowRule()
 
     def __init__(self, folder: Path, encoder_id: str, weights_hash: str, batch_size: int) -> None:
         self._folder, self.encoder_id, self.weights_hash = folder, encoder_id, weights_hash
-        self.batch_size = batch_size
+        self.batch_size = batch_size  # frames or captions at a time; it halves each time that memory does not suffice
 
     @property
     @abstractmethod
     def dimension(self) -> int:
-        """D, the length of a feature."""
+        """D, the length of a vector."""
 
     @abstractmethod
     def _window_features(self, pixels: Pixels) -> FloatArray:
@@ -159,7 +148,7 @@ def check_pixels(pixels: Pixels, shape: str) -> None:
 
 
 def clean_captions(captions: Sequence[str]) -> list[str]:
-    """Return captions without lone surrogates, which come out of a command line that is not UTF-8."""
+    """Take lone surrogates out, which come from a command line that is not UTF-8."""
     if isinstance(captions, str):
         raise UsageError("Captions are a sequence of strings, not a single string.")
     return [caption.encode("utf-8", "replace").decode() for caption in captions]
@@ -189,10 +178,7 @@ def lower_case(tokenizer: Any) -> None:
 
 @contextlib.contextmanager
 def garbage_left() -> Iterator[None]:
-    """Pause the garbage collector in a `with`: it finds nothing in what imports build, and scans it again and again.
-
-    Importing torch and transformers takes a seventh less processor time without it.
-    """
+    """Pause the garbage collector in a `with`: importing torch and transformers takes a seventh less time so."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -224,11 +210,8 @@ LONGEST = 8_192
 """Most tokens of a caption, whatever a model says of itself: shorter ones may be filled up to them."""
 TEXT_INPUTS, SENTENCES = ("input_ids", "attention_mask", "token_type_ids"), ("text_embeds", "pooler_output")
 PICTURE_INPUTS, PICTURE_VECTORS = ("pixel_values",), ("image_embeds", "pooler_output")
-WORDS = "word_embeds"
-"""Output of evenreel's own exports: vectors of words in the space of pictures."""
-
-_NO_MEMORY = ("Failed to allocate memory", "bad_alloc", "bad allocation")
-"""What ONNX Runtime says where memory does not suffice."""
+WORDS = "word_embeds"  # output of evenreel's own exports: vectors of words in the space of pictures
+_NO_MEMORY = ("Failed to allocate memory", "bad_alloc", "bad allocation")  # as ONNX Runtime says it
 _NUMBERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)": np.float32}
 
 
@@ -247,6 +230,7 @@ class OnnxEncoder(BatchedEncoder):
     ) -> None:
         super().__init__(model.folder, encoder_id, weights_hash, batch_size)
         self._model, self._load_towers = model, towers
+        self._towers: Any = None
 
     @property
     def _preprocessing(self) -> Preprocessing:
@@ -262,6 +246,12 @@ class OnnxEncoder(BatchedEncoder):
 
     def encode_patches(self, pixels: Pixels, *, whole: bool = False) -> FloatArray:
         """Encode each patch of frames, see `TowerEncoder.encode_patches`; graphs say nothing of them, torch does."""
+        if self._load_towers is None:
+            raise EncoderError(
+                f"The ONNX model in {self._folder} says nothing of single patches; use its checkpoint in "
+                "safetensors form."
+            )
+        self._towers = self._towers or self._load_towers()
         found: FloatArray = self._towers.encode_patches(pixels, whole=whole)
         return found
 
@@ -297,15 +287,6 @@ class OnnxEncoder(BatchedEncoder):
         return graph
 
     @cached_property
-    def _towers(self) -> Any:
-        if self._load_towers is None:
-            raise EncoderError(
-                f"The ONNX model in {self._folder} says nothing of single patches; use its checkpoint in "
-                "safetensors form."
-            )
-        return self._load_towers()
-
-    @cached_property
     def _tokenizer(self) -> Any:
         """Tokenizer of captions by `tokenizer.json` alone, which cuts and fills up as the text tower was trained."""
         from tokenizers import Tokenizer
@@ -335,14 +316,7 @@ class OnnxEncoder(BatchedEncoder):
 
 
 class Graph:
-    """A tower in ONNX form, run by ONNX Runtime.
-
-    Attributes:
-        batch: rows at a time, where only one number is taken.
-        length: second axis of the first input, where only one length is taken.
-        words: whether it gives vectors of words too.
-        dimension: D, the length of a vector.
-    """
+    """A tower in ONNX form, run by ONNX Runtime; `batch` and `length` are the only ones that it takes, if any."""
 
     def __init__(self, path: Path, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         self._path, self._session = path, _session(path)

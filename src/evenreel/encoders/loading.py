@@ -53,13 +53,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("evenreel")
 
 LoadedEncoder: TypeAlias = "TowerEncoder | OnnxEncoder"
-"""An encoder on torch, or one on ONNX Runtime."""
-
 Precision = Literal["float32", "bfloat16", "float16"]
-SAMPLES = ("", "a red ball", string.printable, "ﬁ Ａ é 红球 мяч كرة ０１ 🏖️")
-"""Captions that a model is tried with when it is read first."""
-LEAST_BYTES, LEAST_S = 4 * 2**30, 120.0
-"""Memory in bytes and time in seconds that any model may take, beside what its files are worth."""
+SAMPLES = ("", "a red ball", string.printable, "ﬁ Ａ é 红球 мяч كرة ０１ 🏖️")  # captions that it is tried with
+LEAST_BYTES, LEAST_S = 4 * 2**30, 120.0  # that any model may take, beside what its files are worth
 
 _PUNCTUATION = r"""[!"\#\$%\&'\(\)\*\+,\-\./:;<=>\?@\[\\\]\^_`\{\|\}\~]"""
 _CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
@@ -84,8 +80,8 @@ STEPS = {
     "model": frozenset({"BPE", "Unigram", "WordPiece"}),
 }
 """Kinds of steps that they have."""
-MOST_STEPS, LONGEST_WORD, LONGEST_LETTER = 16, 1_000, 128
-"""Steps of a tokenizer; letters of a word that is cut to pieces; bytes that a letter may become."""
+MOST_STEPS = 16
+LONGEST_WORD, LONGEST_LETTER = 1_000, 128  # letters of a word that is cut to pieces; bytes that a letter may become
 
 
 def load_encoder(
@@ -188,10 +184,9 @@ def read_first(folder: Path, device: str, precision: str) -> None:
 
 
 class FirstReading:
-    """Reads a model and encodes with it, in the process that `read_first` can kill."""
+    """Reads a model and encodes with it, in the process that `read_first` can kill; says what was wrong with it."""
 
     def __call__(self, task: Mapping[str, Any]) -> Iterator[Message]:
-        """Read the folder of a task; the message says what was wrong with it, and whether it was read."""
         folder, refused, read = Path(task["folder"]), None, True
         try:
             with of_model(folder, "cannot be used"):
@@ -255,7 +250,6 @@ def _trouble(part: str, step: Mapping[str, Any]) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The files of a model: in its folder, and in those in it."""
     return sorted(path for pattern in ("*", "*/*") for path in folder.glob(pattern) if path.is_file())
 
 
@@ -273,11 +267,7 @@ BUILTIN = "builtin"
 BUILTIN_FOLDER = Path(__file__).parent / "builtin" / "checkpoint"
 
 SAFETENSORS_REVISIONS = {"openai/clip-vit-base-patch32": "c237dc49a33fc61debc9276459120b7eac67e7ef"}
-"""Models whose main branch holds a pickle only, and the commit of the hub's own conversion of it.
-
-The commit adds `model.safetensors` (605 157 884 bytes) to main as it was at 3d74acf9; being a commit id, it
-cannot change under us.
-"""
+"""Models whose main branch holds a pickle only, and the commit of the hub's own conversion of it."""
 
 SETTINGS_WANTED = (
     *("config.json", OPEN_CLIP_CONFIG, "preprocessor_config.json", "processor_config.json"),
@@ -325,7 +315,7 @@ def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
 
 
 def folder_here(name: str) -> Path | None:
-    """Return the folder of a model that can be loaded without a download; None for any other."""
+    """Find the folder of a model that can be loaded without a download."""
     name = _loadable(model_id(name), quiet=True)
     if name == BUILTIN:
         return BUILTIN_FOLDER
@@ -358,7 +348,7 @@ def _cached(name: str) -> Path | None:
 
 
 def _loadable(name: str, *, quiet: bool = False) -> str:
-    """Return the id of a known export in place of a checkpoint that needs torch, where torch is not installed."""
+    """The id of a known export in place of a checkpoint that needs torch, where torch is not installed."""
     known = known_models().find(name)
     if installed("torch") or known is None or not known.onnx or name != known.id or named_folder(name):
         return name
@@ -471,14 +461,12 @@ def check_licence(name: str, accepted: bool) -> None:
 
 @dataclass(frozen=True)
 class EncoderSpeed:
-    """Speed of an encoder, its preparation of frames of 640 x 360 pixels and of captions of 13 words included."""
-
     frames_per_s: float
     captions_per_s: float
 
 
 def measure_speed(encoder: Encoder, seconds: float = 2.0) -> EncoderSpeed:
-    """Measure how many frames, and how many captions, an encoder encodes in a second."""
+    """Measure how many frames of 640 x 360 pixels, and captions of 13 words, an encoder prepares and encodes."""
 
     def rate(work: Callable[[], object], count: int) -> float:
         work()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -29,16 +28,14 @@ from evenreel.encoders.checkpoint import (
     open_onnx,
     read_settings,
 )
-from evenreel.encoders.encoder import OnnxEncoder, quiet
+from evenreel.encoders.encoder import OnnxEncoder, of_model, quiet
 from evenreel.encoders.towers import TowerEncoder, Towers, load_towers
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import installed
 from evenreel.files import replacing_folder
 
 LOWEST_COSINE = 0.9999
-LEAST_SHARED_BYTES = 256
-"""Bytes below which a tensor stays in its graph."""
-_OPSET = 17
+LEAST_SHARED_BYTES = 256  # a smaller tensor stays in its graph
 _KINDS = [name for name, family in FAMILIES.items() if family.trainable and name != "tipsv2"]
 """Kinds that can be exported; TIPSv2 interpolates positions in a way that ONNX has no operator for."""
 _SIDES = ((61, 90), (200, 37), (224, 224))
@@ -166,37 +163,30 @@ def _write_graphs(towers: Towers, folder: Path, *, fold: bool = True) -> None:
     both = {0: "captions"} if towers.family.padded else {0: "captions", 1: "words"}
     axes = {**dict.fromkeys(names, both), "text_embeds": {0: "captions"}, "word_embeds": both}
     read = _Tower(towers, lambda ids, mask=None: towers.text_features(ids, mask)[::-1])  # sentences first
-    _trace(read, folder / TEXT, {name: tokens[name] for name in names}, axes, fold=fold)
     pictures = {"pixel_values": torch.zeros(2, 3, *towers.preprocessing.output_size)}
-    axes = {"pixel_values": {0: "pictures"}, "image_embeds": {0: "pictures"}}
+    of_pictures = {"pixel_values": {0: "pictures"}, "image_embeds": {0: "pictures"}}
     see = _Tower(towers, lambda pixels: towers.prepared_features({"pixel_values": pixels}))
-    _trace(see, folder / PICTURES, pictures, axes, fold=fold)
+    with of_model(towers.checkpoint.folder, "cannot be exported"):
+        _trace(read, folder / TEXT, {name: tokens[name] for name in names}, axes, fold=fold)
+        _trace(see, folder / PICTURES, pictures, of_pictures, fold=fold)
 
 
 def _trace(
     tower: nn.Module, path: Path, inputs: Mapping[str, Tensor], axes: Mapping[str, Mapping[int, str]], *, fold: bool
 ) -> None:
-    """Write a tower as ONNX; `axes` names the axes of any length of all inputs and outputs.
-
-    The older exporter of torch needs a tenth of the time of the one on `torch.export`, and `onnx` alone.
-    """
-    try:
-        with warnings.catch_warnings(), quiet():
-            warnings.simplefilter("ignore")
-            torch.onnx.export(
-                tower.eval(),
-                tuple(inputs.values()),
-                str(path),
-                input_names=list(inputs),
-                output_names=[name for name in axes if name not in inputs],
-                dynamic_axes=axes,
-                opset_version=_OPSET,
-                do_constant_folding=fold,
-                dynamo=False,
-            )
-    except Exception as error:  # what a model breaks inside the exporter is not foreseeable
-        words = (str(error).splitlines() or [""])[0]
-        raise EncoderError(f"The model cannot be exported ({type(error).__name__}: {words[:200]}).") from error
+    """Write a tower as ONNX; `axes` names the axes of any length of all inputs and outputs."""
+    with quiet():
+        torch.onnx.export(
+            tower.eval(),
+            tuple(inputs.values()),
+            str(path),
+            input_names=list(inputs),
+            output_names=[name for name in axes if name not in inputs],
+            dynamic_axes=axes,
+            opset_version=17,
+            do_constant_folding=fold,
+            dynamo=False,  # needs ten times as long, and more than `onnx`
+        )
 
 
 def _compared(encoder: TowerEncoder, folder: Path) -> ExportRecord:

@@ -1,8 +1,4 @@
-"""Models in safetensors form through the Auto classes of transformers, or open_clip's own, and the encoder over them.
-
-In the order of reading: `Towers` (two towers, their tokenizer, how pictures are prepared), the two kinds that differ
-from it, `load_towers`, `TowerEncoder`.
-"""
+"""Models in safetensors form, by the Auto classes of transformers or open_clip's own, and the encoder over them."""
 
 from __future__ import annotations
 
@@ -41,8 +37,7 @@ WINDOW_SPAN_S, WINDOW_STRIDE_S = 8.0, 4.0
 _FROM_FOLDER: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 # A GPU that is gone raises AcceleratorError, which torch has since 2.8.
 _DEVICE_TROUBLE = (torch.OutOfMemoryError, getattr(torch, "AcceleratorError", torch.OutOfMemoryError))
-_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
-"""What torch says where the memory of the CPU does not suffice."""
+_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"  # as torch says it of the CPU
 
 
 @dataclass(frozen=True)
@@ -62,19 +57,17 @@ class Towers:
 
     @property
     def preprocessing(self) -> Preprocessing:
-        """Preparation of pictures of one size, which patches and training need."""
         if self.checkpoint.preprocessing is None:
             raise EncoderError(f"{self.family.title} prepares pictures in its own way; name a CLIP or a SigLIP.")
         return self.checkpoint.preprocessing
 
     @property
     def dimension(self) -> int:
-        """D, the length of a feature."""
         return int(getattr(self._word_head, "out_features", self.model.config.text_config.hidden_size))
 
     @property
     def longest_caption(self) -> int:
-        """W, the most tokens that the text tower takes, its own marks included."""
+        """The most tokens that the text tower takes, its own marks included."""
         positions = int(self.model.config.text_config.max_position_embeddings) - self.family.first_position
         return min(positions, self.family.longest or positions)
 
@@ -89,7 +82,6 @@ class Towers:
 
     @property
     def window(self) -> WindowRule:
-        """Rule of windows, with the number of frames that the configuration states."""
         if not self.family.frames:
             return WindowRule()
         return WindowRule(self.model.config.vision_config.num_frames, WINDOW_SPAN_S, WINDOW_STRIDE_S)
@@ -109,25 +101,20 @@ class Towers:
         return features
 
     def prepared(self, pixels: Pixels) -> Mapping[str, Tensor]:
-        """Prepare pictures (N, 3, H, W) uint8 as the processor of the model does it, by the names of its inputs."""
+        """Prepare pictures (N, 3, H, W) uint8, by the names of the model's inputs."""
         if self.processor is None:
             return {"pixel_values": torch.from_numpy(self.preprocessing.prepare(pixels))}
         return dict(self.processor(images=_pictures(pixels), return_tensors="pt"))
 
     def prepared_features(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Encode prepared pictures to (N, D), of any length."""
         features: Tensor = self.model.get_image_features(**self.placed(inputs)).pooler_output
         return features
 
     def placed(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Put inputs on the device, and numbers into the precision of the model."""
-        kind = next(self.model.parameters()).dtype
-        return {
-            name: one.to(self.device, kind if one.is_floating_point() else one.dtype) for name, one in inputs.items()
-        }
+        kinds = {True: next(self.model.parameters()).dtype, False: None}
+        return {name: one.to(self.device, kinds[one.is_floating_point()]) for name, one in inputs.items()}
 
     def check_lengths(self, of_pictures: int) -> None:
-        """Refuse a model whose vectors of pictures and of captions differ in length."""
         if of_pictures != self.dimension:
             raise EncoderError(
                 f"The model in {self.checkpoint.folder} gives captions vectors of {self.dimension} numbers and "
@@ -159,8 +146,7 @@ class Towers:
         return self._known(tokens, self.model.config.text_config.vocab_size)
 
     def _known(self, tokens: dict[str, Tensor], words: int) -> dict[str, Tensor]:
-        """Refuse tokens that the model does not have, over which a GPU would be lost."""
-        if tokens["input_ids"].max() >= words:
+        if tokens["input_ids"].max() >= words:  # over which a GPU would be lost
             raise EncoderError(
                 f"The tokenizer and the weights in {self.checkpoint.folder} do not belong together: it makes tokens "
                 "that the model does not have."
@@ -176,7 +162,6 @@ class Towers:
 class Embedder(Towers):
     """An embedder with instructions: one tower reads captions and sees pictures, each within words of its maker.
 
-    Captions are queries and pictures are documents, so the words around them differ (`evenreel.encoders.checkpoint`).
     sentence-transformers reads such models too, but with processors that need torchvision.
     """
 
@@ -298,7 +283,6 @@ class OpenClipTowers(Towers):
 
 
 def _pictures(pixels: Pixels) -> list[Image.Image]:
-    """Frames (N, 3, H, W) as pictures of Pillow."""
     return [Image.fromarray(np.ascontiguousarray(frame.transpose(1, 2, 0))) for frame in pixels]
 
 
@@ -348,7 +332,6 @@ def _load_auto(checkpoint: Checkpoint, precision: torch.dtype) -> tuple[Any, Any
 
 
 def load_model(checkpoint: Checkpoint, config: Any, precision: torch.dtype) -> Any:
-    """Load a model of transformers from its configuration and the weights of its folder."""
     from transformers import MODEL_MAPPING
 
     model, report = MODEL_MAPPING[type(config)].from_pretrained(
@@ -430,12 +413,10 @@ class TowerEncoder(BatchedEncoder):
 
     @property
     def device(self) -> str:
-        """Device that it calculates on at present."""
         return str(self._towers.device)
 
     @property
     def precision(self) -> str:
-        """Precision that it calculates in at present: `float32`, `bfloat16` or `float16`."""
         return self._towers.precision
 
     def encode_patches(self, pixels: Pixels, *, whole: bool = False) -> FloatArray:
@@ -453,12 +434,10 @@ class TowerEncoder(BatchedEncoder):
             features = patch_features(kind, model, self._towers.placed({"": inputs})[""])
             return unit_rows(_array(features.flatten(0, 2)), "patch").reshape(features.shape)
 
-        return np.concatenate(
-            [np.zeros((0, *grid, self.dimension), np.float32), *self._in_batches(len(pixels), patches)]
-        )
+        none = np.zeros((0, *grid, self.dimension), np.float32)
+        return np.concatenate([none, *self._in_batches(len(pixels), patches)])
 
     def seen_box(self, height: int, width: int) -> tuple[float, float, float, float]:
-        """Return left, top, right and bottom of the part of a picture that the tower sees, in pixels."""
         return self._towers.preprocessing.seen_box(height, width)
 
     def _window_features(self, pixels: Pixels) -> FloatArray:
@@ -504,7 +483,6 @@ def _array(features: torch.Tensor) -> FloatArray:
 
 
 def usable_device(name: str, precision: str) -> torch.device:
-    """Return the device of a name, after a check that it can be used."""
     chosen = ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
     try:
         device = torch.device(chosen)

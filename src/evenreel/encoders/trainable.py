@@ -16,8 +16,7 @@ from evenreel.encoders.encoder import clean_captions
 from evenreel.encoders.towers import Towers
 from evenreel.errors import UsageError
 
-_UNUSED = ("logit_scale", "logit_bias")
-"""Parameters of the checkpoint that no feature depends on; the matcher has a scale of its own."""
+_UNUSED = ("logit_scale", "logit_bias")  # no feature depends on them; the matcher has a scale of its own
 
 
 class TokenIds(NamedTuple):

@@ -1,8 +1,4 @@
-"""Taking found stretches away: what they can be taken away as, and limits.
-
-Read `frames` (rates, timecodes, a file's own clock), `picks` (what is taken), `cuts` (with the worker that runs them);
-`taking` finds the files, writes every form, and is the call for programs.
-"""
+"""Taking found stretches away: what they can be taken away as, and limits."""
 
 from __future__ import annotations
 

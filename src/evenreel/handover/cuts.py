@@ -6,8 +6,7 @@ leading ones of an open group) are left out. It ends with the last packet whose 
 after the end is copied only where an earlier one may refer to it.
 
 Encoded anew, pictures become H.264 as a person sees them: upright, with square pixels, in BT.709; the first stream of
-sound becomes AAC. The frames are those on screen in the stretch, each for as long as in the file. `CutReader` does all
-that in a worker that can be killed.
+sound becomes AAC. The frames are those on screen in the stretch, each for as long as in the file.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from evenreel.media.picture import to_jpeg
 from evenreel.media.sampling import GivenTimes
 from evenreel.media.video import JOINABLE, WITHOUT_PTS, Source, time_base_of
 from evenreel.media.workers import Message
-from evenreel.types import FloatArray, Pixels
+from evenreel.types import FloatArray
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
 
     Packet: TypeAlias = AnyPacket[Stream]
 
-OWN_FORMAT = {"mp4": "mp4", "matroska": "matroska", "mpegts": "mpegts", "flv": "flv", "ogg": "ogg"}
-"""Format that a copy is written in, by that of its file; mp4 for others."""
 ANY = "matroska"  # which holds nearly every codec
 SUFFIXES = {"mp4": ".mp4", "mov": ".mov", "matroska": ".mkv", "mpegts": ".ts", "flv": ".flv", "ogg": ".ogv"}
 _REORDER_S = Fraction(1)  # containers seek by decoding time; a key frame is shown at most this much later
@@ -62,7 +59,7 @@ def copy_stretch(
     stretch: tuple[Fraction, Fraction],
     formats: Sequence[str],
     limits: MediaLimits,
-    timecode_at: Callable[[Fraction], str | None] = lambda time_s: None,
+    timecode_at: Callable[[Fraction], str | None],
 ) -> Iterator[Message]:
     """Copy a stretch of a file into a file of the first format that can hold its codecs."""
     with closing(Source(path, limits, 1)) as source:
@@ -86,20 +83,11 @@ def copy_stretch(
 
 
 class UncopyableError(Exception):
-    """Raised for a stretch whose packets cannot be copied, with the reason."""
+    """The packets of a stretch cannot be copied, with the reason."""
 
 
 class _UnfitError(Exception):
     """A format cannot hold what is to be copied."""
-
-
-def _opened(path: str, limits: MediaLimits) -> tuple[InputContainer, VideoStream]:
-    container = open_file(path, copy_options(limits))
-    try:
-        return container, choose_stream(container, limits)
-    except BaseException:
-        container.close()
-        raise
 
 
 def _seek(container: InputContainer, stream: VideoStream, timestamp: int) -> bool:
@@ -118,8 +106,8 @@ def _key_frame(
 ) -> Generator[Message, None, int]:
     """Timestamp of the key frame that a cut begins with; yields signs of life."""
     start, until = bounds
-    container, stream = _opened(path, limits)
-    with container:
+    with open_file(path, copy_options(limits)) as container:
+        stream = choose_stream(container, limits)
         sought = not from_start and _seek(container, stream, start)
         found, first, last = None, None, None
         for number, packet in enumerate(packets_of(container, stream)):
@@ -140,15 +128,13 @@ def _key_frame(
                 yield {}, None
     if found is None and sought:
         return (yield from _key_frame(path, bounds, limits, from_start=True))
-    if found is None:
-        found = first  # the stretch begins before the first picture
+    found = first if found is None else found  # the stretch may begin before the first picture
     if found is None or found >= until:
         raise UncopyableError("it has no key frame to begin with")
     return found
 
 
 def _shown_at(packet: Packet) -> int:
-    """When a packet's picture comes on screen, in units of its stream's time base."""
     if packet.pts is None:
         raise UncopyableError("its packets do not say when they are shown")
     return packet.pts
@@ -161,8 +147,8 @@ def _copied(
 
     Returns the end of the last picture that was copied, and the kinds of streams that do not fit into the format.
     """
-    container, stream = _opened(path, limits)
-    with container:
+    with open_file(path, copy_options(limits)) as container:
+        stream = choose_stream(container, limits)
         _seek(container, stream, bounds[0])
         pictures = _Pictures(*bounds)
         try:
@@ -216,7 +202,8 @@ def _mux(
     for number, packet in enumerate(packets_of(container, *streams)):
         if packet.is_discard:
             continue
-        index, begins_s = packet.stream.index, _begins_s(packet)
+        index, at = packet.stream.index, packet.dts if packet.pts is None else packet.pts
+        begins_s = (at or 0) * time_base_of(packet.stream)
         if index == stream.index:
             ready = pictures.take(packet)
             if pictures.ended:
@@ -248,7 +235,6 @@ class _Pictures:
         self.end = key  # end of the last picture that was chosen
 
     def take(self, packet: Packet) -> list[Packet]:
-        """Return the packets that are to be copied now."""
         at = _shown_at(packet)
         if not self.began:
             self.began = packet.is_keyframe and at == self.key
@@ -265,11 +251,6 @@ class _Pictures:
         return ready
 
 
-def _begins_s(packet: Packet) -> Fraction:
-    at = packet.dts if packet.pts is None else packet.pts
-    return Fraction(0) if at is None else at * time_base_of(packet.stream)
-
-
 def cannot_write(error: OSError) -> MediaError:
     why = (os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)).lower()
     return MediaError("failed", f"its cut cannot be written ({why}); make room or choose another place")
@@ -277,8 +258,8 @@ def cannot_write(error: OSError) -> MediaError:
 
 def formats_for(container: str, suffix: str) -> list[str]:
     """List the formats to try for a cut of a file: its own, then one that holds nearly everything."""
-    own = "mov" if container == "mp4" and suffix.lower() == ".mov" else OWN_FORMAT.get(container, "mp4")
-    return list(dict.fromkeys((own, ANY)))
+    own = container if container in SUFFIXES else "mp4"
+    return list(dict.fromkeys(("mov" if own == "mp4" and suffix.lower() == ".mov" else own, ANY)))
 
 
 CODEC: Final = "aac"
@@ -403,7 +384,11 @@ def encode_stretch(
                 for frame in video.frames(given):
                     pixels = even_sided(frame.pixels)
                     if stream is None:
-                        stream = _picture_stream(target, pixels, facts.own_fps, clock)
+                        stream = target.add_stream("libx264", rate=facts.own_fps, options=OPTIONS)
+                        stream.height, stream.width, stream.pix_fmt = pixels.shape[0], pixels.shape[1], "yuv420p"
+                        codec = stream.codec_context
+                        codec.time_base, codec.color_range = 1 / clock, LIMITED_RANGE
+                        codec.colorspace = codec.color_primaries = codec.color_trc = BT709
                         sound = EncodedSound.of(path, limits, target)
                     if (stream.height, stream.width) != pixels.shape[:2]:
                         why = "the size of its pictures changes in the stretch, which is not encoded"
@@ -430,16 +415,6 @@ def encode_stretch(
     yield {"format": FORM, "starts_s": float(span_s[0]), "ends_s": float(span_s[1]), "left_out": left_out}, None
 
 
-def _picture_stream(target: OutputContainer, pixels: Pixels, fps: Fraction, clock: Fraction) -> VideoStream:
-    stream = target.add_stream("libx264", rate=fps, options=OPTIONS)
-    stream.height, stream.width, stream.pix_fmt = pixels.shape[0], pixels.shape[1], "yuv420p"
-    context = stream.codec_context
-    context.time_base = 1 / clock
-    context.colorspace = context.color_primaries = context.color_trc = BT709
-    context.color_range = LIMITED_RANGE
-    return stream
-
-
 class CutReader:
     """Worker that answers a task by what it has, with messages of the function that it names.
 
@@ -454,29 +429,25 @@ class CutReader:
         self._limits = MediaLimits(**limits)
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        if "facts" in task and "stretch" not in task:
-            yield read_facts(task["facts"], self._limits).to_json(), None
-        elif "still" in task:
-            yield {}, np.frombuffer(self._still(task["still"], task["time_s"], task["width"]), np.uint8)
-        else:
+        if "stretch" in task:
             yield from self._cut(task, FileFacts.from_json(task["facts"]))
+        elif "facts" in task:
+            yield read_facts(task["facts"], self._limits).to_json(), None
+        else:
+            with open_video(task["still"], self._limits) as video:
+                frame = next(video.frames(GivenTimes((task["time_s"],))), None)
+            if frame is None:
+                raise MediaError("no_frames", "there is no picture at this time")
+            yield {}, np.frombuffer(to_jpeg(frame.pixels, task["width"], 4 * task["width"]), np.uint8)
 
     def _cut(self, task: dict[str, Any], facts: FileFacts) -> Iterator[Message]:
-        start_s, end_s = map(Fraction, task["stretch"])
+        stretch = Fraction(task["stretch"][0]), Fraction(task["stretch"][1])
         path, why = task.get("copy") or task["encode"], {}
         if "copy" in task:
             try:
-                copied = task["out"], (start_s, end_s), task["formats"], self._limits, facts.timecode_at
-                yield from copy_stretch(path, *copied)
+                yield from copy_stretch(path, task["out"], stretch, task["formats"], self._limits, facts.timecode_at)
                 return
             except UncopyableError as error:
                 why = {"why": str(error)}
-        for header, _ in encode_stretch(path, task["out"], (start_s, end_s), facts, self._limits):
+        for header, _ in encode_stretch(path, task["out"], stretch, facts, self._limits):
             yield {**header, **why}, None
-
-    def _still(self, path: str, time_s: float, width: int) -> bytes:
-        with open_video(path, self._limits) as video:
-            frame = next(video.frames(GivenTimes((time_s,))), None)
-        if frame is None:
-            raise MediaError("no_frames", "there is no picture at this time")
-        return to_jpeg(frame.pixels, width, 4 * width)

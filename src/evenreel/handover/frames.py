@@ -1,10 +1,7 @@
 """Frame numbers and timecodes at the rates of film and television, in integers and rationals alone.
 
-`FileFacts` are what a file's own clock says: its frame rate, its timecode, and where its first frame lies.
-
-A timecode (SMPTE ST 12-1) names frames by hours, minutes, seconds and frames of a whole-numbered rate. At 30000/1001
-and 60000/1001 frames a second it may drop labels so that it keeps up with a clock: the first two (four) of each
-minute but every tenth. Some files do so at 30 and 60 too.
+A timecode (SMPTE ST 12-1) may drop labels at 30000/1001 and 60000/1001 frames a second, so that it keeps up with a
+clock: the first two (four) of each minute but every tenth. Some files do so at 30 and 60 too.
 """
 
 from __future__ import annotations
@@ -42,10 +39,8 @@ _USUAL_FPS = Fraction(25)
 
 @dataclass(frozen=True)
 class FrameRate:
-    """Number of frames a second, and whether timecodes drop labels to keep up with a clock."""
-
-    fps: Fraction
-    drop: bool = False  # only of 30000/1001 and 60000/1001, and of 30 and 60 where a file does so
+    fps: Fraction  # frames a second
+    drop: bool = False  # whether timecodes drop labels to keep up with a clock
 
     @property
     def base(self) -> int:
@@ -53,11 +48,11 @@ class FrameRate:
         return math.ceil(self.fps)
 
     def frame_at(self, time_s: Fraction, slack_s: Fraction = SAME_TIME_S) -> int:
-        """Return the number of the frame on screen at a time; one that begins at most `slack_s` later is taken."""
+        """Number of the frame on screen at a time; one that begins at most `slack_s` later is taken."""
         return math.floor((time_s + slack_s) * self.fps)
 
     def frame_after(self, time_s: Fraction, slack_s: Fraction = SAME_TIME_S) -> int:
-        """Return the number of the first frame that begins at a time or after it, or at most `slack_s` before."""
+        """Number of the first frame that begins at a time or after it, or at most `slack_s` before."""
         return math.ceil((time_s - slack_s) * self.fps)
 
     def timecode(self, frame: int) -> str:
@@ -116,10 +111,7 @@ def editing_rate(fps: Fraction) -> Fraction:
 
 
 def slack_of(stream: VideoStream) -> Fraction:
-    """Return by how much a stream's timestamps may be rounded, in seconds; at most a quarter of a frame.
-
-    Containers that count in milliseconds round each to the nearest.
-    """
+    """By how much a stream's timestamps may be rounded, in seconds: half a tick, at most a quarter of a frame."""
     fps = stream.guessed_rate or stream.average_rate or Fraction(25)
     return max(SAME_TIME_S, min((stream.time_base or Fraction(1, 1000)) / 2 + SAME_TIME_S, 1 / (4 * fps)))
 

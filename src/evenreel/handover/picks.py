@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import os
@@ -36,9 +37,6 @@ class Pick:
     reason: dict[str, Any] = field(default_factory=dict)  # what the search said of it: its rank, score and words
     path: str = ""  # the one of its files that is meant, as the system names it; any where that is not there
 
-    def with_handles(self, handles_s: float) -> Pick:
-        return replace(self, start_s=max(0.0, self.start_s - handles_s), end_s=self.end_s + handles_s)
-
 
 @dataclass(frozen=True)
 class Take:
@@ -51,15 +49,10 @@ class Take:
     stamp: FileStamp | None = None  # that the file must keep while it is read; None where that does not matter
 
     def check_unchanged(self) -> None:
-        """Raise MediaError where the file is another one by now."""
-        if self.stamp is None:
-            return
-        try:
-            same = FileStamp.of(os.stat(self.path, follow_symlinks=False)) == self.stamp
-        except OSError:
-            same = False
-        if not same:
-            raise changed()
+        with contextlib.suppress(OSError):
+            if self.stamp in (None, FileStamp.of(os.stat(self.path, follow_symlinks=False))):
+                return
+        raise changed()
 
 
 @dataclass(frozen=True)
@@ -98,7 +91,7 @@ def checked(take: Take, facts: FileFacts) -> CheckedTake:
 
 
 def stretches_of(document: Mapping[str, Any]) -> list[Pick]:
-    """List the stretches of a document that `evenreel export --format json` wrote, or one like it."""
+    """List the stretches of what `evenreel export --format json` writes, or of something like it."""
     try:
         picks = [
             Pick(
@@ -175,7 +168,7 @@ def file_stem(name: str, fallback: str = "clip") -> str:
 
 
 def stretch_stem(name: str, start_s: Fraction, end_s: Fraction) -> str:
-    """Make a name for a stretch of a file.
+    """Name a stretch of a file.
 
     >>> stretch_stem("tram.mp4", Fraction(3723.5), Fraction(3725))
     'tram 01.02.03.500-01.02.05.000'

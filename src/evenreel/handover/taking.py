@@ -1,13 +1,7 @@
 """Stretches of an open library taken away in one call: found, read by a process of its own, written.
 
-In the order of reading: `take_away`; `Handover`, which writes every form; lists: a table (csv), JSON, timelines for
-editors (OTIO, EDL, FCPXML), what is said as subtitles; a contact sheet.
-
-OTIO and EDL (CMX3600) are written by OpenTimelineIO (extra `editing`): the stretches follow one another on one track,
-each a clip of its file with the file's own timecode; an EDL has one frame rate, the one that most stretches have. In
-FCPXML, which Final Cut Pro and DaVinci Resolve read, times are whole numbers of frames over the frame's exact length,
-`1001/24000s` for one. OpenTimelineIO's adapter (1.0.0) is not used for it: it takes rates as floats, has none for
-24000/1001, and reads 30000/1001 as 29 a second.
+OTIO and EDL (CMX3600) are written by OpenTimelineIO (extra `editing`). Its adapter of FCPXML (1.0.0) is not used: it
+takes rates as floats, has none for 24000/1001, and reads 30000/1001 as 29 a second.
 """
 
 from __future__ import annotations
@@ -21,11 +15,11 @@ import urllib.parse
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path, PurePath
 from statistics import mode
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -62,8 +56,6 @@ if TYPE_CHECKING:
 
 KIND = {".mkv": "a Matroska file", ".mp4": "an mp4 file"}
 _UNSEEN = Fraction(1, 100)  # less than a frame at 60 a second needs no word
-
-
 STALL_S = 30.0  # how long a file may give nothing while its content is compared
 
 
@@ -116,8 +108,7 @@ def _unchanged(library: Library, pick: Pick, same: SameContent) -> Located:
     raise MediaError("unreadable", why)
 
 
-@dataclass(frozen=True)
-class KnownOfClips:
+class KnownOfClips(NamedTuple):
     """What a library knows of its clips, as far as their stretches need it."""
 
     transcripts: Callable[[str], Sequence[Transcript]]  # of a clip's id
@@ -166,8 +157,9 @@ class Handover:
         ready = []
         for take in takes:
             try:
-                wanted = replace(take, pick=take.pick.with_handles(self._settings.handles_s))
-                ready.append(checked(wanted, self._facts_of(take)))
+                pick, more_s = take.pick, self._settings.handles_s
+                longer = replace(pick, start_s=max(0.0, pick.start_s - more_s), end_s=pick.end_s + more_s)
+                ready.append(checked(replace(take, pick=longer), self._facts_of(take)))
             except MediaError as error:
                 report.leave_out(take, error)
                 continue
@@ -281,12 +273,6 @@ class Handover:
         return SheetCell(still, take.name, times)
 
 
-_WRITERS = {"srt": as_srt, "vtt": as_vtt}
-
-COLUMNS = (
-    *("number", "file", "path", "clip_id", "start_s", "end_s", "start_timecode", "end_timecode"),
-    *("first_frame", "frames", "fps", "drop_frame", "steady", *REASONS, "words"),
-)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -320,10 +306,10 @@ def as_json(takes: Sequence[CheckedTake], title: str) -> str:
 
 def as_csv(takes: Sequence[CheckedTake], title: str) -> str:
     """Write stretches as a table; text that a spreadsheet would take for a formula begins with an apostrophe."""
-    held = io.StringIO()
-    writer = csv.DictWriter(held, COLUMNS, lineterminator="\r\n")
+    held, listed = io.StringIO(), records(takes)
+    writer = csv.DictWriter(held, list(listed[0]), lineterminator="\r\n")
     writer.writeheader()
-    for record in records(takes):
+    for record in listed:
         row = record | {"words": " | ".join(record["words"])}
         formulas = {name for name, value in row.items() if isinstance(value, str) and value.startswith(_FORMULA)}
         writer.writerow({name: f"'{value}" if name in formulas else value for name, value in row.items()})
@@ -344,14 +330,14 @@ def subtitles(
         raise NotFoundError("nothing is said in the stretch, so there are no subtitles")
     spans_s = [(max(one.start_s, start_s) - start_s, min(one.end_s, end_s) - start_s) for one in inside]
     said = [replace(one, start_s=at_s, end_s=to_s) for one, (at_s, to_s) in zip(inside, spans_s, strict=True)]
-    return _WRITERS[form](said)
+    return as_srt(said) if form == "srt" else as_vtt(said)
 
 
 LONGEST_REEL = 8  # characters of a reel's name in CMX3600
 
 
 def as_otio(takes: Sequence[CheckedTake], title: str) -> str:
-    """Write stretches as an OTIO document, one after another, pictures and sound on a track each."""
+    """Write stretches one after another, pictures and sound on a track each."""
     otio = _opentimelineio()
     made = otio.schema.Timeline(title)
     made.global_start_time = otio.opentime.RationalTime(0, float(mode(take.facts.rate for take in takes).fps))
@@ -381,10 +367,10 @@ def as_edl(takes: Sequence[CheckedTake], title: str) -> str:
     labels = rate.base * 1000 / 1001 if rate.drop else float(rate.base)
     track = otio.schema.Track("V1", kind=otio.schema.TrackKind.Video)
     for take, reel in zip(takes, _reels(takes), strict=True):
-        clip = _clip(otio, take, _line(take.take.name), labels)
+        clip = _clip(otio, take, printable(take.take.name).strip() or "evenreel", labels)
         clip.metadata["cmx_3600"] = {"reel": reel}
         track.append(clip)
-    listed = otio.schema.Timeline(_line(title))
+    listed = otio.schema.Timeline(printable(title).strip() or "evenreel")
     listed.tracks.append(track)
     try:
         text: str = otio.adapters.write_to_string(listed, "cmx_3600", rate=labels)
@@ -433,10 +419,6 @@ def _reels(takes: Iterable[CheckedTake]) -> list[str]:
     return [names[take.take.path] for take in takes]
 
 
-def _line(text: str) -> str:
-    return printable(text).strip() or "evenreel"
-
-
 def _opentimelineio() -> Any:
     try:
         import opentimelineio
@@ -448,9 +430,6 @@ def _opentimelineio() -> Any:
 def _missing(package: str) -> EvenreelError:
     sentence = needed_extra(ImportError(name=package), "A list for editors in this form")
     return EvenreelError(sentence or f"{package} is not installed.")
-
-
-HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE fcpxml>\n'
 
 
 def as_fcpxml(takes: Sequence[CheckedTake], title: str) -> str:
@@ -486,7 +465,7 @@ def as_fcpxml(takes: Sequence[CheckedTake], title: str) -> str:
         at += length
     sequence.set("duration", _seconds(at, rate.fps))
     ET.indent(root)
-    return HEAD + ET.tostring(root, "unicode") + "\n"
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE fcpxml>\n{ET.tostring(root, "unicode")}\n'
 
 
 def _seconds(frames: int, fps: Fraction) -> str:
@@ -543,16 +522,14 @@ _GAP, _TEXT = 16, 44
 _PAPER, _INK, _PALE, _DARK = "#ffffff", "#1b1d1f", "#5a6066", "#202326"
 
 
-@dataclass(frozen=True)
-class SheetCell:
+class SheetCell(NamedTuple):
     still: bytes | None  # a JPEG; None where there is none
     name: str  # first line below it
     times: str  # second line
 
 
 def sheet_jpeg(cells: Sequence[SheetCell], title: str) -> bytes:
-    """Draw stills with two lines below each, four a row, below a title; the first `MOST_STILLS` of them."""
-    cells = cells[:MOST_STILLS]
+    """Draw at most `MOST_STILLS` stills with two lines below each, four a row, below a title."""
     columns = min(4, max(1, len(cells)))
     rows = -(-len(cells) // columns)
     width, height = _GAP + columns * (STILL_PX[0] + _GAP), 56 + rows * (STILL_PX[1] + _TEXT + _GAP)

@@ -105,9 +105,9 @@ class VideoText:
 class FileReader:
     """Worker that answers `{"path", "part", "frames", "text"}` with `info`, then a `frame` or `tick` each, then `end`.
 
-    With `"still": {"side_px", "quality"}` in it, a message `still` with a JPEG comes before each of them. With
-    `"periods"`, seconds between the frames of windows, frames of these come too: `for` of a `frame` lists whom it is
-    for, 0 the rule and from 1 on the periods, and `shot` counts the cuts before it.
+    With `"still": {"side_px", "quality"}`, a message `still` with a JPEG comes before each of them. With `"periods"`,
+    seconds between the frames of windows, frames of these come too: `for` of a `frame` lists whom it is for, 0 the rule
+    and from 1 on the periods, and `shot` counts the cuts before it.
     """
 
     def __init__(self, rule: str, limits: dict[str, Any], threads: int, *, text: bool, shots: bool = False) -> None:
@@ -117,7 +117,6 @@ class FileReader:
         self._find_shots = shots
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        """Read one clip; `part` is its start and end in the file, `frames` and `text` say whether they are wanted."""
         text = self._text if task["text"] else None
         words = text.new_video() if text else None
         still, part = task.get("still"), Part(*task["part"])
@@ -216,7 +215,6 @@ def grouped(words: Sequence[Word], frame_times: Sequence[float] = ()) -> list[li
 
 
 def _authority(word: Word) -> tuple[float, int, str, tuple[float, float, float, float]]:
-    """The most confident reading speaks for a sign; of equally confident ones the longer."""
     return word.confidence, len(word.text), word.text, word.box
 
 

@@ -159,9 +159,8 @@ def crop(picture: Pixels, quad: Quad) -> Pixels:
     scale = max(1.0, READ_PX / max(min(width, height), 1.0))
     size = max(1, int(width * scale)), max(1, int(height * scale))
     target = np.array([[0, 0], [size[0], 0], size, [0, size[1]]], np.float32)
-    straighten = cv2.getPerspectiveTransform(quad, target)
-    how = cv2.INTER_CUBIC
-    line = cv2.warpPerspective(picture, straighten, size, borderMode=cv2.BORDER_REPLICATE, flags=how)
+    how = {"borderMode": cv2.BORDER_REPLICATE, "flags": cv2.INTER_CUBIC}
+    line = cv2.warpPerspective(picture, cv2.getPerspectiveTransform(quad, target), size, **how)
     return np.asarray(line, dtype=np.uint8)
 
 
@@ -233,7 +232,11 @@ class SceneText:
         areas = self._changed(glance)
         if not areas:
             return
-        touched = self._glance_over(glance, areas)
+        touched = np.zeros(self._glance_shape, np.bool_)
+        for area in areas:
+            self._heat[area.pixels] = self._models.detector.heat(glance[area.pixels])
+            self._seen[area.pixels] = glance[area.pixels]  # type: ignore[index]
+            touched[area.pixels] = True
         kept, lost = self._sort_out(picture, touched)
         found = self._large_lines(touched)
         if places := self._places(touched, kept, lost):
@@ -257,15 +260,6 @@ class SceneText:
             if touched[under(sign.box, cells.shape)].any():
                 cells[under(sign.box, cells.shape)] = True
         return rectangles(cells)
-
-    def _glance_over(self, glance: Pixels, areas: list[Rect]) -> Mask:
-        """Renew the heat of the areas, and remember how they look. Returns the pixels that were looked at."""
-        touched = np.zeros(self._glance_shape, np.bool_)
-        for area in areas:
-            self._heat[area.pixels] = self._models.detector.heat(glance[area.pixels])
-            self._seen[area.pixels] = glance[area.pixels]  # type: ignore[index]
-            touched[area.pixels] = True
-        return touched
 
     def _sort_out(self, picture: Pixels, touched: Mask) -> tuple[list[TextLine], list[TextLine]]:
         """Known signs, apart: those still shown as they were read, and those in a changed area that are not."""
@@ -378,12 +372,12 @@ class Detector(Protocol):
         """Compute how likely each pixel belongs to text: (H, W, 3) RGB, sides multiples of 32 -> (H, W), 0 to 1."""
 
     def lines(self, heat: FloatArray) -> Corners:
-        """Return the lines of text in a heat map, in its pixels, in reading order."""
+        """Find the lines of text in a heat map, in its pixels, in reading order."""
 
 
 class Recognizer(Protocol):
     def read(self, crops: Sequence[Pixels]) -> list[tuple[str, float]]:
-        """Read (H, W, 3) RGB crops of one line each; return text and confidence, 0 to 1, of each."""
+        """Read (H, W, 3) RGB crops of one line each: text and confidence, 0 to 1."""
 
 
 class Models(NamedTuple):
@@ -429,7 +423,7 @@ class RapidRecognizer:
 
 
 def engine_id() -> str:
-    """Return the id of the engine and its models for the catalog; readings under different ids are never mixed."""
+    """Name the engine and its models for the catalog; readings under different names are never mixed."""
     names = "+".join(_model(part).stem for part in ("det", "rec"))
     return f"rapidocr-{version('rapidocr')}/{names}"
 
@@ -480,14 +474,14 @@ ks kv ky lo mai mk ml mn mni mr my ne new or os pa ps ru sa sat sd si sr syc ta 
 
 
 class SheetReader:
-    """Reader of sheets: dark letters on white and nothing else, as subtitles are drawn; its model is loaded late."""
+    """Reader of sheets: dark letters on white and nothing else, as subtitles are drawn."""
 
     def __init__(self, threads: int = 1) -> None:
         self._threads = threads
         self._recognizer: RapidRecognizer | None = None
 
     def can_read(self, language: str | None) -> bool:
-        """Return whether a language (BCP 47) is written in a script that the recogniser reads; True if not known."""
+        """Return whether a language (BCP 47) is written in a script that is read, as far as it is known."""
         known, *more = (language or "").split("-")
         script = next((part for part in more if len(part) == 4), None)
         return script in _READ_SCRIPTS if script else known not in _IN_OTHERS.split()

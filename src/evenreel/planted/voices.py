@@ -51,7 +51,7 @@ def check_voices(sentences: Iterable[SpokenSentence], recordings: Recordings | N
 
 
 def speak(sentence: SpokenSentence, recordings: Recordings | None = None) -> FloatArray:
-    """Return a sentence as (N,) float32 samples at 16 kHz; with espeakng-loader they are the same in every run.
+    """Return a sentence as (N,) float32 samples at 16 kHz, the same in every run.
 
     Args:
         sentence: what is said, and how.

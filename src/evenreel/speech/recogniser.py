@@ -1,14 +1,12 @@
 """Recognition of speech: from the sound of a clip to utterances with their words and times.
 
-Voice activity comes first, by the detector that faster-whisper brings, and a model hears what is spoken only: Whisper
-in CTranslate2's form, or a model in ONNX form that onnx-asr reads. The detector is called here and not by the models'
-own filters: faster-whisper's holds the sound of a whole film and tells its language once, onnx-asr's is a model that
-would have to be downloaded. Files that nobody trusts are decoded in a worker that can be killed (`speech_worker`).
+Voice activity comes first, by the detector that faster-whisper brings, and a model hears what is spoken only. The
+models' own filters are not used: faster-whisper's holds the sound of a whole film and tells its language once,
+onnx-asr's is a model that would have to be downloaded.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import math
@@ -54,21 +52,18 @@ class Heard(NamedTuple):
 
 
 class SpeechModel(Protocol):
-    """A model that writes down a stretch of speech: (N,) samples at 16 kHz, in a language or one that it detects."""
-
     speech_id: str  # name it can be loaded by again; a hub id comes with its commit
     languages: tuple[str, ...]  # that it hears, as BCP 47 tags; empty where it does not say
     stretch_s: float  # speech it is best given at a time; 0 for each piece by itself
     has_words: bool  # whether its words have times of their own
 
-    def hear(self, samples: FloatArray, language: str | None) -> Heard: ...
+    def hear(self, samples: FloatArray, language: str | None) -> Heard:
+        """Write down (N,) samples at 16 kHz, in a language or one that it detects."""
 
 
 class SpeechPiece(NamedTuple):
-    """Sound in which somebody speaks: when it begins, on the clip's own clock, and (N,) float32 at 16 kHz."""
-
-    start_s: float
-    samples: FloatArray
+    start_s: float  # on the clip's own clock
+    samples: FloatArray  # (N,) at 16 kHz, in which somebody speaks
 
     @property
     def length_s(self) -> float:
@@ -76,10 +71,7 @@ class SpeechPiece(NamedTuple):
 
 
 def find_pieces(blocks: Iterable[SoundBlock]) -> Iterator[SpeechPiece]:
-    """Yield the pieces of a sound in which somebody speaks, in rising time; they are cut in silence, if there is any.
-
-    Of the sound `PART_S` are held, however long it is: the last piece of a part may go on in the next.
-    """
+    """Yield the pieces of a sound in which somebody speaks, cut in silence if there is any; `PART_S` of it are held."""
     from faster_whisper.vad import VadOptions, get_speech_timestamps
 
     rule = VadOptions(max_speech_duration_s=PIECE_S)
@@ -146,11 +138,7 @@ class SpeechReader:
             yield from utterances_of(heard, stretch, has_words=self.model.has_words)
 
     def check_language(self, language: str | None) -> str | None:
-        """Return the model's own tag of a language; None for none.
-
-        Raises:
-            UsageError: the model does not hear it.
-        """
+        """Return the model's own tag of a language, which it must hear; None for none."""
         if language is None:
             return None
         heard = self.model.languages
@@ -165,10 +153,7 @@ class SpeechReader:
 
 
 def utterances_of(heard: Heard, stretch: list[SpeechPiece], *, has_words: bool) -> Iterator[Utterance]:
-    """Yield what a model heard in a stretch on the clip's clock; words of pieces that are apart become two utterances.
-
-    What the model is less than a tenth sure of is left out.
-    """
+    """Yield what a model heard in a stretch on the clip's clock; words of pieces far apart are two utterances."""
     begins_s = np.cumsum([0.0, *(piece.length_s for piece in stretch[:-1])])
 
     def placed(word: SpokenWord) -> tuple[int, SpokenWord]:
@@ -202,10 +187,7 @@ def utterances_of(heard: Heard, stretch: list[SpeechPiece], *, has_words: bool) 
 
 
 class WhisperModel:
-    """Whisper by faster-whisper, from a folder in CTranslate2's form, on the cores that this process may use.
-
-    The same sound gives the same words in every run: nothing is sampled.
-    """
+    """Whisper by faster-whisper, from a folder in CTranslate2's form; nothing is sampled."""
 
     stretch_s = PIECE_S
     has_words = True
@@ -275,7 +257,22 @@ class OnnxSpeechModel:
                 f'The speech model in {folder} has no config.json that names its type ("model_type": '
                 '"nemo-conformer-tdt" for Parakeet); take the whole folder of a model that onnx-asr reads.'
             )
-        self._model = _loaded_onnx(folder, kind).with_timestamps()
+        import onnx_asr
+        import onnxruntime
+        from onnx_asr.utils import ModelFileNotFoundError
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = allowed_threads(), 1
+        options.log_severity_level = 3
+        given: dict[str, Any] = {"sess_options": options, "providers": ["CPUExecutionProvider"]}
+        try:
+            try:
+                loaded = onnx_asr.load_model(kind, folder, **given)
+            except ModelFileNotFoundError:
+                loaded = onnx_asr.load_model(kind, folder, quantization="int8", **given)
+        except Exception as error:  # onnxruntime's own classes are not public, and files can be anything
+            raise _unreadable(folder, error, "a model in a form that onnx-asr reads") from error
+        self._model: Any = loaded.with_timestamps()
         self.has_words = "whisper" not in kind and "aed" not in kind  # these two give no times, and take a language
 
     def hear(self, samples: FloatArray, language: str | None) -> Heard:
@@ -289,23 +286,6 @@ class OnnxSpeechModel:
             whole = SpokenWord(found.text, 0.0, len(samples) / SAMPLE_RATE)
             return Heard(((whole,),) if found.text.strip() else (), language)
         return Heard(tuple(_segments(list(_words(found)))), language)
-
-
-def _loaded_onnx(folder: Path, kind: str) -> Any:
-    import onnx_asr
-    import onnxruntime
-    from onnx_asr.utils import ModelFileNotFoundError
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = allowed_threads(), 1
-    options.log_severity_level = 3
-    given: dict[str, Any] = {"sess_options": options, "providers": ["CPUExecutionProvider"]}
-    try:
-        with contextlib.suppress(ModelFileNotFoundError):
-            return onnx_asr.load_model(kind, folder, **given)
-        return onnx_asr.load_model(kind, folder, quantization="int8", **given)
-    except Exception as error:  # onnxruntime's own classes are not public, and files can be anything
-        raise _unreadable(folder, error, "a model in a form that onnx-asr reads") from error
 
 
 def _words(found: Any) -> Iterator[SpokenWord]:
@@ -443,7 +423,6 @@ class SpeechFiles:
 def speech_worker(
     model: str, *, device: str = "auto", language: str | None = None, limits: MediaLimits | None = None
 ) -> Worker:
-    """Return a worker that recognises speech, and that is killed when it hangs or grows too large."""
     _, folder = locate_speech_model(model)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     given = limits or MediaLimits()
@@ -475,15 +454,12 @@ def known_speech_models() -> tuple[KnownSpeechModel, ...]:
     return tuple(KnownSpeechModel(**row) for row in given["models"])
 
 
-WHISPER_WANTED = (
-    *("config.json", "preprocessor_config.json", "model.bin"),
-    *("tokenizer.json", "vocabulary.json", "vocabulary.txt"),
-)
-ONNX_WANTED = (
-    *("config.json", "config.yaml", "vocab.txt", "tokens.txt", "vocab.json", "added_tokens.json"),
+FILES_WANTED = (
+    *("config.json", "preprocessor_config.json", "model.bin", "tokenizer.json", "vocabulary.json", "vocabulary.txt"),
+    *("config.yaml", "vocab.txt", "tokens.txt", "vocab.json", "added_tokens.json"),  # and of a model in ONNX form
     *("model.onnx", "encoder-model.onnx", "decoder_joint-model.onnx", "decoder-model.onnx"),
     *("*.onnx.data", "*.onnx_data", "onnx/encoder_model.onnx", "onnx/decoder_model_merged.onnx"),
-)  # files that are fetched of a model in ONNX form: its graphs in full precision, its words, its settings
+)
 
 
 def check_extra() -> None:
@@ -495,7 +471,7 @@ def check_extra() -> None:
 
 
 def locate_speech_model(name: str, revision: str | None = None) -> tuple[str, Path]:
-    """Find the id and the folder of a model of speech, downloading it where it is missing and that is allowed."""
+    """Find the id and the folder of a model, downloading it where it is missing and that is allowed."""
     name = next((model.id for model in known_speech_models() if model.name == name), name)
     folder = named_folder(name)
     hub = None if folder is not None else HUB_ID.fullmatch(name)
@@ -514,7 +490,7 @@ def locate_speech_model(name: str, revision: str | None = None) -> tuple[str, Pa
         from huggingface_hub.errors import HFValidationError
 
         try:
-            folder = fetch(repository, wanted, (*WHISPER_WANTED, *ONNX_WANTED), _missing)
+            folder = fetch(repository, wanted, FILES_WANTED, _missing)
         except HFValidationError as error:
             raise nothing from error
         except UnavailableError as error:
@@ -537,7 +513,6 @@ def locate_speech_model(name: str, revision: str | None = None) -> tuple[str, Pa
 
 
 def speech_model_here(name: str) -> bool:
-    """Return whether a model of speech can be loaded without a download."""
     name = next((model.id for model in known_speech_models() if model.name == name), name)
     hub = HUB_ID.fullmatch(name)
     folder = named_folder(name) or (cached_folder(hub["repository"], hub["revision"] or "main") if hub else None)
@@ -550,7 +525,6 @@ def is_onnx(folder: Path) -> bool:
 
 
 def _missing(folder: Path) -> list[str]:
-    """What a folder lacks to be a model of speech in one of the two forms."""
     if is_onnx(folder):
         return [] if (folder / "config.json").is_file() else ["config.json"]
     missing = [name for name in ("config.json", "model.bin", "tokenizer.json") if not (folder / name).is_file()]
@@ -560,7 +534,7 @@ def _missing(folder: Path) -> list[str]:
 
 
 def model_type(folder: Path) -> str | None:
-    """Return onnx-asr's type of the model in a folder, as its `config.json` says; None where it says none."""
+    """Return onnx-asr's type of the model in a folder, as its `config.json` says."""
     try:
         found = parse_json((folder / "config.json").read_bytes())
     except (OSError, ValueError):

@@ -1,8 +1,7 @@
 """Subtitle streams inside a video: of text, for which no decoder of FFmpeg runs, and of pictures.
 
-Pictures (PGS, VobSub, DVB) are decoded, drawn as dark letters on white, and read. FFmpeg's decoders run, so that is for
-a worker that can be killed. PyAV hands out the number of each pixel's colour, and not the palette. FFmpeg's encoder of
-DVB subtitles writes that down, of whatever kind the stream was.
+Pictures (PGS, VobSub, DVB) are decoded by FFmpeg in a worker that can be killed, drawn as dark letters on white, and
+read. PyAV hands out no palette; FFmpeg's encoder of DVB subtitles writes that down, of whatever kind the stream was.
 """
 
 from __future__ import annotations
@@ -70,17 +69,17 @@ _ASS_NAME = 3
 def read_streams(path: str | os.PathLike[str]) -> Iterator[Subtitles | None]:
     """Read the streams of text of a video; yields None now and then while it reads, then what each stream says.
 
-    Times count from where a player's timeline begins. A stream without any words is left out. The last of them has no
-    words where streams of pictures are to be read.
+    Times count from where a player's timeline begins. A stream without words is left out, but for a last one where
+    streams of pictures are to be read.
     """
     with open_file(path, packet_options()) as container:
         of_text = subtitles_of_text(container)
-        wanted = {stream.index: _TextStream(stream.codec_context.name, language_of(stream)) for stream in of_text}
+        wanted = {stream.index: _TextStream(stream.codec_context.name, _language_of(stream)) for stream in of_text}
         pictures = pictures_to_read(container)
         others = len(container.streams.subtitles) - len(of_text) - len(subtitles_in_pictures(container))
         if wanted:
-            start_s = starts_s(path)
-            for packet in subtitle_packets(container, wanted):
+            start_s = _starts_s(path)
+            for packet in _packets(container, wanted):
                 if packet is not None:
                     wanted[packet.stream.index].take(packet, start_s)
                 yield None
@@ -129,10 +128,10 @@ def pictures_to_read(container: InputContainer) -> list[SubtitleStream]:
 
     Streams in the language of a stream of text are left out; those without a language count as of one.
     """
-    known = [language_of(stream) for stream in subtitles_of_text(container) if not _is_forced(stream)]
+    known = [_language_of(stream) for stream in subtitles_of_text(container) if not _is_forced(stream)]
     chosen = []
     for stream in sorted(subtitles_in_pictures(container), key=_is_forced):
-        language = language_of(stream)
+        language = _language_of(stream)
         if language not in known and not any(same_language(language, one) for one in known):
             chosen.append(stream)
             known.append(language)
@@ -143,19 +142,18 @@ def _is_forced(stream: SubtitleStream) -> bool:
     return bool(stream.disposition & Disposition.forced)
 
 
-def starts_s(path: str | os.PathLike[str]) -> float:
-    """Return where a player's timeline begins on the file's own clock, in seconds."""
+def _starts_s(path: str | os.PathLike[str]) -> float:
+    """Where a player's timeline begins on the file's own clock, in seconds."""
     with open_video(path) as video:
         return video.info.starts_s
 
 
-def language_of(stream: SubtitleStream) -> str | None:
-    """Return the language that a container says of a stream, as a BCP 47 tag; None where it says none."""
+def _language_of(stream: SubtitleStream) -> str | None:
     return language_tag(stream.metadata.get("language"))
 
 
-def subtitle_packets(container: InputContainer, wanted: Collection[int]) -> Iterator[Packet[Stream] | None]:
-    """Yield the packets of streams by their numbers, and None now and then in between."""
+def _packets(container: InputContainer, wanted: Collection[int]) -> Iterator[Packet[Stream] | None]:
+    """The packets of streams by their numbers, and None now and then in between."""
     paced = set(wanted)
     if CONTAINER_NAMES.get(container.format.name) != "mp4":  # the whole file is read anyway, which takes its time
         paced |= {stream.index for stream in container.streams.video}
@@ -177,18 +175,15 @@ _GAP_PX = 12  # rows without any letter between two areas
 
 
 class SheetRecogniser(Protocol):
-    """A recogniser of sheets: dark letters on white paper, (H, W) grey -> words and confidence, 0 to 1."""
-
     def can_read(self, language: str | None) -> bool: ...
-    def read(self, sheet: Pixels) -> tuple[str, float]: ...
+    def read(self, sheet: Pixels) -> tuple[str, float]:
+        """Read dark letters on white paper, (H, W) grey: words and confidence, 0 to 1."""
 
 
 class ShownPicture(NamedTuple):
-    """What is on screen from a time on, in seconds; without words the screen is cleared."""
-
     start_s: float
     end_s: float | None  # when it is gone at the latest; None where nothing says so
-    words: str = ""
+    words: str = ""  # the screen is cleared where there are none
     confidence: float = 0.0
 
 
@@ -202,15 +197,12 @@ class Area(NamedTuple):
 
 
 def read_pictures(path: str | os.PathLike[str], reader: SheetRecogniser) -> Iterator[Subtitles | None]:
-    """Read the subtitles in pictures of a video; yields None now and then while it reads, then what each stream says.
-
-    Times count from where a player's timeline begins.
-    """
+    """Read the subtitles in pictures of a video, as `read_streams` does those of text."""
     with open_file(path, packet_options()) as container:
         streams = {stream.index: _PictureStream(stream, reader) for stream in pictures_to_read(container)}
         wanted = [index for index, stream in streams.items() if not stream.notes]
-        start_s = starts_s(path) if wanted else 0.0
-        for packet in subtitle_packets(container, wanted) if wanted else ():
+        start_s = _starts_s(path) if wanted else 0.0
+        for packet in _packets(container, wanted) if wanted else ():
             if packet is not None and not streams[packet.stream.index].is_full:
                 streams[packet.stream.index].take(packet, start_s)
             yield None
@@ -222,7 +214,7 @@ class _PictureStream:
     """One stream, packet by packet; it has notes from the beginning where it is not read."""
 
     def __init__(self, stream: SubtitleStream, reader: SheetRecogniser) -> None:
-        self._reader, self._decoder, self._language = reader, stream.codec_context, language_of(stream)
+        self._reader, self._decoder, self._language = reader, stream.codec_context, _language_of(stream)
         self._decoder.options = picture_subtitle_options(LARGEST_PIXELS)
         self.notes: list[str] = []
         if not reader.can_read(self._language):
@@ -239,7 +231,6 @@ class _PictureStream:
         return self._taken >= MOST_CUES or self._pictures >= MOST_PICTURES
 
     def take(self, packet: Packet[Stream], start_s: float) -> None:
-        """Read what a packet shows; the player's timeline begins at `start_s` of the file's clock."""
         self._taken += 1
         try:
             data = bytes(packet)
@@ -254,7 +245,6 @@ class _PictureStream:
             self._broken += 1
 
     def subtitles(self) -> Subtitles:
-        """What the stream says, and notes on what was left out."""
         notes = list(self.notes)
         if self._broken:
             notes.append(f"{self._broken:,} of {count(self._taken, 'packet')} of subtitles could not be read")
@@ -291,23 +281,15 @@ def _times_s(found: SubtitleSet, packet: Packet[Stream], start_s: float) -> tupl
 
 
 def _areas(found: SubtitleSet) -> list[Area]:
+    """The rectangles of a subtitle, with colours as the encoder's segments say (EN 300 743, 7.2.4)."""
     shown = [one for one in found if isinstance(one, BitmapSubtitle)]
     if sum(one.width * one.height for one in shown) > LARGEST_PIXELS:
         raise ValueError("too large")
-    areas = []
-    for one, colours in zip(shown, _palettes(found), strict=True):
-        pixels = np.frombuffer(one.planes[0], np.uint8)  # type: ignore[call-overload]
-        areas.append(Area(one.x, one.y, pixels.reshape(one.height, one.width), colours))
-    return areas
-
-
-def _palettes(found: SubtitleSet) -> Iterator[NDArray[np.uint8]]:
-    """Brightness and opacity of the colours of each rectangle, as the encoder's segments say (EN 300 743, 7.2.4)."""
     if not len(found):
-        return
+        return []
     encoder = av.CodecContext.create("dvb_subtitle", "w")
     encoder.time_base = Fraction(1, 1000)
-    written, place = bytes(encoder.encode_subtitle(found)), 0
+    written, place, palettes = bytes(encoder.encode_subtitle(found)), 0, list[NDArray[np.uint8]]()
     while written[place : place + 1] == b"\x0f" and written[place + 1] != 0x13:  # the pixels, behind all palettes
         kind, end = written[place + 1], place + 6 + int.from_bytes(written[place + 4 : place + 6], "big")
         if kind == 0x12:  # of entries: number, flags, Y from 16 to 235, Cr, Cb, transparency
@@ -315,8 +297,13 @@ def _palettes(found: SubtitleSet) -> Iterator[NDArray[np.uint8]]:
             colours = np.zeros((256, 2), np.uint8)
             colours[entries[:, 0], 0] = np.clip((entries[:, 2].astype(np.float32) - 16) * 255 / 219, 0, 255)
             colours[entries[:, 0], 1] = 255 - entries[:, 5]
-            yield colours
+            palettes.append(colours)
         place = end
+    pixels = [np.frombuffer(one.planes[0], np.uint8) for one in shown]  # type: ignore[call-overload]
+    return [
+        Area(one.x, one.y, indices.reshape(one.height, one.width), colours)
+        for one, indices, colours in zip(shown, pixels, palettes, strict=True)
+    ]
 
 
 def drawn(areas: Sequence[Area]) -> Pixels | None:
@@ -393,14 +380,10 @@ def cues_of(shown: Sequence[ShownPicture], language: str | None) -> list[Utteran
     return found
 
 
-_TICK_S = 1.0
-
-
 class SubtitleFiles:
     """Worker that answers `{"path", "language"}` of a subtitle file, or `{"path"}` of a video with streams of text.
 
-    With `"pictures": true` the streams of pictures of a video are read, and no others. The answer is a message
-    `subtitles` each, with `utterances`, `notes` and `pictures`; a `tick` says that reading goes on.
+    With `"pictures": true` the streams of pictures are read, and no others. A message `subtitles` is told of each.
     """
 
     def __init__(self, reader: SheetRecogniser) -> None:
@@ -416,6 +399,6 @@ class SubtitleFiles:
         for found in streams:
             if found is not None:
                 yield {"kind": "subtitles", **asdict(found)}, None
-            elif time.monotonic() - told > _TICK_S:
+            elif time.monotonic() - told > 1.0:
                 told = time.monotonic()
                 yield {"kind": "tick"}, None

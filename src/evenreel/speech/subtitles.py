@@ -1,9 +1,7 @@
 """What is said in a clip; subtitle files: SubRip (`.srt`), WebVTT (`.vtt`), SubStation (`.ass`, `.ssa`).
 
 One cue is one utterance, of the lines that are new in it: a line that rolls up is said once. Left out are cues without
-a letter or digit (`♪`), drawings and comments of SubStation, and the same words at the same times once more, as layers
-of SubStation have them. What stands in brackets (`[door slams]`) stays: subtitles for the hard of hearing say so what
-is heard.
+a letter or digit (`♪`), drawings and comments of SubStation, and the same words at the same times once more.
 
 Each is read by its own grammar here: the parsers of pysubs2, srt and webvtt-py each take a line of words with two times
 or an arrow in it for the times of a cue, or lose the words before it.
@@ -106,14 +104,11 @@ class Transcript:
     problem: str | None = None
 
 
+# What is known of a clip's streams: none says anything (the origin is empty in a shard of before streams of pictures
+# were looked for); those of pictures were left out, as text on screen was; those cannot be read, with the problem.
 NO_STREAM = Transcript("stream", "none")
-"""Says that a clip's streams were looked at, and none says anything. Its origin is empty in a shard of before streams
-of pictures were looked for."""
-
 UNREAD = Transcript("stream", "unread", problem="its subtitles are pictures, and no text in pictures was to be read")
-"""Says that a clip's streams of pictures were left out, as its text on screen was."""
-
-UNREADABLE = Transcript("stream", "pictures")  # says with its problem that a clip's streams of pictures cannot be read
+UNREADABLE = Transcript("stream", "pictures")
 
 
 def streams_known(rows: Collection[tuple[str, str | None]], *, pictures: bool, retry: bool) -> bool:
@@ -152,12 +147,9 @@ def utterance(fields: dict[str, Any]) -> Utterance:
 
 
 SUFFIXES = (".srt", ".vtt", ".ass", ".ssa")  # what the names of subtitle files end in
-LARGEST_BYTES = 10 * 2**20
-"""Size of the largest subtitle file that is read; two hours of film are some 100 kB, an hour of styled karaoke 5 MB."""
-
-MOST_CUES = 100_000  # number of cues that one file or stream may have
-LONGEST_CUE = 5_000
-"""Number of characters in a cue past which its end was lost, and what follows it is not read as its words."""
+LARGEST_BYTES = 10 * 2**20  # two hours of film are some 100 kB, an hour of styled karaoke 5 MB
+MOST_CUES = 100_000  # of one file or stream
+LONGEST_CUE = 5_000  # characters; the end of a longer one was lost
 
 Format = Literal["srt", "vtt", "ass", "ssa"]
 _ARROW = "-->"
@@ -197,11 +189,9 @@ class Subtitles:
 
 
 class Cue(NamedTuple):
-    """A cue as it is written."""
-
-    start_s: float  # when it is shown first, in seconds
-    end_s: float  # when it is shown last, in seconds
-    text: str  # its words, with tags where its format has them
+    start_s: float
+    end_s: float
+    text: str  # with tags where its format has them
     speaker: str | None = None  # who speaks, where a field of its own says so
 
 
@@ -227,7 +217,6 @@ def parse_subtitles(data: bytes, suffix: str, language: str | None = None) -> Su
 
 
 def too_large(size: int) -> MediaError:
-    """Make the error for a subtitle file of so many bytes."""
     return MediaError(
         "too_large",
         f"the subtitle file has {size / 2**20:,.0f} MiB; at most {LARGEST_BYTES / 2**20:,.0f} MiB are read, so split "
@@ -236,7 +225,6 @@ def too_large(size: int) -> MediaError:
 
 
 def too_many_cues(number: int) -> MediaError:
-    """Make the error for subtitles of so many cues."""
     return MediaError("too_large", f"the subtitles have {number:,} cues; at most {MOST_CUES:,} are read, so split them")
 
 
@@ -342,23 +330,19 @@ def _unescaped(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text as one line, with single spaces, without control characters."""
+    """Join words by single spaces, and leave control characters out."""
     return " ".join("".join(letter for letter in text if letter.isspace() or is_printable(letter)).split())
 
 
-FOLDERS = frozenset({"sub", "subs", "subtitles"})
-"""Folders beside a video in which its subtitles are looked for, in small letters."""
+FOLDERS = frozenset({"sub", "subs", "subtitles"})  # beside a video, in which its subtitles are looked for
 
 
 class Sidecar(NamedTuple):
-    """A subtitle file beside a video."""
-
-    path: str  # its absolute path
-    language: str | None = None  # its language as a BCP 47 tag, as its name says; None where that says none
+    path: str  # absolute
+    language: str | None = None  # as a BCP 47 tag, where the name says it
 
 
 def is_subtitle(name: str) -> bool:
-    """Return whether a file is one of subtitles, by what its name ends in."""
     return os.path.splitext(name)[1].lower() in SUFFIXES
 
 
@@ -428,7 +412,7 @@ _CHARACTER = re.compile(rb"[\x80-\xff]+")
 
 
 def decode(data: bytes) -> tuple[str, str | None]:
-    r"""Decode the bytes of a subtitle file: by its byte order mark, as UTF-8, as UTF-16, else by likeness."""
+    """Decode the bytes of a subtitle file: by its byte order mark, as UTF-8, as UTF-16, else by likeness."""
     text, doubt = _decoded(data)
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", ""), doubt
 
@@ -460,7 +444,6 @@ def _decoded(data: bytes) -> tuple[str, str | None]:
 
 
 def read_sidecar(path: str, language: str | None = None) -> Subtitles:
-    """Read a subtitle file."""
     try:
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode):

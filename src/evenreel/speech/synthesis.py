@@ -1,17 +1,14 @@
-"""Speech that is made, not heard: a sentence in a voice of espeak-ng, where that is installed.
+"""Speech that is made, not heard: a sentence in a voice of espeak-ng, by the package espeakng-loader.
 
-As a program it says one sentence with espeak-ng's library, which remembers what it said before: it reads the voice, the
-words a minute and the sentence, a line each, and writes the rate as text in the first line and then 16-bit samples.
+Each is said in a process of its own, for the library remembers what it said before: it reads the voice, the words a
+minute and the sentence, a line each, and writes the rate as text in the first line and then 16-bit samples.
 """
 
 from __future__ import annotations
 
 import ctypes
-import io
-import shutil
 import subprocess
 import sys
-import wave
 from typing import TYPE_CHECKING, Any
 
 from evenreel.errors import UsageError
@@ -23,18 +20,17 @@ if TYPE_CHECKING:
 
 VOICES = ("en-us", "en-us+f3", "en-us+m3")  # three voices of espeak-ng: a plain one, a woman's, a man's
 WORDS_PER_MINUTE = 150
-NO_ESPEAK = "Speaking needs espeak-ng: pip install espeakng-loader, or install espeak-ng"
-_WAVE_HEADER = 44  # bytes
+NO_ESPEAK = "Speaking needs espeak-ng: pip install espeakng-loader"
 _RETRIEVAL, _RATE, _UTF8 = 1, 1, 1  # constants of espeak-ng's speak_lib.h
 
 
 def can_speak() -> bool:
-    """Return whether espeak-ng is here, as the package espeakng-loader or as a command."""
-    return installed("espeakng_loader") or shutil.which("espeak-ng") is not None
+    """Return whether espeak-ng is here, as the package espeakng-loader."""
+    return installed("espeakng_loader")
 
 
 def speak_text(text: str, voice: str = VOICES[0], words_per_minute: int = WORDS_PER_MINUTE) -> FloatArray:
-    """Speak a sentence: (N,) float32 samples at 16 kHz; with espeakng-loader they are the same in every run.
+    """Speak a sentence: (N,) float32 samples at 16 kHz, the same in every run.
 
     Args:
         text: what is said.
@@ -51,27 +47,18 @@ def speak_text(text: str, voice: str = VOICES[0], words_per_minute: int = WORDS_
 
     from evenreel.media.sound import SAMPLE_RATE
 
-    by_library, given, started = installed("espeakng_loader"), text, ["espeak-ng", "--stdout", "-v", voice]
-    if by_library:
-        given, started = f"{voice}\n{words_per_minute}\n{text}", command("evenreel.speech.synthesis")
-    else:
-        started += ["-s", str(words_per_minute), "--stdin"]
-    done = subprocess.run(started, input=given.encode(), capture_output=True, check=False)
+    given = f"{voice}\n{words_per_minute}\n{text}".encode()
+    done = subprocess.run(command("evenreel.speech.synthesis"), input=given, capture_output=True, check=False)
     if done.returncode:
         why = f" ({words})" if (words := last_words(done.stderr)) else ""
         raise UsageError(
             f"espeak-ng cannot say {text!r} with the voice {voice!r}{why}; take one of {', '.join(VOICES)}."
         )
-    if by_library:
-        line, _, samples = done.stdout.partition(b"\n")
-        rate = int(line)
-    else:
-        with wave.open(io.BytesIO(done.stdout)) as file:  # written to a pipe: its header knows no length
-            rate, samples = file.getframerate(), done.stdout[_WAVE_HEADER:]
+    rate, _, samples = done.stdout.partition(b"\n")
     spoken = np.frombuffer(samples, "<i2", len(samples) // 2).astype(np.float32) / np.float32(2**15)
     resampler = av.AudioResampler(format="flt", layout="mono", rate=SAMPLE_RATE)
     frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(spoken[None]), "flt", "mono")
-    frame.sample_rate = rate
+    frame.sample_rate = int(rate)
     parts = [part.to_ndarray().reshape(-1) for each in (frame, None) for part in resampler.resample(each)]
     return np.concatenate(parts).astype(np.float32)
 
