@@ -97,6 +97,10 @@ class Snapshot:
     files: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # SHA-256 and bytes of each part
     parts: dict[str, tuple[str, int]] = field(default_factory=dict)  # piece and offset of each, by SHA-256
 
+    @property
+    def size_bytes(self) -> int:
+        return sum(size for parts in self.files.values() for _, size in parts)
+
     def laid_out(self, folder: Path) -> Iterator[tuple[str, Path, int, int]]:
         """Each part, by its SHA-256: the file in a folder in which it lies, where, and its size."""
         for name, parts in self.files.items():
@@ -144,8 +148,7 @@ def publish_library(
                 raise
         old = _now(-max(settings.keep_hours * 3600, SENDING_S))
         dropped = _tidied(place, {made.id} if before is None else {made.id, before.id}, old)
-    size_bytes = sum(size for parts in made.files.values() for _, size in parts)
-    return PublishReport(place.root, made.id, size_bytes, sent, dropped, round(time.time() - began, 2))
+    return PublishReport(place.root, made.id, made.size_bytes, sent, dropped, round(time.time() - began, 2))
 
 
 def _now(later_s: float = 0.0) -> str:
