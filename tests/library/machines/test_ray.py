@@ -117,7 +117,9 @@ def test_a_run_whose_driver_is_killed_says_so_and_another_one_goes_on(
     monkeypatch.setattr(spread, "MOST_BLOCKS", 2)
     # Not as it connects, which ends in another sentence; workers may be left over from before.
     killer = soon(lambda: drivers() if list(library.glob("shards/*/*.safetensors")) else [], lambda one: one.kill())
-    with pytest.raises(LibraryError, match=r"Ray ended unexpectedly \(SIGKILL\); what was indexed so far is safe"):
+    with pytest.raises(
+        LibraryError, match=r"Ray ended unexpectedly \(exit status -9\); what was indexed so far is safe"
+    ):
         index_folders([videos], library, SETTINGS, machines=Machines(ray=cluster.address))
     killer.join()
     index_folders([videos], library, SETTINGS)
@@ -157,7 +159,7 @@ def test_what_workers_make_goes_by_a_bucket_and_its_key_is_written_nowhere(
 
 
 def test_an_address_where_nothing_answers_is_refused(videos: Path, library: Path) -> None:
-    with pytest.raises(LibraryError, match=r"No Ray cluster answers at 127.0.0.1:1 \(waited 30 s at most\)"):
+    with pytest.raises(LibraryError, match=r"No Ray cluster answers at 127.0.0.1:1 \(.*refused\)"):
         index_folders([videos], library, SETTINGS, machines=Machines(ray="127.0.0.1:1"))
     assert not library.exists()
 
