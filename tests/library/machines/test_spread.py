@@ -154,7 +154,7 @@ def test_a_worker_that_does_not_see_a_file_ends_the_run(
         return work(self, path.replace(str(videos), str(videos / "mount")), hears)._replace(path=path)
 
     monkeypatch.setattr(RayWorker, "work", elsewhere)
-    with pytest.raises(LibraryError, match="does not see .*/mount/.*; have its folder under the same path"):
+    with pytest.raises(LibraryError, match="does not see .*/videos/.*; have its folder under the same path"):
         spread_out(videos, library, machines)
 
 

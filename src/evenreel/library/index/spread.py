@@ -8,7 +8,6 @@ when its input does. Ray restarts workers and gives what they were reading to ot
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import logging
 import os
@@ -48,7 +47,7 @@ SENT = ("shards", "stills")  # folders of a place, with a file for each clip
 CONNECT_S, LOOK_S, FAREWELL_S = 60, 60, 10
 MOST_BLOCKS = 2_000  # parts that files come to Ray in; where a worker dies, Ray begins again with a part
 MOST_DEATHS = 2  # a part that takes its worker with it is begun three times, then its files are read alone
-END = b"null\n"  # line after the last status
+END = b"null\n"  # of the answers of the driver
 SAFE = "what was indexed so far is safe: run the same command again"
 
 log = logging.getLogger("evenreel")
@@ -100,8 +99,11 @@ class SpreadRun:
                 tasks = [json.dumps([path, stage.speech.hears(file)]) for path, file in left.items()]
                 with driven(address, {"order": order, "tasks": tasks}) as found:
                     for status in found:
-                        if status.kind == "fault" or (status.kind == "unseen" and os.path.lexists(status.path)):
+                        if status.kind == "fault":
                             raise LibraryError(status.sentence)
+                        if status.kind == "unseen" and os.path.lexists(status.path):
+                            what = f"The Ray worker on {status.node} does not see {printable(status.path)}"
+                            raise LibraryError(f"{what}; have its folder under the same path on every machine.")
                         if status.kind == "known" and stage.lacking(str(status.clip_id)) is not None:
                             done.pop(str(status.clip_id), None)  # its shard is damaged: the file is read next time
                         elif status.path in left:  # else Ray has told it before
@@ -130,7 +132,7 @@ class SpreadRun:
         with telling(f"What a Ray worker left at {place.root} cannot be read ({SAFE})"):
             payload, stills = (place.read(f"{folder}/{file.clip_id}")[0] for folder in SENT)
             if payload is None:
-                raise FileNotFoundError(errno.ENOENT, "it is not there")
+                raise FileNotFoundError(2, "it is not there")
         shard, model = parse_shard(payload, Path(place.root, f"{file.clip_id}{SUFFIX}"), "run again"), self._stage.model
         if model is not None and shard.weights_hash not in {None, model.encoder().weights_hash}:
             raise LibraryError(
@@ -228,7 +230,7 @@ def drive() -> None:
     os.chdir(temp)  # Ray has its workers look for modules in the current folder first
     import ray
 
-    def tell(status: Status) -> None:
+    def tell(status: Status | None) -> None:
         answers.write(json.dumps(status).encode() + b"\n")
         answers.flush()
 
@@ -236,45 +238,47 @@ def drive() -> None:
         lines.read()
         os.kill(os.getpid(), signal.SIGINT)
 
+    threading.Thread(target=end_with_input, daemon=True).start()
     try:
         connect(address, temp)
-        threading.Thread(target=end_with_input, daemon=True).start()
         check_nodes(order)
         for status in read_by_workers(order, setup["tasks"]):
             tell(status)
-        answers.write(END)
+        tell(None)
     except KeyboardInterrupt:
         pass  # the index run has ended
     except Exception as error:
-        what = str(error) if isinstance(error, LibraryError) else f"Ray failed ({in_short(error)}); {SAFE}."
-        tell(Status("", "", "fault", what))
+        tell(
+            Status(
+                "", "", "fault", str(error) if isinstance(error, LibraryError) else f"Ray failed ({in_short(error)})."
+            )
+        )
     finally:
-        answers.close()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         ray.shutdown()
         shutil.rmtree(temp, ignore_errors=True)
-
-
-def in_short(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")
 
 
 def connect(address: str, temp: str) -> None:
     import ray
 
     told: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-    if address == LOCAL:
-        told |= {"include_dashboard": False, "_temp_dir": temp, "object_store_memory": 80 * 2**20}
-        told["num_cpus"] = usable_cores()
     signal.alarm(CONNECT_S)  # ends this process, whatever Ray is waiting for
     try:
-        if address != LOCAL:  # Ray would find out late that nothing listens there
+        if address == LOCAL:
+            told |= {"include_dashboard": False, "_temp_dir": temp, "num_cpus": usable_cores()}
+            told["object_store_memory"] = 80 * 2**20  # paths and statuses alone go through it
+        else:  # Ray would find out late that nothing listens there
             host, _, port = address.rpartition(":")
             socket.create_connection((host, int(port))).close()
         ray.init(address, **told)
     except Exception as error:
         raise LibraryError(no_answer(address, in_short(error))) from error
     signal.alarm(0)
+
+
+def in_short(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")
 
 
 def check_nodes(order: dict[str, Any]) -> None:
@@ -288,16 +292,13 @@ def check_nodes(order: dict[str, Any]) -> None:
             ray.get(look.options(num_cpus=0, scheduling_strategy=here).remote(order), timeout=LOOK_S)
         except Exception as error:
             why = getattr(error, "cause", error)  # of an error of the task
-            what = f"evenreel does not run there ({in_short(why)}); install evenreel {__version__} with the extra "
-            what = str(why) if isinstance(why, EvenreelError) else f"{what}'scale' on every machine."
-            raise LibraryError(f"The Ray worker on {node['NodeManagerHostname']} cannot go on: {what}") from error
+            if not isinstance(why, EvenreelError):
+                why = f"evenreel does not run there ({in_short(why)}); install it, with the extra 'scale'."
+            raise LibraryError(f"The Ray worker on {node['NodeManagerHostname']} cannot go on: {why}") from error
 
 
 def team(nodes: Sequence[dict[str, Any]], settings: dict[str, Any]) -> tuple[int, int, int, int]:
-    """Return how many workers a run has, and the cores and GPUs, and files at a time, of each.
-
-    They are one for each GPU with its share of the cores, else one for at most four cores.
-    """
+    """Return how many workers a run has: one a GPU, else one for four cores at most; and cores, GPUs, files of each."""
     has, workers = [node["Resources"] for node in nodes if node["Alive"]], settings["workers"]
     cores = [int(one["CPU"]) for one in has if one.get("CPU", 0) >= 1] or [1]
     wants_gpu = settings["device"] in {"auto", "cuda"} and settings["model"]
@@ -359,7 +360,7 @@ def check_here(order: dict[str, Any]) -> None:
     place = order["staging"]
     with telling(f"it does not see {place}, where it is to leave what it makes; name another one with --set staging"):
         if Place(place).read("run")[0] is None:
-            raise FileNotFoundError(errno.ENOENT, "it is not there")
+            raise FileNotFoundError(2, "it is not there")
 
 
 class RayWorker:
@@ -417,11 +418,8 @@ class RayWorker:
                     place.put(f"shards/{file.clip_id}", shard_bytes(made.shard))
             status = status._replace(kind="made")
         except MediaError as error:
-            status = status._replace(kind=error.reason, sentence=str(error))
-            if not os.path.lexists(path):
-                what = f"The Ray worker on {node} does not see {printable(path)}"
-                what = f"{what}; have its folder under the same path on every machine."
-                status = status._replace(kind="unseen", sentence=what)
+            kind = error.reason if os.path.lexists(path) else "unseen"
+            status = status._replace(kind=kind, sentence=str(error))
         except Exception as error:  # a program error ends the run, and with its name
             why = error if isinstance(error, EvenreelError) else f"{path} led to {type(error).__name__}: {error}"
             status = status._replace(sentence=f"The Ray worker on {node} cannot go on: {why}")
