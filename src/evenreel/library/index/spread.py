@@ -44,9 +44,8 @@ from evenreel.wording import printable
 LOCAL, LOADER = "local", "evenreel.library.index.stages:load"
 ARRIVING = "arriving"  # folder of a library where workers leave what they made, or that says where else they do
 SENT = ("shards", "stills")  # folders of a place, with a file for each clip
-CONNECT_S, LOOK_S, FAREWELL_S = 60, 60, 10
-MOST_BLOCKS = 2_000  # parts that files come to Ray in; where a worker dies, Ray begins again with a part
-MOST_DEATHS = 2  # a part that takes its worker with it is begun three times, then its files are read alone
+CONNECT_S, LOOK_S, FAREWELL_S = 120, 60, 10
+MOST_BLOCKS = 2_000  # parts that files come to Ray in; one that takes its worker with it is begun three times
 END = b"null\n"  # of the answers of the driver
 SAFE = "what was indexed so far is safe: run the same command again"
 
@@ -183,26 +182,26 @@ def driven(address: str, setup: dict[str, Any]) -> Iterator[Iterator[Status]]:
             start_new_session=True,  # a terminal's Ctrl-C is for the parent, which ends it
         )
         assert process.stdin and process.stdout
+        answers = process.stdout
+
+        def found() -> Iterator[Status]:
+            for line in iter(answers.readline, END):
+                if not line:
+                    end = f"Ray ended unexpectedly (exit status {process.wait()}); {SAFE}."
+                    hangs = process.returncode == -signal.SIGALRM
+                    raise LibraryError(no_answer(address, f"waited {CONNECT_S} s") if hangs else end)
+                yield Status(*json.loads(line))
+
         try:
             with contextlib.suppress(OSError):  # it has ended, as is found then
                 process.stdin.write(json.dumps({**setup, "address": address, "temp": temp}).encode() + b"\n")
                 process.stdin.flush()
-            yield _statuses(process, address)
+            yield found()
         finally:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 process.communicate(timeout=FAREWELL_S)  # closes its input, at which it ends
             process.kill()
             process.wait()
-
-
-def _statuses(process: subprocess.Popen[bytes], address: str) -> Iterator[Status]:
-    assert process.stdout
-    for line in iter(process.stdout.readline, END):
-        if not line and process.wait() == -signal.SIGALRM:
-            raise LibraryError(no_answer(address, f"waited {CONNECT_S} s"))
-        if not line:
-            raise LibraryError(f"Ray ended unexpectedly (exit status {process.wait()}); {SAFE}.")
-        yield Status(*json.loads(line))
 
 
 def no_answer(address: str, why: str) -> str:
@@ -240,8 +239,7 @@ def drive() -> None:
 
     threading.Thread(target=end_with_input, daemon=True).start()
     try:
-        connect(address, temp)
-        check_nodes(order)
+        join(address, temp, order)
         for status in read_by_workers(order, setup["tasks"]):
             tell(status)
         tell(None)
@@ -259,8 +257,10 @@ def drive() -> None:
         shutil.rmtree(temp, ignore_errors=True)
 
 
-def connect(address: str, temp: str) -> None:
+def join(address: str, temp: str, order: dict[str, Any]) -> None:
+    """Connect with the cluster, or start one, and check each of its machines."""
     import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     told: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     signal.alarm(CONNECT_S)  # ends this process, whatever Ray is waiting for
@@ -270,21 +270,11 @@ def connect(address: str, temp: str) -> None:
             told["object_store_memory"] = 80 * 2**20  # paths and statuses alone go through it
         else:  # Ray would find out late that nothing listens there
             host, _, port = address.rpartition(":")
-            socket.create_connection((host, int(port))).close()
+            socket.create_connection((host, int(port)), 30).close()
         ray.init(address, **told)
     except Exception as error:
         raise LibraryError(no_answer(address, in_short(error))) from error
     signal.alarm(0)
-
-
-def in_short(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")
-
-
-def check_nodes(order: dict[str, Any]) -> None:
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
     look = ray.remote(check_here)
     for node in (one for one in ray.nodes() if one["Alive"]):
         here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
@@ -295,6 +285,10 @@ def check_nodes(order: dict[str, Any]) -> None:
             if not isinstance(why, EvenreelError):
                 why = f"evenreel does not run there ({in_short(why)}); install it, with the extra 'scale'."
             raise LibraryError(f"The Ray worker on {node['NodeManagerHostname']} cannot go on: {why}") from error
+
+
+def in_short(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")
 
 
 def team(nodes: Sequence[dict[str, Any]], settings: dict[str, Any]) -> tuple[int, int, int, int]:
@@ -334,7 +328,7 @@ def read_by_workers(order: dict[str, Any], tasks: list[str]) -> Iterator[Status]
             num_cpus=cores,
             num_gpus=gpus or None,
             max_restarts=-1,
-            max_task_retries=MOST_DEATHS,
+            max_task_retries=2,
         )
         for row in made.iter_rows():
             status = Status(*json.loads(row["status"]))
