@@ -112,7 +112,7 @@ def test_a_file_that_takes_worker_after_worker_with_it_is_set_aside_alone(
 def test_a_run_whose_driver_is_killed_says_so_and_another_one_goes_on(
     cluster: Cluster, videos: Path, library: Path, plain: tuple[Path, IndexReport]
 ) -> None:
-    # Not as it connects, which ends in another sentence; workers may be left over from before.
+    # Not as it begins; workers may be left over from before.
     killer = soon(lambda: drivers() if list(library.glob("shards/*/*.safetensors")) else [], lambda one: one.kill())
     with pytest.raises(LibraryError, match=r"Ray ended unexpectedly \(exit status -9\); .* is safe"):
         index_folders([videos], library, SETTINGS, machines=Machines(ray=cluster.address))
@@ -165,7 +165,7 @@ def test_a_cluster_that_is_started_for_the_run_prints_and_leaves_nothing(videos:
     command = [sys.executable, "-m", "evenreel", "index", str(videos), "--library", str(tmp_path / "local"), "--json"]
     command += ["--model", "builtin", "--no-ocr", "--ray", "local"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if "Ray could not be started on this machine" in done.stderr:  # in three attempts: a machine that is too busy
+    if "Ray could not be started on this machine" in done.stderr:  # which is too busy
         pytest.skip(done.stderr[:500])
     assert done.returncode == 0 and not done.stderr, done.stderr
     report = json.loads(done.stdout)
