@@ -58,7 +58,7 @@ def driven(address: str, setup: dict[str, Any]) -> Iterator[Iterator[Status]]:
     """Do what `spread.driven` does with one worker in this process."""
     order = json.loads(json.dumps(setup["order"]))
     changes = dict(told)
-    order["orders"]["settings"] |= changes.pop("settings", {})
+    order["settings"] |= changes.pop("settings", {})
     worker = RayWorker(order | changes, 1)
     rounds.append(len(setup["tasks"]))
 
@@ -66,10 +66,9 @@ def driven(address: str, setup: dict[str, Any]) -> Iterator[Iterator[Status]]:
         for task in setup["tasks"]:
             path, _ = json.loads(task)
             if path.endswith(tuple(lost)):
-                yield Status(path, kind="killed", reason="killed", sentence="it died")
-                continue
-            for status in worker({"task": [task]})["status"]:
-                yield Status(*json.loads(status))
+                yield Status(path, "", "killed", "it died")
+            else:
+                yield Status(*json.loads(worker({"task": task})["status"]))
 
     try:
         yield found()

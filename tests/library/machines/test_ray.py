@@ -86,9 +86,8 @@ def drivers() -> list[psutil.Process]:
 
 
 def test_a_run_whose_workers_are_killed_ends_as_one_without_ray(
-    cluster: Cluster, videos: Path, library: Path, plain: tuple[Path, IndexReport], monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, videos: Path, library: Path, plain: tuple[Path, IndexReport]
 ) -> None:
-    monkeypatch.setattr(spread, "MOST_BLOCKS", 2)  # of three files each, with which Ray begins again
     after_some = soon(
         lambda: cluster.workers() if len(list(library.glob("shards/*/*.safetensors"))) >= 2 else [],
         lambda one: one.kill(),
@@ -104,7 +103,6 @@ def test_a_run_whose_workers_are_killed_ends_as_one_without_ray(
 def test_a_file_that_takes_worker_after_worker_with_it_is_set_aside_alone(
     cluster: Cluster, videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spread, "MOST_BLOCKS", 2)
     monkeypatch.setattr(spread, "LOADER", "tests.library.machines.here:load_deadly")
     report = index_folders([videos], library, SETTINGS, machines=Machines(ray=cluster.address))
     assert [(Path(one.path).name, one.reason) for one in report.set_aside] == [("clip_02.mp4", "killed")]
@@ -112,12 +110,11 @@ def test_a_file_that_takes_worker_after_worker_with_it_is_set_aside_alone(
 
 
 def test_a_run_whose_driver_is_killed_says_so_and_another_one_goes_on(
-    cluster: Cluster, videos: Path, library: Path, plain: tuple[Path, IndexReport], monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, videos: Path, library: Path, plain: tuple[Path, IndexReport]
 ) -> None:
-    monkeypatch.setattr(spread, "MOST_BLOCKS", 2)
-    # Not as it connects, which ends in another sentence; workers may be left over from before.
+    # Not as it begins; workers may be left over from before.
     killer = soon(lambda: drivers() if list(library.glob("shards/*/*.safetensors")) else [], lambda one: one.kill())
-    with pytest.raises(LibraryError, match=r"Ray ended unexpectedly \(SIGKILL\); what was indexed so far is safe"):
+    with pytest.raises(LibraryError, match=r"Ray ended unexpectedly \(exit status -9\); .* is safe"):
         index_folders([videos], library, SETTINGS, machines=Machines(ray=cluster.address))
     killer.join()
     index_folders([videos], library, SETTINGS)
@@ -157,7 +154,7 @@ def test_what_workers_make_goes_by_a_bucket_and_its_key_is_written_nowhere(
 
 
 def test_an_address_where_nothing_answers_is_refused(videos: Path, library: Path) -> None:
-    with pytest.raises(LibraryError, match=r"No Ray cluster answers at 127.0.0.1:1 \(waited 30 s at most\)"):
+    with pytest.raises(LibraryError, match=r"No Ray cluster answers at 127.0.0.1:1 \(.*refused\)"):
         index_folders([videos], library, SETTINGS, machines=Machines(ray="127.0.0.1:1"))
     assert not library.exists()
 
@@ -168,7 +165,7 @@ def test_a_cluster_that_is_started_for_the_run_prints_and_leaves_nothing(videos:
     command = [sys.executable, "-m", "evenreel", "index", str(videos), "--library", str(tmp_path / "local"), "--json"]
     command += ["--model", "builtin", "--no-ocr", "--ray", "local"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if "Ray could not be started on this machine" in done.stderr:  # in three attempts: a machine that is too busy
+    if "Ray could not be started on this machine" in done.stderr:  # which is too busy
         pytest.skip(done.stderr[:500])
     assert done.returncode == 0 and not done.stderr, done.stderr
     report = json.loads(done.stdout)

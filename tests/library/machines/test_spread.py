@@ -111,7 +111,7 @@ def test_the_work_of_a_broken_off_run_is_kept_and_its_arrivals_go(
         patch.setattr(spread, "driven", broken)
         with pytest.raises(LibraryError, match="Ray ended"):
             spread_out(videos, library, machines)
-    place, _ = begin_arrivals(library, str(library.parent / "staging"))  # as a killed run would leave it
+    place = begin_arrivals(library, str(library.parent / "staging"))  # as a killed run would leave it
     place.put("shards/0", b"made")
     index_folders([videos], library, SETTINGS)
     assert state(library) == state(plain[0])
@@ -133,7 +133,7 @@ def test_other_weights_on_a_worker_end_the_run(
         ({"version": "0.0.1"}, r"has evenreel .*, and this is 0.0.1; install the same version on every machine"),
         ({"roots": ["/not/here"]}, "does not see /not/here; have it under the same path on every machine"),
         ({"staging": "nothing://x"}, "cannot go on: nothing:// is no kind of place"),
-        ({"staging": "/not/here"}, "does not see /not/here, where it is to leave what it makes; name a place"),
+        ({"staging": "/not/here"}, "does not see /not/here, where it is to leave what it makes; name another one"),
     ],
 )
 def test_a_worker_that_cannot_take_part_ends_the_run(
@@ -169,7 +169,7 @@ def test_a_full_disk_at_a_worker_ends_the_run_and_what_was_stored_stays(
         put(self, name, payload)
 
     monkeypatch.setattr(Place, "put", full)
-    with pytest.raises(LibraryError, match=r"is full, says the Ray worker on .*; what was indexed so far is safe"):
+    with pytest.raises(LibraryError, match=r"The Ray worker on .* cannot go on: .* is safe.*the disk is full"):
         spread_out(videos, library, machines)
     assert len(state(library)["clips"]) == 1 and not verify(library)
 
@@ -181,7 +181,7 @@ def test_a_program_error_in_a_worker_names_the_file(
         raise ZeroDivisionError("of a kind nobody thought of")
 
     monkeypatch.setattr("evenreel.library.index.spread.watched_digest", fails)
-    with pytest.raises(LibraryError, match=r"failed at .*mp4 \(ZeroDivisionError: of a kind"):
+    with pytest.raises(LibraryError, match="cannot go on: .*mp4 led to ZeroDivisionError: of a kind"):
         spread_out(videos, library, machines)
 
 
@@ -210,7 +210,7 @@ def test_a_place_that_can_be_read_no_more_ends_the_run_with_a_sentence(
     def away(*_: object, **__: object) -> bytes:
         raise EndpointConnectionError("the word of the tests")
 
-    monkeypatch.setattr(spread, "_is_open", lambda *_: True)
+    monkeypatch.setattr(spread, "check_here", lambda order: None)
     monkeypatch.setattr(Place, "read", away)
     with pytest.raises(LibraryError, match=r"cannot be read \(what was.* is safe.*it cannot be reached") as told:
         spread_out(videos, library, machines)
@@ -219,10 +219,9 @@ def test_a_place_that_can_be_read_no_more_ends_the_run_with_a_sentence(
 
 def test_arrivals_are_of_one_run(tmp_path: Path) -> None:
     staging = str(tmp_path / "shared")
-    (one, key), (other, _) = (begin_arrivals(tmp_path / name / "library", staging) for name in ("one", "other"))
-    assert spread._is_open(one, key) and not spread._is_open(other, key)
+    one, other = (begin_arrivals(tmp_path / name / "library", staging) for name in ("one", "other"))
     clear_arrivals(tmp_path / "one" / "library")
-    assert not spread._is_open(one, key) and len(list((tmp_path / "shared").iterdir())) == 1
+    assert not Path(one.root).exists() and list((tmp_path / "shared").iterdir()) == [Path(other.root)]
 
 
 @pytest.mark.parametrize(
@@ -274,5 +273,6 @@ def node(cores: int, gpus: int = 0, *, alive: bool = True) -> dict[str, object]:
 def test_workers_by_cores_and_gpus(
     nodes: list[dict[str, Any]], device: str, workers: int, expected: tuple[int, ...]
 ) -> None:
-    assert spread.team(nodes, {"device": device, "model": "words"}, workers) == expected
-    assert spread.team(nodes, {"device": device, "model": None}, workers).gpus == 0
+    settings = {"device": device, "model": "words", "workers": workers}
+    assert spread.team(nodes, settings) == expected
+    assert spread.team(nodes, settings | {"model": None})[2] == 0

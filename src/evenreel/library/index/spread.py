@@ -2,7 +2,7 @@
 
 The index run alone writes to the library. Ray's driver runs in a process of its own (`drive`), so that what Ray prints,
 hangs on or dies of stays there: it is told its order in a line of JSON, answers with a line for each file, and ends
-when its input does.
+when its input does. Ray restarts workers and gives what they were reading to others.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import tempfile
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
-from importlib import import_module
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
+from pkgutil import resolve_name
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
@@ -34,41 +34,40 @@ from evenreel.features.clip_reader import ClipReader, OtherWindowsError, SharedM
 from evenreel.features.shards import SUFFIX, Stills, parse_shard, shard_bytes, stills_bytes, tidy_shards
 from evenreel.library.index.scan import IndexRun, known_files, still_wanted
 from evenreel.library.index.stages import Orders, Reading, ReadingStage, file_reader, read_file
-from evenreel.library.published import Place, is_full, reason_of, telling
+from evenreel.library.published import Place, reason_of, telling
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.writer import FoundFile
-from evenreel.media.workers import claim_pipes, command, last_words, stamp, watched_digest
+from evenreel.media.workers import claim_pipes, command, stamp, watched_digest
 from evenreel.version import __version__
 from evenreel.wording import printable
 
 LOCAL, LOADER = "local", "evenreel.library.index.stages:load"
 ARRIVING = "arriving"  # folder of a library where workers leave what they made, or that says where else they do
-CONNECT_S, START_S, LOOK_S, FAREWELL_S = 30.0, 180.0, 60.0, 10.0
-MOST_BLOCKS = 2_000  # parts that files come to Ray in; where a worker dies, Ray begins again with a part
-MOST_DEATHS = 2  # a part that takes its worker with it is begun three times, then its files are read alone
+SENT = ("shards", "stills")  # folders of a place, with a file for each clip
+CONNECT_S, LOOK_S, FAREWELL_S = 120, 60, 10
+MOST_BLOCKS = 2_000  # parts that files come to Ray in; one that takes its worker with it is begun three times
+END = b"null\n"  # of the answers of the driver
 SAFE = "what was indexed so far is safe: run the same command again"
 
 log = logging.getLogger("evenreel")
 
 
 class Status(NamedTuple):
-    """What became of a file: `made`, `known`, set `aside`, `unseen` there, `killed`, or a `fault` that ends the run."""
+    """What became of a file: `made`, `known`, `unseen` there, a `fault` that ends the run, or why it is set aside."""
 
     path: str
-    node: str = ""
-    kind: str = "fault"
+    node: str
+    kind: Any
+    sentence: str = ""
     clip_id: str | None = None
     frames: int = 0
     notes: Sequence[str] = ()
-    reason: Any = ""
-    sentence: str = ""
 
 
 def check_address(address: str) -> None:
     """Check that Ray is installed and that an address may be one."""
-    for package in ("ray", "fsspec"):
-        if not installed(package):
-            raise LibraryError(needed_extra(ModuleNotFoundError(name=package), "Indexing with --ray") or "")
+    if not installed("ray"):
+        raise LibraryError(needed_extra(ModuleNotFoundError(name="ray"), "Indexing with --ray"))
     host, _, port = address.rpartition(":")
     if address != LOCAL and not (host and port.isdigit() and "/" not in address):
         raise LibraryError(
@@ -81,178 +80,138 @@ class SpreadRun:
     """Reading of files by the workers of a Ray cluster; what they made is put here."""
 
     def __init__(self, of: IndexRun, stage: ReadingStage, machines: Machines) -> None:
-        self._of, self._stage, self._machines = of, stage, machines
+        self._store, self._stage, self._machines = of.store, stage, machines
 
     def run(self, work: Sequence[FoundFile]) -> None:
         """Read files."""
-        library, stage, address = self._of.store.library, self._stage, self._machines.ray or ""
+        store, stage, address = self._store, self._stage, self._machines.ray or ""
         check_address(address)
-        known = known_files(self._of.store.connection, tidy_shards(library / SHARDS))
-        done = {row.clip_id: row.done for row in known if row.clip_id and row.done}
+        known = known_files(store.connection, tidy_shards(store.library / SHARDS))
+        done = {row.clip_id: astuple(row.done) for row in known if row.clip_id and row.done}
+        order = asdict(replace(stage.orders, settings=replace(stage.orders.settings, face_models=None)))
+        order |= {"version": __version__, "roots": sorted({file.root for file in work}), "loader": LOADER, "done": done}
         left = {file.path: file for file in work}
         try:
-            self._place, token = begin_arrivals(library, self._machines.staging)
+            place = begin_arrivals(store.library, self._machines.staging)
+            order["staging"] = place.root
             while left:
-                plain = replace(stage.orders, settings=replace(stage.orders.settings, face_models=None))
-                order = {"orders": asdict(plain), "loader": LOADER, "version": __version__, "token": token}
-                order |= {"staging": self._place.root, "roots": sorted({file.root for file in left.values()})}
-                order["done"] = {one: (stages.vision, stages.text) for one, stages in done.items()}
                 tasks = [json.dumps([path, stage.speech.hears(file)]) for path, file in left.items()]
-                again = {}
-                with driven(address, {"order": order, "tasks": tasks, "workers": self._of.settings.workers}) as found:
+                with driven(address, {"order": order, "tasks": tasks}) as found:
                     for status in found:
-                        file = left.pop(status.path, None)  # else Ray has told it before
-                        if file is not None and not self._is_taken(file, status):
-                            again[file.path] = file
-                            done.pop(str(status.clip_id), None)
-                left = again
+                        if status.kind == "fault":
+                            raise LibraryError(status.sentence)
+                        if status.kind == "unseen" and os.path.lexists(status.path):
+                            what = f"The Ray worker on {status.node} does not see {printable(status.path)}"
+                            raise LibraryError(f"{what}; have its folder under the same path on every machine.")
+                        if status.kind == "known" and stage.lacking(str(status.clip_id)) is not None:
+                            done.pop(str(status.clip_id), None)  # its shard is damaged: the file is read next time
+                        elif status.path in left:  # else Ray has told it before
+                            self._take(replace(left.pop(status.path), clip_id=status.clip_id), status, place)
         finally:
-            clear_arrivals(library)
+            clear_arrivals(store.library)
 
-    def _is_taken(self, file: FoundFile, status: Status) -> bool:
-        """Put what became of a file; False where its content was thought to be there and is not."""
-        stage, clip_id = self._stage, str(status.clip_id)
+    def _take(self, file: FoundFile, status: Status, place: Place) -> None:
+        """Put what became of a file."""
+        stage = self._stage
         stage.count_frames(file.path, status.frames)
         if status.frames:
             stage.start_model()
-        if status.kind == "fault":
-            raise LibraryError(status.sentence)
-        if status.kind == "unseen" and os.path.lexists(file.path):
-            raise LibraryError(
-                f"The Ray worker on {status.node} does not see {printable(file.path)}; have its folder under the same "
-                "path on every machine."
-            )
-        if status.kind == "known" and stage.lacking(clip_id) is not None:
-            return False
-        file = replace(file, clip_id=status.clip_id)
-        if status.kind in {"made", "known"}:
-            self._put(file, status)
-        else:
-            stage.set_aside(self._of.store, file, MediaError(status.reason, status.sentence))
-        return True
-
-    def _put(self, file: FoundFile, status: Status) -> None:
-        stage, reading = self._stage, Reading(file)
-        if status.kind == "made" and stage.lacking(str(file.clip_id)) is not None:  # else a copy of it was put
-            arrived = Path(self._place.root, f"{file.clip_id}{SUFFIX}")
-            shard = parse_shard(self._taken("shards", file), arrived, "run again")
-            if stage.model is not None and shard.weights_hash not in {None, stage.model.encoder().weights_hash}:
-                raise LibraryError(
-                    f"The Ray worker on {status.node} has other weights of {stage.model.encoder().encoder_id} than "
-                    "this machine; nothing of it was stored: have the same model on every machine."
-                )
-            reading = Reading(file, shard, self._taken("stills", file) if stage.orders.settings.keep_stills else None)
-            for note in status.notes:
-                stage.speech.tell(printable(file.path), note)
         try:
-            stage.put(self._of.store, reading)
+            if status.kind not in {"made", "known"}:
+                raise MediaError("unreadable" if status.kind == "unseen" else status.kind, status.sentence)
+            is_lacking = stage.lacking(str(file.clip_id)) is not None  # else a copy of it was put
+            stage.put(self._store, self._arrived(file, status, place) if is_lacking else Reading(file))
         except MediaError as error:
-            stage.set_aside(self._of.store, file, error)
-        for kind in ("shards", "stills"):
+            stage.set_aside(self._store, file, error)
+        for folder in SENT if status.kind == "made" else ():
             with contextlib.suppress(Exception):  # `clear_arrivals` does it
-                self._place.remove(f"{kind}/{file.clip_id}")
+                place.remove(f"{folder}/{file.clip_id}")
 
-    def _taken(self, kind: str, file: FoundFile) -> bytes:
-        with telling(f"What a Ray worker left at {self._place.root} cannot be read ({SAFE})"):
-            payload, _ = self._place.read(f"{kind}/{file.clip_id}")
+    def _arrived(self, file: FoundFile, status: Status, place: Place) -> Reading:
+        with telling(f"What a Ray worker left at {place.root} cannot be read ({SAFE})"):
+            payload, stills = (place.read(f"{folder}/{file.clip_id}")[0] for folder in SENT)
             if payload is None:
                 raise FileNotFoundError(2, "it is not there")
-            return payload
+        shard, model = parse_shard(payload, Path(place.root, f"{file.clip_id}{SUFFIX}"), "run again"), self._stage.model
+        if model is not None and shard.weights_hash not in {None, model.encoder().weights_hash}:
+            raise LibraryError(
+                f"The Ray worker on {status.node} has other weights of {model.encoder().encoder_id} than this machine; "
+                "nothing of it was stored: have the same model on every machine."
+            )
+        for note in status.notes:
+            self._stage.speech.tell(printable(file.path), note)
+        return Reading(file, shard, stills)
 
 
-def begin_arrivals(library: Path, staging: str | None) -> tuple[Place, str]:
+def begin_arrivals(library: Path, staging: str | None) -> Place:
     """Make a place that is one index run's alone, below `staging` or in the library, which notes where it is."""
-    token, noted = secrets.token_hex(8), library.absolute() / ARRIVING
-    place = Place(f"{(staging or str(noted)).rstrip('/')}/{ARRIVING}-{token}")
+    noted = library.absolute() / ARRIVING
+    place = Place(f"{(staging or str(noted)).rstrip('/')}/{ARRIVING}-{secrets.token_hex(8)}")
     noted.mkdir(parents=True, exist_ok=True)
     (noted / "place").write_text(place.root, encoding="utf-8", errors="surrogateescape")
     with telling(f"Nothing can be left at {place.root}; name another place with --set staging=PLACE"):
-        place.put("run", token.encode())
-    return place, token
+        place.put("run", b"goes on")
+    return place
 
 
 def clear_arrivals(library: Path) -> None:
     """Delete what the workers of a run have left, of one that was killed too, wherever that is."""
-    noted = library / ARRIVING
-    with contextlib.suppress(FileNotFoundError, LibraryError):  # none was noted, or the package for it is gone
-        place = Place((noted / "place").read_text(encoding="utf-8", errors="surrogateescape"))
-        try:
-            place.files.invalidate_cache()  # others have written here
-            place.files.rm(place.root, recursive=True)
-        except FileNotFoundError:
-            pass
-        except Exception as error:  # each kind of storage has errors of its own
-            log.warning("what Ray workers left at %s could not be deleted: %s", place.root, reason_of(error))
+    noted, root = library / ARRIVING, ""
+    try:
+        root = (noted / "place").read_text(encoding="utf-8", errors="surrogateescape")
+        place = Place(root)
+        place.files.invalidate_cache()  # others have written here
+        place.files.rm(root, recursive=True)
+    except FileNotFoundError:
+        pass
+    except Exception as error:  # each kind of storage has errors of its own
+        log.warning("what Ray workers left at %s could not be deleted: %s", root, reason_of(error))
     shutil.rmtree(noted, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def driven(address: str, setup: dict[str, Any]) -> Iterator[Iterator[Status]]:
     """Start Ray's driver, and yield what became of each file as it is known; the driver ends with the block."""
-    if address != LOCAL:  # Ray would find out late that nothing listens there
-        host, _, port = address.rpartition(":")
+    with tempfile.TemporaryDirectory(prefix="evenreel-ray-", ignore_cleanup_errors=True) as temp:
+        process = subprocess.Popen(
+            command("evenreel.library.index.spread"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # what Ray prints is for nobody
+            env={**os.environ, "PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "ignore", "TMPDIR": temp},
+            start_new_session=True,  # a terminal's Ctrl-C is for the parent, which ends it
+        )
+        assert process.stdin and process.stdout
+        answers = process.stdout
+
+        def found() -> Iterator[Status]:
+            for line in iter(answers.readline, END):
+                if not line:
+                    end = f"Ray ended unexpectedly (exit status {process.wait()}); {SAFE}."
+                    hangs = process.returncode == -signal.SIGALRM
+                    raise LibraryError(no_answer(address, f"waited {CONNECT_S} s") if hangs else end)
+                yield Status(*json.loads(line))
+
         try:
-            socket.create_connection((host, int(port)), CONNECT_S).close()
-        except (OSError, OverflowError) as error:  # a port beyond 65535
-            raise _no_answer(address) from error
-    temp = tempfile.mkdtemp(prefix="evenreel-ray-")  # short: sockets are in it
-    try:
-        with open(Path(temp, "driver.log"), "wb") as said:  # what Ray prints is for nobody, but may help who looks
-            process = subprocess.Popen(
-                command("evenreel.library.index.spread"),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=said,
-                env={**os.environ, "PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "ignore", "TMPDIR": temp},
-                start_new_session=True,  # a terminal's Ctrl-C is for the parent, which ends it
-            )
-        try:
-            yield _heard(process, address, {**setup, "address": address, "temp": temp})
+            with contextlib.suppress(OSError):  # it has ended, as is found then
+                process.stdin.write(json.dumps({**setup, "address": address, "temp": temp}).encode() + b"\n")
+                process.stdin.flush()
+            yield found()
         finally:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 process.communicate(timeout=FAREWELL_S)  # closes its input, at which it ends
             process.kill()
             process.wait()
-    finally:
-        shutil.rmtree(temp, ignore_errors=True)
 
 
-def _no_answer(address: str) -> LibraryError:
-    return LibraryError(
-        f"No Ray cluster answers at {address} (waited {CONNECT_S:g} s at most), or this machine is not part of it; run "
-        "`ray start --head` there and `ray start --address` here, or leave --ray out."
+def no_answer(address: str, why: str) -> str:
+    if address == LOCAL:
+        return f"Ray could not be started on this machine ({why}); wait until it is less busy, or leave --ray out."
+    return (
+        f"No Ray cluster answers at {address} ({why}), or this machine is not part of it; run `ray start --head` there "
+        "and `ray start --address` here with the same Python and Ray, and set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN "
+        "where it wants a token; or leave --ray out."
     )
-
-
-def _heard(process: subprocess.Popen[bytes], address: str, setup: dict[str, Any]) -> Iterator[Status]:
-    assert process.stdin and process.stdout
-    timer, is_connected = threading.Timer(START_S if address == LOCAL else CONNECT_S, process.kill), False
-    timer.start()
-    try:
-        with contextlib.suppress(OSError):  # it has ended, as is told below
-            process.stdin.write(json.dumps(setup).encode() + b"\n")
-            process.stdin.flush()
-        for line in process.stdout:
-            kind, told = json.loads(line)
-            timer.cancel()
-            is_connected = True
-            if kind == "status":
-                yield Status(*told)
-            elif kind == "failed":
-                raise LibraryError(told) if told else _no_answer(address)
-            elif kind == "end":
-                return
-    finally:
-        timer.cancel()
-    if not is_connected and address != LOCAL:
-        raise _no_answer(address)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(FAREWELL_S)
-    code = process.returncode or 0
-    how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-    with contextlib.suppress(FileNotFoundError):  # it takes its folder with it where it can
-        how = (code > 0 and last_words(Path(setup["temp"], "driver.log").read_bytes())) or how
-    raise LibraryError(f"Ray ended unexpectedly ({how}); {SAFE}.")
 
 
 # in the process of Ray's driver ---------------------------------------------------------------------------------------
@@ -263,245 +222,158 @@ def drive() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may have had it ignored
     lines, answers = claim_pipes()
     setup = json.loads(lines.readline())
+    order, address, temp = setup["order"], setup["address"], setup["temp"]
     os.environ.update(RAY_DATA_DISABLE_PROGRESS_BARS="1", PYTHONPATH=os.pathsep.join(sys.path))
-    if setup["address"] == LOCAL:  # Ray would keep a token of its own making in the home folder
+    if address == LOCAL:  # Ray would keep a token of its own making in the home folder
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
-    os.chdir(setup["temp"])  # Ray has its workers look for modules in the current folder first
+    os.chdir(temp)  # Ray has its workers look for modules in the current folder first
     import ray
 
-    def tell(kind: str, what: Any = None) -> None:
-        answers.write(json.dumps([kind, what]).encode() + b"\n")
+    def tell(status: Status | None) -> None:
+        answers.write(json.dumps(status).encode() + b"\n")
         answers.flush()
 
     def end_with_input() -> None:
         lines.read()
         os.kill(os.getpid(), signal.SIGINT)
 
+    threading.Thread(target=end_with_input, daemon=True).start()
     try:
-        _connect(setup["address"], setup["temp"])
-        tell("connected")
-        threading.Thread(target=end_with_input, daemon=True).start()
-        _check_nodes(setup["order"])
-        for status in _statuses(setup["order"], setup["tasks"], setup["workers"]):
-            tell("status", status)
-        tell("end")
-    except LibraryError as error:
-        tell("failed", str(error))
+        join(address, temp, order)
+        for status in read_by_workers(order, setup["tasks"]):
+            tell(status)
+        tell(None)
     except KeyboardInterrupt:
         pass  # the index run has ended
     except Exception as error:
-        tell("failed", f"Ray failed ({type(error).__name__}: {_in_short(error)}).")
+        tell(
+            Status(
+                "", "", "fault", str(error) if isinstance(error, LibraryError) else f"Ray failed ({in_short(error)})."
+            )
+        )
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         ray.shutdown()
-        shutil.rmtree(setup["temp"], ignore_errors=True)
+        shutil.rmtree(temp, ignore_errors=True)
 
 
-def _connect(address: str, temp: str) -> None:
-    import ray
-
-    usual: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-    if address == LOCAL:
-        usual |= {"include_dashboard": False, "_temp_dir": temp, "object_store_memory": 80 * 2**20}
-        usual["num_cpus"] = usable_cores()
-    for attempts_left in (2, 1, 0):
-        try:
-            ray.init(address=address, **usual)
-            return
-        except Exception as error:
-            if address == LOCAL:  # on a busy machine Ray gives itself up after 30 s
-                ray.shutdown()
-                if attempts_left:
-                    continue
-                why = f"Ray could not be started on this machine ({_in_short(error)})"
-                raise LibraryError(f"{why}; wait until it is less busy, or leave --ray out.") from error
-            why, told = str(error) + repr(error.__cause__), ""
-            if "Authentication" in why:
-                told = f"The Ray cluster at {address} wants a token; set RAY_AUTH_MODE=token and put the token into "
-                told += "RAY_AUTH_TOKEN, or into a file that RAY_AUTH_TOKEN_PATH names."
-            elif "Version mismatch" in why:
-                told = f"This machine has another version of Ray or Python than the Ray cluster at {address}; install "
-                told += "the same on every machine."
-            raise LibraryError(told) from error
-
-
-def _in_short(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1].rstrip(".")
-
-
-def _check_nodes(order: dict[str, Any]) -> None:
+def join(address: str, temp: str, order: dict[str, Any]) -> None:
+    """Connect with the cluster, or start one, and check each of its machines."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    look = ray.remote(fault_here)
+    told: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    signal.alarm(CONNECT_S)  # ends this process, whatever Ray is waiting for
+    try:
+        if address == LOCAL:
+            told |= {"include_dashboard": False, "_temp_dir": temp, "num_cpus": usable_cores()}
+            told["object_store_memory"] = 80 * 2**20  # paths and statuses alone go through it
+        else:  # Ray would find out late that nothing listens there
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host, int(port)), 30).close()
+        ray.init(address, **told)
+    except Exception as error:
+        raise LibraryError(no_answer(address, in_short(error))) from error
+    signal.alarm(0)
+    look = ray.remote(check_here)
     for node in (one for one in ray.nodes() if one["Alive"]):
         here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         try:
-            fault = ray.get(look.options(num_cpus=0, scheduling_strategy=here).remote(order), timeout=LOOK_S)
+            ray.get(look.options(num_cpus=0, scheduling_strategy=here).remote(order), timeout=LOOK_S)
         except Exception as error:
-            raise LibraryError(
-                f"evenreel does not run on {node.get('NodeManagerHostname')} ({_in_short(error)}); install evenreel "
-                f"{order['version']} with the extra 'scale' on every machine of the Ray cluster."
-            ) from error
-        if fault is not None:
-            raise LibraryError(fault)
+            why = getattr(error, "cause", error)  # of an error of the task
+            if not isinstance(why, EvenreelError):
+                why = f"evenreel does not run there ({in_short(why)}); install it, with the extra 'scale'."
+            raise LibraryError(f"The Ray worker on {node['NodeManagerHostname']} cannot go on: {why}") from error
 
 
-class Team(NamedTuple):
-    """Workers of a run: how many, and the cores and GPUs, and files at a time, of each."""
-
-    size: int
-    cores: int
-    gpus: int
-    readers: int
+def in_short(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")
 
 
-def team(nodes: Sequence[dict[str, Any]], settings: dict[str, Any], workers: int) -> Team:
-    """Return the workers of a run: one for each GPU with its share of the cores, else one for at most four cores."""
-    has = [node["Resources"] for node in nodes if node["Alive"]]
+def team(nodes: Sequence[dict[str, Any]], settings: dict[str, Any]) -> tuple[int, int, int, int]:
+    """Return how many workers a run has: one a GPU, else one for four cores at most; and cores, GPUs, files of each."""
+    has, workers = [node["Resources"] for node in nodes if node["Alive"]], settings["workers"]
     cores = [int(one["CPU"]) for one in has if one.get("CPU", 0) >= 1] or [1]
     wants_gpu = settings["device"] in {"auto", "cuda"} and settings["model"]
     gpus = sum(int(one.get("GPU", 0)) for one in has) if wants_gpu else 0
     share = max(1, sum(cores) // gpus) if gpus else min(4, max(1, min(cores) // 2))
     size, readers = gpus or sum(one // share for one in cores), min(share, workers or share)
-    return Team(min(size, -(-workers // readers)) if workers else size, share, min(1, gpus), readers)
+    return min(size, -(-workers // readers)) if workers else size, share, min(1, gpus), readers
 
 
-def _statuses(order: dict[str, Any], tasks: list[str], workers: int) -> Iterator[Status]:
+def read_by_workers(order: dict[str, Any], tasks: list[str]) -> Iterator[Status]:
     """Have workers read files; those that were lost with a worker come again, each alone with one."""
     import ray.data
-    from ray.data import ActorPoolStrategy, DataContext
 
-    context = DataContext.get_current()
-    context.enable_progress_bars = False
+    context = ray.data.DataContext.get_current()
     context.target_max_block_size = 1  # each status is handed on at once
     context.execution_no_progress_timeout_s = -1  # a film may take longer than any limit; its reader has one
     context.max_consecutive_actor_init_deaths = 20
     context.max_errored_blocks = -1
-    made = team(ray.nodes(), order["orders"]["settings"], workers)
+    size, cores, gpus, readers = team(ray.nodes(), order["settings"])
     left = {json.loads(task)[0]: task for task in tasks}
-    for is_alone in (False, True):
-        readers = 1 if is_alone else made.readers
-        size = max(1, min(made.size, -(-len(left) // readers)))
-        found = ray.data.from_items(
-            [{"task": task} for task in left.values()],
-            override_num_blocks=len(left) if is_alone else min(len(left), MOST_BLOCKS),
-        ).map_batches(
-            RayWorker,
-            fn_constructor_args=(order, readers),
-            batch_size=1,
-            batch_format="numpy",
-            compute=ActorPoolStrategy(
-                min_size=1,
-                max_size=size,
-                initial_size=size,
-                max_tasks_in_flight_per_actor=1 if is_alone else 2 * readers,
-                max_concurrent_calls_per_actor=readers,
-                enable_true_multi_threading=True,
-            ),
-            num_cpus=made.cores,
-            num_gpus=made.gpus or None,
-            max_restarts=-1,
-            max_task_retries=MOST_DEATHS,
+    for most, at_a_time, ahead in ((MOST_BLOCKS, readers, 2 * readers), (len(left), 1, 1)):
+        rows = [{"task": task} for task in left.values()]
+        pool = ray.data.ActorPoolStrategy(
+            size=max(1, min(size, -(-len(left) // at_a_time))),
+            max_tasks_in_flight_per_actor=ahead,
+            max_concurrent_calls_per_actor=at_a_time,
+            enable_true_multi_threading=True,
         )
-        for row in found.iter_rows():
+        made = ray.data.from_items(rows, override_num_blocks=min(len(left), most)).map(
+            RayWorker,
+            fn_constructor_args=(order, at_a_time),
+            compute=pool,
+            num_cpus=cores,
+            num_gpus=gpus or None,
+            max_restarts=-1,
+            max_task_retries=2,
+        )
+        for row in made.iter_rows():
             status = Status(*json.loads(row["status"]))
             if left.pop(status.path, None) is not None:  # else Ray has begun with its part again
                 yield status
         if not left:
             return
     for path in left:
-        yield Status(path, "", "killed", reason="killed", sentence="Ray worker after Ray worker died of it; of memory?")
+        yield Status(path, "", "killed", "Ray worker after Ray worker died of it; of memory?")
 
 
 # on the machines of the cluster ---------------------------------------------------------------------------------------
 
 
-def fault_here(order: dict[str, Any]) -> str | None:
-    """Return why this machine cannot take part in a run, as a sentence; None where it can."""
-    who = f"The Ray worker on {os.uname().nodename}"
+def check_here(order: dict[str, Any]) -> None:
+    """Check that this machine can take part in a run, and that the run goes on."""
     if order["version"] != __version__:
-        what = f"{who} has evenreel {__version__}, and this is {order['version']}"
-        return f"{what}; install the same version on every machine."
+        what = f"it has evenreel {__version__}, and this is {order['version']}"
+        raise LibraryError(f"{what}; install the same version on every machine.")
     for root in order["roots"]:
         if not os.path.isdir(root):
-            return f"{who} does not see {root}; have it under the same path on every machine."
-    try:
-        if _is_open(Place(order["staging"]), order["token"]):
-            return None
-    except LibraryError as error:
-        return f"{who} cannot go on: {error}"
-    where = f"{who} does not see {order['staging']}, where it is to leave what it makes"
-    return f"{where}; name a place with --set staging=PLACE."
-
-
-def _is_open(place: Place, token: str) -> bool:
-    """Whether the run goes on and its place can be reached from this machine."""
-    with contextlib.suppress(Exception):  # each kind of storage has errors of its own
-        return place.read("run")[0] == token.encode()
-    return False
+            raise LibraryError(f"it does not see {root}; have it under the same path on every machine.")
+    place = order["staging"]
+    with telling(f"it does not see {place}, where it is to leave what it makes; name another one with --set staging"):
+        if Place(place).read("run")[0] is None:
+            raise FileNotFoundError(2, "it is not there")
 
 
 class RayWorker:
     """Reads files, several at a time in as many threads; nothing that a file does raises."""
 
     def __init__(self, order: dict[str, Any], readers: int) -> None:
-        told = order["orders"]
-        fields = told["settings"] | {"limits": MediaLimits(**told["settings"]["limits"])}
+        fields = order["settings"] | {"limits": MediaLimits(**order["settings"]["limits"])}
         settings = IndexSettings(**fields | {"workers": max(readers, usable_cores())})  # others have the other cores
-        self._orders = orders = Orders(WantedStages(**told["wanted"]), settings, told["reader"])
-        self._done = {one: WantedStages(*stages) for one, stages in order["done"].items()}
+        self._order, self._orders = order, Orders(WantedStages(**order["wanted"]), settings, order["reader"])
         self._frames, self._notes = Counter[str](), defaultdict[str, list[str]](list)  # by path
-        self._free: SimpleQueue[ClipReader] = SimpleQueue()
-        self._who = f"The Ray worker on {os.uname().nodename}"
-        self._token, self._fault, hearing = order["token"], fault_here(order), None
-        if self._fault is not None:
-            return
-        self._place = Place(order["staging"])
-        module, _, function = order["loader"].partition(":")
-        model = SharedModel(lambda: getattr(import_module(module), function)(settings.model, settings))
+        self._free, self._deaf = SimpleQueue[ClipReader](), ""
+        model, hearing = SharedModel(lambda: resolve_name(order["loader"])(settings.model, settings)), None
         try:
             if settings.speech is not None:
                 hearing = SpeechHearing(settings.speech, settings.language, settings.limits, self._tell)
         except EvenreelError as error:
-            self._fault = f"{self._who} cannot hear what is said: {error}"
+            self._deaf = f"it cannot hear what is said: {error}"
         for _ in range(readers):
-            self._free.put(file_reader(orders, model if settings.model else None, hearing, self._count))
-
-    def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
-        """Read files; tasks and statuses are JSON."""
-        return {"status": [json.dumps(self.work(*json.loads(task))) for task in batch["task"]]}
-
-    def work(self, path: str, hears: bool) -> Status:
-        """Read one file, leave what was made of it and return what became of it."""
-        status = Status(path, os.uname().nodename, sentence=self._fault or "")
-        if self._fault is not None:
-            return status
-        orders, reader = self._orders, self._free.get()
-        try:
-            file = FoundFile(path, "", stamp(path))
-            file = replace(file, clip_id=watched_digest(path, orders.settings.limits.stall_timeout_s))
-            status = status._replace(clip_id=file.clip_id)
-            if not (wanted := still_wanted(orders.wanted, self._done.get(str(file.clip_id)))):
-                return status._replace(kind="known")
-            wanted, made = wanted if hears else replace(wanted, speech=False), None
-            while made is None:
-                self._frames[path] = 0
-                with contextlib.suppress(OtherWindowsError):  # the model is loaded now
-                    made = read_file(reader, orders, file, wanted)()
-            fault, notes = self._fault_of_leaving(made), self._notes.pop(printable(path), [])
-            status = status._replace(frames=self._frames[path], notes=notes, sentence=fault or "")
-            return status if fault else status._replace(kind="made")
-        except MediaError as error:
-            kind, frames = "aside" if os.path.lexists(path) else "unseen", self._frames[path]
-            return status._replace(kind=kind, frames=frames, reason=error.reason, sentence=str(error))
-        except EvenreelError as error:
-            return status._replace(sentence=f"{self._who} cannot go on: {error}")
-        except Exception as error:  # a program error ends the run, and with its name
-            what = f"{type(error).__name__}: {error}"
-            return status._replace(sentence=f"{self._who} failed at {path} ({what}).")
-        finally:
-            self._free.put(reader)
+            self._free.put(file_reader(self._orders, model if settings.model else None, hearing, self._count))
 
     def _tell(self, path: str, note: str) -> None:
         self._notes[path].append(note)
@@ -509,21 +381,45 @@ class RayWorker:
     def _count(self, path: str, time_s: float) -> None:
         self._frames[path] += 1
 
-    def _fault_of_leaving(self, made: Reading) -> str | None:
-        """Leave what was made of a file at the place; return why that cannot be."""
-        assert made.shard is not None
-        clip_id, payload = made.shard.clip_id, shard_bytes(made.shard)
+    def __call__(self, row: dict[str, str]) -> dict[str, str]:
+        """Read one file; task and status are JSON."""
+        return {"status": json.dumps(self.work(*json.loads(row["task"])))}
+
+    def work(self, path: str, hears: bool) -> Status:
+        """Read one file, leave what was made of it and return what became of it."""
+        node, reader, made = os.uname().nodename, self._free.get(), None
+        status, orders = Status(path, node, "fault"), self._orders
         try:
-            if not _is_open(self._place, self._token):
-                raise OSError(None, "the run is over, or the place cannot be reached any more")
-            if isinstance(made.stills, Stills):
-                self._place.put(f"stills/{clip_id}", stills_bytes(clip_id, made.stills))
-            self._place.put(f"shards/{clip_id}", payload)
-        except Exception as error:  # each kind of storage has errors of its own
-            if is_full(error):
-                return f"The disk of {self._place.root} is full, says the Ray worker on {os.uname().nodename}; {SAFE}."
-            return f"{self._who} cannot write to {self._place.root} ({reason_of(error)}); {SAFE}."
-        return None
+            check_here(self._order)
+            if self._deaf:
+                raise LibraryError(self._deaf)
+            file = FoundFile(path, "", stamp(path))
+            file = replace(file, clip_id=watched_digest(path, orders.settings.limits.stall_timeout_s))
+            status = status._replace(clip_id=file.clip_id)
+            done = self._order["done"].get(file.clip_id)
+            wanted = still_wanted(orders.wanted, done and WantedStages(*done))
+            if not wanted:
+                return status._replace(kind="known")
+            while made is None:
+                self._frames[path] = 0
+                with contextlib.suppress(OtherWindowsError):  # the model is loaded now
+                    made = read_file(reader, orders, file, wanted if hears else replace(wanted, speech=False))()
+            place = Place(self._order["staging"])
+            with telling(f"nothing can be left at {place.root} ({SAFE})"):
+                if isinstance(made.stills, Stills):
+                    place.put(f"stills/{file.clip_id}", stills_bytes(str(file.clip_id), made.stills))
+                if made.shard is not None:
+                    place.put(f"shards/{file.clip_id}", shard_bytes(made.shard))
+            status = status._replace(kind="made")
+        except MediaError as error:
+            kind = error.reason if os.path.lexists(path) else "unseen"
+            status = status._replace(kind=kind, sentence=str(error))
+        except Exception as error:  # a program error ends the run, and with its name
+            why = error if isinstance(error, EvenreelError) else f"{path} led to {type(error).__name__}: {error}"
+            status = status._replace(sentence=f"The Ray worker on {node} cannot go on: {why}")
+        finally:
+            self._free.put(reader)
+        return status._replace(frames=self._frames.pop(path, 0), notes=self._notes.pop(printable(path), []))
 
 
 if __name__ == "__main__":
