@@ -26,12 +26,13 @@ from evenreel.errors import MediaError
 from evenreel.media.opening import (
     CONTAINER_NAMES,
     FFMPEG_ERRORS,
+    PICTURE_SUBTITLES,
+    TEXT_SUBTITLES,
     open_file,
     packet_options,
     packets_of,
     picture_subtitle_options,
-    subtitles_in_pictures,
-    subtitles_of_text,
+    subtitles_in,
 )
 from evenreel.media.sampling import language_tag, same_language
 from evenreel.media.video import open_video
@@ -74,10 +75,10 @@ def read_streams(path: str | os.PathLike[str]) -> Iterator[Subtitles | None]:
     words where streams of pictures are to be read.
     """
     with open_file(path, packet_options()) as container:
-        of_text = subtitles_of_text(container)
+        of_text = subtitles_in(container, TEXT_SUBTITLES)
         wanted = {stream.index: _TextStream(stream.codec_context.name, language_of(stream)) for stream in of_text}
         pictures = pictures_to_read(container)
-        others = len(container.streams.subtitles) - len(of_text) - len(subtitles_in_pictures(container))
+        others = len(container.streams.subtitles) - len(of_text) - len(subtitles_in(container, PICTURE_SUBTITLES))
         if wanted:
             start_s = starts_s(path)
             for packet in subtitle_packets(container, wanted):
@@ -129,9 +130,9 @@ def pictures_to_read(container: InputContainer) -> list[SubtitleStream]:
 
     Streams in the language of a stream of text are left out; those without a language count as of one.
     """
-    known = [language_of(stream) for stream in subtitles_of_text(container) if not _is_forced(stream)]
+    known = [language_of(stream) for stream in subtitles_in(container, TEXT_SUBTITLES) if not _is_forced(stream)]
     chosen = []
-    for stream in sorted(subtitles_in_pictures(container), key=_is_forced):
+    for stream in sorted(subtitles_in(container, PICTURE_SUBTITLES), key=_is_forced):
         language = language_of(stream)
         if language not in known and not any(same_language(language, one) for one in known):
             chosen.append(stream)
