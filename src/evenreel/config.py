@@ -267,15 +267,9 @@ def check_ids(ids: object, name: str) -> None:
 
 
 class OptionForm(NamedTuple):
-    """Form of a setting on the command line, beside its type: `Annotated[int, OptionForm(least=1)]`.
+    """Form of a setting on the command line, beside its type: `Annotated[int, OptionForm(least=1)]`."""
 
-    Attributes:
-        name: name of the option with its dashes; None for that of the setting.
-        least: smallest number; None for no bound.
-        most: largest number; None for no bound.
-    """
-
-    name: str | None = None
+    name: str | None = None  # of the option with its dashes; None for that of the setting
     least: float | None = None
     most: float | None = None
 

@@ -147,11 +147,7 @@ def _download(repository: str, revision: str, wanted: Sequence[str]) -> Path:
 def _silent_hub() -> Iterator[None]:
     """Keep the hub client's bars and warnings from the terminal."""
     from huggingface_hub.utils import logging as spoken
-    from huggingface_hub.utils.tqdm import (
-        are_progress_bars_disabled,
-        disable_progress_bars,
-        enable_progress_bars,
-    )
+    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
     level, silent = spoken.get_verbosity(), are_progress_bars_disabled()
     spoken.set_verbosity(logging.ERROR)

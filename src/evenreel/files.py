@@ -163,7 +163,6 @@ def _sync_files(folder: Path) -> None:
 
 
 def _move_folder(part: Path, folder: Path) -> None:
-    """Rename a folder, over another if there is one."""
     before = _beside(folder) if folder.exists() else None
     if before is not None:
         folder.rename(before)
@@ -194,7 +193,6 @@ def output_file(path: Path) -> Iterator[Path]:
 
 
 def write_durably(path: Path, payload: bytes) -> None:
-    """Replace the content of a file in one step that survives a power cut."""
     with replacing(path) as part:
         part.write_bytes(payload)
 
@@ -224,7 +222,6 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Make the content of a file durable."""
     descriptor = os.open(path, os.O_RDWR)  # Windows refuses to flush what was opened to be read
     try:
         os.fsync(descriptor)

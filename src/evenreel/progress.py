@@ -12,12 +12,7 @@ Item = TypeVar("Item")
 
 
 def part_of(progress: Progress | None, number: int, parts: int) -> Progress:
-    """Return the progress of one of several equal parts.
-
-    Args:
-        progress: progress of the whole; None for none.
-        number: number of the part, from 0.
-        parts: how many there are.
+    """Return the progress of one of several equal parts, counted from 0, given that of the whole.
 
     >>> part_of(print, 1, 4)(0.5)
     0.375

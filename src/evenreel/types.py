@@ -65,40 +65,24 @@ class Frame:
 
 @dataclass(frozen=True)
 class Word:
-    """One recognised line or word in a frame.
+    """One recognised line or word in a frame."""
 
-    Attributes:
-        text: the words as they were read.
-        confidence: confidence of the recogniser, 0 to 1.
-        box: x0, y0, x1, y1 as fractions of the picture.
-        time_s: time of the frame in seconds.
-    """
-
-    text: str
-    confidence: float
-    box: tuple[float, float, float, float]
-    time_s: float
+    text: str  # as it was read
+    confidence: float  # of the recogniser, 0 to 1
+    box: tuple[float, float, float, float]  # x0, y0, x1, y1 as fractions of the picture
+    time_s: float  # of the frame
 
 
 @dataclass(frozen=True)
 class TextTrack:
-    """One sign followed over time, with every distinct reading of it.
+    """One sign followed over time, with every distinct reading of it."""
 
-    Attributes:
-        text: its best reading.
-        confidence: confidence of that reading, 0 to 1.
-        start_s: time in seconds at which it is first seen.
-        end_s: time in seconds at which it is last seen.
-        box: x0, y0, x1, y1 as fractions of the picture, where it was read best.
-        readings: all distinct readings, the most confident first.
-    """
-
-    text: str
-    confidence: float
-    start_s: float
-    end_s: float
-    box: tuple[float, float, float, float]
-    readings: tuple[str, ...] = ()
+    text: str  # its best reading
+    confidence: float  # of that reading, 0 to 1
+    start_s: float  # when it is first seen
+    end_s: float  # when it is last seen
+    box: tuple[float, float, float, float]  # x0, y0, x1, y1 as fractions of the picture, where it was read best
+    readings: tuple[str, ...] = ()  # all distinct ones, the most confident first
 
 
 @dataclass(frozen=True)
@@ -115,17 +99,11 @@ class TextEmbedding:
 
 @dataclass(frozen=True)
 class WindowRule:
-    """Windows of an encoder: what it turns into one vector.
+    """Windows of an encoder: what it turns into one vector."""
 
-    Attributes:
-        frames: T, the number of frames in a window, spread evenly over it; a picture is a window of one.
-        span_s: length of a window in seconds; 0 for a picture.
-        stride_s: seconds from the start of one window to that of the next; 0 where frames are sampled instead.
-    """
-
-    frames: int = 1
-    span_s: float = 0.0
-    stride_s: float = 0.0
+    frames: int = 1  # T, spread evenly over the window; a picture is a window of one
+    span_s: float = 0.0  # length of a window; 0 for a picture
+    stride_s: float = 0.0  # from the start of one window to that of the next; 0 where frames are sampled instead
 
 
 class Encoder(Protocol):
@@ -179,20 +157,15 @@ class Corpus:
 class ScoreNotes:
     """Notes that scores carry: what they use, what was left out, names; whatever wraps scores passes them on.
 
-    Attributes:
-        uses: what went into the values beside the caption and the video itself, `other queries` for example; printed
-            with every figure calculated from them.
-        notices: sentences on what was left out of the scores.
-        texts: captions in words, by their ids, that the corpus does not have.
-        names: what clips are called, by their ids, where that is not their id.
-        complete: whether every pair has a score, so that the values serve both directions.
+    `uses` is what went into the values beside the caption and the video itself, `other queries` for example; it is
+    printed with every figure calculated from them.
     """
 
     uses: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
-    texts: Mapping[str, str] = field(default_factory=dict)
-    names: Mapping[str, str] = field(default_factory=dict)
-    complete: bool = True
+    notices: tuple[str, ...] = ()  # sentences on what was left out of the scores
+    texts: Mapping[str, str] = field(default_factory=dict)  # captions in words, by their ids, that the corpus lacks
+    names: Mapping[str, str] = field(default_factory=dict)  # of clips, by their ids, where these are others
+    complete: bool = True  # whether every pair has a score, so that the values serve both directions
 
     def using(self, *uses: str) -> ScoreNotes:
         """Add labels of what the values use; those that are there already are not repeated."""
@@ -219,7 +192,7 @@ class ScoreBlocks(Protocol):
 
     @property
     def caption_ids(self) -> Sequence[str]:
-        """Ids of the Q rows (captions)."""
+        """Q ids of captions."""
 
     @property
     def video_ids(self) -> Sequence[str]:
@@ -237,21 +210,15 @@ class ScoreBlocks(Protocol):
 class Scores:
     """A similarity matrix with the ids of its rows and columns; implements `ScoreBlocks`.
 
-    Attributes:
-        values: (Q, V), a caption a row and a video a column; higher is better, minus infinity is never retrieved: it
-            has a rank, behind all others, but is no hit and earns nothing.
-        caption_ids: Q ids of captions.
-        video_ids: V ids of clips.
-        about: notes: what the values use, and what else a reader must know.
+    Minus infinity is never retrieved: it has a rank, behind all others, but is no hit and earns nothing.
     """
 
-    values: NDArray[Any]
-    caption_ids: Sequence[str]
-    video_ids: Sequence[str]
-    about: ScoreNotes = NO_NOTES
+    values: NDArray[Any]  # (Q, V), a caption a row and a video a column; higher is better
+    caption_ids: Sequence[str]  # Q ids
+    video_ids: Sequence[str]  # V ids of clips
+    about: ScoreNotes = NO_NOTES  # what the values use, and what else a reader must know
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """Return a view of some rows and columns."""
         return self.values[captions, videos]
 
 
@@ -259,15 +226,12 @@ class Scores:
 class OnScreen(Generic[Array]):
     """On-screen text of V clips as a text tower read it: arrays of numpy in features, tensors in batches.
 
-    Attributes:
-        windows: (V, O, D) features of the texts of O equal stretches of each clip, rows of unit length.
-        mask: (V, O) True = some text was read in the window.
-        confidence: (V, O) float32, mean confidence with which the words of a window were read, 0 where there is no word
-            and 1 where a sentence says that there is none; None where not known.
+    `confidence` (V, O) float32 is the mean with which the words of a window were read, 0 where there is no word and 1
+    where a sentence says that there is none; None where not known.
     """
 
-    windows: Array
-    mask: Array
+    windows: Array  # (V, O, D) features of the texts of O equal stretches of each clip, rows of unit length
+    mask: Array  # (V, O) True = some text was read in the window
     confidence: Array | None = None
 
     def mapped(self, change: Callable[[Array], Changed]) -> OnScreen[Changed]:
@@ -278,24 +242,14 @@ class OnScreen(Generic[Array]):
 
 @dataclass(frozen=True, eq=False)
 class VideoFeatures:
-    """Features of V videos: frames by a frozen image tower, and on-screen text by its text tower.
+    """Features of V videos: frames by a frozen image tower, and on-screen text by its text tower."""
 
-    Attributes:
-        ids: V ids of clips.
-        frames: (V, T, D) float16 or float32, rows of unit length; zero where there is no frame.
-        frame_mask: (V, T) True = real; every video has at least one frame.
-        times_s: (V, T) float64, time of each frame in its clip; zero where there is no frame.
-        on_screen: features of on-screen text; None where it was not read.
-        pretrained_mean: (V, D) mean frame by the tower before training, where the tower of `frames` was trained; None
-            where they are the same.
-    """
-
-    ids: tuple[str, ...]
-    frames: NDArray[Any]
-    frame_mask: NDArray[np.bool_]
-    times_s: NDArray[np.float64]
-    on_screen: OnScreen[NDArray[Any]] | None = None
-    pretrained_mean: FloatArray | None = None
+    ids: tuple[str, ...]  # V ids of clips
+    frames: NDArray[Any]  # (V, T, D) float16 or float32, rows of unit length; zero where there is no frame
+    frame_mask: NDArray[np.bool_]  # (V, T) True = real; every video has at least one frame
+    times_s: NDArray[np.float64]  # (V, T) time of each frame in its clip; zero where there is no frame
+    on_screen: OnScreen[NDArray[Any]] | None = None  # None where it was not read
+    pretrained_mean: FloatArray | None = None  # (V, D) mean frame by the tower before it was trained; None if it is not
 
     def taken(self, rows: NDArray[np.int64] | slice) -> VideoFeatures:
         """Select some videos by their rows."""
@@ -311,19 +265,13 @@ class VideoFeatures:
 
 @dataclass(frozen=True, slots=True)
 class RoleNode:
-    """A phrase of a caption and its semantic role.
+    """A phrase of a caption and its semantic role."""
 
-    Attributes:
-        role: `V` for a verb; `ARG0`, `ARGM-LOC`, ... for what belongs to one; `NOUN` for what belongs to none.
-        words: places of its words in the caption, ascending, at least one.
-    """
-
-    role: str
-    words: tuple[int, ...]
+    role: str  # `V` for a verb; `ARG0`, `ARGM-LOC`, ... for what belongs to one; `NOUN` for what belongs to none
+    words: tuple[int, ...]  # places of its words in the caption, ascending, at least one
 
     @property
     def is_verb(self) -> bool:
-        """Whether the phrase is an action, and not a thing that takes part in one."""
         return self.role == "V"
 
 
@@ -331,33 +279,23 @@ class RoleNode:
 class RoleGraph:
     """A caption as its actions and the things that take part in them (Chen et al. 2020, section 3.1).
 
-    Attributes:
-        words: words of the caption, in small letters, at least one.
-        nodes: verbs and nouns, in any order.
-        edges: places in `nodes` of a verb and of a noun that takes part in it. A noun in none stands alone; every verb
-            belongs to the caption as a whole, which is no node here.
+    A noun in no edge stands alone; every verb belongs to the caption as a whole, which is no node here.
     """
 
-    words: tuple[str, ...]
-    nodes: tuple[RoleNode, ...] = ()
-    edges: tuple[tuple[int, int], ...] = ()
+    words: tuple[str, ...]  # of the caption, in small letters, at least one
+    nodes: tuple[RoleNode, ...] = ()  # verbs and nouns, in any order
+    edges: tuple[tuple[int, int], ...] = ()  # places in `nodes` of a verb and of a noun that takes part in it
 
 
 @dataclass(frozen=True, eq=False)
 class TextFeatures:
     """Features of Q captions by a frozen text tower.
 
-    Attributes:
-        ids: Q ids of captions.
-        words: (Q, W, D) float16 or float32, of any length; zero where there is no word. D is 0 beside features that
-            were computed elsewhere, where no tower has read captions.
-        word_mask: (Q, W) True = real; every caption has at least one.
-        sentence: (Q, D), rows of unit length.
-        graphs: Q role graphs, for matchers that read these; None where there are none.
+    D of `words` is 0 beside features that were computed elsewhere, where no tower has read captions.
     """
 
-    ids: tuple[str, ...]
-    words: NDArray[Any]
-    word_mask: NDArray[np.bool_]
-    sentence: NDArray[Any]
-    graphs: tuple[RoleGraph, ...] | None = None
+    ids: tuple[str, ...]  # Q ids of captions
+    words: NDArray[Any]  # (Q, W, D) float16 or float32, of any length; zero where there is no word
+    word_mask: NDArray[np.bool_]  # (Q, W) True = real; every caption has at least one
+    sentence: NDArray[Any]  # (Q, D), rows of unit length
+    graphs: tuple[RoleGraph, ...] | None = None  # Q role graphs, for matchers that read these

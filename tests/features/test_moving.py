@@ -219,21 +219,12 @@ def expected(rule: WindowRule, lengths: list[int]) -> list[list[int]]:
 
 @given(RULES, SHOTS)
 def test_windows_are_those_of_whole_shots(rule: WindowRule, shots: list[tuple[int, int]]) -> None:
-    found = made(rule, frames_of(shots))
-    assert [window.pixels[:, 0, 0, 0].tolist() for window in found] == expected(rule, [length for length, _ in shots])
-
-
-@given(RULES, SHOTS)
-def test_windows_cover_the_clip_in_order_and_never_go_on_over_a_cut(
-    rule: WindowRule, shots: list[tuple[int, int]]
-) -> None:
     frames = frames_of(shots)
     found = made(rule, frames)
+    assert [window.pixels[:, 0, 0, 0].tolist() for window in found] == expected(rule, [length for length, _ in shots])
     assert {place for window in found for place in range(window.first, window.last + 1)} == set(range(len(frames)))
     assert all(one.first <= one.middle <= one.last for one in found)
-    assert [one.middle for one in found] == sorted(one.middle for one in found)
-    assert all(frames[one.first][0] == frames[one.last][0] for one in found)
-    assert len(found) <= len(frames)
+    assert all(frames[one.first][0] == frames[one.last][0] for one in found)  # never over a cut
 
 
 @given(SHOTS)

@@ -12,15 +12,7 @@ from hypothesis import strategies as st
 
 from evenreel.errors import MediaError, UsageError
 from evenreel.media import open_video, parse_rule
-from evenreel.media.sampling import (
-    Clip4Clip,
-    EverySeconds,
-    IntervalFrames,
-    Midpoints,
-    Part,
-    SeveralRules,
-    TimeRule,
-)
+from evenreel.media.sampling import Clip4Clip, EverySeconds, IntervalFrames, Midpoints, Part, SeveralRules, TimeRule
 from tests.media_files import Film, gop, number_in, steady, write_film
 
 starts = st.floats(0, 1e4)

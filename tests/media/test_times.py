@@ -277,10 +277,7 @@ def test_lengths_of_real_clips(real_clips: Path) -> None:
         ({"creation_time": "2024-05-31T12:03:04.000000Z"}, "2024-05-31T12:03:04Z"),
         ({"creation_time": "2024-05-31 12:03:04"}, "2024-05-31T12:03:04"),
         (
-            {
-                "creation_time": "2024-05-31T22:30:00Z",
-                "com.apple.quicktime.creationdate": "2024-06-01T07:30:00+0900",
-            },
+            {"creation_time": "2024-05-31T22:30:00Z", "com.apple.quicktime.creationdate": "2024-06-01T07:30:00+0900"},
             "2024-06-01T07:30:00",
         ),
         ({"DATE_RECORDED": "2011-02-03"}, "2011-02-03"),

@@ -147,8 +147,7 @@ def _open(encoder_id: str, folder: Path, device: str, precision: str, batch_size
         return towers()
     plain = device in ("auto", "cpu") and precision == "float32"
     beside = not missing_parts(folder)
-    only_graphs = not installed("torch") and not missing_onnx_parts(folder)
-    if beside and not (plain and (only_graphs or read_record(folder))):
+    if beside and not (plain and (read_record(folder) or not (installed("torch") or missing_onnx_parts(folder)))):
         return towers()
     if not plain:
         raise UsageError(
@@ -286,12 +285,12 @@ def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
         log.warning("the model '%s' is %s", name, known)
         name = known
     name = name if revision else _loadable(name)
-    folder = named_folder(name)
-    hub = None if name == BUILTIN or folder is not None else HUB_ID.fullmatch(name)
+    if name == BUILTIN and revision is None:
+        return BUILTIN, BUILTIN_FOLDER
+    folder = None if name == BUILTIN else named_folder(name)
+    hub = None if folder is not None else HUB_ID.fullmatch(name)
     if revision is not None and (hub is None or hub["revision"] is not None):
         raise UsageError(f"A revision ({revision}) goes with a hub id without one, not with {name!r}.")
-    if name == BUILTIN:
-        return BUILTIN, BUILTIN_FOLDER
     if folder is not None:
         return str(folder), folder
     if hub is None or ".." in name:
@@ -350,7 +349,7 @@ def _cached(name: str) -> Path | None:
 def _loadable(name: str, *, quiet: bool = False) -> str:
     """The id of a known export in place of a checkpoint that needs torch, where torch is not installed."""
     known = known_models().find(name)
-    if installed("torch") or known is None or not known.onnx or name != known.id or named_folder(name):
+    if known is None or not known.onnx or name != known.id or installed("torch") or named_folder(name):
         return name
     own = cached_folder(name, _revision(name, None))
     if own is not None and not _missing(own):

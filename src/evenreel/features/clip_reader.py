@@ -61,8 +61,6 @@ class ClipSource:
 
 @dataclass(frozen=True)
 class ReaderSettings:
-    """Settings of a clip reader."""
-
     rule: str
     read_text: bool  # whether it will be asked for the words on screen
     readers: int  # that share the cores

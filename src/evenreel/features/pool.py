@@ -91,8 +91,7 @@ class NoProgress:
 
 # readers in parallel --------------------------------------------------------------------------------------------------
 
-GRACE_S = 3.0
-"""Seconds that a run that is broken off waits for work under way, which may be in native code that hears nothing."""
+GRACE_S = 3.0  # that a run that is broken off waits for work under way, which may be in native code that hears nothing
 
 
 class Closable(Protocol):
@@ -128,7 +127,7 @@ Other = TypeVar("Other")
 
 
 class Claims(Generic[Item]):
-    """Which contents are being read, and which other items have the same content and wait for it."""
+    """Contents that are being read, and the other items of the same content, which wait for it."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[Item]] = {}
@@ -203,7 +202,6 @@ class ReaderPool(Generic[Reader, Item]):
         return self._stopped or self._brake.halted
 
     def add(self, items: Iterable[Item]) -> None:
-        """Add items to the end of the queue."""
         self._queue.extend(items)
 
     def digest(self, path: str, stall_timeout_s: float) -> str:
@@ -304,7 +302,7 @@ class RunningTasks:
             self._changed.notify_all()
 
     def wait(self, timeout_s: float = math.inf, unless: Callable[[], bool] = lambda: False) -> None:
-        """Wait until all tasks have ended, for at most `timeout_s` seconds; an interrupt is raised at once."""
+        """Wait until all tasks have ended; an interrupt is raised at once."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while self._count and time.monotonic() < deadline and not unless():
@@ -315,10 +313,7 @@ class RunningTasks:
 
 LOCK = "index.lock"
 HOLDER = "index.holder"
-HOLDER_GRACE_S = 10.0
-"""Seconds for which the lock of a process that is gone is waited for."""
-
-_LOOK_S = 0.05
+HOLDER_GRACE_S = 10.0  # for which the lock of a process that is gone is waited for
 
 
 @contextlib.contextmanager
@@ -341,7 +336,7 @@ def writer_lock(folder: Path, error: type[EvenreelError], remedy: str) -> Iterat
             except Timeout:
                 if _may_live(_named(folder)) or time.monotonic() > deadline:
                     raise
-            time.sleep(_LOOK_S)
+            time.sleep(0.05)
     except Timeout as caught:
         holder = _named(folder)
         by = "process {pid} on {host} (since {started})".format(**holder) if holder else "another process"

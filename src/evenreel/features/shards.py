@@ -1,9 +1,8 @@
 """What is kept of a clip: a checksummed file of features and text, and one of stills, written so that nothing tears.
 
-Both are sealed: arrays, and everything else as a record, in one safetensors file. The record is one JSON string in the
-file's header, beside a SHA-256 over that string and the arrays. Equal content gives equal bytes. The catalog of a
-library keeps the digest of a whole shard; the checksum inside lets a library whose catalog is lost be rebuilt from its
-shards without trusting a damaged byte.
+Both are sealed: arrays, and everything else as a JSON record in the header, in one safetensors file with a SHA-256 over
+both. Equal content gives equal bytes. The catalog of a library keeps the digest of a whole shard; the checksum inside
+lets a library whose catalog is lost be rebuilt from its shards without trusting a damaged byte.
 """
 
 from __future__ import annotations
@@ -30,12 +29,9 @@ from evenreel.files import is_temporary, sync_folder, write_durably
 from evenreel.speech.subtitles import Transcript, transcript_of, transcript_record
 from evenreel.types import TextTrack, VideoInfo
 
-FORMAT = 1
-"""Version of the layout below; a reader refuses a larger one."""
-
+FORMAT = 1  # of the layout below; a reader refuses a larger one
 SUFFIX = ".safetensors"
-UNIT_TOLERANCE = 1e-3
-"""How far the length of a row may be from 1: rounding to float16 moves it by at most 2**-11."""
+UNIT_TOLERANCE = 1e-3  # that the length of a row may be from 1: rounding to float16 moves it by at most 2**-11
 
 _DTYPES = {
     "times_s": np.float64,
@@ -63,7 +59,7 @@ class UnreadableShardError(LibraryError):
 
 
 class NewerShardError(LibraryError):
-    """Raised where a shard was written by a later version."""
+    """Raised where a later version wrote a shard."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +89,7 @@ class Shard:
     tracks: tuple[TextTrack, ...] | None  # on-screen text
     reader_id: str | None  # text recogniser
     window_texts: tuple[str, ...] | None = None  # sentence of `tracks` in each of O windows of equal length, or empty
-    windows: NDArray[np.float16] | None = (
-        None  # (O, D) of those sentences by the same encoder, zero where there is none
-    )
+    windows: NDArray[np.float16] | None = None  # (O, D) of these by the same encoder, zero where there is none
     cuts_s: NDArray[np.float64] | None = None  # (S - 1,) when the shots after the first begin, in order
     text_times_s: NDArray[np.float64] | None = None  # (R,) of the frames in which text was read; None: `times_s`
     transcripts: tuple[Transcript, ...] | None = None  # what is said, by each source that says it
@@ -152,10 +146,7 @@ def tidy_shards(folder: Path) -> set[str]:
 
 
 def write_shard(folder: Path, shard: Shard) -> str:
-    """Write a shard so that after a crash or a power cut there is the old file or the new one, whole.
-
-    Equal content gives equal bytes.
-    """
+    """Write a shard so that after a crash or a power cut there is the old file or the new one, whole."""
     path, payload = shard_path(folder, shard.clip_id), shard_bytes(shard)
     try:
         write_durably(path, payload)
@@ -181,7 +172,6 @@ def remove_shard(folder: Path, clip_id: str) -> None:
 
 
 def read_shard(path: Path, digest: str | None = None, *, remedy: str = REPAIR) -> Shard:
-    """Read a shard and check it."""
     try:
         payload = path.read_bytes()
     except FileNotFoundError as error:
@@ -197,18 +187,16 @@ def read_shard(path: Path, digest: str | None = None, *, remedy: str = REPAIR) -
 
 
 def parse_shard(payload: bytes, path: Path, remedy: str = REPAIR) -> Shard:
-    """Make a shard of the content of its file, and check it."""
     try:
         arrays, record = unseal(payload)
-        if (version := record["format"]) > FORMAT:
-            what = f"has format {version}, this version reads up to {FORMAT}; update evenreel to read it"
-            raise NewerShardError(f"The shard {path} {what}.")
-        shard = _build(arrays, record)
-    except NewerShardError:
-        raise
+        version = record["format"]
+        shard = _build(arrays, record) if version <= FORMAT else None
     except Exception as error:
         # A damaged header can fail in any way in the parser; every way means the same to the reader.
         raise _damaged(path, "its content does not parse", remedy) from error
+    if shard is None:
+        what = f"has format {version}, this version reads up to {FORMAT}; update evenreel to read it"
+        raise NewerShardError(f"The shard {path} {what}.")
     problem = _problem(shard) or (None if path.stem == shard.clip_id else "it belongs to another clip")
     if problem:
         raise _damaged(path, problem, remedy)
@@ -363,7 +351,6 @@ class Stills:
     size_bytes: int = 0
 
     def add(self, time_s: float, jpeg: bytes) -> None:
-        """Add a still, if there is room."""
         if self.size_bytes + len(jpeg) <= MOST_BYTES:
             self.times_s.append(time_s)
             self.jpegs.append(jpeg)

@@ -49,7 +49,7 @@ FEW_FACES = 3  # a person without a name and with fewer is left out of lists, un
 MOST_TOLD, LONGEST_NAME, NEAR_S = 20, 100, 3.0  # names; characters; between two faces of one stretch
 BY_FACES = "Clips are listed by how often a face was found; whether each is the person was judged by likeness alone."
 
-_MODELS, _RECOGNISER, _LAST = "face_models", "face_recogniser", "last_person"  # entries of `meta`; '' is none
+FACE_MODELS, _RECOGNISER, _LAST = "face_models", "face_recogniser", "last_person"  # entries of `meta`; '' is none
 _PERSON = re.compile(r'(?:(?<=\s)|^)person:\s*(?:"([^"]*)"|“([^”]*)”|([^\s,;]+))', re.IGNORECASE)
 _NO_NAME = re.compile(r"(?:\s|^)person:\s*$", re.IGNORECASE)
 
@@ -67,7 +67,7 @@ class Person:
 
 
 def has_people(library: Path) -> bool:
-    return bool(_noted(library).get(_MODELS))
+    return bool(_noted(library).get(FACE_MODELS))
 
 
 def _noted(library: Path) -> dict[str, str]:
@@ -86,7 +86,7 @@ def _opened(library: Path, *, write: bool = False) -> Iterator[sqlite3.Connectio
     with closing(opened) as connection, catalog.readable(library):
         if unfinished:
             finish_forgetting(library, connection)
-        if not get_meta(connection).get(_MODELS):
+        if not get_meta(connection).get(FACE_MODELS):
             raise UsageError(f"No people were looked for in {library}; {HOW_TO_FIND}.")
         yield connection
 
@@ -245,14 +245,14 @@ def finish_forgetting(library: Path, connection: sqlite3.Connection) -> None:
 
 def check_people(library: Path, settings: IndexSettings) -> None:
     noted = _noted(library)
-    if settings.face_models is not None and not settings.people and not noted.get(_MODELS):
+    if settings.face_models is not None and not settings.people and not noted.get(FACE_MODELS):
         raise UsageError("face_models names the models that people are found with; add --people to look for them.")
     if settings.people or settings.face_models is not None:
         faces.FaceFinder(_models(library, settings, noted).folder)  # that cannot be read is told
 
 
 def _models(library: Path, settings: IndexSettings, noted: Mapping[str, str]) -> faces.FaceModels:
-    folder = settings.face_models or noted.get(_MODELS)
+    folder = settings.face_models or noted.get(FACE_MODELS)
     if not folder:
         raise EncoderError(faces.how_to_get())
     models = faces.find_models(Path(folder))
@@ -277,8 +277,6 @@ class FaceStage:
     def begin(self) -> bool:
         store, settings = self._run.store, self._run.settings
         noted = store.meta()
-        if not (settings.people or noted.get(_MODELS)):
-            return False
         self._looked = dict(store.connection.execute("SELECT clip_id, problem FROM face_clips"))
         try:
             self._models = _models(store.library, settings, noted)
@@ -287,10 +285,10 @@ class FaceStage:
                 raise
             log.warning("No people were looked for in new clips: %s", error)
             return True
-        if not noted.get(_MODELS):
+        if not noted.get(FACE_MODELS):
             with suppress(OSError):  # faces are nobody else's business; on some shares nobody can say so
                 store.library.chmod(0o700)
-        store.begin((), {_MODELS: str(self._models.folder), _RECOGNISER: self._models.recogniser_id})
+        store.begin((), {FACE_MODELS: str(self._models.folder), _RECOGNISER: self._models.recogniser_id})
         return True
 
     def wanted(self, file: FoundFile, have: KnownFile) -> bool:

@@ -69,7 +69,6 @@ class WatchState:
     trouble: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the state as plain data."""
         return asdict(self)
 
 
@@ -82,7 +81,6 @@ class FileChanges:
         self._lock = threading.RLock()
 
     def note(self, paths: Iterable[str], now_s: float, roots: Sequence[str]) -> list[str]:
-        """Note that paths have changed; return those that count."""
         counted = [path for path in paths if self._counts(path, roots)]
         with self._lock:
             self.waiting.update({path: (_look(path), now_s) for path in counted})
@@ -96,7 +94,6 @@ class FileChanges:
             return {path for path, (_, since_s) in self.waiting.items() if now_s - since_s >= SETTLE_S}
 
     def take(self, now_s: float) -> set[str]:
-        """Return the settled paths and forget them."""
         with self._lock:
             found = self.settled(now_s)
             self.waiting = {path: one for path, one in self.waiting.items() if path not in found}
@@ -193,7 +190,6 @@ class Watcher:
 
     @property
     def state(self) -> WatchState:
-        """What the watcher is doing now."""
         event, event_at = self._last or (None, None)
         alive = bool(self._threads) and all(one.is_alive() for one in self._threads)
         return WatchState(

@@ -68,7 +68,6 @@ class ClipEncoder:
         self._count = 0
 
     def add(self, pixels: Pixels) -> None:
-        """Encode one frame, (H, W, 3) uint8 RGB, of the size of the first."""
         import av
 
         if self._stream is None:

@@ -25,6 +25,7 @@ from evenreel.errors import MediaError
 from evenreel.media.workers import not_regular
 
 if TYPE_CHECKING:
+    from av.audio.stream import AudioStream
     from av.container import InputContainer
     from av.packet import Packet
     from av.stream import Stream
@@ -101,7 +102,6 @@ _MEDIA_SIGNS = {
     b"GIF8": "GIF",
     b"\x30\x26\xb2\x75": "ASF",
 }
-_BESIDE_ONE_PICTURE = 1000  # where so many come beside one picture, that one is no film
 _NOT_A_PICTURE = Disposition.attached_pic | Disposition.timed_thumbnails
 
 
@@ -110,9 +110,7 @@ def open_container(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[I
     container = open_file(path, allowing(DECODERS) | codec_options(limits))
     try:
         stream = choose_stream(container, limits)
-        for other in container.streams:
-            if other is not stream:
-                other.discard = av.stream.Discard.all  # not even read from the disk where the index allows
+        read_only(container, stream)
         return container, stream
     except BaseException:
         container.close()
@@ -155,25 +153,17 @@ def _read_head(path: str | os.PathLike[str]) -> bytes:
 
 def _explain(path: str | os.PathLike[str], head: bytes, error: BaseException) -> NoReturn:
     if isinstance(error, av.error.ArgumentError):  # FFmpeg's answer to a container off the whitelist
-        known = ", ".join(DEMUXERS)
-        raise MediaError(
-            "format_not_allowed",
-            f"its content is of a kind that is not opened here (playlists, pictures, rare containers); "
-            f"allowed containers: {known}",
-        ) from error
+        what = "its content is of a kind that is not opened here (playlists, pictures, rare containers)"
+        raise MediaError("format_not_allowed", f"{what}; allowed containers: {', '.join(DEMUXERS)}") from error
     if isinstance(error, MemoryError):
         raise MediaError("too_large", "its header asks for more memory than there is") from error
     name = _container_by_head(head)
     if name is None:
         raise MediaError("not_media", "its content is not a video that can be recognised") from error
+    what = f"it begins as {name}, but its header is cut off or damaged"
     if name == "MP4" and not _has_box(path, b"moov"):
-        raise MediaError(
-            "truncated_header",
-            "this MP4 has no index (moov box): the recording or the copy was cut short; copy it again",
-        ) from error
-    raise MediaError(
-        "truncated_header", f"it begins as {name}, but its header is cut off or damaged; copy it again"
-    ) from error
+        what = "this MP4 has no index (moov box): the recording or the copy was cut short"
+    raise MediaError("truncated_header", f"{what}; copy it again") from error
 
 
 def _container_by_head(head: bytes) -> str | None:
@@ -225,7 +215,7 @@ def choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStream
         raise MediaError("no_video", f"it has no video stream: {what}")
     candidates.sort(key=lambda stream: not stream.disposition & Disposition.default)
     stream = candidates[0] if len(candidates) == 1 else _first_film(container, candidates)
-    _check_codec(stream)
+    check_codec(stream, "video", DECODERS, "H.264")
     check_size(stream.width, stream.height, limits)
     return stream
 
@@ -236,20 +226,13 @@ def _first_film(container: InputContainer, streams: Sequence[VideoStream]) -> Vi
     with contextlib.suppress(*FFMPEG_ERRORS), _opened(container.name, packet_options()) as again:
         for packet in again.demux(*(again.streams[stream.index] for stream in streams)):
             pictures[packet.stream_index] += packet.size > 0
-            if pictures[streams[0].index] > 1 or max(pictures.values()) >= _BESIDE_ONE_PICTURE:
+            if pictures[streams[0].index] > 1 or max(pictures.values()) >= 1000:  # beside one picture: that is no film
                 break
     return next((stream for stream in streams if pictures[stream.index] > 1), streams[0])
 
 
-def subtitles_of_text(container: InputContainer) -> list[SubtitleStream]:
-    return _subtitles_in(container, TEXT_SUBTITLES)
-
-
-def subtitles_in_pictures(container: InputContainer) -> list[SubtitleStream]:
-    return _subtitles_in(container, PICTURE_SUBTITLES)
-
-
-def _subtitles_in(container: InputContainer, names: Collection[str]) -> list[SubtitleStream]:
+def subtitles_in(container: InputContainer, names: Collection[str]) -> list[SubtitleStream]:
+    """Return the streams of `TEXT_SUBTITLES` or `PICTURE_SUBTITLES`."""
     coded = [stream for stream in container.streams.subtitles if stream.codec_context is not None]
     return [stream for stream in coded if stream.codec_context.name in names]
 
@@ -286,14 +269,18 @@ def _log_of(level: int) -> Iterator[list[tuple[int, str, str]]]:
         av.logging.set_skip_repeated(skips)
 
 
-def _check_codec(stream: VideoStream) -> None:
+def check_codec(stream: VideoStream | AudioStream, kind: str, trusted: Collection[str], remedy: str) -> None:
     name = stream.codec_context.name if stream.codec_context is not None else "unknown"
-    if name not in DECODERS:
-        raise MediaError(
-            "codec_not_allowed",
-            f"its video codec ({name}) is not on the list of decoders that are trusted with unknown files; "
-            f"convert it, for example to H.264",
-        )
+    if name not in trusted:
+        what = f"its {kind} codec ({name}) is not on the list of decoders that are trusted with unknown files"
+        raise MediaError("codec_not_allowed", f"{what}; convert it, for example to {remedy}")
+
+
+def read_only(container: InputContainer, stream: Stream) -> None:
+    """Have no other stream read, not even from the disk where the index allows."""
+    for other in container.streams:
+        if other is not stream:
+            other.discard = av.stream.Discard.all
 
 
 def check_size(width: int, height: int, limits: MediaLimits) -> None:

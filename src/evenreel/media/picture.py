@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from PIL.Image import Image
 
-_BACKGROUND = 255  # behind transparent pixels: white, as on a web page
 BT709, BT601 = 1, 5
 # ITU-T H.273 matrix coefficients -> swscale's SWS_CS_*: as numbers, since PyAV 17 has no name for BT.2020.
 _MATRICES = {1: BT709, 4: 4, 5: BT601, 6: BT601, 7: 7, 9: 9, 10: 9}
@@ -62,9 +61,6 @@ class Orientation:
         return np.ascontiguousarray(pixels)
 
 
-UPRIGHT = Orientation()
-
-
 def orientation_of(frame: VideoFrame) -> Orientation:
     """Read the orientation from the display matrix of a frame (ISO/IEC 14496-12, 6.2.2); upright without one.
 
@@ -74,7 +70,7 @@ def orientation_of(frame: VideoFrame) -> Orientation:
     side_data: Any = frame.side_data  # PyAV's own annotation of it is wrong
     matrix = side_data.get("DISPLAYMATRIX")
     if matrix is None or matrix.buffer_size != 36:
-        return UPRIGHT
+        return Orientation()
     a, b, _, c, d = (int(value) for value in np.frombuffer(memoryview(matrix), np.int32)[:5])
     return orientation_from(a, b, c, d)
 
@@ -117,11 +113,11 @@ class PictureMaker:
         """Convert a decoded frame to pixels as a person sees them, (H, W, 3) uint8 RGB."""
         if self._is_ipt:
             rgb = ipt_to_srgb(np.asarray(self._converted(frame, "yuv444p16le"), np.uint16))
-        elif needs_mapping(frame.color_trc, frame.color_primaries):
+        elif frame.color_trc in (PQ, HLG) or frame.color_primaries in WIDE_PRIMARIES:
             signal = np.asarray(self._converted(frame, "rgb48le"), np.uint16)
             rgb = to_srgb(signal, frame.color_trc, frame.color_primaries)
         elif (name := frame.format.name) == "pal8" or name.startswith(_WITH_ALPHA):
-            rgb = over_background(np.asarray(self._converted(frame, "rgba"), np.uint8))
+            rgb = over_white(np.asarray(self._converted(frame, "rgba"), np.uint8))
         else:
             rgb = np.asarray(self._converted(frame, "rgb24"), np.uint8)
         return self._orientation.apply(rgb)
@@ -152,11 +148,11 @@ def matrix_of(frame: VideoFrame) -> int | None:
     return BT709 if frame.width >= 1280 or frame.height > 576 else BT601
 
 
-def over_background(rgba: Pixels) -> Pixels:
+def over_white(rgba: Pixels) -> Pixels:
     alpha = rgba[..., 3:].astype(np.uint16)
     if alpha.min(initial=255) == 255:
         return rgba[..., :3]
-    blended = rgba[..., :3] * alpha + _BACKGROUND * (255 - alpha)
+    blended = rgba[..., :3] * alpha + 255 * (255 - alpha)
     return ((blended + 127) // 255).astype(np.uint8)
 
 
@@ -176,10 +172,6 @@ _TO_BT709 = {
     "BT.2020": [[1.6605, -0.5876, -0.0728], [-0.1246, 1.1329, -0.0083], [-0.0182, -0.1006, 1.1187]],
     "P3": [[1.2249, -0.2247, 0.0], [-0.0420, 1.0419, 0.0], [-0.0197, -0.0786, 1.0979]],
 }
-
-
-def needs_mapping(transfer: int, primaries: int) -> bool:
-    return transfer in (PQ, HLG) or primaries in WIDE_PRIMARIES
 
 
 def to_srgb(signal: NDArray[np.uint16], transfer: int, primaries: int) -> Pixels:
@@ -264,8 +256,6 @@ def nits_to_pq(nits: float) -> float:
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 MAX_SCANS = 100  # passes over its pixels that a JPEG may have; encoders write about ten, and each of them costs time
 _MARKER = re.compile(rb"\xff([^\x00\xff\xd0-\xd7])")  # neither a stuffed byte, nor filling, nor a restart
-_END_OF_IMAGE, _START_OF_SCAN = b"\xd9", b"\xda"
-_WITHOUT_LENGTH = (b"\x01", b"\xd8")
 
 
 class ImageReader:
@@ -292,24 +282,20 @@ class ImageReader:
                     if max(width, height) > self._limits.max_side_px or width * height > self._limits.max_pixels:
                         raise self._too_large(f"{width} x {height}")
                     if (scans := jpeg_scans(content)) > MAX_SCANS:  # before any of them is decoded
-                        raise MediaError(
-                            "too_large", f"it has {scans:,} scans, at most {MAX_SCANS} are decoded; save it anew"
-                        )
+                        what = f"it has {scans:,} scans, at most {MAX_SCANS} are decoded; save it anew"
+                        raise MediaError("too_large", what)
                     return upright(image)
         except UnidentifiedImageError as error:
-            known = ", ".join(FORMATS)
-            raise MediaError("not_media", f"it is in no format that can be read; these can be: {known}") from error
+            what = f"it is in no format that can be read; these can be: {', '.join(FORMATS)}"
+            raise MediaError("not_media", what) from error
         except Image.DecompressionBombError as error:
             raise self._too_large("too many") from error
         except (OSError, ValueError, SyntaxError, struct.error) as error:  # what Pillow raises for damage
             raise MediaError("damaged", f"it is damaged ({error})") from error
 
     def _too_large(self, found: str) -> MediaError:
-        side, area = self._limits.max_side_px, self._limits.max_pixels
-        return MediaError(
-            "too_large",
-            f"it has {found} pixels, at most {side:,} a side and {area:,} in all are decoded; make it smaller",
-        )
+        most = f"at most {self._limits.max_side_px:,} a side and {self._limits.max_pixels:,} in all are decoded"
+        return MediaError("too_large", f"it has {found} pixels, {most}; make it smaller")
 
 
 def upright(image: Image) -> Pixels:
@@ -332,10 +318,10 @@ def jpeg_scans(content: bytes) -> int:
     scans, position = 0, 0
     while content.startswith(b"\xff\xd8") and (found := _MARKER.search(content, position)):
         position = found.end()
-        if found[1] == _END_OF_IMAGE:
+        if found[1] == b"\xd9":  # the end of the image
             break
-        scans += found[1] == _START_OF_SCAN
-        if found[1] not in _WITHOUT_LENGTH:
+        scans += found[1] == b"\xda"
+        if found[1] not in (b"\x01", b"\xd8"):  # which have no length
             position += int.from_bytes(content[position : position + 2], "big")
     return scans
 

@@ -1,9 +1,8 @@
 """What of a file is read: frames by a sampling rule, a part of it, the stream of a language.
 
-A rule by time asks for moments; the frame given for a moment `t` is the one on screen at `t`: the last frame
-whose timestamp is not after `t` (to a microsecond), or the first frame where `t` is before it. A rule by
-number counts frames in the order they are shown. A frame that answers several moments is given once, so a
-short or slow video yields fewer frames than the rule names. A rule may be limited to a part of a file.
+A rule by time asks for moments; the frame given for a moment `t` is the one on screen at `t`: the last frame whose
+timestamp is not after `t` (to a microsecond), or the first frame where `t` is before it. A rule by number counts frames
+as they are shown. A frame that answers several moments is given once, so a slow video yields fewer than the rule names.
 """
 
 from __future__ import annotations
@@ -250,7 +249,7 @@ class Part:
         return max(0.0, min(ends) - (self.start_s or 0.0)) if ends else None
 
     def within(self, times_s: Sequence[float]) -> list[float]:
-        """Select the times of the file, in seconds, that lie inside the part (edges excluded), counted from its start.
+        """Select the times of the file that lie inside the part (edges excluded), counted from its start.
 
         >>> Part(2.0, 8.0).within([1.0, 2.0, 3.5, 8.0])
         [1.5]

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import av
@@ -16,7 +15,15 @@ from av.stream import Disposition
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.opening import FFMPEG_ERRORS, SOUND_DECODERS, allowing, open_file, packets_of
+from evenreel.media.opening import (
+    FFMPEG_ERRORS,
+    SOUND_DECODERS,
+    allowing,
+    check_codec,
+    open_file,
+    packets_of,
+    read_only,
+)
 from evenreel.media.sampling import GivenTimes, language_tag, same_language
 from evenreel.media.video import Source, open_video, tagged_duration_s
 from evenreel.media.workers import Message
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
 
 SAMPLE_RATE = 16_000  # samples a second of every block, where no other rate is asked for
 _BLOCK_S = 10
-_TICKS_S = Fraction(1, 1_000_000)  # of a container's start
 _SAME_PLACE_S = 0.04  # a timestamp that is off by less is rounding of the container
 _BRIDGED_S = 1.0  # a gap that becomes silence; a longer one ends the block
 _JUMP_BACK_S = 1.0  # a step back in time that is a new recording, not jitter
@@ -57,14 +63,6 @@ class SoundBlock:
         return self.start_s + len(self.samples) / self.sample_rate
 
 
-@dataclass(frozen=True)
-class SoundInfo:
-    codec: str  # FFmpeg's name of the decoder
-    sample_rate: int  # samples a second in the file
-    channels: int  # channels in the file, which are mixed to one
-    language: str | None  # language as a BCP 47 tag; None where the file does not say
-
-
 @contextmanager
 def open_sound(
     path: str | os.PathLike[str],
@@ -88,34 +86,25 @@ def open_sound(
         MediaError: it cannot be used; `reason` says why in a word, the message in a sentence.
     """
     limits = limits or MediaLimits()
-    container = open_file(path, allowing(SOUND_DECODERS))
-    try:
+    with open_file(path, allowing(SOUND_DECODERS)) as container:
         stream = _choose_stream(container, language)
         yield Sound(container, stream, _zero_s(path, limits, container), limits, sample_rate)
-    finally:
-        container.close()
 
 
 class Sound:
     """An open sound stream and its blocks; made by `open_sound`."""
 
     def __init__(
-        self,
-        container: InputContainer,
-        stream: AudioStream,
-        zero_s: float,
-        limits: MediaLimits,
-        sample_rate: int = SAMPLE_RATE,
+        self, container: InputContainer, stream: AudioStream, zero_s: float, limits: MediaLimits, sample_rate: int
     ) -> None:
         self._container, self._stream, self._limits, self._rate = container, stream, limits, sample_rate
         self._clock = _SoundClock(zero_s)
         self._packets = self._refused = 0
         self._end_s = 0.0
-        codec, streams = stream.codec_context, container.streams.audio
-        self.info = SoundInfo(codec.name, codec.sample_rate, codec.channels, _language_of(stream))
+        streams = container.streams.audio
         self.notes: list[str] = []  # sentences about what is unusual in the sound; more are added while blocks are read
         if len(streams) > 1:
-            said = f" ({self.info.language})" if self.info.language else ""
+            said = f" ({language})" if (language := _language_of(stream)) else ""
             self.notes.append(f"{len(streams)} sound streams; number {streams.index(stream) + 1} of them{said} is used")
 
     def blocks(self) -> Iterator[SoundBlock]:
@@ -172,13 +161,11 @@ class Sound:
         if not self._packets:
             raise MediaError("no_sound", "its sound stream holds no data; the file may be cut short")
         if not self._clock.placed:
-            raise MediaError(
-                "damaged", f"none of its {self._packets} packets of sound could be decoded; it is damaged throughout"
-            )
+            what = f"none of its {self._packets} packets of sound could be decoded; it is damaged throughout"
+            raise MediaError("damaged", what)
         if (joined_s := self._clock.stepped_back_s) is not None:
-            self.notes.append(
-                f"the timestamps of the sound step back at {joined_s:.2f} s; they are continued from there"
-            )
+            back = f"the timestamps of the sound step back at {joined_s:.2f} s"
+            self.notes.append(f"{back}; they are continued from there")
         stream, claimed_s = self._stream, tagged_duration_s(self._stream)
         if stream.duration and stream.duration > 0 and stream.time_base:
             ends_s = float(((stream.start_time or 0) + stream.duration) * stream.time_base)
@@ -237,9 +224,8 @@ class _Mixer:
         try:
             frames = self._resampler.resample(frame)
         except FFMPEG_ERRORS as error:
-            raise MediaError(
-                "failed", f"its sound ({' '.join(map(str, self.form))}) cannot be mixed: {error}"
-            ) from error
+            form = " ".join(map(str, self.form))
+            raise MediaError("failed", f"its sound ({form}) cannot be mixed: {error}") from error
         parts = [part.to_ndarray().reshape(-1) for part in frames]
         self._given += sum(map(len, parts))
         return np.concatenate([np.zeros(0, np.int16), *parts]).astype(np.float32) / np.float32(2**15)
@@ -289,16 +275,8 @@ def _choose_stream(container: InputContainer, language: str | None) -> AudioStre
         )
 
     stream = min(streams, key=place)
-    name = stream.codec_context.name if stream.codec_context is not None else "unknown"
-    if name not in SOUND_DECODERS:
-        raise MediaError(
-            "codec_not_allowed",
-            f"its sound codec ({name}) is not on the list of decoders that are trusted with unknown files; "
-            f"convert it, for example to AAC",
-        )
-    for other in container.streams:
-        if other is not stream:
-            other.discard = av.stream.Discard.all  # not even read from the disk where the index allows
+    check_codec(stream, "sound", SOUND_DECODERS, "AAC")
+    read_only(container, stream)
     return stream
 
 
@@ -311,7 +289,7 @@ def _zero_s(path: str | os.PathLike[str], limits: MediaLimits, container: InputC
     try:
         pictures = Source(path, limits, threads=1)
     except MediaError:
-        return float((container.start_time or 0) * _TICKS_S)
+        return (container.start_time or 0) / av.time_base
     pictures.close()
     return -pictures.clock.seconds(0)
 

@@ -27,24 +27,13 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import av
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.opening import (
-    CONTAINER_NAMES,
-    FFMPEG_ERRORS,
-    check_size,
-    codec_options,
-    is_dolby_vision_alone,
-    open_container,
-    packets_of,
-    refused_size,
-    subtitles_in_pictures,
-    subtitles_of_text,
-    too_large,
-)
+from evenreel.media import opening
 from evenreel.media.picture import PictureMaker, orientation_of, shown_size
 from evenreel.media.sampling import SamplingRule, TimeRule
 from evenreel.media.workers import Message
@@ -62,7 +51,6 @@ if TYPE_CHECKING:
 
 DOUBTFUL_S = 30 * 86_400.0  # a longer video is taken for one whose timestamps are wrong
 _SAME_TIME_S = 1e-6  # wanted times are floats, timestamps are exact; a frame this little later is meant
-_CONTAINER_TICKS_S = Fraction(1, 1_000_000)
 _ROUNDING_FRAMES = 1.5  # by so many a claimed end may be off and is believed
 _SHORT_BY_S = 0.5  # less is rounding, or a last frame that is held
 _TAIL_S = 2.0  # what is looked at to see whether a claimed end is real
@@ -99,10 +87,10 @@ class Source:
     def __init__(
         self, path: str | os.PathLike[str], limits: MediaLimits, threads: int, cursor: Cursor | None = None
     ) -> None:
-        self.container, self.stream = open_container(path, limits)
+        self.container, self.stream = opening.open_container(path, limits)
         try:
             codec = self.stream.codec_context
-            codec.options = codec_options(limits)  # also for a size that changes on the way
+            codec.options = opening.codec_options(limits)  # also for a size that changes on the way
             codec.thread_count, codec.thread_type = threads, "AUTO"
             self.cursor = cursor or Cursor()
             self.reader = FrameReader(self.container, self.stream, self.cursor, may_skip=cursor is None)
@@ -142,11 +130,11 @@ class Source:
             return begins_s + float(stream.duration * time_base_of(stream))
         claim = tagged_duration_s(stream)
         if claim is None and container.duration and container.duration > 0:
-            claim = float(container.duration * _CONTAINER_TICKS_S)
-        if claim is None or CONTAINER_NAMES.get(container.format.name) != "matroska":
+            claim = container.duration / av.time_base
+        if claim is None or opening.CONTAINER_NAMES.get(container.format.name) != "matroska":
             return claim
         # Some writers of Matroska count from zero, others from the first timestamp.
-        start_s = float((container.start_time or 0) * _CONTAINER_TICKS_S)
+        start_s = (container.start_time or 0) / av.time_base
         return claim - start_s if 0 < start_s < claim else claim
 
     def confirms_end(self, end: int, claimed_s: float) -> bool:
@@ -162,17 +150,14 @@ class Source:
             return 0.0
         if start is None or not self.reader.by_order or self.reader.refused:
             start = first  # whatever the decoder has dropped before it
-        return max(0.0, float(start * time_base_of(self.stream) - container_start * _CONTAINER_TICKS_S))
+        return max(0.0, float(start * time_base_of(self.stream) - Fraction(container_start, av.time_base)))
 
     def _why_no_frame(self, path: str | os.PathLike[str], limits: MediaLimits) -> MediaError:
         packets = self.reader.packets
-        if packets == 0:
-            return MediaError("no_frames", "its video stream holds no data; the file may be cut short")
-        if size := refused_size(path, limits):
-            return too_large(*size, limits)
-        return MediaError(
-            "no_frames", f"none of its {packets} video packets could be decoded; it is damaged throughout"
-        )
+        if packets and (size := opening.refused_size(path, limits)):
+            return opening.too_large(*size, limits)
+        what = f"none of its {packets} video packets could be decoded; it is damaged throughout"
+        return MediaError("no_frames", what if packets else "its video stream holds no data; the file may be cut short")
 
 
 def tagged_duration_s(stream: VideoStream | AudioStream) -> float | None:
@@ -196,11 +181,8 @@ def open_video(path: str | os.PathLike[str], limits: MediaLimits | None = None, 
     Raises:
         MediaError: it cannot be used; `reason` says why in a word, the message in a sentence.
     """
-    video = Video(path, limits or MediaLimits(), threads)
-    try:
+    with contextlib.closing(Video(path, limits or MediaLimits(), threads)) as video:
         yield video
-    finally:
-        video.close()
 
 
 def probe(path: str | os.PathLike[str], limits: MediaLimits | None = None) -> VideoInfo:
@@ -219,8 +201,7 @@ class _Extent:
 
     last_s: float
     end_s: float
-    # number of frames, where all had to be counted because the header does not tell or is wrong
-    frame_count: int | None = None
+    frame_count: int | None = None  # where all had to be counted, as the header does not tell or is wrong
 
 
 class Video:
@@ -232,13 +213,13 @@ class Video:
 
     def __init__(self, path: str | os.PathLike[str], limits: MediaLimits, threads: int) -> None:
         self._path, self._limits, self._threads = path, limits, threads
-        self._source: Source = Source(path, limits, threads)
+        self._source = Source(path, limits, threads)
         self._fresh = True
         frame, aspect = self._source.first_frame, self._source.stream.sample_aspect_ratio
         self._size = frame.width, frame.height
         self._shown_size = shown_size(*self._size, aspect, orientation_of(frame))
         try:
-            check_size(*self._shown_size, limits)
+            opening.check_size(*self._shown_size, limits)
         except BaseException:
             self.close()
             raise
@@ -246,7 +227,7 @@ class Video:
         stream, videos = self._source.stream, self._source.container.streams.video
         if len(videos) > 1:
             self._note(f"{len(videos)} video streams; number {videos.index(stream) + 1} of them is used")
-        if is_dolby_vision_alone(stream):
+        if opening.is_dolby_vision_alone(stream):
             of = "Dolby Vision that no other decoder can show (profile 5 or 10.0)"
             self._note(f"{of}; its colours are near what is meant")
 
@@ -256,7 +237,7 @@ class Video:
 
     @property
     def answered(self) -> int:
-        """Number of a rule's moments that were answered by frames before the last one yielded; all at the end."""
+        """Number of a rule's moments that were answered by frames before the last one yielded."""
         return self._source.cursor.answered
 
     def close(self) -> None:
@@ -270,9 +251,10 @@ class Video:
         """
         stream, container = self._source.stream, self._source.container
         name, end_s = container.format.name, self._believed_end_s()
+        kinds = {*opening.TEXT_SUBTITLES, *opening.PICTURE_SUBTITLES}
         width, height = self._shown_size
         return VideoInfo(
-            container=CONTAINER_NAMES.get(name, name),
+            container=opening.CONTAINER_NAMES.get(name, name),
             codec=stream.codec_context.name,
             width=width,
             height=height,
@@ -282,7 +264,7 @@ class Video:
             rotation=orientation_of(self._source.first_frame).degrees,
             notes=tuple(self.notes),
             starts_s=self._source.clock.starts_s,
-            subtitle_streams=len(subtitles_of_text(container)) + len(subtitles_in_pictures(container)),
+            subtitle_streams=len(opening.subtitles_in(container, kinds)),
             created=recorded_at({**stream.metadata, **container.metadata}),
         )
 
@@ -308,7 +290,7 @@ class Video:
         kept_rule = self._within_limits(rule, source)
         source.cursor.aim(self._targets(kept_rule, source))
         aspect, turned = source.stream.sample_aspect_ratio, orientation_of(source.first_frame)
-        maker = PictureMaker(aspect, turned, is_ipt=is_dolby_vision_alone(source.stream))
+        maker = PictureMaker(aspect, turned, is_ipt=opening.is_dolby_vision_alone(source.stream))
         count = 0
         for timestamp, frame in self._wanted(source, shots):
             count += 1
@@ -377,7 +359,7 @@ class Video:
 
     def _measure(self, since: int | None = None) -> tuple[list[int], int]:
         """Timestamps and end of the packets, all of them or from the keyframe before a timestamp on."""
-        container, stream = open_container(self._path, self._limits)
+        container, stream = opening.open_container(self._path, self._limits)
         with container:
             demuxer = Demuxer(container, stream)
             if since is not None:
@@ -386,15 +368,14 @@ class Video:
 
     def _convert(self, maker: PictureMaker, frame: VideoFrame) -> Pixels:
         if (frame.width, frame.height) != self._size:
-            check_size(frame.width, frame.height, self._limits)
+            opening.check_size(frame.width, frame.height, self._limits)
             was, self._size = self._size, (frame.width, frame.height)
             self._note(f"the picture size changes on the way: {was[0]} x {was[1]}, then others")
         try:
             return maker.pixels(frame)
-        except FFMPEG_ERRORS as error:
-            raise MediaError(
-                "failed", f"its pictures ({frame.format.name}) cannot be converted to RGB: {error}"
-            ) from error
+        except opening.FFMPEG_ERRORS as error:
+            what = f"its pictures ({frame.format.name}) cannot be converted to RGB"
+            raise MediaError("failed", f"{what}: {error}") from error
 
     def _note(self, sentence: str) -> None:
         if sentence not in self.notes:
@@ -405,25 +386,20 @@ class Video:
         damage = source.reader
         if damage.unstamped:
             self._note(f"{damage.unstamped} frames have no usable timestamp; theirs is counted on")
-        if (joined := source.reader.demuxer.shifted_at) is not None:
+        if (joined := damage.demuxer.shifted_at) is not None:
             at_s = source.clock.seconds(joined)
             self._note(f"timestamps step back at {at_s:.2f} s; they are continued from there")
-        if source.reader.finished:
-            found_s = source.clock.seconds(max(source.reader.end, source.reader.cut_off))
+        if damage.finished:
+            found_s = source.clock.seconds(max(damage.end, damage.cut_off))
             self._note_if_short(found_s, self._extent.end_s)
         if damage.refused:
-            share = damage.spoilt / damage.packets
-            limit = self._limits.max_damaged_share
-            said = (
-                f"damaged: {damage.refused} of {damage.packets} packets cannot be decoded, which spoils "
-                f"{share:.0%} of the pictures"
-            )
+            share, limit = damage.spoilt / damage.packets, self._limits.max_damaged_share
+            refused = f"{damage.refused} of {damage.packets} packets cannot be decoded"
+            said = f"damaged: {refused}, which spoils {share:.0%} of the pictures"
             self._note(said)
             if share > limit:
-                accepted = (
-                    f"at most {limit:.0%} is accepted (--retry with max_damaged_share; of a corpus --max-damage SHARE)"
-                )
-                raise MediaError("damaged", f"{said}; {accepted}")
+                remedy = "--retry with max_damaged_share; of a corpus --max-damage SHARE"
+                raise MediaError("damaged", f"{said}; at most {limit:.0%} is accepted ({remedy})")
 
     def _note_if_short(self, found_s: float, claimed_s: float) -> None:
         if found_s < claimed_s - _SHORT_BY_S:
@@ -532,8 +508,8 @@ class Demuxer:
         self.shifted_at: int | None = None  # timestamp of the last such place; None without one
 
     def __iter__(self) -> Iterator[Packet[VideoStream]]:
-        with contextlib.suppress(*FFMPEG_ERRORS):  # a time past all numbers ends the file too
-            for packet in packets_of(self._container, self._stream):
+        with contextlib.suppress(*opening.FFMPEG_ERRORS):  # a time past all numbers ends the file too
+            for packet in opening.packets_of(self._container, self._stream):
                 self._continue_clock(packet)
                 yield packet
 
@@ -541,7 +517,7 @@ class Demuxer:
         """Seek to the keyframe before a timestamp; return False where the container cannot."""
         try:
             self._container.seek(timestamp, stream=self._stream)
-        except FFMPEG_ERRORS:
+        except opening.FFMPEG_ERRORS:
             return False
         self._last_dts = None
         return True
@@ -614,7 +590,7 @@ class PacketReader:
         self.demuxer = Demuxer(container, stream)
         self._cursor = cursor
         self._may_skip = may_skip
-        self._may_seek = may_skip and container.format.name in CONTAINER_NAMES  # with an index of keyframes
+        self._may_seek = may_skip and container.format.name in opening.CONTAINER_NAMES  # with an index of keyframes
         self._time_base = time_base_of(stream)
         self._held: deque[Packet[VideoStream]] = deque()
         self._held_bytes = 0
@@ -746,7 +722,7 @@ class FrameReader:
             yield from self._stamped(self._decode(packet))
         try:
             held = self._codec.decode(None)
-        except FFMPEG_ERRORS:
+        except opening.FFMPEG_ERRORS:
             held = []
         yield from self._stamped(held)
         self.finished = True
@@ -759,7 +735,7 @@ class FrameReader:
             frames = self._codec.decode(packet)
             if packet.is_discard and packet.pts is not None:
                 self.cut_off = max(self.cut_off, packet.pts)
-        except FFMPEG_ERRORS:
+        except opening.FFMPEG_ERRORS:
             self._spoilt = True
             self.refused += 1
             frames = []
@@ -845,7 +821,7 @@ class ShotFinder:
             return
         try:
             made = self._reformatter.reformat(frame, *SMALL_PX, "bgr24", interpolation="AREA")
-        except FFMPEG_ERRORS:  # where it is wanted as a picture this is an error of the video
+        except opening.FFMPEG_ERRORS:  # where it is wanted as a picture this is an error of the video
             return
         small = np.asarray(cv2.cvtColor(np.asarray(made.to_ndarray(), np.uint8), cv2.COLOR_BGR2HSV), np.uint8)
         if not self._seen or (skipped and time_s - last_s > LONGEST_GAP_S):
@@ -862,7 +838,6 @@ class ShotFinder:
             self._judge()
 
     def _judge(self) -> None:
-        """Say whether the frame in the middle of the last ones begins a shot."""
         at_s, change, may_be = self._changes[AROUND]
         around = (sum(one for _, one, _ in self._changes) - change) / (2 * AROUND)
         if change < LEAST or change < TIMES * around or at_s - self._began_s < SHORTEST_S - _SAME_TIME_S:

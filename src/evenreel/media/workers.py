@@ -57,7 +57,6 @@ def write_message(stream: IO[bytes], header: dict[str, Any], array: np.ndarray[A
 
 
 def read_message(stream: IO[bytes], largest_array_bytes: int = 2**32) -> Message:
-    """Read the next message from a stream: a JSON object and at most one array."""
     text_size, body_size = _SIZES.unpack(_read_exactly(stream, _SIZES.size))
     if text_size > _LARGEST_HEADER_BYTES or body_size > largest_array_bytes:
         raise ValueError(f"a message of {text_size} and {body_size} bytes")

@@ -25,12 +25,13 @@ from evenreel.errors import MediaError
 from evenreel.media.opening import (
     CONTAINER_NAMES,
     FFMPEG_ERRORS,
+    PICTURE_SUBTITLES,
+    TEXT_SUBTITLES,
     open_file,
     packet_options,
     packets_of,
     picture_subtitle_options,
-    subtitles_in_pictures,
-    subtitles_of_text,
+    subtitles_in,
 )
 from evenreel.media.sampling import language_tag, same_language
 from evenreel.media.video import open_video
@@ -73,10 +74,10 @@ def read_streams(path: str | os.PathLike[str]) -> Iterator[Subtitles | None]:
     streams of pictures are to be read.
     """
     with open_file(path, packet_options()) as container:
-        of_text = subtitles_of_text(container)
-        wanted = {stream.index: _TextStream(stream.codec_context.name, _language_of(stream)) for stream in of_text}
+        of_text = subtitles_in(container, TEXT_SUBTITLES)
+        wanted = {stream.index: _TextStream(stream.codec_context.name, language_of(stream)) for stream in of_text}
         pictures = pictures_to_read(container)
-        others = len(container.streams.subtitles) - len(of_text) - len(subtitles_in_pictures(container))
+        others = len(container.streams.subtitles) - len(of_text) - len(subtitles_in(container, PICTURE_SUBTITLES))
         if wanted:
             start_s = _starts_s(path)
             for packet in _packets(container, wanted):
@@ -128,10 +129,10 @@ def pictures_to_read(container: InputContainer) -> list[SubtitleStream]:
 
     Streams in the language of a stream of text are left out; those without a language count as of one.
     """
-    known = [_language_of(stream) for stream in subtitles_of_text(container) if not _is_forced(stream)]
+    known = [language_of(stream) for stream in subtitles_in(container, TEXT_SUBTITLES) if not _is_forced(stream)]
     chosen = []
-    for stream in sorted(subtitles_in_pictures(container), key=_is_forced):
-        language = _language_of(stream)
+    for stream in sorted(subtitles_in(container, PICTURE_SUBTITLES), key=_is_forced):
+        language = language_of(stream)
         if language not in known and not any(same_language(language, one) for one in known):
             chosen.append(stream)
             known.append(language)
@@ -148,7 +149,7 @@ def _starts_s(path: str | os.PathLike[str]) -> float:
         return video.info.starts_s
 
 
-def _language_of(stream: SubtitleStream) -> str | None:
+def language_of(stream: SubtitleStream) -> str | None:
     return language_tag(stream.metadata.get("language"))
 
 
@@ -214,7 +215,7 @@ class _PictureStream:
     """One stream, packet by packet; it has notes from the beginning where it is not read."""
 
     def __init__(self, stream: SubtitleStream, reader: SheetRecogniser) -> None:
-        self._reader, self._decoder, self._language = reader, stream.codec_context, _language_of(stream)
+        self._reader, self._decoder, self._language = reader, stream.codec_context, language_of(stream)
         self._decoder.options = picture_subtitle_options(LARGEST_PIXELS)
         self.notes: list[str] = []
         if not reader.can_read(self._language):

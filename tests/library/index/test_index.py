@@ -757,10 +757,7 @@ def killed(*_: object) -> None:
     raise SystemExit("killed")
 
 
-PLACES = {
-    "before the rows go": "delete_clips",
-    "before the shard goes": "remove_shard",
-}
+PLACES = {"before the rows go": "delete_clips", "before the shard goes": "remove_shard"}
 
 
 @pytest.mark.parametrize("name", PLACES.values(), ids=PLACES)

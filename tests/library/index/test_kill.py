@@ -32,17 +32,11 @@ def test_killing_the_indexer_at_random_points_changes_nothing(rounds: int) -> No
 
 
 @pytest.mark.slow
-def test_killing_it_at_every_step_changes_nothing_though_the_folder_changes_again() -> None:
+@pytest.mark.parametrize(("asked", "clips"), [("edited and back", "4"), ("model exchanged", "1")])
+def test_killing_it_at_every_step_changes_nothing_though_the_folder_changes_again(asked: str, clips: str) -> None:
     """Files are edited, renamed, copied and added; it is killed; all is as it was before, and it goes on."""
-    story, _, counted = killed("--steps", "--story", "edited and back").partition(": ")
-    assert story == "edited and back"
-    assert int(counted.split()[0]) >= 15
-
-
-@pytest.mark.slow
-def test_killing_it_at_every_step_while_the_model_is_exchanged_changes_nothing() -> None:
-    story, _, counted = killed("--steps", "--clips", "1", "--story", "model exchanged").partition(": ")
-    assert story == "model exchanged"
+    story, _, counted = killed("--steps", "--clips", clips, "--story", asked).partition(": ")
+    assert story == asked
     assert int(counted.split()[0]) >= 15
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from evenreel.cli.app import app
 from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import index_folders, reindex, remove_from_library, repair, verify
-from evenreel.library.index import reindex as removing
+from evenreel.library.index import reindex as module
 from tests import prebuilt
 from tests.library.damage import table_of
 from tests.library.state import state
@@ -26,7 +25,6 @@ from tests.library.videos import write_folder
 from tests.library.words_only import index
 
 NEW = "org/windows"
-module = import_module("evenreel.library.index.reindex")
 WITH_TEXT = replace(SETTINGS, read_text=True)
 
 
@@ -95,25 +93,13 @@ def test_vectors_of_clips_whose_folder_is_gone_stay(videos: Path, library: Path,
 
 
 def broken_off(monkeypatch: pytest.MonkeyPatch, library: Path, at: str) -> None:
-    """Make vectors of the new model, and break off before the exchange."""
+    """Make vectors of the new model, and break off; at `finish_exchange` it is behind the transaction."""
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(module, at, stop)
-        with pytest.raises(KeyboardInterrupt):
-            reindex(library, NEW)
-
-
-def broken_off_behind(monkeypatch: pytest.MonkeyPatch, library: Path) -> None:
-    """Break off between the transaction and the exchange of the shards."""
-
-    def stop(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "finish_exchange", stop)
         with pytest.raises(KeyboardInterrupt):
             reindex(library, NEW)
 
@@ -136,14 +122,22 @@ def test_until_the_exchange_a_search_uses_the_old_vectors_and_a_later_run_goes_o
     assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
 
 
-def test_the_next_run_finishes_an_exchange(
-    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("by", ["a run", "a repair"])
+def test_an_exchange_that_was_broken_off_behind_its_transaction_is_finished(
+    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     prebuilt.library(videos, library, SETTINGS)
-    broken_off_behind(monkeypatch, library)
+    broken_off(monkeypatch, library, "finish_exchange")
     with open_library(library) as opened:
         assert opened.search("red").hits
-    assert index_folders([videos], library, IndexSettings(read_text=False)).did_nothing
+    if by == "a run":
+        assert index_folders([videos], library, IndexSettings(read_text=False)).did_nothing
+    else:
+        (problem,) = verify(library)
+        assert problem.where == f"model {NEW}@1"
+        assert problem.what.startswith("its exchange was broken off")
+        assert problem.remedy.startswith("run: evenreel verify --repair")
+        repair(library)
     assert verify(library) == []
     assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
 
@@ -161,20 +155,6 @@ def test_a_damaged_model_in_the_making_is_dropped_by_a_repair_and_made_again(
     (place / "catalog.sqlite").write_bytes(b"damaged" * 1000)
     assert "in the making" in " ".join(repair(library))
     assert reindex(library, NEW).indexed == 4
-    assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
-
-
-def test_repair_finishes_an_exchange_that_was_broken_off_behind_its_transaction(
-    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prebuilt.library(videos, library, SETTINGS)
-    broken_off_behind(monkeypatch, library)
-    (problem,) = verify(library)
-    assert problem.where == f"model {NEW}@1"
-    assert problem.what.startswith("its exchange was broken off")
-    assert problem.remedy.startswith("run: evenreel verify --repair")
-    repair(library)
-    assert verify(library) == []
     assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
 
 
@@ -279,10 +259,10 @@ def test_hazard_131_a_run_that_ends_half_way_is_finished_by_the_next(
             raise KeyboardInterrupt
         return own[name](*arguments)
 
-    own = {name: getattr(removing, name) for name in ("_forget", "_measure", "remove_about")}
+    own = {name: getattr(module, name) for name in ("_forget", "_measure", "remove_about")}
     with monkeypatch.context() as patch:
         for name in own:
-            patch.setattr(removing, name, lambda *arguments, name=name: step(name, *arguments))
+            patch.setattr(module, name, lambda *arguments, name=name: step(name, *arguments))
         with pytest.raises(KeyboardInterrupt):
             remove_from_library(library, more)
     with_rows = remove_from_library(library, more)

@@ -246,19 +246,20 @@ def test_a_broken_table_beside_the_videos_is_set_aside(videos: Path, library: Pa
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "content", "words"),
     [
-        ("metadata.parquet", b"PAR1" + bytes(50) + b"PAR1"),
-        ("metadata.parquet", b"a text"),
-        ("manifest.jsonl", b"a text\n"),
-        ("manifest.jsonl", b"[1, 2]\n"),
-        ("manifest.jsonl", b'{"path": "clip_00.mp4", "deep": %s%s}\n' % (b"[" * 3000, b"]" * 3000)),
+        ("metadata.parquet", b"PAR1" + bytes(50) + b"PAR1", "cannot be read"),
+        ("metadata.parquet", b"a text", "cannot be read"),
+        ("manifest.jsonl", b'{"path": "a"}\na text\n', "line 2 is no JSON"),
+        ("manifest.jsonl", b"[1, 2]\n", "no JSON object"),
+        ("manifest.jsonl", b'{"path": "clip_00.mp4", "deep": %s%s}\n' % (b"[" * 3000, b"]" * 3000), "is no JSON"),
     ],
 )
-def test_tables_of_other_forms(videos: Path, library: Path, name: str, content: bytes) -> None:
+def test_tables_of_other_forms(videos: Path, library: Path, name: str, content: bytes, words: str) -> None:
     (videos / name).write_bytes(content)
     report = index(videos, library)
     assert (report.indexed, aside(report)) == (3, {name: "bad_table"})
+    assert words in report.set_aside[0].sentence
     assert "\n" not in report.set_aside[0].sentence
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import polars as pl
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.errors import UsageError
 from evenreel.library.index.scan import read_json_lines, read_separated
 
 WORDS = st.text(st.sampled_from("ab é,\"\n;\t'"), min_size=1, max_size=6).filter(
@@ -75,12 +73,3 @@ def test_a_column_has_the_type_that_all_its_values_have(tmp_path: Path, text: st
     (tmp_path / "made.csv").write_text(f"\ufeffn\n{text}\n", encoding="utf-8")
     read = [row["n"] for row in read_separated(tmp_path / "made.csv", ",")]
     assert list(map(repr, read)) == list(map(repr, values))
-
-
-@pytest.mark.parametrize(
-    ("line", "words"), [("[1]", "no JSON object"), ("{", "line 2 is no JSON"), ("3", "no JSON object")]
-)
-def test_a_line_that_is_no_object_is_named(tmp_path: Path, line: str, words: str) -> None:
-    (tmp_path / "made.jsonl").write_text(json.dumps({"path": "a"}) + f"\n{line}\n")
-    with pytest.raises(UsageError, match=words):
-        read_json_lines(tmp_path / "made.jsonl")

@@ -1,13 +1,10 @@
 """Another model in the place of a library's own, and files that a library forgets.
 
-The vectors of a new model are made beside those of the old one (`evenreel.library.store.catalog`), without
-reading again what is written on screen; meanwhile searches use the old ones, and a run that is broken off goes on
-later. When they are whole, new shards are written into a folder of their own, and one transaction has the catalog say
-all that the new model makes: moments, rows of a new matrix, how nonsense scores, and the model itself. The new shards
-take the place of the old ones after it; a run that is killed in between leaves that to the next one.
-
-Of files that are forgotten the rows go, then the clips that no other file has; the files themselves stay. What a new
-model has made of them is dropped when that takes the old one's place.
+The vectors of a new model are made beside those of the old one (`evenreel.library.store.catalog`), without reading
+again what is written on screen; meanwhile searches use the old ones, and a run that is broken off goes on later. When
+they are whole, new shards are written into a folder of their own, and one transaction has the catalog say all that the
+new model makes: moments, rows of a new matrix, how nonsense scores, and the model itself. The new shards take the place
+of the old ones after it; a run that is killed in between leaves that to the next one.
 """
 
 from __future__ import annotations
@@ -29,33 +26,11 @@ from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard
 from evenreel.files import file_at
 from evenreel.library.check import rebuild_vectors
 from evenreel.library.contents import single_files
+from evenreel.library.index import scan
 from evenreel.library.index.run import RunParts, finish_exchange, run_stages, waiting_shards, writing
-from evenreel.library.index.scan import (
-    IgnoreRules,
-    IndexReport,
-    Scan,
-    check_nothing_vanished,
-    is_within,
-    kept_patterns,
-    known_files,
-    make_plan,
-    mark_gone,
-    noted_patterns,
-    scan,
-)
 from evenreel.library.index.stages import load, made_with
 from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import (
-    MAKING,
-    SHARDS,
-    clear_unnamed,
-    loaded_path,
-    making_of,
-    place_of,
-    roots,
-    stored_path,
-)
 from evenreel.library.store.fulltext import remove_about
 from evenreel.library.store.vectors import FRAMES, SOUNDS, Matrix, bank_of, measure_nonsense, update_null_scores
 from evenreel.library.store.writer import Store, drop_vectors, insert_clip, next_generation, open_vectors
@@ -70,7 +45,7 @@ def reindex(
     *,
     anew: bool = False,
     progress: StagedProgress | None = None,
-) -> IndexReport:
+) -> scan.IndexReport:
     """Make the vectors of another model for every clip of a library, then exchange them for the old ones.
 
     Args:
@@ -98,7 +73,11 @@ def reindex(
         store, encoder = Store(library, connection, {}), load(model, settings)
         _begin(store, encoder, anew)
         found = _its_files(connection)
-        gone = _mark_gone(store, found, settings)
+        known = {row.path: row for row in scan.known_files(connection, tidy_shards(library / catalog.SHARDS))}
+        plan = scan.make_plan(found, known, lambda file, row: False, retry=False)
+        if not settings.accept_missing:
+            scan.check_nothing_vanished(found, known, plan.gone)
+        gone = scan.mark_gone(store, plan)
         report = _make(store, encoder, found, settings, progress)
         report.missing, report.moved = gone
         if not settings.accept_missing:
@@ -109,7 +88,8 @@ def reindex(
 
 
 def _begin(store: Store, encoder: Encoder, anew: bool) -> None:
-    meta, making, place = store.meta(), making_of(store.meta()), place_of(store.library, encoder.weights_hash)
+    meta, place = store.meta(), catalog.place_of(store.library, encoder.weights_hash)
+    making = catalog.making_of(meta)
     if not meta.get("dimension"):
         raise LibraryError(
             f"The library {store.library} has no model to exchange; evenreel index --model MODEL gives it one."
@@ -121,31 +101,24 @@ def _begin(store: Store, encoder: Encoder, anew: bool) -> None:
             f"Exchanging the model for {making.name} was broken off; go on with evenreel reindex --model "
             f"{making.name}, or add --anew to drop what was made."
         )
-    store.begin((), {MAKING: json.dumps({place.name: encoder.encoder_id})})
-    clear_unnamed(store.library, store.meta())
+    store.begin((), {catalog.MAKING: json.dumps({place.name: encoder.encoder_id})})
+    catalog.clear_unnamed(store.library, store.meta())
 
 
-def _its_files(connection: sqlite3.Connection) -> Scan:
+def _its_files(connection: sqlite3.Connection) -> scan.Scan:
     """The files of a library that are there; new ones are left to the next index run."""
     known = {catalog.loaded_path(path) for (path,) in connection.execute("SELECT path FROM files")}
-    rules = IgnoreRules(kept_patterns(catalog.get_meta(connection)))
-    places = [Path(place) for place in (*roots(connection), *single_files(connection)) if Path(place).exists()]
-    found = scan(places, rules)
+    rules = scan.IgnoreRules(scan.kept_patterns(catalog.get_meta(connection)))
+    places = [Path(place) for place in (*catalog.roots(connection), *single_files(connection)) if Path(place).exists()]
+    found = scan.scan(places, rules)
     found.files = [file for file in found.files if file.path in known]
     return found
 
 
-def _mark_gone(store: Store, found: Scan, settings: IndexSettings) -> tuple[int, int]:
-    """Note which files of the library are gone; return how many are missing, and how many have moved."""
-    known = {row.path: row for row in known_files(store.connection, tidy_shards(store.library / SHARDS))}
-    plan = make_plan(found, known, lambda file, row: False, retry=False)
-    if not settings.accept_missing:
-        check_nothing_vanished(found, known, plan.gone)
-    return mark_gone(store, plan)
-
-
-def _make(own: Store, encoder: Encoder, found: Scan, settings: IndexSettings, progress: StagedProgress) -> IndexReport:
-    place, model = place_of(own.library, encoder.weights_hash), encoder.encoder_id
+def _make(
+    own: Store, encoder: Encoder, found: scan.Scan, settings: IndexSettings, progress: StagedProgress
+) -> scan.IndexReport:
+    place, model = catalog.place_of(own.library, encoder.weights_hash), encoder.encoder_id
     settings = replace(
         settings,
         model=model,
@@ -181,7 +154,7 @@ def _check_all_made(store: Store, encoder: Encoder) -> None:
 
 
 def _made(store: Store, encoder: Encoder) -> set[str]:
-    with closing(catalog.open_for_reading(place_of(store.library, encoder.weights_hash))) as made:
+    with closing(catalog.open_for_reading(catalog.place_of(store.library, encoder.weights_hash))) as made:
         return {clip_id for (clip_id,) in made.execute("SELECT clip_id FROM clips WHERE has_vision")}
 
 
@@ -194,7 +167,7 @@ def _exchange(store: Store, encoder: Encoder, asked: str) -> None:
         with catalog.transaction(connection):
             for clip_id, digest in digests.items():
                 insert_clip(connection, read_shard(shard_path(waiting, clip_id), digest), digest)
-            catalog.set_meta(connection, made_with(encoder, asked) | {MAKING: "{}"})
+            catalog.set_meta(connection, made_with(encoder, asked) | {catalog.MAKING: "{}"})
             rebuild_vectors(library, connection, generation, waiting)
             connection.execute("DELETE FROM null_scores")
             vectors = open_vectors(library, catalog.get_meta(connection))
@@ -204,16 +177,16 @@ def _exchange(store: Store, encoder: Encoder, asked: str) -> None:
         drop_vectors(library, generation)
         raise
     finish_exchange(library, store.meta())
-    clear_unnamed(library, store.meta())
+    catalog.clear_unnamed(library, store.meta())
 
 
 def _merged(store: Store, encoder: Encoder) -> Iterator[Shard]:
     """The shard of each clip with the new vectors, and what was read on screen; words alone where there are none."""
-    place, seen = place_of(store.library, encoder.weights_hash), _made(store, encoder)
+    place, seen = catalog.place_of(store.library, encoder.weights_hash), _made(store, encoder)
     for (clip_id,) in store.connection.execute("SELECT clip_id FROM clips ORDER BY clip_id").fetchall():
-        old = read_shard(shard_path(store.library / SHARDS, clip_id))
+        old = read_shard(shard_path(store.library / catalog.SHARDS, clip_id))
         if clip_id in seen:
-            path = shard_path(place / SHARDS, clip_id)
+            path = shard_path(place / catalog.SHARDS, clip_id)
             try:
                 made = read_shard(path, remedy="it is dropped, and the same command makes it again")
             except DamagedShardError:
@@ -224,7 +197,7 @@ def _merged(store: Store, encoder: Encoder) -> Iterator[Shard]:
             yield replace(old, frames=None, encoder_id=None, weights_hash=None)
 
 
-# files that a library forgets -----------------------------------------------------------------------------------------
+# files that a library forgets: their rows go, then the clips that no other file has; the files themselves stay --------
 
 
 @dataclass(frozen=True)
@@ -250,16 +223,11 @@ class RemoveReport:
     removed: bool
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as plain data, the form that `--json` prints."""
         return asdict(self)
 
 
 def remove_from_library(
-    library: str | Path,
-    removed: str | Path | Sequence[str | Path],
-    *,
-    ignore: bool = False,
-    dry_run: bool = False,
+    library: str | Path, removed: str | Path | Sequence[str | Path], *, ignore: bool = False, dry_run: bool = False
 ) -> RemoveReport:
     """Forget the clips of folders and single files; nothing on the disk but the library changes.
 
@@ -286,20 +254,20 @@ def remove_from_library(
             _measure(store, of)
         drop_gone_clips(library, connection)
         if report.ignored:
-            patterns = dict.fromkeys((*kept_patterns(store.meta()), *report.ignored))
-            store.begin((), noted_patterns(tuple(patterns)))
+            patterns = dict.fromkeys((*scan.kept_patterns(store.meta()), *report.ignored))
+            store.begin((), scan.noted_patterns(tuple(patterns)))
     return replace(report, removed=True)
 
 
 def _report(library: Path, connection: sqlite3.Connection, wanted: Sequence[str], ignore: bool) -> RemoveReport:
-    known, files = roots(connection), dict(_files(connection))
+    known, files = catalog.roots(connection), dict(_files(connection))
     for place in wanted:
-        if not any(is_within(path, place) for path in (*files, *known)):
+        if not any(scan.is_within(path, place) for path in (*files, *known)):
             raise UsageError(f"The library {library} knows no file of {printable(place)}; is it another --library?")
-    gone = {path for path in files if any(is_within(path, place) for place in wanted)}
+    gone = {path for path in files if any(scan.is_within(path, place) for place in wanted)}
     clips = {files[path] for path in gone} - {None, *(clip_id for path, clip_id in files.items() if path not in gone)}
-    sources = [root for root in known if any(is_within(root, place) for place in wanted)]
-    holding = {place: root for place in wanted for root in known if root not in sources and is_within(place, root)}
+    sources = [root for root in known if any(scan.is_within(root, place) for place in wanted)]
+    holding = {place: root for place in wanted for root in known if root not in sources and scan.is_within(place, root)}
     patterns = [_pattern(place, root) for place, root in holding.items() if ignore]
     return RemoveReport(
         str(library),
@@ -321,21 +289,21 @@ def _pattern(place: str, root: str) -> str:
 
 def _files(connection: sqlite3.Connection) -> Iterator[tuple[str, str | None]]:
     for path, clip_id in connection.execute("SELECT path, clip_id FROM files"):
-        yield loaded_path(path), clip_id
+        yield catalog.loaded_path(path), clip_id
 
 
 def _forget(store: Store, wanted: Sequence[str]) -> None:
     connection = store.connection
     with catalog.transaction(connection):
         for path, clip_id in list(_files(connection)):
-            if any(is_within(path, place) for place in wanted):
+            if any(scan.is_within(path, place) for place in wanted):
                 if clip_id is not None:
                     connection.execute("INSERT OR IGNORE INTO replaced (clip_id) VALUES (?)", (clip_id,))
-                connection.execute("DELETE FROM files WHERE path = ?", (stored_path(path),))
-                remove_about(connection, stored_path(path))
-        for root in roots(connection):
-            if any(is_within(root, place) for place in wanted):
-                connection.execute("DELETE FROM roots WHERE path = ?", (stored_path(root),))
+                connection.execute("DELETE FROM files WHERE path = ?", (catalog.stored_path(path),))
+                remove_about(connection, catalog.stored_path(path))
+        for root in catalog.roots(connection):
+            if any(scan.is_within(root, place) for place in wanted):
+                connection.execute("DELETE FROM roots WHERE path = ?", (catalog.stored_path(root),))
     store.drop_replaced()
 
 

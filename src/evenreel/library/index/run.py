@@ -31,70 +31,14 @@ from evenreel.config import (
     check_settings_kind,
 )
 from evenreel.errors import LibraryError, MediaError, UsageError
+from evenreel.features import pool
 from evenreel.features.clip_reader import READER, ClipReader, OtherWindowsError, SharedModel, WantedStages
-from evenreel.features.pool import (
-    HOLDER,
-    LOCK,
-    Brake,
-    Claims,
-    Forecast,
-    NoProgress,
-    ReaderPool,
-    SetAside,
-    StagedProgress,
-)
 from evenreel.features.shards import remove_shards, shard_files, shard_path, tidy_shards
 from evenreel.files import sync_folder
-from evenreel.library.index.scan import (
-    IgnoreRules,
-    IndexPlan,
-    IndexReport,
-    IndexRun,
-    KnownMetadata,
-    Scan,
-    changed_patterns,
-    check_nothing_vanished,
-    kept_patterns,
-    known_files,
-    make_plan,
-    mark_gone,
-    noted_patterns,
-    read_tables,
-    rows_of_files,
-    scan,
-    tables_beside,
-)
+from evenreel.library.index import scan, stages
 from evenreel.library.index.spread import ARRIVING, SpreadRun, clear_arrivals
-from evenreel.library.index.stages import (
-    BOTH,
-    PICTURES,
-    STAGES,
-    WORDS,
-    Orders,
-    ReadingStage,
-    SpeechStage,
-    Stage,
-    check_sound,
-    check_speech,
-    file_reader,
-    load,
-    made_with,
-    read_file,
-)
-from evenreel.library.people import check_people
+from evenreel.library.people import FACE_MODELS, FaceStage, check_people
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import (
-    CATALOG,
-    MODELS,
-    SHARDS,
-    STILLS,
-    clear_unnamed,
-    library_lock,
-    loaded_path,
-    other_model,
-    refuse_published,
-    unknown_to_builtin,
-)
 from evenreel.library.store.user_tables import copied, forget_copy
 from evenreel.library.store.vectors import FRAMES, SOUNDS
 from evenreel.library.store.writer import FoundFile, Store, closing_error, vectors_files, vectors_path
@@ -115,11 +59,9 @@ log = logging.getLogger("evenreel")
 
 @dataclass(frozen=True)
 class RunParts:
-    """What an index run works with, besides the library and its settings."""
-
-    progress: StagedProgress = field(default_factory=NoProgress)
+    progress: pool.StagedProgress = field(default_factory=pool.NoProgress)
     machines: Machines | None = None  # that read and encode; None for this one alone
-    brake: Brake = field(default_factory=Brake)  # ends the run early
+    brake: pool.Brake = field(default_factory=pool.Brake)  # ends the run early
     encoders: dict[str, Encoder] = field(default_factory=dict)  # loaded models by name; those of the run are added
 
 
@@ -128,10 +70,10 @@ def index_folders(
     library: str | Path,
     settings: IndexSettings | None = None,
     *,
-    progress: StagedProgress | None = None,
+    progress: pool.StagedProgress | None = None,
     metadata: str | Path | Sequence[str | Path] = (),
     machines: Machines | None = None,
-) -> IndexReport:
+) -> scan.IndexReport:
     """Bring a library up to date with folders of videos; an unchanged file is not opened.
 
     Args:
@@ -152,23 +94,23 @@ def index_folders(
     check_settings_kind(settings, IndexSettings)
     settings = settings or IndexSettings()
     check_settings(library, settings, machines)
-    found = scan(as_paths(places, "places"), ignore_rules(library, settings))
-    beside, named = tables_beside(found.roots), as_paths(metadata, "metadata")
-    tables = read_tables(beside, named, settings.limits) if beside or named else None
-    if not found.files and not (library / CATALOG).exists():
+    found = scan.scan(as_paths(places, "places"), ignore_rules(library, settings))
+    beside, named = scan.tables_beside(found.roots), as_paths(metadata, "metadata")
+    tables = scan.read_tables(beside, named, settings.limits) if beside or named else None
+    if not found.files and not (library / catalog.CATALOG).exists():
         raise LibraryError(found.no_video())
-    return index_found(library, settings, found, tables, RunParts(progress or NoProgress(), machines))
+    return index_found(library, settings, found, tables, RunParts(progress or pool.NoProgress(), machines))
 
 
 def check_settings(library: Path, settings: IndexSettings, machines: Machines | None = None) -> None:
-    refuse_published(library)
+    catalog.refuse_published(library)
     if machines is not None and machines.staging is not None and machines.ray is None:
         raise UsageError(
             "The setting staging is where the workers of --ray leave what they made; name a cluster with --ray, or "
             "leave it out."
         )
-    check_speech(settings)
-    check_sound(settings)
+    stages.check_speech(settings)
+    stages.check_sound(settings)
     if settings.people or settings.face_models is not None:
         check_people(library, settings)
     if settings.passes not in (0, 1, 2):
@@ -177,30 +119,30 @@ def check_settings(library: Path, settings: IndexSettings, machines: Machines | 
         raise UsageError("The workers of --ray read each file in one pass; leave passes out.")
 
 
-def ignore_rules(library: Path, settings: IndexSettings) -> IgnoreRules:
+def ignore_rules(library: Path, settings: IndexSettings) -> scan.IgnoreRules:
     """Return the patterns of a library, with those that a run adds and without those that it takes away."""
     known: tuple[str, ...] = ()
-    if (library / CATALOG).exists():
+    if (library / catalog.CATALOG).exists():
         with closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
-            known = kept_patterns(catalog.get_meta(connection))
-    return IgnoreRules(changed_patterns(known, settings.ignore, settings.unignore))
+            known = scan.kept_patterns(catalog.get_meta(connection))
+    return scan.IgnoreRules(scan.changed_patterns(known, settings.ignore, settings.unignore))
 
 
 def index_found(
     library: Path,
     settings: IndexSettings,
-    found: Scan,
-    tables: KnownMetadata | None = None,
+    found: scan.Scan,
+    tables: scan.KnownMetadata | None = None,
     parts: RunParts | None = None,
-) -> IndexReport:
+) -> scan.IndexReport:
     """Bring a library up to date with files that were found, and what tables say of them; see `index_folders`."""
     with writing(library, taken_back=True) as connection:
         if (library / ARRIVING).exists():  # of a run with Ray that was killed
             clear_arrivals(library)
         try:
-            there = (loaded_path(path) for (path,) in connection.execute("SELECT path FROM files"))
+            there = (catalog.loaded_path(path) for (path,) in connection.execute("SELECT path FROM files"))
             paths = [*there, *(file.path for file in found.files)]
-            rows, lost = rows_of_files(tables.rows, paths) if tables else ({}, None)
+            rows, lost = scan.rows_of_files(tables.rows, paths) if tables else ({}, None)
             aside = tables.set_aside if tables else []
             report = run_stages(Store(library, connection, rows), found, settings, parts or RunParts(), aside)
         except (ValueError, TypeError, LookupError, ArithmeticError) as error:
@@ -219,14 +161,14 @@ def writing(library: Path, *, taken_back: bool = False) -> Iterator[sqlite3.Conn
     """
     folder_is_new = not library.exists()
     with ExitStack() as held:
-        held.enter_context(library_lock(library))
+        held.enter_context(catalog.library_lock(library))
         if taken_back:
             held.enter_context(taken_back_if_empty(library, folder_is_new=folder_is_new))
         connection = held.enter_context(closing(catalog.open_for_writing(library)))
         try:
             with copied(library, connection):
                 finish_exchange(library, catalog.get_meta(connection))
-                clear_unnamed(library, catalog.get_meta(connection))
+                catalog.clear_unnamed(library, catalog.get_meta(connection))
                 yield connection
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
@@ -237,19 +179,19 @@ def writing(library: Path, *, taken_back: bool = False) -> Iterator[sqlite3.Conn
 
 def run_stages(
     store: Store,
-    found: Scan,
+    found: scan.Scan,
     settings: IndexSettings,
     parts: RunParts,
-    tables_aside: Sequence[SetAside] = (),
+    tables_aside: Sequence[pool.SetAside] = (),
     *,
     alone: bool = False,
-) -> IndexReport:
+) -> scan.IndexReport:
     """Index the files of a scan in an open library; `alone` is one of vectors, beside that of its files."""
     started, meta = time.monotonic(), store.meta()
     settings = resolve(settings, meta, store.library)
-    report = IndexReport(set_aside=list(tables_aside))
+    report = scan.IndexReport(set_aside=list(tables_aside))
     with ExitStack() as opened:
-        run = IndexRun(store, found, settings, report, parts.progress, parts.brake, opened)
+        run = scan.IndexRun(store, found, settings, report, parts.progress, parts.brake, opened)
         _Job(run, parts, meta).run(alone=alone)
     report.unfinished = parts.brake.eased
     report.set_aside.sort(key=lambda aside: aside.path)
@@ -261,29 +203,31 @@ def run_stages(
 class _Job:
     """One index run: the plan, the reading of pictures and words in one pass or two, and the stages after it."""
 
-    def __init__(self, run: IndexRun, parts: RunParts, meta: Mapping[str, str]) -> None:
+    def __init__(self, run: scan.IndexRun, parts: RunParts, meta: Mapping[str, str]) -> None:
         self._run, self._parts, self._meta = run, parts, meta
         self._store, self._settings, self._report = run.store, run.settings, run.report
-        settings, name = run.settings, run.settings.model
-        self._model = None if name is None else SharedModel(partial(tied_model, run.store, settings, parts.encoders))
-        self._speech = SpeechStage(run)
-        wanted = WantedStages(name is not None, settings.read_text, True)
-        self._orders = Orders(wanted, replace(settings, speech=self._speech.model), READER)
-        self._reading = ReadingStage(run, self._orders, self._model, self._speech)
+        settings, self._model = run.settings, None
+        if settings.model is not None:
+            self._model = SharedModel(partial(tied_model, run.store, settings, parts.encoders))
+        self._speech = stages.SpeechStage(run)
+        wanted = WantedStages(settings.model is not None, settings.read_text, True)
+        self._orders = stages.Orders(wanted, replace(settings, speech=self._speech.model), READER)
+        self._reading = stages.ReadingStage(run, self._orders, self._model, self._speech)
         self._digests: dict[str, tuple[FileStamp, str]] = {}
+        self._ray = parts.machines if parts.machines and parts.machines.ray else None
 
     def run(self, *, alone: bool) -> None:
         found, store, report = self._run.found, self._store, self._report
-        tidy_shards(store.library / STILLS)
-        plan = self._plan(BOTH)
+        tidy_shards(store.library / catalog.STILLS)
+        plan = self._plan(stages.BOTH)
         own, model = self._meta.get("model"), self._settings.model
         if own is None and model is None:
             store.begin((), {"model": ""})  # a new library without vision
         elif self._model and own and model not in {own, self._meta.get("asked_model")}:
             self._model.encoder()  # which may not be the library's own, and is compared with it
         store.begin(found.roots, {"rule": self._settings.rule})
-        if found.patterns or kept_patterns(self._meta):
-            store.begin((), noted_patterns(found.patterns))
+        if found.patterns or scan.kept_patterns(self._meta):
+            store.begin((), scan.noted_patterns(found.patterns))
         self._tell_plan(plan)
         for file in plan.refused:
             if file.error is not None:
@@ -292,36 +236,38 @@ class _Job:
             store.link(file)
         self._read(plan.work)
         self._reading.end()
-        report.missing, report.moved = mark_gone(store, plan)
+        report.missing, report.moved = scan.mark_gone(store, plan)
         report.metadata_changed = store.update_metadata()
         store.drop_replaced()
         self._update_null_scores()
-        for new_stage in () if alone else STAGES:
-            if not self._run.brake.eased:
-                self._take_through(self._speech if new_stage is SpeechStage else new_stage(self._run))
+        people = self._settings.people or self._meta.get(FACE_MODELS)  # once asked for, until everyone is forgotten
+        for new_stage in () if alone else stages.STAGES:
+            if not self._run.brake.eased and (people or new_stage is not FaceStage):
+                self._take_through(self._speech if new_stage is stages.SpeechStage else new_stage(self._run))
         if self._model is not None and self._model.window() is not None:
             self._parts.encoders[self._settings.model or ""] = self._model.encoder()
-        if report.indexed and (unknown := unknown_to_builtin(store.connection, store.meta())):
+        if report.indexed and (unknown := catalog.unknown_to_builtin(store.connection, store.meta())):
             report.warnings.append(unknown)
 
-    def _plan(self, title: str) -> IndexPlan:
+    def _plan(self, title: str) -> scan.IndexPlan:
         """What a pass is to do with each file; most of a folder gone at once is refused."""
         self._reading.begin_pass(title, {})
-        shards = tidy_shards(self._store.library / SHARDS)
-        known = {row.path: row for row in known_files(self._store.connection, shards)}
-        plan = make_plan(self._run.found, known, self._reading.wanted, retry=self._settings.retry)
+        shards = tidy_shards(self._store.library / catalog.SHARDS)
+        known = {row.path: row for row in scan.known_files(self._store.connection, shards)}
+        plan = scan.make_plan(self._run.found, known, self._reading.wanted, retry=self._settings.retry)
         if not self._settings.accept_missing:
-            check_nothing_vanished(self._run.found, known, plan.gone)
+            scan.check_nothing_vanished(self._run.found, known, plan.gone)
         return plan
 
-    def _tell_plan(self, plan: IndexPlan) -> None:
+    def _tell_plan(self, plan: scan.IndexPlan) -> None:
         found, report = self._run.found, self._report
         report.unchanged, report.recognised = len(plan.unchanged), len(plan.returned)
         report.other_files, report.other_suffixes = found.other_files.total(), dict(found.other_files)
         report.links, report.ignored = found.links, len(found.ignored)
         report.closed_folders = [printable(folder) for folder in found.closed_folders]
         report.set_aside += [
-            SetAside("", printable(row.path), row.reason or "failed", row.sentence or "") for row in plan.aside_before
+            pool.SetAside("", printable(row.path), row.reason or "failed", row.sentence or "")
+            for row in plan.aside_before
         ]
         report.notes += [*found.troubles, *((printable(path), LOST) for path in sorted(plan.lost))]
 
@@ -329,17 +275,17 @@ class _Job:
         if not work:
             return
         lengths = measure_lengths(work, self._store.connection, self._settings.limits)
-        first = self._plan(PICTURES).work if self._in_two_passes(lengths) else []
+        first = self._plan(stages.PICTURES).work if self._in_two_passes(lengths) else []
         foretold = self._foretell(lengths, first, work) if lengths.video_s >= LONG_S else (None, None)
         heard = self._speech.model is not None
-        self._run.progress.forecast(Forecast(len(work), lengths.video_s, lengths.sure, *foretold, heard))
+        self._run.progress.forecast(pool.Forecast(len(work), lengths.video_s, lengths.sure, *foretold, heard))
         if not first:
-            self._read_pass(BOTH, work, lengths)
+            self._read_pass(stages.BOTH, work, lengths)
             return
-        self._read_pass(PICTURES, first, lengths)
+        self._read_pass(stages.PICTURES, first, lengths)
         self._update_null_scores()  # so that searches say which matches are weaker
         paths = {file.path for file in work}
-        self._read_pass(WORDS, [file for file in self._plan(WORDS).work if file.path in paths], lengths)
+        self._read_pass(stages.WORDS, [file for file in self._plan(stages.WORDS).work if file.path in paths], lengths)
 
     def _read_pass(self, title: str, work: Sequence[FoundFile], lengths: VideoLengths) -> None:
         work = [file for file in work if not self._reading.is_aside(file)]
@@ -347,16 +293,15 @@ class _Job:
             return
         self._reading.begin_pass(title, {file.path: lengths.by_path.get(file.path, 0.0) for file in work})
         self._run.progress.begin(len(work))
-        machines = self._parts.machines
-        if machines is not None and machines.ray is not None:
-            SpreadRun(self._run, self._reading, machines).run(work)
+        if self._ray is not None:
+            SpreadRun(self._run, self._reading, self._ray).run(work)
         else:
             StageRun(self._reading, self._run, self._digests, lambda file: None).over(work)
 
-    def _take_through(self, stage: Stage) -> None:
+    def _take_through(self, stage: stages.Stage) -> None:
         if not stage.begin():
             return
-        known = {row.path: row for row in known_files(self._store.connection, None) if row.state == "indexed"}
+        known = {row.path: row for row in scan.known_files(self._store.connection, None) if row.state == "indexed"}
         wanted: dict[str, FoundFile] = {}
         for found in self._run.found.files:
             if (have := known.get(found.path)) is not None:
@@ -371,8 +316,8 @@ class _Job:
 
     def _in_two_passes(self, lengths: VideoLengths) -> bool:
         """Whether pictures are read before words: where that lets a person search much sooner."""
-        settings, machines = self._settings, self._parts.machines
-        if self._model is None or (machines and machines.ray) or not (settings.read_text or self._speech.model):
+        settings = self._settings
+        if self._model is None or self._ray or not (settings.read_text or self._speech.model):
             return False
         return settings.passes == 2 or (settings.passes == 0 and lengths.video_s >= LONG_S)
 
@@ -380,7 +325,7 @@ class _Job:
         self, lengths: VideoLengths, first: Sequence[FoundFile], work: Sequence[FoundFile]
     ) -> tuple[float | None, float | None]:
         """Seconds that pictures and words may take, measured; None where they cannot be told."""
-        if self._parts.machines and self._parts.machines.ray:
+        if self._ray:
             return None, None
         if self._model is not None:
             self._model.encoder()  # whose windows are known then, and whose loading is not measured
@@ -396,7 +341,6 @@ class _Job:
         return seen_s and seen_s * to_see_s, read_s and read_s * lengths.video_s
 
     def _update_null_scores(self) -> None:
-        """Measure how nonsense scores in this library, where clips have come or gone since it was measured."""
         if self._model is not None and not self._store.null_scores_hold():
             self._run.progress.stage("measuring how nonsense scores")
             self._store.update_null_scores(self._model.encoder())
@@ -411,17 +355,16 @@ class StageRun:
 
     def __init__(
         self,
-        stage: Stage,
-        run: IndexRun,
+        stage: stages.Stage,
+        run: scan.IndexRun,
         digests: dict[str, tuple[FileStamp, str]],
         done: Callable[[FoundFile], None],
     ) -> None:
         self._stage, self._run, self._digests, self._done = stage, run, digests, done
-        self._claims = Claims[FoundFile]()
-        self._pool = ReaderPool(stage.reader, self._read, self._set_aside, stage.readers, run.brake)
+        self._claims = pool.Claims[FoundFile]()
+        self._pool = pool.ReaderPool(stage.reader, self._read, self._set_aside, stage.readers, run.brake)
 
     def over(self, files: Sequence[FoundFile]) -> None:
-        """Read files; what was begun is ended before a brake ends the walk."""
         self._pool.run(files)
 
     def _read(self, reader: Any, file: FoundFile) -> None:
@@ -500,7 +443,7 @@ class VideoLengths:
 def measure_lengths(work: Sequence[FoundFile], connection: sqlite3.Connection, limits: MediaLimits) -> VideoLengths:
     """Measure how long files are, before anything is decoded; what headers read in time say stands for the others."""
     known = {
-        loaded_path(path): float(length_s)
+        catalog.loaded_path(path): float(length_s)
         for path, length_s in connection.execute(
             "SELECT path, duration_s FROM files JOIN clips USING (clip_id) WHERE duration_s IS NOT NULL"
         )
@@ -526,11 +469,11 @@ def measure_lengths(work: Sequence[FoundFile], connection: sqlite3.Connection, l
 
 
 def seconds_a_second(
-    orders: Orders,
+    orders: stages.Orders,
     model: SharedModel | None,
     files: Sequence[FoundFile],
     lengths_s: Mapping[str, float],
-    stages: Sequence[WantedStages | None],
+    several: Sequence[WantedStages | None],
 ) -> list[float | None]:
     """Measure on this machine how long a second of video takes to read: short stretches are read as the run reads.
 
@@ -543,9 +486,9 @@ def seconds_a_second(
     number = min(orders.settings.worker_count, len(ordered))  # of all sizes: evenly spread over the files by size
     chosen = [ordered[(2 * place + 1) * len(ordered) // (2 * number)] for place in range(number)]
     if not chosen:
-        return [None for _ in stages]
+        return [None for _ in several]
     with ExitStack() as opened:
-        readers_of_files = [opened.enter_context(closing(file_reader(orders, model))) for _ in chosen]
+        readers_of_files = [opened.enter_context(closing(stages.file_reader(orders, model))) for _ in chosen]
         threads = opened.enter_context(ThreadPoolExecutor(len(chosen), thread_name_prefix="foretelling"))
 
         def read_all(wanted: WantedStages, length_s: float) -> float:
@@ -555,14 +498,14 @@ def seconds_a_second(
                 start_s = (lengths_s[file.path] - length_s) / 2
                 stretch = replace(file, clip_id="foretold", stamp=stamp(file.path))
                 with suppress(MediaError):
-                    read_file(reader, orders, stretch, wanted, Part(start_s, start_s + length_s))()
+                    stages.read_file(reader, orders, stretch, wanted, Part(start_s, start_s + length_s))()
                     return length_s
                 return 0.0
 
             return sum(threads.map(read, readers_of_files, chosen))
 
         found: list[float | None] = []
-        for wanted in stages:
+        for wanted in several:
             if wanted is None or not read_all(wanted, WARM_UP_S):
                 found.append(None)
                 continue
@@ -580,11 +523,11 @@ def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> 
     from evenreel.encoders.loading import check_licence
     from evenreel.media import parse_rule
 
-    made_with = meta.get("rule")
-    rule = (made_with or DEFAULT_RULE) if settings.rule == AUTO else str(parse_rule(settings.rule))
-    if made_with and rule != made_with:
+    sampled = meta.get("rule")
+    rule = (sampled or DEFAULT_RULE) if settings.rule == AUTO else str(parse_rule(settings.rule))
+    if sampled and rule != sampled:
         raise LibraryError(
-            f"The library {library} was sampled '{made_with}', not '{rule}'; leave --sample out, or use another "
+            f"The library {library} was sampled '{sampled}', not '{rule}'; leave --sample out, or use another "
             "--library."
         )
     own = meta.get("model", meta.get("encoder_id"))
@@ -597,12 +540,12 @@ def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> 
 def tied_model(store: Store, settings: IndexSettings, encoders: Mapping[str, Encoder]) -> Encoder:
     """Load the model of a run, unless it is there, and tie it to the library; one of other weights is refused."""
     name, meta = settings.model or "", store.meta()
-    encoder = encoders.get(name) or load(name, settings)
-    tie = made_with(encoder, name)
+    encoder = encoders.get(name) or stages.load(name, settings)
+    tie = stages.made_with(encoder, name)
     if "weights_hash" in meta:
         if meta["weights_hash"] != encoder.weights_hash:
             own = meta.get("encoder_id", meta.get("model", "?"))
-            raise LibraryError(other_model(store.library, own, encoder.encoder_id))
+            raise LibraryError(catalog.other_model(store.library, own, encoder.encoder_id))
         known = name in (meta.get("model"), meta.get("asked_model"))
         renamed = () if known else ("model", "asked_model", "encoder_id")  # the same weights, as an export has them
         tie = {
@@ -620,8 +563,8 @@ def tied_model(store: Store, settings: IndexSettings, encoders: Mapping[str, Enc
 
 def make_empty(library: Path) -> None:
     """Make a library without videos where there is none, such as one that folders are added to from a page."""
-    if not (library / CATALOG).exists():
-        with library_lock(library):
+    if not (library / catalog.CATALOG).exists():
+        with catalog.library_lock(library):
             catalog.open_for_writing(library).close()
 
 
@@ -632,20 +575,20 @@ def taken_back_if_empty(library: Path, *, folder_is_new: bool) -> Iterator[None]
     The caller holds the library's lock, so that nothing of another run is removed. Only what a run makes goes: other
     files in the folder stay.
     """
-    is_new = not (library / CATALOG).exists()
+    is_new = not (library / catalog.CATALOG).exists()
     try:
         yield
     except BaseException:
-        if is_new and next(shard_files(library / SHARDS), None) is None:  # no row of a clip is without a shard
+        if is_new and next(shard_files(library / catalog.SHARDS), None) is None:  # no row of a clip is without a shard
             with suppress(OSError):
                 for journal in ("", "-wal", "-shm", "-journal"):
-                    (library / f"{CATALOG}{journal}").unlink(missing_ok=True)
+                    (library / f"{catalog.CATALOG}{journal}").unlink(missing_ok=True)
                 with suppress(LibraryError, OSError):  # it is somebody else's
                     forget_copy(library)
-                for folder in (STILLS, SHARDS):  # stills of a clip whose shard was not written any more
+                for folder in (catalog.STILLS, catalog.SHARDS):  # stills of a clip whose shard was not written any more
                     remove_shards(library / folder)
-                shutil.rmtree(library / MODELS, ignore_errors=True)
-                for name in (LOCK, HOLDER):
+                shutil.rmtree(library / catalog.MODELS, ignore_errors=True)
+                for name in (pool.LOCK, pool.HOLDER):
                     (library / name).unlink(missing_ok=True)
                 if folder_is_new:
                     library.rmdir()
@@ -671,10 +614,9 @@ def unfinished_exchange(library: Path, meta: Mapping[str, str]) -> Path | None:
 
 
 def named_shard(library: Path, waiting: Path | None, clip_id: str) -> Path:
-    """Return the path of a clip's shard: in `waiting` (see `unfinished_exchange`) if it is there, else in its place."""
     if waiting is not None and (path := shard_path(waiting, clip_id)).exists():
         return path
-    return shard_path(library / SHARDS, clip_id)
+    return shard_path(library / catalog.SHARDS, clip_id)
 
 
 def finish_exchange(library: Path, meta: Mapping[str, str]) -> None:
@@ -685,7 +627,7 @@ def finish_exchange(library: Path, meta: Mapping[str, str]) -> None:
             for path in set(vectors_files(library)) - {vectors_path(library, meta, of) for of in (FRAMES, SOUNDS)}:
                 path.unlink(missing_ok=True)
             for path in shard_files(folder):
-                place = shard_path(library / SHARDS, path.stem)
+                place = shard_path(library / catalog.SHARDS, path.stem)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 path.replace(place)
                 sync_folder(place.parent)

@@ -56,8 +56,6 @@ MAX_STARS = 3  # between two slashes of a pattern: with more, a long name takes 
 
 log = logging.getLogger("evenreel")
 
-_STARS = re.compile(r"\*+")
-
 
 @dataclass
 class Scan:
@@ -73,7 +71,6 @@ class Scan:
     troubles: list[tuple[str, str]] = field(default_factory=list)  # ignore lists, and what is wrong with them
 
     def no_video(self) -> str:
-        """Return the sentence for folders that no library is made of."""
         parts = [other_files(self.other_files), count(self.links, "link")]
         parts.append(count(len(self.ignored), "ignored path"))
         passed = " and ".join(part for part in parts if not part.startswith("0 "))
@@ -270,7 +267,6 @@ class Ignored:
         return GitIgnoreSpec.from_lines(map(caseless, self.patterns))
 
     def says(self, path: str, *, is_folder: bool) -> bool | None:
-        """Return whether a path below the folder is ignored; None where no pattern matches it."""
         within = caseless(os.path.relpath(path, self.folder))
         return self._spec.check_file(f"{within}/" if is_folder else within).include
 
@@ -318,7 +314,7 @@ def pattern_trouble(pattern: str) -> str | None:
 
     if "\n" in pattern or "\0" in pattern:
         return "it has a line break or a zero byte; give one pattern at a time"
-    stars = max((len(_STARS.findall(part)) for part in pattern.split("/")), default=0)
+    stars = max(len(re.findall(r"\*+", part)) for part in pattern.split("/"))
     if stars > MAX_STARS:
         return f"{printable(pattern)!r} has {stars} stars between two slashes; {MAX_STARS} are the limit"
     try:
@@ -338,7 +334,6 @@ def kept_patterns(meta: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def changed_patterns(known: Sequence[str], more: Sequence[str], without: Sequence[str]) -> tuple[str, ...]:
-    """Return a library's patterns with some more at the end, and without others."""
     for pattern in more:
         if not pattern.strip() or pattern.startswith("#"):
             raise UsageError(f"ignore={printable(pattern)} ignores nothing; give a pattern such as '*.tmp.mp4'.")
@@ -371,9 +366,6 @@ def _lines(path: str) -> list[str]:
 # tables about videos --------------------------------------------------------------------------------------------------
 
 PATH_COLUMNS = ("path", "file_name", "filename", "file", "video")
-BAD_TABLE = "bad_table"
-"""Reason with which a metadata table is set aside."""
-
 TABLE_READER = "evenreel.library.index.scan:TableReader"
 _ROWS_AT_ONCE = 100
 _LONGEST = 64 * 2**20  # characters that one value of a csv table may have
@@ -383,10 +375,8 @@ Row = dict[str, object]
 
 @dataclass
 class KnownMetadata:
-    """Metadata by absolute path of a video, and the tables beside the videos that cannot be used."""
-
-    rows: dict[str, Metadata] = field(default_factory=dict)
-    set_aside: list[SetAside] = field(default_factory=list)
+    rows: dict[str, Metadata] = field(default_factory=dict)  # by the absolute path of a video
+    set_aside: list[SetAside] = field(default_factory=list)  # tables beside the videos that cannot be used
 
 
 class NoPathsError(UsageError):
@@ -406,7 +396,7 @@ def read_tables(beside: Sequence[Path], named: Sequence[Path], limits: MediaLimi
                 if isinstance(error, NoPathsError):
                     log.warning("%s has no column with the videos' paths and is passed over", table)
                 else:
-                    known.set_aside.append(SetAside("", printable(str(table)), BAD_TABLE, str(error)))
+                    known.set_aside.append(SetAside("", printable(str(table)), "bad_table", str(error)))
                 continue
             for path, metadata in rows.items():
                 known.rows[path] = {**known.rows.get(path, {}), **metadata}
@@ -447,7 +437,6 @@ class TableReader:
     """Worker that answers `{"path"}` with the rows of a metadata table, some a message, or with why it is `refused`."""
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        """Read one table."""
         try:
             rows = list(read_table(Path(task["path"])).items())
         except UsageError as error:
@@ -601,9 +590,6 @@ def _plain(value: object) -> str | int | float | bool | None:
     return str(value)
 
 
-# PLAN -----------------------------------------------------------------------------------------------------------------
-
-
 # a run and its report -------------------------------------------------------------------------------------------------
 
 
@@ -647,7 +633,6 @@ class IndexReport:
 
     @property
     def did_nothing(self) -> bool:
-        """True if the library was up to date already."""
         files = self.indexed or self.recognised or self.missing or self.moved or self.newly_aside
         beside = self.subtitles or self.subtitles_gone or self.heard or self.sounds or self.people
         return not (files or self.metadata_changed or beside)
@@ -675,9 +660,7 @@ class IndexRun:
 
 # the plan: what to do with each file ----------------------------------------------------------------------------------
 
-GONE_AT_ONCE = 5
-GONE_SHARE = 0.25
-"""More files than both of these gone from one folder looks like a vanished disk, not like tidying."""
+GONE_AT_ONCE, GONE_SHARE = 5, 0.25  # more files than both gone from a folder: a vanished disk, no tidying
 
 
 @dataclass(frozen=True)
@@ -758,7 +741,6 @@ def still_wanted(wanted: WantedStages, done: WantedStages | None) -> WantedStage
 
 
 def _gone(found: Scan, known: dict[str, KnownFile]) -> list[str]:
-    """Known files below the scanned folders that do not exist any more."""
     present = {file.path for file in found.files}
     return [
         path
@@ -796,7 +778,6 @@ def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[
 
 
 def mark_gone(store: Store, plan: IndexPlan) -> tuple[int, int]:
-    """Mark the files that are gone; return how many are missing, and how many have moved."""
     store.mark_missing(plan.gone)
     moved = store.forget_moved()
     return len(set(plan.gone) - moved), len(moved)

@@ -51,7 +51,6 @@ from evenreel.features.shards import ClipSounds, DamagedShardError, Shard, Still
 from evenreel.library.index.scan import IndexRun, KnownFile, still_wanted
 from evenreel.library.people import FaceStage
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import SHARDS, loaded_path, other_sounds
 from evenreel.library.store.fulltext import note_clips
 from evenreel.library.store.vectors import SOUNDS
 from evenreel.library.store.writer import FoundFile, Store, next_generation, put_transcripts, settle_shard, vectors_path
@@ -96,11 +95,9 @@ class Stage(Protocol):
     def put(self, store: Store, reading: Any) -> None: ...
 
     def set_aside(self, store: Store, file: FoundFile, error: MediaError) -> None:
-        """Note that a file cannot be read, where that is no reading of its own."""
         return
 
-    def end(self) -> None:
-        """Do what is left when all files are read, or a brake has ended the reading."""
+    def end(self) -> None:  # all files are read, or a brake has ended the reading
         return
 
 
@@ -215,7 +212,8 @@ class ReadingStage(Stage):
         if wanted is None:
             return Reading(file)
         self.count_frames(file.path, 0)
-        wanted = wanted if self.speech.hears(file) else replace(wanted, speech=False)
+        if not self.speech.hears(file):
+            wanted = replace(wanted, speech=False)
         return read_file(reader, self.orders, file, wanted)
 
     def put(self, store: Store, reading: Reading) -> None:
@@ -255,12 +253,7 @@ class ReadingStage(Stage):
         if not self._again:
             self._frames[path] = frames
 
-    def start_model(self) -> None:
-        if self.model is not None:
-            self.model.start()
-
     def _is_new(self, what: str) -> bool:
-        """Whether the report has not counted this yet; it has from now on."""
         with self._counting:
             is_new = what not in self._counted
             self._counted.add(what)
@@ -270,6 +263,10 @@ class ReadingStage(Stage):
         if self._meter is not None:
             self._meter.finish(file.path, length_s)
         self._run.progress.file_done(file.path)
+
+    def start_model(self) -> None:
+        if self.model is not None:
+            self.model.start()
 
     def _count_frame(self, path: str, time_s: float) -> None:
         self.start_model()
@@ -370,14 +367,6 @@ class _Clip:
     streams: list[tuple[str, str | None]]
 
 
-@dataclass(frozen=True)
-class _Subtitles:
-    """All transcripts of a clip, in the place of those that its shard has."""
-
-    shard: Shard
-    transcripts: list[Transcript]
-
-
 class SubtitleStage(Stage):
     """Files of subtitles beside the videos, and streams inside them, of text and of pictures.
 
@@ -402,7 +391,7 @@ class SubtitleStage(Stage):
             "SELECT path, clip_id, duration_s FROM files JOIN clips USING (clip_id) WHERE state = 'indexed'"
             " ORDER BY path"
         ):
-            if (path := loaded_path(stored)) in there:
+            if (path := catalog.loaded_path(stored)) in there:
                 clip = self._clips.setdefault(clip_id, _Clip(clip_id, path, duration_s, {}, {}, []))
                 clip.sidecars.update({sidecar.path: sidecar for sidecar in beside.get(path, ())})
         problems = dict[str, str]()
@@ -410,11 +399,11 @@ class SubtitleStage(Stage):
             "SELECT clip_id, source, origin, problem, language, size, mtime_ns, ctime_ns FROM transcripts"
         ):
             if source == "sidecar" and problem is not None:
-                problems[loaded_path(origin)] = problem
+                problems[catalog.loaded_path(origin)] = problem
             if clip_id in self._clips and source == "stream":
                 self._clips[clip_id].streams.append((origin, problem))
             elif clip_id in self._clips and source == "sidecar":
-                self._clips[clip_id].known[loaded_path(origin)] = (times[0], times[1], times[2]), language
+                self._clips[clip_id].known[catalog.loaded_path(origin)] = (times[0], times[1], times[2]), language
         known = {path: times for clip in self._clips.values() for path, (times, _) in clip.known.items()}
         for path, problem in sorted(problems.items()):  # an earlier run set them aside, and they are still as they were
             if path in self._stamps and known.get(path) == self._stamp(path):
@@ -430,8 +419,8 @@ class SubtitleStage(Stage):
     def reader(self) -> Worker:
         return Worker(SUBTITLE_READER, {"threads": allowed_threads()}, self._run.settings.limits)
 
-    def read(self, reader: Worker, file: FoundFile) -> _Subtitles | None:
-        """Read what is new or has changed of a clip; what it has besides stays."""
+    def read(self, reader: Worker, file: FoundFile) -> tuple[Shard, list[Transcript]] | None:
+        """Read what is new or has changed of a clip; return its shard, and all transcripts that it is to have."""
         clip = self._clips[str(file.clip_id)]
         if (shard := _whole_shard(self._run.store, clip.clip_id)) is None:
             return None
@@ -443,11 +432,12 @@ class SubtitleStage(Stage):
             kept = [one for one in kept if one.source != "stream"]
             new += self._streams(reader, clip, streams)
         whole = [*kept, *filter(None, new)]
-        return _Subtitles(shard, sorted(whole, key=lambda one: (_ORDER[one.source], os.fsencode(one.origin))))
+        return shard, sorted(whole, key=lambda one: (_ORDER[one.source], os.fsencode(one.origin)))
 
-    def put(self, store: Store, reading: _Subtitles) -> None:
-        old, whole = reading.shard.transcripts or (), reading.transcripts
-        put_transcripts(store.library, store.connection, reading.shard, whole)
+    def put(self, store: Store, reading: tuple[Shard, list[Transcript]]) -> None:
+        shard, whole = reading
+        old = shard.transcripts or ()
+        put_transcripts(store.library, store.connection, shard, whole)
         gone = {one.origin for one in old if one.source == "sidecar"} - {one.origin for one in whole}
         self._run.report.subtitles_gone += len(gone)
         self._run.report.subtitles += sum(bool(one.utterances) for one in whole if one not in old)
@@ -497,7 +487,6 @@ class SubtitleStage(Stage):
         return [*numbered, *(one for one in read if not one.utterances)] or [NO_STREAM]
 
     def _pictures(self, reader: Worker, clip: _Clip) -> list[Transcript]:
-        """What streams of pictures say, or why they were not read."""
         if not self._run.settings.read_text:
             self._run.note(clip.path, f"{UNREAD.problem}; a run without --no-ocr reads them")
             return [UNREAD]
@@ -528,7 +517,7 @@ class SubtitleStage(Stage):
 def _whole_shard(store: Store, clip_id: str) -> Shard | None:
     """The shard of a clip; None where it is damaged, and the next run reads its video anew."""
     try:
-        return read_shard(shard_path(store.library / SHARDS, clip_id))
+        return read_shard(shard_path(store.library / catalog.SHARDS, clip_id))
     except DamagedShardError as error:
         log.warning("%s", error)
         return None
@@ -624,7 +613,7 @@ class SpeechStage(Stage):
         return {
             clip_id
             for clip_id, origin, problem in rows
-            if by in (None, loaded_path(origin)) and not (retry and problem)
+            if by in (None, catalog.loaded_path(origin)) and not (retry and problem)
         }
 
     def _subtitled(self) -> set[str]:
@@ -641,7 +630,7 @@ class SpeechStage(Stage):
         row = self._run.store.connection.execute(
             "SELECT origin FROM transcripts WHERE source = 'recognised' GROUP BY origin ORDER BY COUNT(*) DESC, origin"
         ).fetchone()
-        own = None if row is None else loaded_path(row[0])
+        own = None if row is None else catalog.loaded_path(row[0])
         if own is not None and not speech_model_here(own):
             log.warning("The speech model %s is not on this machine, so new clips are not heard; name one.", own)
             return None
@@ -683,7 +672,7 @@ class SoundStage(Stage):
         model_id, folder = locate_sound_model(self._name)
         weights = sound_digest(folder)
         if meta.get("weights_hash", weights) != weights and run.settings.sound == AUTO:
-            raise LibraryError(other_sounds(run.store.library, meta["encoder_id"], model_id))
+            raise LibraryError(catalog.other_sounds(run.store.library, meta["encoder_id"], model_id))
         if meta.get("weights_hash") != weights:
             self._take_place(weights)
         heard = run.store.connection.execute(
@@ -704,7 +693,6 @@ class SoundStage(Stage):
         return sound_worker(self._model().windows, self._run.settings.limits)
 
     def read(self, reader: Worker, file: FoundFile) -> tuple[FoundFile, ClipSounds]:
-        """Encode the sounds of a clip, or say why it has none."""
         from evenreel.sound import read_sounds
 
         heard = read_sounds(reader, file.path, self._model())
