@@ -148,12 +148,6 @@ def test_hazard_55_others_are_not_served_without_a_token(served: Served) -> None
     assert code == 2 and "a token is needed" in complained
 
 
-def test_a_host_with_a_port_is_refused(served: Served) -> None:
-    code, complained = refused("--library", str(served.library), "--allow-host", "films.example:8765")
-    assert (code, complained.count("\n")) == (2, 1)
-    assert "without scheme, port and path" in complained
-
-
 @pytest.mark.parametrize("workers", [(), pytest.param(("--workers", "2"), marks=WORKERS)])
 def test_a_port_that_is_taken_is_one_sentence(served: Served, workers: tuple[str, ...]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -161,12 +155,6 @@ def test_a_port_that_is_taken_is_one_sentence(served: Served, workers: tuple[str
         code, complained = refused("--library", str(served.library), "--no-vision", *workers, "--port", port)
     assert (code, complained.count("\n")) == (2, 1)
     assert f"port {port} cannot be had" in complained or "--port" in complained
-
-
-def test_without_a_library_it_does_not_start(tmp_path: Path) -> None:
-    code, complained = refused("--library", str(tmp_path / "none"))
-    assert (code, complained.count("\n")) == (1, 1)
-    assert "evenreel index" in complained
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:

@@ -29,7 +29,8 @@ from evenreel.library.index.scan import scan
 from evenreel.library.store.catalog import library_lock
 from evenreel.server import ServeSettings, adding
 from evenreel.server import adding as places
-from evenreel.server.adding import HELD, NOTE, Adder, HomeFolders, Indexing, Retry, Run, RunOrder, count_videos
+from evenreel.server.adding import NOTE, Adder, HomeFolders, Indexing, Retry, Run, count_videos
+from evenreel.server.adding_run import HELD, RunOrder
 from tests.library.damage import table_of, write
 from tests.library.words_only import WORDS_ONLY
 from tests.server.conftest import PATIENCE_S, NewHome, Served, wait_until

@@ -35,7 +35,8 @@ from evenreel.library import index_folders, open_library
 from evenreel.library.index.run import make_empty
 from evenreel.media import workers
 from evenreel.server import ServeSettings, assistants
-from evenreel.server.adding import NOTE, RunOrder
+from evenreel.server.adding import NOTE
+from evenreel.server.adding_run import RunOrder
 from evenreel.server.assistants import OF_STRANGERS, QUOTES, AskedLibrary, AssistantServer, make_http_app
 from tests.cli.test_library_commands import here
 from tests.conftest import REPOSITORY
