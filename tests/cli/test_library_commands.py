@@ -136,6 +136,15 @@ def test_search_as_json_with_filter_and_limit(place: Path) -> None:
     assert (nothing.returncode, nothing.stdout) == (0, "No clip matches.\n")
 
 
+def test_search_by_picture_finds_the_video_it_is_from(place: Path, tmp_path: Path) -> None:
+    from evenreel.media import open_video, parse_rule
+
+    with open_video(place / "videos" / "clip_02.mp4") as video:
+        Image.fromarray(next(video.frames(parse_rule("every 1 s"))).pixels).save(tmp_path / "still.png")
+    (hit, *_) = printed_json(search(place, "--image", tmp_path / "still.png", "--json"))["hits"]
+    assert Path(hit["path"]).name == "clip_02.mp4" and hit["scores"]["seen"] > 0.99
+
+
 USAGE_ERRORS = [
     (("  \t ",), "query is empty"),
     (("said:",), "Nothing follows said:"),
