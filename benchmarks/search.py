@@ -47,7 +47,7 @@ from evenreel.library.search.searcher import Searcher
 from evenreel.library.store.catalog import CATALOG, open_for_reading, open_for_writing
 from evenreel.library.store.vectors import ExactVectors
 from evenreel.library.store.writer import FoundFile, Store, open_vectors
-from evenreel.media.content import FileStamp
+from evenreel.media.workers import FileStamp
 from evenreel.types import TextTrack, VideoInfo
 
 __all__ = ["APART", "DIMENSION", "FRAMES", "SIGNS", "RandomEncoder", "build", "median_ms", "unit_rows"]

@@ -26,7 +26,7 @@ from evenreel.library.store import catalog
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.vectors import update_null_scores
 from evenreel.library.store.writer import FoundFile, Store, open_vectors
-from evenreel.media.content import FileStamp
+from evenreel.media.workers import FileStamp
 from evenreel.planted import plan_corpus, write_corpus
 from evenreel.planted.plan import PlantedCorpus
 from evenreel.types import TextTrack

@@ -23,7 +23,7 @@ import numpy as np
 
 from evenreel.errors import MediaError
 from evenreel.media import open_video, parse_rule
-from evenreel.media.shots import ShotFinder
+from evenreel.media.video import ShotFinder
 from evenreel.types import Pixels
 
 RATE, SIZE = 25, (192, 108)

@@ -28,7 +28,7 @@ RESEARCH = (
     "adaptation", "audits", "checkpoint", "corpus", "debias", "edits", "evaluation", "integrations", "language",
     "losses", "matchers", "papers", "planted", "report", "shifts", "similarity", "training",
     *(f"features/{name}" for name in (
-        "compute", "corpus_words", "facts", "folder", "frame_windows", "graphs", "load", "manifest", "on_screen",
+        "compute", "corpus_words", "facts", "folder", "graphs", "load", "manifest", "on_screen",
         "pictures", "pretrained", "scene_elements", "sentences", "settings", "stored", "texts", "windows",
         "word_changes",
     )),
@@ -41,7 +41,7 @@ RESEARCH = (
 
 PRODUCT_TESTS = (
     "library", "server", "handover", "media", "onscreen", "speech", "sound", "faces", "encoders",
-    *(f"features/{name}" for name in ("test_kill", "test_lock", "test_moving", "test_shards", "killed_run")),
+    *(f"features/{name}" for name in ("test_lock", "test_moving", "test_shards", "killed_run")),
     *(f"cli/test_{name}" for name in (
         "asking", "export", "first_steps", "from_settings", "imports", "library_commands", "limits", "models",
         "personal", "serve", "without_extras",

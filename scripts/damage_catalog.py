@@ -51,7 +51,7 @@ from evenreel.demo import DEMO_QUERIES, make_demo_videos
 from evenreel.errors import EvenreelError, LibraryError
 from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.library.index import run
-from evenreel.library.index.metadata import read_tables
+from evenreel.library.index.scan import read_tables
 from evenreel.library.search.result import Hit
 from evenreel.library.store.catalog import BROKEN
 from evenreel.library.store.vectors import null_queries

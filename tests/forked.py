@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-READING = ["evenreel.media.worker_process", "tests.library.stub_reader", "av", "PIL.Image", "cv2", "rapidocr"]
+READING = ["evenreel.media.workers", "tests.library.stub_reader", "av", "PIL.Image", "cv2", "rapidocr"]
 RENDERING = ["evenreel.planted.folder"]
 RUNNING = ["tests.features.killed_run", "evenreel.cli.app", "evenreel.library"]
 
@@ -66,7 +66,7 @@ def opened(end: Connection, mode: str) -> Any:
 
 
 def _serve(target: str, environment: dict[str, str], tasks: Connection, messages: Connection) -> None:
-    from evenreel.media import worker_process
+    from evenreel.media import workers
 
     os.setsid()
     os.environ.clear()
@@ -76,8 +76,8 @@ def _serve(target: str, environment: dict[str, str], tasks: Connection, messages
         os.dup2(descriptor, number)
     tasks.close()
     messages.close()
-    sys.argv = ["worker_process", target]
-    worker_process.main()
+    sys.argv = ["workers", target]
+    workers.main()
 
 
 FORKED_SUBPROCESS = SimpleNamespace(

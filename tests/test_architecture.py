@@ -25,9 +25,9 @@ from tests.each import check_each
 PACKAGE = Path(evenreel.__file__).parent
 
 LAYERS: list[set[str]] = [
-    {"errors", "extras", "types", "config", "processes", "version"},
+    {"errors", "extras", "types", "version"},
     {"arrays", "files", "documents", "progress"},
-    {"arguments", "array_files", "hub", "parquet_files", "provenance", "settings_checks", "wording"},
+    {"array_files", "config", "parquet_files", "provenance", "wording"},
     {"media", "language", "corpus"},
     {"faces", "onscreen", "speech"},
     {"encoders", "features"},
@@ -123,7 +123,7 @@ def _is_type_checking(node: ast.AST) -> bool:
 
 
 def part_of(module: str) -> str | None:
-    """`evenreel.media.decode` -> `media`; None for the package itself and for strangers."""
+    """`evenreel.media.video` -> `media`; None for the package itself and for strangers."""
     pieces = module.split(".")
     return pieces[1] if pieces[0] == "evenreel" and len(pieces) > 1 else None
 
@@ -138,7 +138,7 @@ def name_of(path: Path) -> str:
 
 
 def packages_around(module: str) -> set[str]:
-    """`evenreel.media.decode` -> `evenreel`, `evenreel.media`."""
+    """`evenreel.media.video` -> `evenreel`, `evenreel.media`."""
     pieces = module.split(".")
     return {".".join(pieces[:end]) for end in range(1, len(pieces))}
 

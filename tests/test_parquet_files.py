@@ -18,7 +18,7 @@ from evenreel.corpus.formats.plain_tables import _read_parquet
 from evenreel.corpus.on_screen import TEXTS
 from evenreel.errors import EvenreelError
 from evenreel.evaluation.scores import load_scores
-from evenreel.library.index.metadata import _parquet_rows
+from evenreel.library.index.scan import _parquet_rows
 from evenreel.parquet_files import ALWAYS_READ, read_table, scan_table
 from evenreel.types import Corpus
 

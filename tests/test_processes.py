@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import evenreel
+from evenreel.media.workers import command, safe_path
 from evenreel.planted import Entity, Scene, write_scene
-from evenreel.processes import command, safe_path
 from tests.cli.test_serve import get, running, wait_for
 
 TEXTS = {path: path.read_text("utf-8") for path in Path(evenreel.__file__).parent.rglob("*.py")}
@@ -37,7 +37,7 @@ def trap(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_process_is_started_by_the_one_function() -> None:
     for path, text in TEXTS.items():
         if "sys.executable" in text:
-            assert path.name == "processes.py"
+            assert path.name == "workers.py"
         assert '"spawn"' not in text or "with safe_path()" in text, path
     assert len(STARTED) == 4
 

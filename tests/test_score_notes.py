@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenreel
-from evenreel.arguments import check_scores
+from evenreel.config import check_scores
 from evenreel.corpus import make_corpus
 from evenreel.debias.source.level import levelled
 from evenreel.errors import UsageError

@@ -36,7 +36,7 @@ from benchmarks.evidence.trainings import (
 from benchmarks.over_seeds import Figures
 from evenreel.arrays import Indices
 from evenreel.checkpoint.architecture import module
-from evenreel.features.sealed import seal
+from evenreel.features.shards import seal
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.bima.video import SceneElements
 from evenreel.matchers.matcher import Matcher

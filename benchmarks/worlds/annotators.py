@@ -21,6 +21,7 @@ import numpy as np
 import polars as pl
 
 from evenreel.arrays import Indices
+from evenreel.config import MOST_SIZE, SHARE, check_settings, whole
 from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
 from evenreel.planted.worlds.drawing import FeatureWorld, contents_of, corpus_of
@@ -39,7 +40,6 @@ from evenreel.planted.worlds.vectors import (
     placed_words,
     stream,
 )
-from evenreel.settings_checks import MOST_SIZE, SHARE, check_settings, whole
 from evenreel.types import Corpus, FloatArray, TextFeatures, VideoFeatures
 
 

@@ -30,6 +30,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.arrays import Indices, slices
+from evenreel.config import MOST_SIZE, SHARE, check_settings, whole
 from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
 from evenreel.planted.worlds.drawing import FeatureWorld, contents_of, corpus_of
@@ -49,7 +50,6 @@ from evenreel.planted.worlds.vectors import (
     unit,
     words_of,
 )
-from evenreel.settings_checks import MOST_SIZE, SHARE, check_settings, whole
 from evenreel.types import Corpus, FloatArray, OnScreen, TextFeatures, VideoFeatures
 
 GROUP = 4

@@ -26,6 +26,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.arrays import slices
+from evenreel.config import SHARE, check_settings
 from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
 from evenreel.planted.source import GENERATOR
@@ -45,7 +46,6 @@ from evenreel.planted.worlds.vectors import (
     stream,
     unit,
 )
-from evenreel.settings_checks import SHARE, check_settings
 from evenreel.types import CAMERA, Corpus, FloatArray, VideoFeatures
 
 MARK = " mirrored"

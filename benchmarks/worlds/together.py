@@ -26,6 +26,7 @@ from benchmarks.worlds.annotators import AnnotatorSettings, draw_annotators
 from benchmarks.worlds.signs import SignSettings, draw_signs_world
 from benchmarks.worlds.sources import MARK, trace_of
 from evenreel.arrays import slices
+from evenreel.config import SHARE, check_settings
 from evenreel.corpus import make_corpus
 from evenreel.planted.source import GENERATOR
 from evenreel.planted.worlds.backgrounds import BackgroundSettings, draw_backgrounds
@@ -34,7 +35,6 @@ from evenreel.planted.worlds.drawing import FeatureWorld, bias_lengths
 from evenreel.planted.worlds.lengths import LENGTH_WORLD
 from evenreel.planted.worlds.splits import LEARNED
 from evenreel.planted.worlds.vectors import BLOCK_CLIPS, Stream, arc, in_cone, normals, stream, unit
-from evenreel.settings_checks import SHARE, check_settings
 from evenreel.types import CAMERA, FloatArray, VideoFeatures
 
 

@@ -1,10 +1,18 @@
-"""Typed settings, with every default in one place and the environment variables that change them."""
+"""Settings and arguments: every default in one place, the environment variables that change them, and their checks."""
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
+from types import GeneratorType
+from typing import Any, NamedTuple
+
+from evenreel.documents import brief
+from evenreel.errors import UsageError
 
 DEFAULT_MODEL = "google/siglip2-base-patch16-224"
 DEFAULT_RULE = "every 1 s"
@@ -94,7 +102,6 @@ class IndexSettings:
 
     @property
     def worker_count(self) -> int:
-        """Number of reader processes to start."""
         return self.workers or usable_cores()
 
 
@@ -140,9 +147,212 @@ def default_library() -> Path:
     return user_data_path("evenreel") / "library"
 
 
-def offline() -> bool:
-    """Return whether downloads are forbidden: `EVENREEL_OFFLINE` or `HF_HUB_OFFLINE` is set to a true value."""
-    return any(
-        os.environ.get(name, "").lower() in {"1", "true", "yes", "on"}
-        for name in ("EVENREEL_OFFLINE", "HF_HUB_OFFLINE")
+# arguments of functions -----------------------------------------------------------------------------------------------
+
+_HOW_SCORES = "give scores with their ids: Scores(values, caption_ids, video_ids), or load_scores(path, corpus)"
+_HOW_CORPUS = (
+    "give a corpus: load_corpus(path) reads one, make_corpus(clips, captions) makes one of two tables, and "
+    "as_corpus(table) of a table of captions with the columns clip_id and text"
+)
+
+
+def check_scores(given: object, name: str = "scores") -> None:
+    """Refuse an argument that is no `ScoreBlocks`, or whose ids are no rows of text; `name` is for the message.
+
+    >>> check_scores("scores.npz")
+    Traceback (most recent call last):
+        ...
+    evenreel.errors.UsageError: scores is 'scores.npz'; give scores with their ids: Scores(values, caption_ids, \
+video_ids), or load_scores(path, corpus).
+    """
+    from evenreel.types import ScoreNotes
+
+    if not all(hasattr(given, part) for part in ("caption_ids", "video_ids", "block")):
+        raise UsageError(f"{name} is {described(given)}; {_HOW_SCORES}.")
+    about = getattr(given, "about", None)
+    if not isinstance(about, ScoreNotes):
+        raise UsageError(
+            f"{name}.about is {described(about)}; say what the values use: evenreel.types.ScoreNotes(), with "
+            "uses=(...) where that is more than captions and videos."
+        )
+    for part in ("caption_ids", "video_ids"):
+        check_ids(getattr(given, part), f"{name}.{part}")
+
+
+def check_corpus(given: object, name: str = "corpus") -> None:
+    from evenreel.types import Corpus
+
+    check_kind(given, Corpus, name, _HOW_CORPUS)
+
+
+def check_kind(given: object, kind: type | tuple[type, ...], name: str, remedy: str) -> None:
+    if not isinstance(given, kind):
+        raise UsageError(f"{name} is {described(given)}; {remedy}.")
+
+
+def check_settings_kind(given: object, kind: type) -> None:
+    if given is not None:
+        check_kind(given, kind, "settings", f"give {kind.__name__}(...)")
+
+
+def check_progress(given: object) -> None:
+    if given is not None and not callable(given):
+        raise UsageError(f"progress is {described(given)}; give a function that takes the share that is done, or None.")
+
+
+def check_named(given: object, name: str, what: str, one: str) -> None:
+    check_kind(given, Mapping, name, f"give {what}, {{'name': {one}}}")
+
+
+def check_word(given: object, words: Collection[str], what: str) -> None:
+    if not isinstance(given, str) or given not in words:
+        raise UsageError(f"{described(given)} is no {what}; there are: {', '.join(words)}.")
+
+
+def as_path(given: object, name: str) -> Path:
+    if isinstance(given, (str, os.PathLike)):
+        return Path(given)
+    raise UsageError(f"{name} is {described(given)}; give a path.")
+
+
+def one_or_more(given: Any, name: str = "names", alone: type | tuple[type, ...] = str) -> tuple[Any, ...]:
+    """Return several values in a tuple, also where one stands alone: a text is no list of its letters here.
+
+    >>> one_or_more("R@1"), one_or_more(["R@1", "MRR"])
+    (('R@1',), ('R@1', 'MRR'))
+    """
+    if isinstance(given, alone):
+        return (given,)
+    check_kind(given, Iterable, name, "give one, or a list of them")
+    several = tuple(given)
+    for one in several:
+        check_kind(one, alone, f"one of {name}", "give one, or a list of them")
+    return several
+
+
+def as_paths(given: object, name: str) -> list[Path]:
+    """Return several paths, or one: to Python a text is a list of letters, and the first letter of a path the root."""
+    return [as_path(one, name) for one in one_or_more(given, name, (str, os.PathLike))]
+
+
+def described(given: object) -> str:
+    """Return a value as a sentence names it.
+
+    >>> import numpy as np
+    >>> described(np.zeros((2, 3))), described(None), described("a.npz"), described({"a": 1})
+    ('an array of float64 with the shape (2, 3)', 'None', "'a.npz'", 'a dict')
+    """
+    if given is None or isinstance(given, (bool, int, float, str, bytes, os.PathLike)):
+        shown = repr(os.fspath(given) if isinstance(given, os.PathLike) else given)
+        return shown if len(shown) <= 60 else f"{shown[:57]}..."
+    kind = type(given).__name__
+    if kind in ("ndarray", "Tensor", "memmap"):
+        what = "a tensor" if kind == "Tensor" else "an array"
+        return f"{what} of {given.dtype} with the shape {tuple(given.shape)}"  # type: ignore[attr-defined]
+    return f"{'an' if kind[0] in 'AEIOUaeiou' else 'a'} {kind}"
+
+
+def check_ids(ids: object, name: str) -> None:
+    flat = getattr(ids, "ndim", 1) == 1
+    unordered = isinstance(ids, (str, bytes, Mapping, set, frozenset, GeneratorType))
+    if not isinstance(ids, Collection) or unordered or not flat:
+        raise UsageError(f"{name} is {described(ids)}; give a list of ids, one a row, in the order of the scores.")
+    if wrong := [one for one in ids if not isinstance(one, str)]:
+        ways = {bytes: ", so give [one.decode() for one in ids]", Integral: ", so give [str(one) for one in ids]"}
+        way = next((words for kind, words in ways.items() if isinstance(wrong[0], kind)), "")
+        raise UsageError(f"{name} holds {described(wrong[0])}; ids are text{way}.")
+
+
+# values of settings ---------------------------------------------------------------------------------------------------
+
+
+class OptionForm(NamedTuple):
+    """Form of a setting on the command line, beside its type: `Annotated[int, OptionForm(least=1)]`.
+
+    Attributes:
+        name: name of the option with its dashes; None for that of the setting.
+        least: smallest number; None for no bound.
+        most: largest number; None for no bound.
+    """
+
+    name: str | None = None
+    least: float | None = None
+    most: float | None = None
+
+
+class Allowed(NamedTuple):
+    """Values that a setting may have, with their description for messages."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def number(words: str, holds: Callable[[float], bool]) -> Allowed:
+    """Allow finite numbers for which a condition holds, which `words` describe; no text, no bool and no NaN."""
+    return Allowed(
+        f"a number {words}".strip(),
+        lambda value: (
+            isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and holds(float(value))
+        ),
     )
+
+
+MOST = 10**9
+"""Most steps, rows and the like: beyond all that anyone has, and within every counter."""
+MOST_LAYERS = 1_000
+MOST_SIZE = 2**20
+"""Largest size of a layer, and most frames or words that have a place in a table."""
+MOST_BITS = 2**63 - 1
+"""Largest seed or number of bytes."""
+
+
+def whole(least: int, most: int = MOST) -> Allowed:
+    """Allow whole numbers from the least to the most.
+
+    >>> whole(1).holds(2), whole(1).holds(0), whole(1).holds(2.0), whole(1).holds(10**400)
+    (True, False, False, False)
+    """
+    room = "below 2^63" if most == MOST_BITS else f"at most {most:,}"
+    return Allowed(
+        f"a whole number, at least {least} and {room}",
+        lambda value: isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most,
+    )
+
+
+def one_of(*names: str) -> Allowed:
+    return Allowed(" or ".join(names), lambda value: isinstance(value, str) and value in names)
+
+
+TRUE_OR_FALSE = Allowed("true or false", lambda value: isinstance(value, bool))
+FINITE = number("", lambda value: True)
+ABOVE_0 = number("above 0", lambda value: value > 0)
+AT_LEAST_0 = number("of at least 0", lambda value: value >= 0)
+BETWEEN_0_AND_1 = number("between 0 and 1", lambda value: 0 < value < 1)
+ABOVE_0_TO_1 = number("above 0 and at most 1", lambda value: 0 < value <= 1)
+SHARE = number("of at least 0 and below 1", lambda value: 0 <= value < 1)
+TEXT_OR_NONE = Allowed("text or null", lambda value: value is None or (isinstance(value, str) and bool(value)))
+TEXT = Allowed("text", lambda value: isinstance(value, str) and bool(value))
+WORDS = Allowed(
+    "a list of words, each once",
+    lambda value: (
+        isinstance(value, (list, tuple))
+        and all(isinstance(word, str) for word in value)
+        and len(set(value)) == len(value)
+    ),
+)
+
+
+def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed]) -> None:
+    for name, values in allowed.items():
+        if not values.holds(given := getattr(settings, name)):
+            raise UsageError(
+                f"The setting {name} of {owner} is {' '.join(brief(given).split())}; it must be {values.words}."
+            )
+
+
+def check_heads(dimension: int, heads: int) -> None:
+    if dimension % heads:
+        raise UsageError(
+            f"Features of length {dimension} cannot be split among {heads} attention heads; "
+            f"choose a number of heads that divides {dimension}."
+        )

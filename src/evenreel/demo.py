@@ -20,7 +20,7 @@ from evenreel.planted import Entity, Scene, SignBoard, sample_scene, write_scene
 from evenreel.wording import printable
 
 if TYPE_CHECKING:
-    from evenreel.features.progress import StagedProgress
+    from evenreel.features.pool import StagedProgress
     from evenreel.library import Library
     from evenreel.types import Corpus, ScoreBlocks
 
@@ -108,7 +108,7 @@ def run_demo(
     """Run `evenreel demo`: render videos, index them with the built-in encoder, search, audit."""
     from rich.console import Console
 
-    from evenreel.features.progress import NoProgress
+    from evenreel.features.pool import NoProgress
     from evenreel.library import index_folders, open_library
 
     out, progress = Console(highlight=False, soft_wrap=True), progress or NoProgress()

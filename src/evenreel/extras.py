@@ -1,12 +1,15 @@
-"""Packages that only a part of evenreel needs, and the extra that installs each."""
+"""What is installed and what is fetched: packages of the extras, and files of models on the hub."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+import logging
+import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +37,6 @@ _NAME = re.compile(r" as (\w+)")
 
 
 def installed(package: str) -> bool:
-    """Return whether a package can be found; it is not imported."""
     try:
         return importlib.util.find_spec(package) is not None
     except (ImportError, ValueError):
@@ -76,3 +78,102 @@ def offered(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[],
         return value
 
     return found, lambda: sorted(homes), sorted(homes)
+
+
+# models on the hub ----------------------------------------------------------------------------------------------------
+
+HUB_ID = re.compile(r"(?P<repository>\w[\w.-]*/\w[\w.-]*?)(?:@(?P<revision>[\w./-]+))?")
+"""Form of a hub id; a name that starts with `.`, `/` or `~` is a folder's, whether there is one or not."""
+
+log = logging.getLogger("evenreel")
+
+
+class UnavailableError(Exception):
+    """A model cannot be loaded; the message is a part of a sentence that the caller completes."""
+
+
+def named_folder(name: str) -> Path | None:
+    try:
+        folder = Path(name).expanduser().resolve()
+        return folder if name and folder.is_dir() else None
+    except (RuntimeError, ValueError, OSError):  # ~nobody, a NUL, a loop of links
+        return None
+
+
+def offline() -> bool:
+    """Return whether downloads are forbidden: `EVENREEL_OFFLINE` or `HF_HUB_OFFLINE` is set to a true value."""
+    return any(
+        os.environ.get(name, "").lower() in {"1", "true", "yes", "on"}
+        for name in ("EVENREEL_OFFLINE", "HF_HUB_OFFLINE")
+    )
+
+
+def fetch(repository: str, revision: str, wanted: Sequence[str], missing: Callable[[Path], list[str]]) -> Path:
+    """Return a model's folder in the hub's cache, named by commit, after downloading what is missing and allowed."""
+    cached = cached_folder(repository, revision)
+    if cached is not None and not missing(cached):
+        return cached
+    if offline():
+        lacking = f"lacks {', '.join(missing(cached))}" if cached else "does not have it"
+        switched_off = "the network is switched off (EVENREEL_OFFLINE or HF_HUB_OFFLINE is set)"
+        raise UnavailableError(f"{switched_off} and the cache {lacking}")
+    return _download(repository, revision, wanted)
+
+
+def cached_folder(repository: str, revision: str) -> Path | None:
+    """Return a model's folder in the hub's cache, whole or not; None where it has none."""
+    from huggingface_hub import try_to_load_from_cache
+
+    for name in ("config.json", "open_clip_config.json"):
+        path = try_to_load_from_cache(repository, name, revision=revision)
+        if isinstance(path, str):
+            return Path(path).parent
+    return None
+
+
+def _download(repository: str, revision: str, wanted: Sequence[str]) -> Path:
+    from huggingface_hub import constants, snapshot_download
+
+    log.warning("downloading %s (%s) to %s", repository, revision, constants.HF_HUB_CACHE)
+    with _silent_hub():
+        try:
+            return Path(snapshot_download(repository, revision=revision, allow_patterns=list(wanted)))
+        except Exception as error:
+            # Name resolution, proxies, refusals, full disks: each library below has its own class for them.
+            raise UnavailableError(_why(error)) from error
+
+
+@contextlib.contextmanager
+def _silent_hub() -> Iterator[None]:
+    """Keep the hub client's bars and warnings from the terminal."""
+    from huggingface_hub.utils import logging as spoken
+    from huggingface_hub.utils.tqdm import (
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+    )
+
+    level, silent = spoken.get_verbosity(), are_progress_bars_disabled()
+    spoken.set_verbosity(logging.ERROR)
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        spoken.set_verbosity(level)
+        if not silent:
+            enable_progress_bars()
+
+
+def _why(error: Exception) -> str:
+    from huggingface_hub import errors
+
+    if isinstance(error, errors.GatedRepoError):
+        return "its owner wants to be asked first: accept the terms on its page and run `hf auth login`"
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return "the hub has no model of that name, or it is private (then run `hf auth login`)"
+    if isinstance(error, errors.RevisionNotFoundError):
+        return "the model has no such revision"
+    if isinstance(error, errors.HfHubHTTPError):
+        return f"the host refuses it (HTTP {error.response.status_code})"
+    words = (str(error).splitlines() or [""])[0].rstrip(".")
+    return f"the download failed ({type(error).__name__}: {words[:200]})"

@@ -452,7 +452,7 @@ def test_what_is_read_on_screen_cannot_steer_the_terminal(
 ) -> None:
     from evenreel.cli import index
     from evenreel.cli.show_library import show_result
-    from evenreel.features.progress import SetAside
+    from evenreel.features.pool import SetAside
     from evenreel.library import IndexReport, LibraryProblem
 
     evil = "a\x1b[2J\n\u202eb"

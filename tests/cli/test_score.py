@@ -32,7 +32,7 @@ from evenreel.features import (
 )
 from evenreel.features.manifest import write_manifest
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.media.content import content_digest as digest
+from evenreel.media.workers import content_digest as digest
 from evenreel.training.data.material import load_material
 from evenreel.training.recipe.files import load_recipe
 from evenreel.types import Corpus, VideoFeatures

@@ -26,7 +26,7 @@ from evenreel.features import (
 )
 from evenreel.features.compute import FeatureJob
 from evenreel.media import open_video, parse_rule
-from evenreel.media.content import watched_digest
+from evenreel.media.workers import watched_digest
 from evenreel.types import Corpus, VideoFeatures
 from tests.features.corpora import CAPTIONS, corpus_of, write_corpus
 from tests.features.pixel_encoder import PixelEncoder
@@ -258,7 +258,7 @@ def test_a_file_that_changes_while_it_is_read_is_set_aside(place: Place, monkeyp
 
 
 def test_two_runs_at_once_are_refused(place: Place) -> None:
-    from evenreel.features.lock import writer_lock
+    from evenreel.features.pool import writer_lock
 
     with (
         writer_lock(place.folder, FeaturesError, "wait"),

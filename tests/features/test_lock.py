@@ -1,4 +1,4 @@
-"""A folder that is being written: who is refused, and who only has to wait for the end of a killed process."""
+"""One writer of a folder at a time, however the last one ended."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from pathlib import Path
 
 import pytest
 
+from evenreel.corpus import save_corpus
 from evenreel.errors import EvenreelError
-from evenreel.features import lock
-from evenreel.features.lock import HOLDER, LOCK, writer_lock
+from evenreel.features import load_text_features, load_video_features, pool
+from evenreel.features.pool import HOLDER, LOCK, writer_lock
+from evenreel.files import TEMPORARY_SUFFIX
+from tests.features.corpora import write_corpus
+from tests.features.killed_run import compute, exit_code
 
 KILLED_WHILE_IT_STARTS_A_CHILD = """
 import os, signal, subprocess, sys
 from pathlib import Path
 from evenreel.errors import EvenreelError
-from evenreel.features.lock import LOCK, writer_lock
+from evenreel.features.pool import LOCK, writer_lock
 
 def is_lock(descriptor):
     try:
@@ -69,13 +73,13 @@ def test_the_lock_of_a_killed_process_is_waited_for(tmp_path: Path, reaped: bool
 
 
 def test_a_process_that_lives_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "GRACE_S", 3600)
+    monkeypatch.setattr(pool, "HOLDER_GRACE_S", 3600)
     with writer_lock(tmp_path, EvenreelError, "wait"):
         assert not is_free(tmp_path)
 
 
 def test_a_lock_that_nobody_names_is_refused_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "GRACE_S", 0.2)
+    monkeypatch.setattr(pool, "HOLDER_GRACE_S", 0.2)
     with writer_lock(tmp_path, EvenreelError, "wait"):
         (tmp_path / HOLDER).write_text("[]", encoding="utf-8")
         started = time.monotonic()
@@ -86,3 +90,29 @@ def test_a_lock_that_nobody_names_is_refused_in_the_end(tmp_path: Path, monkeypa
             pass
         assert time.monotonic() - started >= 0.2
     assert (tmp_path / LOCK).is_file()
+
+
+WRITES = 7
+"""The manifest, a block of captions, four shards and the ledger."""
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    kept = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("index."))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in kept}
+
+
+def test_a_run_killed_at_every_one_of_its_writes_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
+    videos, clean, folder = tmp_path / "videos", tmp_path / "clean", tmp_path / "features"
+    corpus = write_corpus(videos)
+    save_corpus(corpus, videos)
+    assert exit_code(compute, videos, clean, 0) == 0
+    expected = content(clean)
+    assert len(expected) == WRITES
+    for number in range(WRITES):  # each run gets one write further than the one before
+        assert exit_code(compute, videos, folder, min(number + 1, 2)) == -signal.SIGKILL
+        done = [name for name in content(folder) if not name.endswith(TEMPORARY_SUFFIX)]
+        assert len(done) == number
+    assert exit_code(compute, videos, folder, 0) == 0
+    assert content(folder) == expected
+    assert load_video_features(folder, corpus).ids == ("a", "b", "c", "d")
+    assert load_text_features(folder, corpus).ids == ("0", "1", "2", "3")

@@ -13,9 +13,8 @@ import pytest
 
 from evenreel.errors import FeaturesError, MediaError
 from evenreel.features import feature_folder, find_clips, load_text_features, load_video_features, read_manifest
-from evenreel.features.clips import CorpusClip, clip_key
 from evenreel.features.corpus_words import CorpusWords
-from evenreel.features.manifest import DamagedManifestError, FeatureSet
+from evenreel.features.manifest import CorpusClip, DamagedManifestError, FeatureSet, clip_key
 from evenreel.media.sampling import Part
 from evenreel.types import VideoFeatures
 from tests.features.corpora import CAPTIONS, corpus_of

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.features.frame_windows import spans
+from evenreel.features.clip_reader import spans
 from evenreel.features.windows import (
     EMPTY,
     TEMPLATE,

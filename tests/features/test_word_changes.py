@@ -22,9 +22,8 @@ from evenreel.errors import FeaturesError, UsageError
 from evenreel.features import StoredSettings, find_clips, load_video_features, sentences, store_features
 from evenreel.features.load import FoundClips
 from evenreel.features.manifest import FeatureSet
-from evenreel.features.sealed import seal, unseal
 from evenreel.features.sentences import SENTENCES
-from evenreel.features.shards import Shard
+from evenreel.features.shards import Shard, seal, unseal
 from evenreel.features.windows import EMPTY, Sampled, Windows, read_windows, windows_of
 from evenreel.features.word_changes import (
     WordChanges,

@@ -33,7 +33,7 @@ from evenreel.library.search.result import Hit, SearchResult
 from evenreel.library.store.catalog import metadata_keys
 from tests.library.damage import QUICK, change, table_of, without_models
 from tests.library.fakes import empty_catalog, on_disk
-from tests.media.test_dates import write_dated
+from tests.media.test_times import write_dated
 
 Rows = list[dict[str, object]]
 

@@ -16,7 +16,7 @@ from evenreel import open_library
 from evenreel.cli.app import app
 from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.library import Library, index_folders, publish_library, repair, verify
-from evenreel.library.index.report import IndexReport
+from evenreel.library.index.scan import IndexReport
 from evenreel.library.published import local_folder
 from evenreel.library.search import seen
 from evenreel.library.search.query import Query

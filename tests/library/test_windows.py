@@ -18,7 +18,7 @@ from evenreel.config import IndexSettings
 from evenreel.features.shards import read_shard, shard_files
 from evenreel.library import IndexReport, index_folders, repair, verify
 from evenreel.media import open_video, parse_rule
-from evenreel.media.shots import ShotFinder
+from evenreel.media.video import ShotFinder
 from evenreel.planted import write_clip
 from evenreel.types import FloatArray, Pixels, WindowRule
 from tests.features.pixel_encoder import PixelEncoder

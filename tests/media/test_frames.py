@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media import decode, open_video, parse_rule, probe
+from evenreel.media import open_video, parse_rule, probe
+from evenreel.media import video as of_videos
 from evenreel.media.video import Video
 from evenreel.types import Frame
 from tests.media_files import Film, all_times, gop, number_in, remux, steady, write_film
@@ -133,13 +134,13 @@ def test_sparse_wishes_decode_only_the_runs_they_need(films: Path, name: str) ->
 def test_far_wishes_do_not_read_the_packets_between(films: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
 
-    class Counting(decode.Demuxer):
+    class Counting(of_videos.Demuxer):
         def __iter__(self) -> Iterator[av.Packet]:  # type: ignore[type-arg]
             for packet in super().__iter__():
                 read.append(packet.pts or 0)
                 yield packet
 
-    monkeypatch.setattr(decode, "Demuxer", Counting)
+    monkeypatch.setattr(of_videos, "Demuxer", Counting)
     with open_video(films / "minute.mp4") as video:
         assert len(list(video.frames(parse_rule("every 25 s")))) == 3
     assert len(read) < 750
@@ -150,12 +151,12 @@ def test_far_wishes_do_not_read_the_packets_between(films: Path, monkeypatch: py
 def test_a_seek_that_lands_elsewhere_costs_time_only(
     films: Path, name: str, error_s: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seek = decode.Demuxer.seek
+    seek = of_videos.Demuxer.seek
 
-    def astray(self: decode.Demuxer, timestamp: int) -> bool:
-        return seek(self, max(0, timestamp + int(error_s / decode.time_base_of(self._stream))))
+    def astray(self: of_videos.Demuxer, timestamp: int) -> bool:
+        return seek(self, max(0, timestamp + int(error_s / of_videos.time_base_of(self._stream))))
 
-    monkeypatch.setattr(decode.Demuxer, "seek", astray)
+    monkeypatch.setattr(of_videos.Demuxer, "seek", astray)
     with open_video(films / name) as video:
         numbers = [number_in(frame.pixels) for frame in video.frames(parse_rule("every 17 s"))]
     assert numbers == [0, 425, 850, 1275]

@@ -12,7 +12,7 @@ from av.video.frame import VideoFrame
 
 from evenreel.media import open_video, parse_rule
 from evenreel.media.sampling import WHOLE, Part
-from evenreel.media.shots import LONGEST_GAP_S, ShotFinder
+from evenreel.media.video import LONGEST_GAP_S, ShotFinder
 from evenreel.types import Pixels
 
 RATE, LONG, HIGH = 10, 96, 64

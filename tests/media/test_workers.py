@@ -22,8 +22,7 @@ from hypothesis.extra import numpy as hnp
 
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError
-from evenreel.media.worker_process import _report
-from evenreel.media.workers import Worker, read_message, write_message
+from evenreel.media.workers import Worker, _report, read_message, write_message
 
 TARGET = "tests.media.stub_targets:Stub"
 LIMITS = MediaLimits(memory_bytes=300 * 2**20)
@@ -110,10 +109,13 @@ def test_a_task_that_is_left_early_does_not_leak_into_the_next(worker: Worker) -
     assert [header["number"] for header, _ in answer(worker, do="arrays", count=2)[1:]] == [0, 1]
 
 
-def test_a_child_that_cannot_be_imported_says_its_own_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "numpy.py").write_text("raise ImportError('libblas is missing')")
+@pytest.mark.parametrize(("broken", "told"), [("struct", "; it said"), ("numpy", ": reading it failed")])
+def test_a_child_that_cannot_be_imported_says_its_own_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, told: str
+) -> None:
+    (tmp_path / f"{broken}.py").write_text("raise ImportError('libblas is missing')")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}")
-    with pytest.raises(EvenreelError, match=r"could not start; it said: ImportError: libblas is missing\."):
+    with pytest.raises(EvenreelError, match=rf"could not start{told}: ImportError: libblas is missing\."):
         answer(Worker(TARGET, {}, LIMITS), do="arrays", count=1)
 
 

@@ -27,7 +27,7 @@ from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError
 from evenreel.library.contents import Located
 from evenreel.library.store.catalog import STILLS
-from evenreel.media.content import FileStamp
+from evenreel.media.workers import FileStamp
 from evenreel.planted import write_clip
 from evenreel.server import ServeSettings, make_app
 from evenreel.server import media as uploads

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.library.index.stages import SUBTITLE_READER
-from evenreel.media.languages import language_tag
+from evenreel.media.sampling import language_tag
 from evenreel.media.workers import Worker
 from evenreel.speech import Subtitles, Utterance, parse_subtitles
 from evenreel.speech.streams import read_streams

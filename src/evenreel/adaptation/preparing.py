@@ -20,12 +20,12 @@ from evenreel.adaptation.titan.causal_training import correction_recall, fit_sou
 from evenreel.adaptation.titan.confounders import COUNT, frame_confounders, phrase_confounders
 from evenreel.adaptation.vectors import text_vectors, video_vectors
 from evenreel.arrays import slices
+from evenreel.config import MOST_BITS, check_settings, whole
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.matchers.batches import text_batch, to_device, video_batch
 from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
 from evenreel.matchers.matcher import Matcher
 from evenreel.progress import Progress
-from evenreel.settings_checks import MOST_BITS, check_settings, whole
 from evenreel.similarity.tiles import device_of, evaluating
 from evenreel.training.data.pairs import Pairs
 from evenreel.types import FloatArray, TextFeatures, VideoFeatures

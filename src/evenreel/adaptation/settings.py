@@ -7,8 +7,7 @@ from typing import Literal
 
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.titan.matching import MatchSettings
-from evenreel.errors import UsageError
-from evenreel.settings_checks import (
+from evenreel.config import (
     ABOVE_0,
     ABOVE_0_TO_1,
     MOST_BITS,
@@ -18,6 +17,7 @@ from evenreel.settings_checks import (
     one_of,
     whole,
 )
+from evenreel.errors import UsageError
 
 Objective = Literal["pseudo_labels", "rotation", "ttt", "ttt_flow"]
 Decides = Literal["correction", "ranks"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evenreel.arguments import check_named, check_settings_kind
 from evenreel.audits.settings import EDITED, TEXTS, AuditSettings
+from evenreel.config import check_named, check_settings_kind
 from evenreel.corpus.accepted import CorpusLike, as_corpus
 from evenreel.evaluation.accepted import ScoresLike, as_scores
 from evenreel.types import Corpus, ScoreBlocks

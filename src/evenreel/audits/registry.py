@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import NoneType
 
-from evenreel.arguments import check_kind, one_or_more
 from evenreel.audits.composition.audit import audit_composition
 from evenreel.audits.edits.overlay import audit_overlay
 from evenreel.audits.edits.textual import audit_textual
@@ -19,6 +18,7 @@ from evenreel.audits.settings import AuditInputs, AuditSettings
 from evenreel.audits.source.audit import audit_source
 from evenreel.audits.source.confounds import audit_confounds
 from evenreel.audits.statistics.permuted import BOTH
+from evenreel.config import check_kind, one_or_more
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.accepted import ScoresLike

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from evenreel.arguments import check_named
+from evenreel.config import check_named, check_settings
 from evenreel.evaluation.settings import RESAMPLING
-from evenreel.settings_checks import check_settings
 
 if TYPE_CHECKING:
     from evenreel.audits.length.tail import TailClasses

@@ -10,8 +10,8 @@ from itertools import groupby
 from evenreel.checkpoint.architecture import encodings, reads_graphs
 from evenreel.checkpoint.config_file import Config
 from evenreel.checkpoint.records import ENCODER, About, EncoderNote, Inputs, MatcherSpec, RecordedMetric
+from evenreel.extras import HUB_ID
 from evenreel.features.windows import EMPTY
-from evenreel.hub import HUB_ID
 from evenreel.version import __version__
 
 _ANSWERS = {

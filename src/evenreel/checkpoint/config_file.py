@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, RecordedMetric
+from evenreel.config import MOST_SIZE
 from evenreel.documents import brief, parse_json
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.settings import Words
 from evenreel.features.word_changes import WordChanges
-from evenreel.settings_checks import MOST_SIZE
 from evenreel.version import __version__
 
 FORMAT = 1

@@ -13,8 +13,8 @@ from evenreel.errors import FeaturesError
 from evenreel.features.graphs import with_graphs
 from evenreel.features.load import FoundClips, find_clips, load_text_features
 from evenreel.features.manifest import FeatureSet, read_manifest
+from evenreel.features.pool import SetAside
 from evenreel.features.pretrained import with_pretrained_means
-from evenreel.features.progress import SetAside
 from evenreel.features.settings import FLOAT32, rule_text
 from evenreel.features.stored.clips import StoredClips
 from evenreel.features.word_changes import WordChanges

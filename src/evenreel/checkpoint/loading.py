@@ -9,13 +9,13 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from evenreel.arguments import check_kind
 from evenreel.checkpoint.architecture import build, module, without_training_only
 from evenreel.checkpoint.config_file import CONFIG, WEIGHTS, Config, read_config
 from evenreel.checkpoint.records import Pretrained
+from evenreel.config import check_kind
 from evenreel.encoders.towers import usable_device
 from evenreel.errors import CheckpointError, UsageError
-from evenreel.hub import HUB_ID, UnavailableError, fetch, named_folder
+from evenreel.extras import HUB_ID, UnavailableError, fetch, named_folder
 from evenreel.matchers import Matcher
 
 FILES_WANTED = (

@@ -12,8 +12,8 @@ import typer
 from evenreel.cli.options import JsonOption, RecipeArgument, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, print_json, safe, table_of
+from evenreel.config import OptionForm
 from evenreel.errors import UsageError
-from evenreel.settings_checks import OptionForm
 from evenreel.wording import count
 
 if TYPE_CHECKING:

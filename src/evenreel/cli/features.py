@@ -13,10 +13,9 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import MOST, JsonOption, from_settings
 from evenreel.cli.progress import bars, share_bar
 from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, safe
-from evenreel.config import DEFAULT_MODEL
+from evenreel.config import DEFAULT_MODEL, OptionForm
 from evenreel.errors import UsageError
 from evenreel.features.settings import DEFAULT_FRAMES, Words
-from evenreel.settings_checks import OptionForm
 from evenreel.wording import count
 
 if TYPE_CHECKING:

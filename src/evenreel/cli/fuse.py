@@ -14,8 +14,8 @@ from evenreel.cli.options import JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.score.show import Scored, check_table
 from evenreel.cli.show_library import console, print_json, safe
+from evenreel.config import OptionForm
 from evenreel.errors import UsageError
-from evenreel.settings_checks import OptionForm
 from evenreel.wording import count
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args
 import typer
 from typer.models import OptionInfo
 
-from evenreel.config import MediaLimits
-from evenreel.settings_checks import OptionForm
+from evenreel.config import MediaLimits, OptionForm
 
 if TYPE_CHECKING:
     from evenreel.types import Corpus

@@ -13,8 +13,8 @@ import typer
 
 from evenreel.cli.options import CorpusClips, JsonOption, from_settings
 from evenreel.cli.show_library import console, print_json, safe
+from evenreel.config import OptionForm
 from evenreel.errors import CorpusError, UsageError
-from evenreel.settings_checks import OptionForm
 from evenreel.wording import count
 
 if TYPE_CHECKING:

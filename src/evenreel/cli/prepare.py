@@ -12,8 +12,8 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import WITHOUT, console, list_aside, print_json, safe
+from evenreel.config import OptionForm
 from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageError
-from evenreel.settings_checks import OptionForm
 from evenreel.wording import count
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _own_folder(name: str) -> Path:
     Raises:
         CheckpointError: it is one of the hub, whose copy in the cache is not ours to change.
     """
-    from evenreel.hub import HUB_ID, named_folder
+    from evenreel.extras import HUB_ID, named_folder
 
     folder = named_folder(name)
     if folder is not None:

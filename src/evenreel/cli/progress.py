@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from evenreel.features.progress import Forecast, NoProgress, VideoProgress
+from evenreel.features.pool import Forecast, NoProgress, VideoProgress
 from evenreel.wording import count, duration, printable
 
 if TYPE_CHECKING:

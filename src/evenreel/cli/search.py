@@ -16,9 +16,8 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import CacheOption, DeviceOption, JsonOption, PlaceOption, fetched, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import clock, console, empty_sentence, print_json, safe, show_result
-from evenreel.config import RERANK_DEPTH, default_library
+from evenreel.config import RERANK_DEPTH, OptionForm, default_library
 from evenreel.errors import LibraryError, NotFoundError, UsageError
-from evenreel.settings_checks import OptionForm
 from evenreel.wording import count, printable, seconds_of
 
 if TYPE_CHECKING:

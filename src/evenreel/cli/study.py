@@ -16,9 +16,9 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.app import TableGroup, command_of
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.options import JsonOption, from_settings
+from evenreel.config import OptionForm
 from evenreel.errors import UsageError
 from evenreel.provenance import provenance_of
-from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
     from evenreel.papers import Study, StudyInputs, StudySettings

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from evenreel.arguments import check_corpus
+from evenreel.config import check_corpus
 from evenreel.corpus.tables import make_corpus, select
 from evenreel.errors import CorpusError
 from evenreel.types import CAMERA, Corpus

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import polars as pl
 from polars import selectors
 
-from evenreel.arguments import described
+from evenreel.config import described
 from evenreel.errors import UsageError
 
 INDEX = "__index_level_"

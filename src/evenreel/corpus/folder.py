@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from evenreel.arguments import as_path, check_corpus
+from evenreel.config import as_path, check_corpus
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import CorpusError
 from evenreel.files import make_folder, sync_file, sync_folder

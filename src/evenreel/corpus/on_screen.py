@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from evenreel.arguments import as_path, check_kind
+from evenreel.config import as_path, check_kind
 from evenreel.corpus.imported import table
 from evenreel.errors import CorpusError
 from evenreel.files import replacing

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
-from evenreel.arguments import check_corpus, check_ids
+from evenreel.config import check_corpus, check_ids
 from evenreel.errors import CorpusError, UsageError
 from evenreel.types import Corpus
 

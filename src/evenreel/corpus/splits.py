@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from evenreel.arguments import check_corpus, check_kind
+from evenreel.config import check_corpus, check_kind
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus

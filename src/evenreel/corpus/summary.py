@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from evenreel.arguments import check_corpus
+from evenreel.config import check_corpus
 from evenreel.corpus.tables import CAPTION_COLUMNS, CLIP_COLUMNS
 from evenreel.types import Corpus
 

@@ -7,7 +7,7 @@ from itertools import islice
 
 import polars as pl
 
-from evenreel.arguments import check_corpus, check_kind
+from evenreel.config import check_corpus, check_kind
 from evenreel.corpus.dataframes import TableLike, as_dataframe, as_ids
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus

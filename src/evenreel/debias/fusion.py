@@ -22,9 +22,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from evenreel.arrays import SCORE_BYTES, row_bands
+from evenreel.config import Allowed, check_settings
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.errors import ScoresError, UsageError
-from evenreel.settings_checks import Allowed, check_settings
 from evenreel.types import ScoreBlocks
 
 MOST_SCORES = 2**27

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from evenreel.config import check_settings, number
 from evenreel.debias.habits import BEYOND, habit_directions
 from evenreel.matchers.adapter import map_captions
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
-from evenreel.settings_checks import check_settings, number
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from evenreel.config import check_settings, whole
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, pretrained_mean_of
 from evenreel.matchers.matcher import Matcher
-from evenreel.settings_checks import check_settings, whole
 from evenreel.similarity.pooling import masked_mean
 
 KNOTS = 1_001

@@ -12,7 +12,7 @@ from evenreel.corpus.counterparts import groups_of
 from evenreel.edits.settings import EqualiseSettings
 from evenreel.errors import CorpusError
 from evenreel.features.facts import ClipFacts
-from evenreel.features.progress import SetAside
+from evenreel.features.pool import SetAside
 from evenreel.media.encode import Form, inner_size
 from evenreel.types import CAMERA, Corpus
 

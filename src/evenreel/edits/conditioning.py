@@ -32,17 +32,15 @@ from evenreel.corpus.prompts import (
     write_prompts,
 )
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clips_of
-from evenreel.features.pool import ClipRun
-from evenreel.features.progress import SetAside
+from evenreel.features.manifest import NO_PATH, CorpusClip, clip_aside, clips_of
+from evenreel.features.pool import ClipRun, SetAside
 from evenreel.files import file_at, write_durably
-from evenreel.media.encode import Excerpt
 from evenreel.media.sampling import WHOLE, Part
 from evenreel.media.workers import Worker
 from evenreel.progress import Progress
 from evenreel.types import Corpus, Pixels
 
-READER = "evenreel.media.encode:ExcerptReader"
+READER = "evenreel.edits.excerpts:ExcerptReader"
 PROMPTS, KEYFRAMES, FIRST_HALVES = "prompts.csv", "keyframes", "first_halves"
 _NO_CAPTION = "no caption says what it shows; give it one, or leave it out"
 
@@ -197,7 +195,7 @@ class RequestMaker:
         """
         self._read("nothing", video, WHOLE)
 
-    def _excerpt(self, excerpt: Excerpt, clip: CorpusClip, place: Path) -> Path:
+    def _excerpt(self, excerpt: str, clip: CorpusClip, place: Path) -> Path:
         if not place.is_file():
             if not clip.path:
                 raise MediaError(*NO_PATH)
@@ -208,7 +206,7 @@ class RequestMaker:
                 raise CorpusError(f"{place} cannot be written ({(error.strerror or str(error)).lower()}).") from error
         return place
 
-    def _read(self, excerpt: Excerpt, video: Path, part: Part) -> Pixels:
+    def _read(self, excerpt: str, video: Path, part: Part) -> Pixels:
         """Return the worker's answer: pixels, the bytes of a file, or an empty array."""
         found: Pixels = np.empty(0, np.uint8)
         task = {"path": str(video), "part": [part.start_s, part.end_s], "excerpt": excerpt}

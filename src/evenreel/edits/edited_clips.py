@@ -19,16 +19,13 @@ from evenreel.edits.corpus_writer import CLIPS, ChangedClip, CorpusWriter
 from evenreel.edits.settings import ClipEditSettings
 from evenreel.edits.timed_clips import TimedClip, readable_clips
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.clips import CorpusClip, clip_aside
 from evenreel.features.facts import FACTS, FactSettings, clip_facts
 from evenreel.features.folder import remove_leftovers
-from evenreel.features.lock import writer_lock
-from evenreel.features.pool import ClipRun
-from evenreel.features.progress import SetAside
+from evenreel.features.manifest import CorpusClip, clip_aside
+from evenreel.features.pool import ClipRun, SetAside, writer_lock
 from evenreel.files import file_at
-from evenreel.media.content import stamp
 from evenreel.media.encode import clip_bytes
-from evenreel.media.workers import Worker
+from evenreel.media.workers import Worker, stamp
 from evenreel.progress import Progress, stretch_of
 from evenreel.types import Corpus, FloatArray, Pixels
 from evenreel.wording import count

@@ -22,16 +22,13 @@ from evenreel.edits.common_form import common_form, form_notices, frame_counts
 from evenreel.edits.corpus_writer import CLIPS, ChangedClip, CorpusWriter
 from evenreel.edits.settings import EqualiseSettings
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.clips import CorpusClip, clip_aside, clips_of
 from evenreel.features.facts import FACTS, FactSettings, clip_facts
 from evenreel.features.folder import Ledger, remove_leftovers
-from evenreel.features.lock import writer_lock
-from evenreel.features.pool import ClipRun
-from evenreel.features.progress import TRANSIENT, SetAside
+from evenreel.features.manifest import CorpusClip, clip_aside, clips_of
+from evenreel.features.pool import TRANSIENT, ClipRun, SetAside, writer_lock
 from evenreel.files import file_at
-from evenreel.media.content import changed_while_reading, stamp
 from evenreel.media.encode import Form
-from evenreel.media.workers import Worker
+from evenreel.media.workers import Worker, changed_while_reading, stamp
 from evenreel.progress import Progress, stretch_of
 from evenreel.types import Corpus
 

@@ -13,9 +13,9 @@ from evenreel.corpus.pairing import GeneratedClip, Generator, pair_clips, path_f
 from evenreel.corpus.prompts import GenerationRequest, file_name
 from evenreel.edits.conditioning import Conditioning, RequestMaker, clips_to_mirror, fused
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.clips import clip_aside
 from evenreel.features.folder import remove_leftovers
-from evenreel.features.progress import SetAside
+from evenreel.features.manifest import clip_aside
+from evenreel.features.pool import SetAside
 from evenreel.files import VIDEO_SUFFIXES, make_folder, replacing
 from evenreel.progress import Progress
 from evenreel.types import Corpus

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from evenreel.config import MediaLimits
+from evenreel.config import MediaLimits, OptionForm
 from evenreel.errors import UsageError
-from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
     from evenreel.media.encode import Fit

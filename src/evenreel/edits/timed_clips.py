@@ -7,7 +7,7 @@ from typing import NamedTuple
 import polars as pl
 
 from evenreel.errors import MediaError
-from evenreel.features.clips import CorpusClip, clips_of
+from evenreel.features.manifest import CorpusClip, clips_of
 from evenreel.types import Corpus
 
 

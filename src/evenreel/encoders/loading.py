@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from evenreel.arguments import check_kind, described
-from evenreel.config import DEFAULT_MODEL, MediaLimits
+from evenreel.config import DEFAULT_MODEL, MediaLimits, check_kind, described
 from evenreel.documents import brief
 from evenreel.encoders.checkpoint import (
     OPEN_CLIP_CONFIG,
@@ -44,8 +43,7 @@ from evenreel.encoders.checkpoint import (
 )
 from evenreel.encoders.encoder import OnnxEncoder, garbage_left, of_model
 from evenreel.errors import EncoderError, MediaError, UsageError
-from evenreel.extras import installed
-from evenreel.hub import HUB_ID, UnavailableError, cached_folder, fetch, named_folder
+from evenreel.extras import HUB_ID, UnavailableError, cached_folder, fetch, installed, named_folder
 from evenreel.media.workers import Message, Worker
 from evenreel.types import Encoder
 

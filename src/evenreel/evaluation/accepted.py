@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from evenreel.arguments import check_scores, described
+from evenreel.config import check_scores, described
 from evenreel.corpus.dataframes import ArrowTable, as_dataframe, is_dataframe
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.fitted import Notice, by_ids, from_table, in_order, tell_of_gaps

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, cast
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from evenreel.arguments import described
+from evenreel.config import described
 from evenreel.corpus.accepted import HOW_CORPUS, CorpusLike
 from evenreel.corpus.dataframes import ArrowTable, as_dataframe, is_dataframe
 from evenreel.corpus.relevance import Relevance, class_relevance, own_clip, same_text

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from evenreel.arguments import check_scores
+from evenreel.config import check_scores
 from evenreel.corpus.relevance import ClassRelevance, Relevance, RelevantPairs
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.matrices import as_table, unmasked

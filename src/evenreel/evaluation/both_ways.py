@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evenreel.arguments import check_kind
 from evenreel.arrays import Column
+from evenreel.config import check_kind
 from evenreel.evaluation.intervals import GroupedMean, degree_interval
 from evenreel.evaluation.metrics import Metric
 from evenreel.evaluation.results import DirectionResult, Evaluation, Interval

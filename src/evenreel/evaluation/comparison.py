@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from evenreel.arguments import check_kind, check_named, check_progress, check_settings_kind
 from evenreel.arrays import Column
+from evenreel.config import check_kind, check_named, check_progress, check_settings_kind
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.intervals import difference_interval
 from evenreel.evaluation.metrics import Metric

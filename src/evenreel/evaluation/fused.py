@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import check_kind, check_named, check_word
+from evenreel.config import check_kind, check_named, check_word
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.accepted import ScoresLike, as_scores

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import described
+from evenreel.config import described
 from evenreel.errors import ScoresError
 
 

@@ -9,7 +9,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import check_progress, check_settings_kind
+from evenreel.config import check_progress, check_settings_kind
 from evenreel.corpus.accepted import CorpusLike, as_corpus
 from evenreel.corpus.relevance import Relevance
 from evenreel.corpus.tables import splits_of

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from evenreel.arguments import described, one_or_more
+from evenreel.config import described, one_or_more
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:

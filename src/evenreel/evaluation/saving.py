@@ -8,7 +8,7 @@ from typing import IO
 
 import numpy as np
 
-from evenreel.arguments import as_path
+from evenreel.config import as_path
 from evenreel.errors import UsageError
 from evenreel.evaluation.accepted import ScoresLike, as_scores
 from evenreel.evaluation.blocks import as_blocks

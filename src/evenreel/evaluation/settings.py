@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from evenreel.arguments import check_word, one_or_more
-from evenreel.errors import UsageError
-from evenreel.evaluation.metrics import DEFAULT_METRICS, Metric, parse_metrics
-from evenreel.settings_checks import (
+from evenreel.config import (
     BETWEEN_0_AND_1,
     MOST_BITS,
     MOST_LAYERS,
@@ -17,8 +14,12 @@ from evenreel.settings_checks import (
     WORDS,
     Allowed,
     check_settings,
+    check_word,
+    one_or_more,
     whole,
 )
+from evenreel.errors import UsageError
+from evenreel.evaluation.metrics import DEFAULT_METRICS, Metric, parse_metrics
 
 Direction = Literal["t2v", "v2t"]
 TextProtocol = Literal["caption", "video-mean"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evenreel.arguments import check_progress, check_settings_kind
+from evenreel.config import check_progress, check_settings_kind
 from evenreel.errors import UsageError
 from evenreel.evaluation.both_ways import MEAN, means_of_directions
 from evenreel.evaluation.comparison import check_evaluations, compare

@@ -18,8 +18,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.arguments import as_path, check_scores, check_word
 from evenreel.arrays import SCORE_BYTES, slices
+from evenreel.config import as_path, check_scores, check_word
 from evenreel.corpus.relevance import Relevance, RelevantPairs
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.listed import ListedScores, make_listed

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import check_scores
+from evenreel.config import check_scores
 from evenreel.errors import UsageError
 from evenreel.evaluation.blocks import CheckedScores, aligned
 from evenreel.types import ScoreBlocks, ScoreNotes

@@ -11,7 +11,7 @@ from .manifest import (
     feature_folder as feature_folder,
     read_manifest as read_manifest,
 )
-from .progress import SetAside as SetAside
+from .pool import SetAside as SetAside
 from .settings import FeatureReport as FeatureReport, FeatureSettings as FeatureSettings
 from .stored.clips import StoredClips as StoredClips
 from .stored.store import StoredSettings as StoredSettings, store_features as store_features

@@ -7,25 +7,21 @@ all readers share makes vectors of the frames meanwhile.
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.config import MediaLimits, usable_cores
 from evenreel.errors import EncoderError, EvenreelError, MediaError
-from evenreel.features.frame_windows import FrameWindow, WindowMaker, period_s, spans, within_shots
-from evenreel.features.progress import TRANSIENT
-from evenreel.features.shards import Shard, text_track
-from evenreel.features.stills import QUALITY, SIDE_PX, Stills
-from evenreel.media.content import FileStamp, changed_while_reading, stamp
+from evenreel.features.pool import TRANSIENT
+from evenreel.features.shards import QUALITY, SIDE_PX, Shard, Stills, text_track
 from evenreel.media.sampling import WHOLE, Part
-from evenreel.media.workers import Worker
+from evenreel.media.workers import FileStamp, Worker, changed_while_reading, stamp
 from evenreel.speech.recogniser import locate_speech_model
 from evenreel.speech.subtitles import NO_STREAM, Transcript
 from evenreel.types import Encoder, FloatArray, Pixels, VideoInfo, WindowRule
@@ -75,11 +71,7 @@ class ReaderSettings:
 
 
 class SharedModel:
-    """A model that several readers share: loaded once, in the background, and encoding for one of them at a time.
-
-    Args:
-        load: loads it; called by `start`, or for the first encoding.
-    """
+    """A model that several readers share: loaded once, in the background, and encoding for one of them at a time."""
 
     def __init__(self, load: Callable[[], Encoder]) -> None:
         self._load = load
@@ -116,10 +108,6 @@ class SharedModel:
 class OtherWindowsError(Exception):
     """Raised where a clip was read for pictures and the model, loaded meanwhile, takes windows: read it once more."""
 
-    def __init__(self, frames: int) -> None:
-        super().__init__(f"{frames} frames were read for another model")
-        self.frames = frames  # that were counted in vain
-
 
 @dataclass
 class _WorkerOutput:
@@ -128,7 +116,7 @@ class _WorkerOutput:
     path: str
     view: ClipVectors | None  # what the model makes of the frames, where it is wanted
     stills: Stills | None = None
-    hear: Callable[[], Future[Transcript | None]] | None = None
+    hears: bool = False  # whether a model is to hear it
     heard: Future[Transcript | None] | None = None
     info: VideoInfo | None = None
     times_s: list[float] = field(default_factory=list)
@@ -146,10 +134,8 @@ class ClipVectors:
         self._vectors: list[FloatArray] = []
         self.times_s: list[float] = []
         self.period_s = period_s(self._rule)
-        self.error: MediaError | None = None
 
     def add(self, time_s: float, shot: int, pixels: Pixels) -> None:
-        """Take the next frame of a shot; nothing more is taken after an error."""
         self.times_s.append(time_s)
         for window in self._maker.add(shot, pixels):
             self._put(window)
@@ -159,8 +145,6 @@ class ClipVectors:
         for window in self._maker.end():
             self._put(window)
         self._encode()
-        if self.error is not None:
-            raise self.error
         return np.concatenate(self._vectors)
 
     @property
@@ -174,10 +158,8 @@ class ClipVectors:
     def encoder(self) -> Encoder:
         return self._model.encoder()
 
-    def fits(self, *, wait: bool) -> bool:
+    def fits(self) -> bool:
         """Return whether the model takes the windows that are made for it; where that is not known yet, it may."""
-        if wait:
-            self._model.encoder()
         return self._model.window() in {None, self._rule}
 
     def moments(self, duration_s: float | None, cuts_s: Sequence[float]) -> tuple[Times, Times]:
@@ -193,8 +175,6 @@ class ClipVectors:
         return times_s[middle], np.stack([spans_s[first, 0], spans_s[last, 1]], axis=1)
 
     def _put(self, window: FrameWindow) -> None:
-        if self.error is not None:
-            return
         self._places.append(window[:3])
         pixels = window.pixels
         if self._pending and self._pending[-1].shape != pixels.shape:
@@ -210,12 +190,12 @@ class ClipVectors:
         batch = np.stack(self._pending).transpose(0, 1, 4, 2, 3)
         self._pending.clear()
         self._model.encoder()  # one that cannot be had is no fault of the file
-        if not self.fits(wait=False):
+        if not self.fits():
             return
         try:
             self._vectors.append(self._model.encode(batch))
         except EncoderError as error:
-            self.error = MediaError("bad_features", str(error))
+            raise MediaError("bad_features", str(error)) from error
 
 
 class SpeechHearing:
@@ -257,7 +237,10 @@ class SpeechHearing:
         try:
             found = recognise_with(self._worker, path)
         except MediaError as error:
-            return self._nothing(path, error)
+            if error.reason != "no_sound":  # the pictures of which were read, and most films without sound are meant so
+                self._tell(printable(path), printable(f"what is said cannot be heard: {error}"))
+            known = Transcript("recognised", self.speech_id, problem=printable(str(error)))
+            return None if error.reason in TRANSIENT else known
         except EvenreelError as error:
             self._fault = error
             return None
@@ -266,13 +249,6 @@ class SpeechHearing:
         languages = Counter(one.language for one in found.utterances)
         language = languages.most_common(1)[0][0] if languages else None
         return Transcript("recognised", self.speech_id, found.utterances, language)
-
-    def _nothing(self, path: str, error: MediaError) -> Transcript | None:
-        if error.reason != "no_sound":  # the pictures of which were read, and most films without sound are meant so
-            self._tell(printable(path), printable(f"what is said cannot be heard: {error}"))
-        if error.reason in TRANSIENT:
-            return None
-        return Transcript("recognised", self.speech_id, problem=printable(str(error)))
 
 
 class ClipReader:
@@ -304,18 +280,18 @@ class ClipReader:
         waits in between.
         """
         view = ClipVectors(self._model) if self._model is not None and wanted.vision else None
-        reading, part = _WorkerOutput(source.path, view, stills), [source.part.start_s, source.part.end_s]
+        reading = _WorkerOutput(source.path, view, stills, hears=wanted.speech)
+        part = [source.part.start_s, source.part.end_s]
         task = {"path": source.path, "part": part, "frames": bool(view and not view.period_s), "text": wanted.text}
         if view is not None and view.period_s:
             task["periods"] = [view.period_s]
         if stills is not None:
             task["still"] = {"side_px": SIDE_PX, "quality": QUALITY}
-        if self._hearing is not None and wanted.speech:
-            reading.hear = partial(self._hearing.begin, source.path)
         try:
             for message, pixels in self._worker.run(task):
                 self._take(reading, message, pixels)
-                self._check_windows(reading)
+                if view is not None and not view.fits():
+                    raise OtherWindowsError
             if stamp(source.path) != source.before:
                 raise changed_while_reading()
         except BaseException:
@@ -329,8 +305,8 @@ class ClipReader:
         if kind == "info":
             fields = message["info"]
             reading.info = VideoInfo(**{**fields, "notes": tuple(fields["notes"])})
-            if reading.hear is not None and not reading.info.subtitle_streams:  # which may say it
-                reading.heard = reading.hear()
+            if self._hearing is not None and reading.hears and not reading.info.subtitle_streams:  # which may say it
+                reading.heard = self._hearing.begin(reading.path)
         elif kind == "end":
             reading.end = message
         elif kind == "still":
@@ -344,30 +320,30 @@ class ClipReader:
             view = reading.view
             if view is not None and (1 if view.period_s else 0) in message["for"]:
                 view.add(message["time_s"], message["shot"], pixels)
-                if view.error is not None:
-                    raise view.error
 
     def _count(self, reading: _WorkerOutput, time_s: float) -> None:
         if not reading.times_s or reading.times_s[-1] != time_s:
             reading.times_s.append(time_s)
             self._on_frame(reading.path, time_s)
 
-    def _check_windows(self, reading: _WorkerOutput, *, wait: bool = False) -> None:
-        if reading.view is not None and not reading.view.fits(wait=wait):
-            raise OtherWindowsError(len(reading.times_s))
-
     def _shard(self, reading: _WorkerOutput, source: ClipSource, wanted: WantedStages) -> Shard:
         if reading.info is None or not reading.times_s:
             raise MediaError("no_frames", "no frame of it could be decoded")
-        self._check_windows(reading, wait=True)
-        view, heard = reading.view, None if reading.heard is None else reading.heard.result()
-        duration_s, cuts_s = source.part.length_s(reading.info.duration_s), reading.end["cuts_s"]
+        view, encoder, heard = reading.view, None, None
+        if view is not None:
+            encoder = view.encoder()
+            if not view.fits():
+                raise OtherWindowsError
+        if reading.heard is not None:
+            heard = reading.heard.result()
+        duration_s, cuts_s = reading.info.duration_s, reading.end["cuts_s"]
+        if source.part != WHOLE:
+            duration_s = source.part.length_s(duration_s)
         times_s = sampled_s = np.array(reading.times_s, np.float64)
-        spans_s, frames, encoder = spans(times_s, duration_s), None, None
+        spans_s, frames = spans(times_s, duration_s), None
         if view is not None:
             frames = view.finish().astype(np.float16)
             times_s, spans_s = view.moments(duration_s, cuts_s or ())
-            encoder = view.encoder()
         notes = dict.fromkeys((*reading.info.notes, *reading.end["notes"], *(view.notes if view else ())))
         return Shard(
             clip_id=source.clip_id,
@@ -387,29 +363,138 @@ class ClipReader:
 
 
 def merge(new: Shard, old: Shard) -> Shard:
-    """Merge the stages of two shards of a clip: fields of the new one, and those of the old one that it lacks."""
+    """Merge the stages of two shards of a clip: fields of the new one, and those of the old one that it lacks.
+
+    What a model heard for the new one is kept, unless one has heard the clip before.
+    """
     seen, read = old if new.frames is None else new, old if new.tracks is None else new
+    read_s = read.times_s if read.text_times_s is None else read.text_times_s
+    transcripts = new.transcripts if old.transcripts is None else old.transcripts
+    if old.transcripts is not None and not old.is_heard:
+        transcripts = (*old.transcripts, *(one for one in new.transcripts or () if one.source == "recognised"))
     return replace(
         seen,
         tracks=read.tracks,
         reader_id=read.reader_id,
         cuts_s=old.cuts_s if new.cuts_s is None else new.cuts_s,
-        text_times_s=_text_times(read, seen.times_s),
-        transcripts=_with_what_was_heard(old, new),
+        text_times_s=None if read.tracks is None or np.array_equal(read_s, seen.times_s) else read_s,
+        transcripts=transcripts,
         sounds=new.sounds or old.sounds,
     )
 
 
-def _with_what_was_heard(old: Shard, new: Shard) -> tuple[Transcript, ...] | None:
-    """The transcripts of a clip, and what a model heard for a new shard of it, unless one has heard it before."""
-    if old.transcripts is None:
-        return new.transcripts
-    if old.is_heard:
-        return old.transcripts
-    return (*old.transcripts, *(one for one in new.transcripts or () if one.source == "recognised"))
+# windows of frames, as models of moving pictures take them ------------------------------------------------------------
+#
+# A window has as many frames as the model's rule says (`evenreel.types.WindowRule`), and the next one begins a stride
+# later. A window never goes on over a cut: each shot is windowed by itself, and its last window ends where the shot
+# ends. Of a shot with fewer frames than a window some are sampled again. A picture is a window of one frame.
 
 
-def _text_times(read: Shard, times_s: Times) -> Times | None:
-    """The times at which text was read, for a shard with frames of these times; None where they are the same."""
-    own = read.times_s if read.text_times_s is None else read.text_times_s
-    return None if read.tracks is None or np.array_equal(own, times_s) else own
+class FrameWindow(NamedTuple):
+    """A window of a clip: places of its first, middle and last frame among the clip's, and its pixels (T, H, W, 3)."""
+
+    first: int
+    middle: int
+    last: int
+    pixels: Pixels
+
+
+class WindowMaker:
+    """Makes windows of the frames of one clip as they come; holds the frames of one window at most."""
+
+    def __init__(self, rule: WindowRule) -> None:
+        self._frames = rule.frames
+        self._stride = stride_frames(rule)
+        self._held: deque[Pixels] = deque(maxlen=rule.frames)
+        self._shot: tuple[int, tuple[int, ...]] | None = None
+        self._first = 0  # place of the first frame of the shot
+        self._count = self._covered = 0  # number of the frames of the shot, and up to which windows have them
+
+    def add(self, shot: int, pixels: Pixels) -> Iterator[FrameWindow]:
+        """Take the next frame of a shot, (H, W, 3), and yield the windows that end before it or with it.
+
+        Where pictures change their size, another shot begins.
+        """
+        if self._shot != (shot, pixels.shape):
+            yield from self.end()
+            self._shot = shot, pixels.shape
+        self._held.append(pixels)
+        self._count += 1
+        if self._count == (self._covered + self._stride if self._covered else self._frames):
+            yield self._window()
+
+    def end(self) -> Iterator[FrameWindow]:
+        """Yield the last window of the shot, if its last frames are in none."""
+        if self._count > self._covered:
+            yield self._window()
+        self._first += self._count
+        self._count = self._covered = 0
+        self._held.clear()
+
+    def _window(self) -> FrameWindow:
+        """The window that ends with the last frame."""
+        self._covered = self._count
+        frames, stop = len(self._held), self._first + self._count
+        chosen = np.arange(self._frames) * frames // self._frames
+        pixels = np.stack([self._held[place] for place in chosen.tolist()])
+        return FrameWindow(stop - frames, stop - frames + frames // 2, stop - 1, pixels)
+
+
+def period_s(rule: WindowRule) -> float:
+    """Return the seconds between the frames of a window; 0 for a picture."""
+    return rule.span_s / rule.frames if rule.frames > 1 else 0.0
+
+
+def stride_frames(rule: WindowRule) -> int:
+    """Return how many frames after a window the next one begins; at most as many as a window has.
+
+    >>> stride_frames(WindowRule(16, 8.0, 4.0)), stride_frames(WindowRule())
+    (8, 1)
+    """
+    if rule.frames == 1:
+        return 1
+    return min(rule.frames, max(1, round(rule.stride_s / period_s(rule))))
+
+
+def within_shots(
+    times_s: NDArray[np.float64], spans_s: NDArray[np.float64], cuts_s: Sequence[float]
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Cut stretches (T, 2) at the cut where the next one is of another shot; return them and their shots (T,).
+
+    Args:
+        times_s: (T,) a time in each stretch, rising.
+        spans_s: (T, 2) start and end of each.
+        cuts_s: times at which shots begin, but for the first, rising.
+
+    Example:
+        >>> spans, shots = within_shots(np.array([0.0, 1.0]), np.array([[0, 0.5], [0.5, 1.5]]), [0.9])
+        >>> spans.tolist(), shots.tolist()
+        ([[0.0, 0.9], [0.9, 1.5]], [0, 1])
+    """
+    cuts = np.array(cuts_s, np.float64)
+    shot_of = np.searchsorted(cuts, times_s, side="right")
+    begins, ends = np.append(-np.inf, cuts)[shot_of], np.append(cuts, np.inf)[shot_of]
+    changes = np.diff(shot_of) > 0
+    start_s = np.where(np.append(False, changes), begins, np.maximum(begins, spans_s[:, 0]))
+    end_s = np.where(np.append(changes, False), ends, np.minimum(ends, spans_s[:, 1]))
+    return np.stack([start_s, end_s], axis=1), shot_of
+
+
+def spans(times_s: NDArray[np.float64], duration_s: float | None) -> NDArray[np.float64]:
+    """Compute the stretch that each sampled frame stands for: up to half-way to its neighbours.
+
+    Args:
+        times_s: (T,) times of the frames, rising.
+        duration_s: length of the clip; without it the last stretch is as long as the one before.
+
+    Returns:
+        (T, 2) start and end in seconds.
+
+    >>> spans(np.array([0.5, 1.5, 3.5]), 4.0).tolist()
+    [[0.0, 1.0], [1.0, 2.5], [2.5, 4.0]]
+    """
+    middles = (times_s[:-1] + times_s[1:]) / 2
+    last_step = times_s[-1] - middles[-1] if len(middles) else 0.0
+    end = max(times_s[-1] + last_step if duration_s is None else duration_s, times_s[-1])
+    edges = np.concatenate([[min(0.0, times_s[0])], middles, [end]])
+    return np.stack([edges[:-1], edges[1:]], axis=1)

@@ -27,7 +27,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenreel.arguments import as_path, check_corpus, check_settings_kind
+from evenreel.config import as_path, check_corpus, check_settings_kind
 from evenreel.errors import EncoderError, FeaturesError, LibraryError, MediaError
 from evenreel.features.clip_reader import (
     READER,
@@ -38,20 +38,26 @@ from evenreel.features.clip_reader import (
     WantedStages,
     merge,
 )
-from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clip_key, clips_of
 from evenreel.features.corpus_words import CorpusWords
 from evenreel.features.folder import CLIPS, RECOMPUTE, Ledger, clip_shard, remove_leftovers
-from evenreel.features.lock import writer_lock
-from evenreel.features.manifest import FeatureSet, Manifest, write_manifest
-from evenreel.features.pool import Claims, ReaderPool
-from evenreel.features.progress import TRANSIENT, NoProgress, SetAside, StagedProgress
+from evenreel.features.manifest import (
+    NO_PATH,
+    CorpusClip,
+    FeatureSet,
+    Manifest,
+    clip_aside,
+    clip_key,
+    clips_of,
+    write_manifest,
+)
+from evenreel.features.pool import TRANSIENT, Claims, NoProgress, ReaderPool, SetAside, StagedProgress, writer_lock
 from evenreel.features.settings import FeatureReport, FeatureSettings, Words, precision_of
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, write_shard
 from evenreel.features.texts import BLOCK_TEXTS, DamagedTextsError, block_files, encode_block, read_block, write_block
 from evenreel.features.windows import with_windows
 from evenreel.files import file_at
 from evenreel.media import parse_rule
-from evenreel.media.content import FileStamp
+from evenreel.media.workers import FileStamp
 from evenreel.types import Corpus, Encoder, WindowRule
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from evenreel.errors import MediaError
-from evenreel.features.clips import CorpusClip
+from evenreel.features.manifest import CorpusClip
 from evenreel.features.shards import Shard
 from evenreel.features.windows import MOMENT_S
 from evenreel.types import TextTrack, VideoInfo

@@ -13,13 +13,11 @@ import polars as pl
 from evenreel.config import MediaLimits, usable_cores
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clips_of
-from evenreel.features.pool import ClipRun
-from evenreel.features.progress import SetAside
+from evenreel.features.manifest import NO_PATH, CorpusClip, clip_aside, clips_of
+from evenreel.features.pool import ClipRun, SetAside
 from evenreel.files import file_at, replacing
-from evenreel.media.content import FileStamp, stamp
 from evenreel.media.sampling import WHOLE
-from evenreel.media.workers import Worker
+from evenreel.media.workers import FileStamp, Worker, stamp
 from evenreel.progress import Progress
 from evenreel.types import Corpus
 

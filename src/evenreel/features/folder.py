@@ -14,7 +14,7 @@ from evenreel.documents import parse_json
 from evenreel.errors import FeaturesError, MediaError
 from evenreel.features.shards import shard_path
 from evenreel.files import TEMPORARY_SUFFIX, is_temporary, write_durably
-from evenreel.media.content import FileStamp, stamp
+from evenreel.media.workers import FileStamp, stamp
 
 LEDGER, CLIPS, TEXTS = "files.json", "clips", "texts"
 SAVE_EVERY_S = 30.0
@@ -97,7 +97,7 @@ class Ledger:
         Args:
             name: path of the file in the corpus.
             place: path on this machine.
-            digest: reads a file; see `evenreel.media.content`.
+            digest: reads a file; see `evenreel.media.workers`.
 
         Raises:
             MediaError: the file cannot be read, which is noted too; of one that is gone, its last content stays known.

@@ -12,19 +12,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import as_path, check_corpus
+from evenreel.config import as_path, check_corpus
 from evenreel.errors import FeaturesError, MediaError
-from evenreel.features.clips import NO_PATH, CorpusClip, clip_key, clips_of
 from evenreel.features.folder import RECOMPUTE, Ledger, clip_shard
-from evenreel.features.manifest import FeatureSet, Manifest, read_manifest
-from evenreel.features.progress import SetAside
+from evenreel.features.manifest import NO_PATH, CorpusClip, FeatureSet, Manifest, clip_key, clips_of, read_manifest
+from evenreel.features.pool import SetAside
 from evenreel.features.settings import Words, rule_text
 from evenreel.features.shards import Shard, read_shard
 from evenreel.features.stored.clips import StoredClips, read_index, unread_captions
 from evenreel.features.texts import Place, find_texts, read_block
 from evenreel.features.windows import Sampled, read_confidence
 from evenreel.files import file_at
-from evenreel.media.content import content_digest
+from evenreel.media.workers import content_digest
 from evenreel.types import Corpus, OnScreen, TextFeatures, VideoFeatures
 
 _SHOWN = 5

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from evenreel.arguments import as_path
+from evenreel.config import as_path
 from evenreel.documents import parse_json
-from evenreel.errors import FeaturesError
+from evenreel.errors import FeaturesError, MediaError, Reason
 from evenreel.features.folder import CLIPS, store
-from evenreel.features.sealed import glance
+from evenreel.features.pool import SetAside
 from evenreel.features.settings import FLOAT32, Words, precision_of
-from evenreel.features.shards import shard_files
+from evenreel.features.shards import glance, shard_files
 from evenreel.features.texts import block_files
-from evenreel.types import Encoder, WindowRule
+from evenreel.media.sampling import Part
+from evenreel.types import Corpus, Encoder, WindowRule
 
 FORMAT = 1
 MANIFEST = "features.json"
@@ -243,3 +245,46 @@ def _take(fields: Mapping[str, Any], name: str, kind: type[Any]) -> Any:
     if type(value) is not kind:  # a bool is an int
         raise TypeError(f"{name} is {value!r}")
     return value
+
+
+# clips of a corpus ----------------------------------------------------------------------------------------------------
+
+NO_PATH: tuple[Reason, str] = ("unreadable", "the corpus names no video for it; give it a path")
+"""Reason and sentence of a clip without a file."""
+
+
+@dataclass(frozen=True)
+class CorpusClip:
+    """A row of the corpus's table of clips; `path` is empty where the corpus names no file for it."""
+
+    clip_id: str
+    path: str
+    part: Part
+    fps: float | None = None
+
+
+def clips_of(corpus: Corpus) -> Iterator[CorpusClip]:
+    """Iterate over the clips of a corpus, in its order."""
+    rows = corpus.clips.select("clip_id", "path", "start_s", "end_s", "fps").iter_rows()
+    for clip_id, path, start_s, end_s, fps in rows:
+        yield CorpusClip(clip_id, path or "", Part(start_s or None, end_s), fps)
+
+
+def clip_aside(clip: CorpusClip, error: MediaError) -> SetAside:
+    """Return the record of a clip that an error keeps from being used."""
+    return SetAside(clip.clip_id, clip.path, error.reason, str(error))
+
+
+def clip_key(digest: str, clip: CorpusClip, made: FeatureSet, precision: str = FLOAT32) -> str:
+    """Compute the name of a clip's shard: 32 hex digits over the file's content, the clip's part of it, and the rule.
+
+    Clips of equal content share a shard, unless the corpus ships words, which belong to the clip and not to its file.
+    """
+    named = [digest, clip.part.start_s, clip.part.end_s, made.rule]
+    if precision != FLOAT32:
+        named += ["precision", precision]
+    if made.words == "corpus":
+        named += ["words of clip", clip.clip_id]
+    if made.frame_window is not None:
+        named += ["windows of frames", *astuple(made.frame_window)]
+    return hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()

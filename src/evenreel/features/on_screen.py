@@ -11,7 +11,7 @@ import polars as pl
 from evenreel.corpus.tables import select
 from evenreel.errors import FeaturesError
 from evenreel.features.load import FoundClips, find_clips
-from evenreel.features.progress import SetAside
+from evenreel.features.pool import SetAside
 from evenreel.features.settings import Words
 from evenreel.features.stored.clips import StoredClips
 from evenreel.features.windows import Fits

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evenreel.config import MediaLimits
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.clips import NO_PATH, clips_of
+from evenreel.features.manifest import NO_PATH, clips_of
 from evenreel.files import file_at
 from evenreel.media.workers import Worker
 from evenreel.types import Corpus, Pixels

@@ -1,28 +1,104 @@
-"""Readers in parallel: while one thread encodes and stores what was read, the other threads read on."""
+"""What a run over many files needs: readers in parallel, a lock for one writer, and how far it is."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
+import os
+import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, Protocol, TypeVar
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
 
+from evenreel.documents import parse_json
 from evenreel.errors import EvenreelError, MediaError
-from evenreel.media.content import watched_digest
+from evenreel.media.workers import watched_digest
 from evenreel.progress import Progress
+
+TRANSIENT = frozenset({"unreadable", "changed_while_reading", "bad_features", "killed"})
+"""Reasons that may be gone at the next look, so such a file is tried again each time."""
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """A clip of a corpus or a file of a library that cannot be used, and why."""
+
+    clip_id: str  # empty for a file
+    path: str  # the file; empty where the corpus names none
+    reason: str  # a code of `evenreel.errors.Reason`
+    sentence: str  # the reason in words
+
+    def to_json(self) -> dict[str, str]:
+        """Return the record as plain data; a file has no `clip_id`."""
+        return {name: text for name, text in asdict(self).items() if text or name != "clip_id"}
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """How much a run has to read, and how long that may take: said once, before anything is read."""
+
+    files: int  # that will be read
+    video_s: float  # their length
+    sure: bool = True  # whether the header of every file was read for it, else part of it is an estimate
+    pictures_s: float | None = None  # that pictures may take, measured on short stretches; None where it was not
+    words_s: float | None = None  # that words on screen may take
+    hears: bool = False  # whether speech is recognised besides, of which the time is not measured
+
+
+@dataclass(frozen=True)
+class VideoProgress:
+    """How far a run has read, in seconds of video."""
+
+    stage: str  # what is read in this pass: `pictures`, `words` or `pictures and words`
+    done_s: float
+    total_s: float  # to read in this pass; lengths not known yet are estimates, and 0 where no length is known yet
+    files_done: int  # finished or set aside
+    files: int
+    rate: float | None = None  # seconds of video that are read in a second; None before that can be told
+    remaining_s: float | None = None
+    file: str = ""  # of which something was read last, printable
+
+
+class StagedProgress(Protocol):
+    """Receives the events of a run that reads video files. Calls come from several threads."""
+
+    def begin(self, files: int) -> None: ...  # a run over this many files
+    def frame(self) -> None: ...  # one more was decoded
+    def file_done(self, path: str) -> None: ...  # one more was finished or set aside
+    def stage(self, name: str, count: int | None = None) -> None: ...  # of so many steps; None: they cannot be counted
+    def advance(self, steps: int) -> None: ...  # so many more of the stage are finished
+    def forecast(self, forecast: Forecast) -> None: ...  # how much there is to read, once
+    def video(self, progress: VideoProgress) -> None: ...  # how far it has read, a few times a second at most
+
+
+class NoProgress:
+    """A `StagedProgress` that ignores every event."""
+
+    def begin(self, files: int) -> None: ...
+    def frame(self) -> None: ...
+    def file_done(self, path: str) -> None: ...
+    def stage(self, name: str, count: int | None = None) -> None: ...
+    def advance(self, steps: int) -> None: ...
+    def forecast(self, forecast: Forecast) -> None: ...
+    def video(self, progress: VideoProgress) -> None: ...
+
+
+# readers in parallel --------------------------------------------------------------------------------------------------
 
 GRACE_S = 3.0
 """Seconds that a run that is broken off waits for work under way, which may be in native code that hears nothing."""
 
 
 class Closable(Protocol):
-    """An object that holds a process."""
+    """An object that holds a process, which `close` ends; callable from any thread, and more than once."""
 
-    def close(self) -> None:
-        """End the process; callable from any thread, and more than once."""
+    def close(self) -> None: ...
 
 
 class RunHaltedError(EvenreelError):
@@ -39,11 +115,9 @@ class Brake:
         self.eased = self.halted = False
 
     def ease(self) -> None:
-        """Have the run begin nothing more."""
         self.eased = True
 
     def halt(self) -> None:
-        """Have the run end at once; processes that work for it are ended."""
         self.halted = self.eased = True
 
 
@@ -117,7 +191,7 @@ class ReaderPool(Generic[Reader, Item]):
             if self._brake.halted:
                 raise RunHaltedError
         finally:
-            self._stop()
+            self._fail(None)
             self._activity.wait(GRACE_S)
             self._finisher.shutdown(wait=False)
         if self._failure is not None:
@@ -174,16 +248,13 @@ class ReaderPool(Generic[Reader, Item]):
             reader.close()
             self._activity.end()
 
-    def _stop(self) -> None:
+    def _fail(self, error: BaseException | None) -> None:
+        """End the readers, and carry an error that ends the run to the main thread, which raises it."""
+        if not self.stopping:
+            self._failure = self._failure or error
         self._stopped = True
         for reader in self._readers:
             reader.close()
-
-    def _fail(self, error: BaseException) -> None:
-        """Carry an error that ends the run to the main thread, which raises it."""
-        if not self.stopping:
-            self._failure = self._failure or error
-        self._stop()
 
 
 class ClipRun(ReaderPool[Reader, Item]):
@@ -201,7 +272,6 @@ class ClipRun(ReaderPool[Reader, Item]):
         self._progress, self._items, self._done, self._counting = progress, 0, 0, threading.Lock()
 
     def run(self, items: Sequence[Item]) -> None:
-        """Process all items; call it once."""
         self._items = len(items)
         super().run(items)
 
@@ -239,3 +309,81 @@ class RunningTasks:
         with self._changed:
             while self._count and time.monotonic() < deadline and not unless():
                 self._changed.wait(0.2)
+
+
+# one writer of a folder -----------------------------------------------------------------------------------------------
+
+LOCK = "index.lock"
+HOLDER = "index.holder"
+HOLDER_GRACE_S = 10.0
+"""Seconds for which the lock of a process that is gone is waited for."""
+
+_LOOK_S = 0.05
+
+
+@contextlib.contextmanager
+def writer_lock(folder: Path, error: type[EvenreelError], remedy: str) -> Iterator[None]:
+    """Hold a folder for writing; it is made where it does not exist.
+
+    The operating system drops the lock with the process, so a crash, a reboot or a reused process id never
+    leaves a stale one behind; the file beside it only names the holder. A child that was being started when its
+    parent was killed has a copy of the lock until its own program begins, so a dead holder's lock is waited for.
+    """
+    from filelock import FileLock, Timeout
+
+    lock, deadline = FileLock(folder / LOCK), time.monotonic() + HOLDER_GRACE_S
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        while True:
+            try:
+                lock.acquire(timeout=0)
+                break
+            except Timeout:
+                if _may_live(_named(folder)) or time.monotonic() > deadline:
+                    raise
+            time.sleep(_LOOK_S)
+    except Timeout as caught:
+        holder = _named(folder)
+        by = "process {pid} on {host} (since {started})".format(**holder) if holder else "another process"
+        raise error(f"{folder} is being written by {by}; wait for it to end, or {remedy}.") from caught
+    except OSError as caught:
+        raise error(f"{folder} cannot be written: {caught.strerror or caught}.") from caught
+    try:
+        holder = {"pid": os.getpid(), "host": socket.gethostname(), "started": time.strftime("%Y-%m-%d %H:%M:%S")}
+        with contextlib.suppress(OSError):  # a courtesy: the lock itself is held already
+            (folder / HOLDER).write_text(json.dumps(holder), encoding="utf-8")
+        yield
+    finally:
+        (folder / HOLDER).unlink(missing_ok=True)
+        lock.release()
+
+
+def is_held(error: EvenreelError) -> bool:
+    """Return whether an error of `writer_lock` says that another process holds the folder."""
+    from filelock import Timeout
+
+    return isinstance(error.__cause__, Timeout)
+
+
+def _may_live(holder: dict[str, Any] | None) -> bool:
+    """Check that a holder runs, or is on another host; one without a name is beginning or ending."""
+    import psutil
+
+    if holder is None:
+        return False
+    if holder["host"] != socket.gethostname():
+        return True
+    try:
+        return bool(psutil.Process(holder["pid"]).status() != psutil.STATUS_ZOMBIE)
+    except (psutil.NoSuchProcess, ValueError):  # no process has a negative number
+        return False
+    except psutil.AccessDenied:
+        return True
+
+
+def _named(folder: Path) -> dict[str, Any] | None:
+    try:
+        holder = parse_json((folder / HOLDER).read_text(encoding="utf-8"))
+        return {"pid": int(holder["pid"]), "host": str(holder["host"]), "started": str(holder["started"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

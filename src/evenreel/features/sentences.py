@@ -1,6 +1,6 @@
 """Sentences of on-screen windows by an encoder, each encoded once and kept beside the features.
 
-A block is a file of `evenreel.features.sealed` in the folder `sentences` of the features, with the array `sentence` (N,
+A block is a file of `evenreel.features.shards` in the folder `sentences` of the features, with the array `sentence` (N,
 D) float16; the N texts are in its record, and digests of sentences that the tokenizer takes whole (`whole`) or would
 cut (`cut`), so that what was loaded once needs no model again. Blocks are never changed, and one that is lost or
 damaged costs time alone.
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from evenreel.errors import FeaturesError
 from evenreel.features.folder import store
 from evenreel.features.manifest import Manifest
-from evenreel.features.sealed import glance, seal, unseal
+from evenreel.features.shards import glance, seal, unseal
 from evenreel.features.texts import BATCH_TEXTS, BLOCK_TEXTS, halves
 from evenreel.progress import Progress
 from evenreel.types import Encoder

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenreel.config import MediaLimits, usable_cores
-from evenreel.features.progress import SetAside
+from evenreel.features.pool import SetAside
 
 if TYPE_CHECKING:
     from evenreel.types import Encoder

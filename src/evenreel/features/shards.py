@@ -1,26 +1,31 @@
-"""One checksummed file a clip: frame features, their times and on-screen text, written so that nothing tears.
+"""What is kept of a clip: a checksummed file of features and text, and one of stills, written so that nothing tears.
 
-A shard is a file of `evenreel.features.sealed`: the arrays, and everything else as its record. The catalog of a library
-keeps the digest of the whole file; the checksum inside lets a library whose catalog is lost be rebuilt from its shards
-without trusting a damaged byte.
+Both are sealed: arrays, and everything else as a record, in one safetensors file. The record is one JSON string in the
+file's header, beside a SHA-256 over that string and the arrays. Equal content gives equal bytes. The catalog of a
+library keeps the digest of a whole shard; the checksum inside lets a library whose catalog is lost be rebuilt from its
+shards without trusting a damaged byte.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
+import json
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.documents import parse_json
 from evenreel.errors import LibraryError, MediaError
-from evenreel.features.sealed import Arrays, seal, unseal
 from evenreel.files import is_temporary, sync_folder, write_durably
 from evenreel.speech.subtitles import Transcript, transcript_of, transcript_record
 from evenreel.types import TextTrack, VideoInfo
@@ -42,6 +47,7 @@ _DTYPES = {
     "sound_spans_s": np.float64,
     "sound_vectors": np.float16,
 }
+_PLAIN = ("clip_id", "encoder_id", "weights_hash", "rule", "reader_id")  # fields that are in the record as they are
 _WRITTEN = re.compile(rf"[0-9a-f]{{32}}{re.escape(SUFFIX)}")
 _SAFE_ID = re.compile(r"[0-9A-Za-z_-]{3,128}")
 
@@ -62,68 +68,38 @@ class NewerShardError(LibraryError):
 
 @dataclass(frozen=True, eq=False)
 class ClipSounds:
-    """What a clip sounds like to a model of sounds.
-
-    Attributes:
-        encoder_id: the model.
-        weights_hash: digest of the model.
-        spans_s: (W, 2) float64, start and end of each window that is not silent, in seconds of the clip's own clock.
-        vectors: (W, D) float16, their vectors, rows of unit length.
-        notes: sentences about what is unusual in the sound.
-        problem: why there are none; None where the clip has a sound.
-    """
+    """What a clip sounds like to a model of sounds."""
 
     encoder_id: str
     weights_hash: str
-    spans_s: NDArray[np.float64]
-    vectors: NDArray[np.float16]
-    notes: tuple[str, ...] = ()
-    problem: str | None = None
+    spans_s: NDArray[np.float64]  # (W, 2) of each window that is not silent, in seconds of the clip's own clock
+    vectors: NDArray[np.float16]  # (W, D) rows of unit length
+    notes: tuple[str, ...] = ()  # on what is unusual in the sound
+    problem: str | None = None  # why there are none; None where the clip has a sound
 
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """Stored features of one clip.
+    """Stored features of one clip; None stands for what nobody has read, made or looked for."""
 
-    Attributes:
-        clip_id: digest of the file's bytes (for the features of a corpus also of the clip's part of it and the rule),
-            and the name of the shard.
-        info: header of the video.
-        encoder_id: encoder of `frames`; None without vision.
-        weights_hash: digest of that encoder; None without vision.
-        rule: how frames were sampled.
-        times_s: (T,) float64, time of each frame, in order.
-        spans_s: (T, 2) float64, the stretch that each frame stands for.
-        frames: (T, D) float16, rows of unit length; None without vision.
-        tracks: on-screen text; None where it was not read (an empty tuple: read, and nothing found).
-        reader_id: text recogniser; None where text was not read.
-        window_texts: sentence of `tracks` in each of O windows of equal length, empty where they show nothing; None
-            where no windows were made.
-        windows: (O, D) float16, features of those sentences by the same encoder, rows of unit length, zero where there
-            is none; None together with `window_texts`.
-        cuts_s: (S - 1,) float64, when the shots after the first begin, in order; None where shots were not looked for.
-        text_times_s: (R,) float64, times of the frames in which text was read; None where these are `times_s`, as they
-            are where `frames` are single frames and no windows of frames.
-        transcripts: what is said, by each source that says it; None where nothing was looked for.
-        sounds: what the clip sounds like; None where nobody listened.
-    """
-
-    clip_id: str
-    info: VideoInfo
-    encoder_id: str | None
-    weights_hash: str | None
-    rule: str
-    times_s: NDArray[np.float64]
-    spans_s: NDArray[np.float64]
-    frames: NDArray[np.float16] | None
-    tracks: tuple[TextTrack, ...] | None
-    reader_id: str | None
-    window_texts: tuple[str, ...] | None = None
-    windows: NDArray[np.float16] | None = None
-    cuts_s: NDArray[np.float64] | None = None
-    text_times_s: NDArray[np.float64] | None = None
-    transcripts: tuple[Transcript, ...] | None = None
-    sounds: ClipSounds | None = None
+    clip_id: str  # digest of the file's bytes, of a corpus also of the clip's part of it and the rule; names the shard
+    info: VideoInfo  # header of the video
+    encoder_id: str | None  # of `frames`
+    weights_hash: str | None  # digest of that encoder
+    rule: str  # by which frames were sampled
+    times_s: NDArray[np.float64]  # (T,) time of each frame, in order
+    spans_s: NDArray[np.float64]  # (T, 2) the stretch that each frame stands for
+    frames: NDArray[np.float16] | None  # (T, D) rows of unit length
+    tracks: tuple[TextTrack, ...] | None  # on-screen text
+    reader_id: str | None  # text recogniser
+    window_texts: tuple[str, ...] | None = None  # sentence of `tracks` in each of O windows of equal length, or empty
+    windows: NDArray[np.float16] | None = (
+        None  # (O, D) of those sentences by the same encoder, zero where there is none
+    )
+    cuts_s: NDArray[np.float64] | None = None  # (S - 1,) when the shots after the first begin, in order
+    text_times_s: NDArray[np.float64] | None = None  # (R,) of the frames in which text was read; None: `times_s`
+    transcripts: tuple[Transcript, ...] | None = None  # what is said, by each source that says it
+    sounds: ClipSounds | None = None  # what the clip sounds like
 
     @property
     def is_heard(self) -> bool:
@@ -144,16 +120,10 @@ def shard_path(folder: Path, clip_id: str) -> Path:
 
 
 def shard_files(folder: Path) -> Iterator[Path]:
-    """Iterate over every shard in a folder, in the order of their names; none where there is no such folder.
-
-    Files that are not named and placed as shards are left out.
-    """
-    yield from sorted(path for path in folder.glob(f"*/*{SUFFIX}") if _is_written(path))
-
-
-def _is_written(path: Path) -> bool:
-    """Check that a file lies where a digest puts it: `ab/`, then `ab`, 30 more hexadecimal digits and the suffix."""
-    return _WRITTEN.fullmatch(path.name) is not None and path.parent.name == path.name[:2]
+    """Iterate over every shard in a folder, in the order of their names: what lies where a digest puts it."""
+    for path in sorted(folder.glob(f"*/*{SUFFIX}")):
+        if _WRITTEN.fullmatch(path.name) and path.parent.name == path.name[:2]:
+            yield path
 
 
 def remove_shards(folder: Path) -> None:
@@ -212,7 +182,15 @@ def remove_shard(folder: Path, clip_id: str) -> None:
 
 def read_shard(path: Path, digest: str | None = None, *, remedy: str = REPAIR) -> Shard:
     """Read a shard and check it."""
-    payload = _read_bytes(path, remedy)
+    try:
+        payload = path.read_bytes()
+    except FileNotFoundError as error:
+        raise DamagedShardError(f"The shard {path} is gone; {remedy}.") from error
+    except OSError as error:
+        raise UnreadableShardError(
+            f"The shard {path} cannot be read ({error.strerror or error}); check the disk and the permissions, "
+            "then run the same command again."
+        ) from error
     if digest is not None and hashlib.sha256(payload).hexdigest() != digest:
         raise _damaged(path, "its checksum is not the one in the catalog", remedy)
     return parse_shard(payload, path, remedy)
@@ -221,9 +199,13 @@ def read_shard(path: Path, digest: str | None = None, *, remedy: str = REPAIR) -
 def parse_shard(payload: bytes, path: Path, remedy: str = REPAIR) -> Shard:
     """Make a shard of the content of its file, and check it."""
     try:
-        shard = _build(*unseal(payload))
-    except _NewerFormatError as error:
-        raise NewerShardError(f"The shard {path} {error}; update evenreel to read it.") from error
+        arrays, record = unseal(payload)
+        if (version := record["format"]) > FORMAT:
+            what = f"has format {version}, this version reads up to {FORMAT}; update evenreel to read it"
+            raise NewerShardError(f"The shard {path} {what}.")
+        shard = _build(arrays, record)
+    except NewerShardError:
+        raise
     except Exception as error:
         # A damaged header can fail in any way in the parser; every way means the same to the reader.
         raise _damaged(path, "its content does not parse", remedy) from error
@@ -233,24 +215,8 @@ def parse_shard(payload: bytes, path: Path, remedy: str = REPAIR) -> Shard:
     return shard
 
 
-class _NewerFormatError(Exception):
-    """The shard says that it was written by a later version."""
-
-
 def _damaged(path: Path, why: str, remedy: str) -> DamagedShardError:
     return DamagedShardError(f"The shard {path} is damaged: {why}; {remedy}.")
-
-
-def _read_bytes(path: Path, remedy: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise DamagedShardError(f"The shard {path} is gone; {remedy}.") from error
-    except OSError as error:
-        raise UnreadableShardError(
-            f"The shard {path} cannot be read ({error.strerror or error}); check the disk and the permissions, "
-            "then run the same command again."
-        ) from error
 
 
 def _arrays(shard: Shard) -> Arrays:
@@ -261,16 +227,9 @@ def _arrays(shard: Shard) -> Arrays:
 
 
 def _record(shard: Shard) -> dict[str, Any]:
-    record = {
-        "format": FORMAT,
-        "clip_id": shard.clip_id,
-        "info": asdict(shard.info),
-        "encoder_id": shard.encoder_id,
-        "weights_hash": shard.weights_hash,
-        "rule": shard.rule,
-        "tracks": None if shard.tracks is None else [asdict(track) for track in shard.tracks],
-        "reader_id": shard.reader_id,
-    }
+    record = {name: getattr(shard, name) for name in _PLAIN}
+    tracks = None if shard.tracks is None else [asdict(track) for track in shard.tracks]
+    record |= {"format": FORMAT, "info": asdict(shard.info), "tracks": tracks}
     if shard.window_texts is not None:
         record["window_texts"] = list(shard.window_texts)
     if shard.transcripts is not None:
@@ -281,29 +240,21 @@ def _record(shard: Shard) -> dict[str, Any]:
 
 
 def _build(arrays: Arrays, record: dict[str, Any]) -> Shard:
-    if record["format"] > FORMAT:
-        raise _NewerFormatError(f"has format {record['format']}, this version reads up to {FORMAT}")
     tracks, window_texts, transcripts = record["tracks"], record.get("window_texts"), record.get("transcripts")
     sounds = None
     if "sounds" in record:
         encoder_id, weights_hash, notes, problem = record["sounds"]
         heard = arrays["sound_spans_s"], arrays["sound_vectors"]
         sounds = ClipSounds(encoder_id, weights_hash, *heard, tuple(notes), problem)
+    plain: dict[str, Any] = {name: record[name] for name in _PLAIN}
+    plain |= {name: arrays.get(name) for name in ("frames", "windows", "cuts_s", "text_times_s")}
     return Shard(
-        clip_id=record["clip_id"],
-        info=VideoInfo(**{**record["info"], "notes": tuple(record["info"]["notes"])}),
-        encoder_id=record["encoder_id"],
-        weights_hash=record["weights_hash"],
-        rule=record["rule"],
+        **plain,
         times_s=arrays["times_s"],
         spans_s=arrays["spans_s"],
-        frames=arrays.get("frames"),
+        info=VideoInfo(**{**record["info"], "notes": tuple(record["info"]["notes"])}),
         tracks=None if tracks is None else tuple(map(text_track, tracks)),
-        reader_id=record["reader_id"],
         window_texts=None if window_texts is None else tuple(window_texts),
-        windows=arrays.get("windows"),
-        cuts_s=arrays.get("cuts_s"),
-        text_times_s=arrays.get("text_times_s"),
         transcripts=None if transcripts is None else tuple(map(transcript_of, transcripts)),
         sounds=sounds,
     )
@@ -394,3 +345,139 @@ def _sound_problem(shard: Shard) -> str | None:
     if (np.diff(spans[:, 0]) < 0).any() or (spans[:, 1] < spans[:, 0]).any():
         return "the windows of its sound are out of order"
     return _length_problem(vectors)
+
+
+# stills ---------------------------------------------------------------------------------------------------------------
+
+SIDE_PX, QUALITY = 320, 70  # largest width and height of a still
+MOST_BYTES = 48 * 2**20  # of the stills of one clip; those of its last moments are left out where there would be more
+NEAR_S = 0.5  # at most between a time and the moment whose still is shown for it
+
+
+@dataclass
+class Stills:
+    """Stills of a clip that is being read, with the times of their moments, rising."""
+
+    times_s: list[float] = field(default_factory=list)
+    jpegs: list[bytes] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def add(self, time_s: float, jpeg: bytes) -> None:
+        """Add a still, if there is room."""
+        if self.size_bytes + len(jpeg) <= MOST_BYTES:
+            self.times_s.append(time_s)
+            self.jpegs.append(jpeg)
+            self.size_bytes += len(jpeg)
+
+
+def write_stills(folder: Path, clip_id: str, stills: Stills | bytes) -> None:
+    """Write the stills of a clip, or what `stills_bytes` made of them."""
+    write_durably(shard_path(folder, clip_id), stills if isinstance(stills, bytes) else stills_bytes(clip_id, stills))
+
+
+def stills_bytes(clip_id: str, stills: Stills) -> bytes:
+    """Return the content of the file of a clip's stills; equal stills give equal bytes."""
+    ends = list(itertools.accumulate(map(len, stills.jpegs)))
+    checksums = [
+        _still_checksum(clip_id, time_s, end, jpeg)
+        for time_s, end, jpeg in zip(stills.times_s, ends, stills.jpegs, strict=True)
+    ]
+    arrays: Arrays = {
+        "times_s": np.array(stills.times_s, np.float64),
+        "ends": np.array(ends, np.int64),
+        "checksums": np.array(checksums, np.uint32),
+        "jpegs": np.frombuffer(b"".join(stills.jpegs), np.uint8),
+    }
+    return seal(arrays, {"clip_id": clip_id})
+
+
+def read_still(folder: Path, clip_id: str, time_s: float) -> bytes | None:
+    """Read the JPEG of the moment nearest to a time, without reading the others.
+
+    Return None where no still is near, or the file is gone, of another clip or damaged there.
+    """
+    from safetensors import safe_open
+
+    try:
+        with safe_open(shard_path(folder, clip_id), "numpy") as held:
+            times_s = held.get_tensor("times_s")
+            nearest, ends = int(np.abs(times_s - time_s).argmin()), held.get_tensor("ends")
+            start, end = int(ends[nearest - 1]) if nearest else 0, int(ends[nearest])
+            jpeg: bytes = held.get_slice("jpegs")[start:end].tobytes()
+            whole = _still_checksum(clip_id, times_s[nearest], end, jpeg) == int(held.get_tensor("checksums")[nearest])
+    except Exception:  # a damaged file can fail in any way in the parser
+        return None
+    return jpeg if whole and abs(times_s[nearest] - time_s) <= NEAR_S else None
+
+
+def _still_checksum(clip_id: str, time_s: float, end: int, jpeg: bytes) -> int:
+    return crc32(jpeg, crc32(clip_id.encode() + struct.pack("<dq", time_s, end)))
+
+
+def are_whole(path: Path) -> bool:
+    """Check that a file of stills is undamaged, and of the clip that it is named by."""
+    payload = path.read_bytes()
+    try:
+        _, record = unseal(payload)
+    except Exception:  # a damaged file can fail in any way in the parser
+        return False
+    return bool(record["clip_id"] == path.stem)
+
+
+# arrays and a record in one file --------------------------------------------------------------------------------------
+
+Arrays = dict[str, NDArray[Any]]
+
+_KEY = "evenreel"  # one key: safetensors does not order several
+_LENGTH_BYTES = 8
+_LARGEST_HEADER_BYTES = 2**30
+
+
+def seal(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a safetensors file with arrays, a JSON-able record and a checksum over both."""
+    from safetensors.numpy import save
+
+    held = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    text = _canonical(record)
+    header = _canonical({"record": text, "sha256": _checksum(held, text)})
+    return bytes(save(held, metadata={_KEY: header}))
+
+
+def unseal(payload: bytes) -> tuple[Arrays, dict[str, Any]]:
+    """Return the arrays and the record of a sealed file, checked."""
+    from safetensors.numpy import load
+
+    arrays = load(payload)  # checks the header's length and every offset against the bytes there are
+    header_length = int.from_bytes(payload[:_LENGTH_BYTES], "little")
+    record, digest = _header(payload[_LENGTH_BYTES : _LENGTH_BYTES + header_length])
+    if digest != _checksum(arrays, record):
+        raise ValueError("the checksum inside the file does not fit")
+    return arrays, parse_json(record)
+
+
+def glance(path: Path) -> dict[str, Any]:
+    """Return the record of a sealed file without its arrays, and without checking that it is whole."""
+    with path.open("rb") as file:
+        header_length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+        if header_length > _LARGEST_HEADER_BYTES:
+            raise ValueError(f"a header of {header_length} bytes")
+        record, _ = _header(file.read(header_length))
+    found: dict[str, Any] = parse_json(record)
+    return found
+
+
+def _header(text: bytes) -> tuple[str, str]:
+    header = parse_json(parse_json(text)["__metadata__"][_KEY])
+    return header["record"], header["sha256"]
+
+
+def _canonical(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _checksum(arrays: Arrays, record: str) -> str:
+    total = hashlib.sha256(record.encode())
+    for name in sorted(arrays):
+        total.update(f"{name}{arrays[name].dtype}{arrays[name].shape}".encode())
+        total.update(arrays[name].data)
+    return total.hexdigest()

@@ -1,6 +1,6 @@
 """Features of captions in blocks: each distinct text once, its words packed without padding.
 
-A block is a file of `evenreel.features.sealed` with the arrays `words` (sum of the lengths, D) float16 and `sentence`
+A block is a file of `evenreel.features.shards` with the arrays `words` (sum of the lengths, D) float16 and `sentence`
 (N, D) float16; the N texts and their numbers of words are in its record. Blocks are never changed; new texts make new
 ones.
 """
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from evenreel.errors import EncoderError, FeaturesError
 from evenreel.features.folder import RECOMPUTE, TEXTS, store
-from evenreel.features.sealed import glance, seal, unseal
 from evenreel.features.settings import FLOAT32, precision_of
+from evenreel.features.shards import glance, seal, unseal
 from evenreel.types import Encoder
 
 FORMAT = 1

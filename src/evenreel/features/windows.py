@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.features.frame_windows import spans
+from evenreel.features.clip_reader import spans
 from evenreel.features.shards import Shard
 from evenreel.types import Encoder, TextTrack
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
+from evenreel.config import OptionForm
 from evenreel.errors import UsageError
-from evenreel.settings_checks import OptionForm
 
 HandoverForm = Literal["clip", "csv", "json", "edl", "fcpxml", "otio", "srt", "vtt", "sheet"]
 """Cuts, tables, lists for editors, subtitles of each stretch, or one picture with a still of each."""

@@ -28,12 +28,11 @@ from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.handover.frames import SAME_TIME_S, FileFacts, FrameRate, read_facts, slack_of
 from evenreel.media import open_video
-from evenreel.media.decode import JOINABLE, WITHOUT_PTS, time_base_of
 from evenreel.media.encode import BT709, LIMITED_RANGE, even_sided
 from evenreel.media.opening import FFMPEG_ERRORS, choose_stream, copy_options, open_file, packets_of
 from evenreel.media.picture import to_jpeg
 from evenreel.media.sampling import GivenTimes
-from evenreel.media.video import Source
+from evenreel.media.video import JOINABLE, WITHOUT_PTS, Source, time_base_of
 from evenreel.media.workers import Message
 from evenreel.types import FloatArray, Pixels
 

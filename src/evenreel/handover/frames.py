@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any
 from evenreel.config import MediaLimits
 from evenreel.errors import UsageError
 from evenreel.media import open_video
-from evenreel.media.decode import Demuxer, time_base_of
 from evenreel.media.opening import open_container
-from evenreel.media.video import DOUBTFUL_S, Source
+from evenreel.media.video import DOUBTFUL_S, Demuxer, Source, time_base_of
 from evenreel.wording import printable
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from evenreel.errors import MediaError, OutputError, UsageError
 from evenreel.features import SetAside
 from evenreel.handover import LEAST_S, MOST_STRETCHES, HandoverForm
 from evenreel.library.contents import changed
-from evenreel.media.content import FileStamp
+from evenreel.media.workers import FileStamp
 from evenreel.wording import printable
 
 if TYPE_CHECKING:

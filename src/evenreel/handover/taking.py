@@ -32,7 +32,7 @@ from PIL import Image, ImageDraw, ImageFont
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError, NotFoundError, OutputError
 from evenreel.extras import needed_extra
-from evenreel.features.stills import read_still
+from evenreel.features.shards import read_still
 from evenreel.files import make_folder, output_file, sync_file, sync_folder
 from evenreel.handover import A_FILE_EACH, READER, SUFFIXES, HandoverForm, HandoverSettings
 from evenreel.handover.cuts import SUFFIXES as CUT_SUFFIXES

@@ -2,9 +2,9 @@ from .search.asking import Mark as Mark, Marked as Marked, Then as Then, Without
 from .check import LibraryProblem as LibraryProblem, repair as repair, verify as verify
 from .contents import LibraryStats as LibraryStats
 from .index.run import index_folders as index_folders
-from .index.removing import RemoveReport as RemoveReport, remove_from_library as remove_from_library
+from .index.reindex import RemoveReport as RemoveReport, remove_from_library as remove_from_library
 from .index.reindex import reindex as reindex
-from .index.report import IndexReport as IndexReport
+from .index.scan import IndexReport as IndexReport
 from .library import Library as Library, open_library as open_library
 from .published import (
     PublishReport as PublishReport,

@@ -27,10 +27,8 @@ from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError
 from evenreel.features import shards as stored
-from evenreel.features.sealed import glance
-from evenreel.features.shards import Shard, is_clip_id, read_shard, shard_files, shard_path
-from evenreel.features.stills import are_whole
-from evenreel.library.index.exchange import finish_exchange, named_shard, unfinished_exchange
+from evenreel.features.shards import Shard, are_whole, glance, is_clip_id, read_shard, shard_files, shard_path
+from evenreel.library.index.run import finish_exchange, named_shard, unfinished_exchange
 from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog, user_tables
 from evenreel.library.store.catalog import (

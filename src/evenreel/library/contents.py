@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from evenreel.errors import LibraryError, MediaError, UsageError
-from evenreel.features.progress import SetAside
+from evenreel.features.pool import SetAside
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.files import file_at, name_key
 from evenreel.library.index.scan import kept_patterns
@@ -52,7 +52,7 @@ from evenreel.library.store.catalog import (
 )
 from evenreel.library.store.user_tables import COPY
 from evenreel.library.store.vectors import SOUNDS
-from evenreel.media.content import FileStamp, watched_digest
+from evenreel.media.workers import FileStamp, watched_digest
 from evenreel.types import Metadata
 from evenreel.wording import is_printable, printable
 

@@ -11,8 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenreel.arguments import as_path
-from evenreel.config import RERANK_DEPTH
+from evenreel.config import RERANK_DEPTH, as_path
 from evenreel.errors import LibraryError, OtherModelError, UsageError
 from evenreel.library import contents
 from evenreel.library.favours import Favours, Population, favours, read_clips

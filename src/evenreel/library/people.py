@@ -39,7 +39,7 @@ from evenreel.wording import printable
 
 if TYPE_CHECKING:
     from evenreel.library.contents import BrowsedPage
-    from evenreel.library.index.plan import IndexRun, KnownFile
+    from evenreel.library.index.scan import IndexRun, KnownFile
     from evenreel.library.store.writer import FoundFile, Store
 
 FORGETTING = "people.forgetting"  # a file that is there while something of forgotten people may be left

@@ -31,11 +31,10 @@ from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from evenreel.arguments import as_path
+from evenreel.config import as_path, check_settings, number
 from evenreel.errors import EvenreelError, LibraryError, UsageError
 from evenreel.extras import needed_extra
-from evenreel.features.shards import shard_files
-from evenreel.features.stills import are_whole
+from evenreel.features.shards import are_whole, shard_files
 from evenreel.files import is_temporary, make_folder, remove_unfinished, replacing_folder, write_durably
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SNAPSHOT_MARKER, is_published, refuse_published, remote_url
@@ -43,7 +42,6 @@ from evenreel.library.store.user_tables import AT_HOME, FACES
 from evenreel.library.store.vectors import FRAMES, HEADER_BYTES, SOUNDS
 from evenreel.library.store.writer import vectors_path
 from evenreel.progress import Progress
-from evenreel.settings_checks import check_settings, number
 from evenreel.version import __version__
 
 FORMAT, MOST_HOURS, EVERY_S = 2, 1_000_000, 5.0

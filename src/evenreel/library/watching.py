@@ -18,16 +18,12 @@ from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
 
-from evenreel.arguments import as_path, check_settings_kind, one_or_more
-from evenreel.config import IndexSettings
+from evenreel.config import IndexSettings, as_path, as_paths, check_settings_kind
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, UsageError, VanishedFilesError
-from evenreel.features.pool import Brake, RunHaltedError
-from evenreel.features.progress import NoProgress, StagedProgress, VideoProgress
+from evenreel.features.pool import Brake, NoProgress, RunHaltedError, StagedProgress, VideoProgress
 from evenreel.files import may_be_video
-from evenreel.library.index.metadata import read_tables
-from evenreel.library.index.report import IndexReport
 from evenreel.library.index.run import RunParts, check_settings, ignore_rules, index_found
-from evenreel.library.index.scan import IGNORE_FILE, is_within, rescan, scan, tables_beside
+from evenreel.library.index.scan import IGNORE_FILE, IndexReport, is_within, read_tables, rescan, scan, tables_beside
 from evenreel.library.store.catalog import CATALOG, is_network_filesystem
 from evenreel.speech.subtitles import is_subtitle
 from evenreel.types import Encoder
@@ -111,11 +107,6 @@ class FileChanges:
         with self._lock:
             self.waiting = {**{path: (_look(path), -math.inf) for path in paths}, **self.waiting}
 
-    def unsettled(self, now_s: float) -> set[str]:
-        """Return the paths that have not settled yet."""
-        with self._lock:
-            return self.waiting.keys() - self.settled(now_s)
-
     def _counts(self, path: str, roots: Sequence[str]) -> bool:
         """Whether a change may be one of videos, subtitles, tables, ignore lists or folders, and is not hidden."""
         root = next((one for one in roots if is_within(path, one)), None)
@@ -132,15 +123,14 @@ class FileChanges:
 
 
 def _look(path: str) -> Look:
-    try:
+    with suppress(OSError):
         found = os.lstat(path)
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return None
 
 
 class _Progress(NoProgress):
-    """Progress of a run that is passed on to another, and of which the last is kept."""
+    """Passes the progress of a run on to another, and keeps the last."""
 
     def __init__(self, onward: StagedProgress) -> None:
         self._onward = onward
@@ -185,11 +175,10 @@ class Watcher:
     ) -> None:
         check_settings_kind(settings, IndexSettings)
         self._library, self._settings = as_path(library, "library"), settings or IndexSettings()
-        roots = [_folder(as_path(one, "folders")) for one in one_or_more(folders, "folders", (str, os.PathLike))]
-        if not roots:
+        self._roots = list(dict.fromkeys(map(_folder, as_paths(folders, "folders"))))
+        if not self._roots:
             raise UsageError("There is no folder to watch; name one.")
-        self._roots = list(dict.fromkeys(roots))
-        self._metadata = [as_path(one, "metadata") for one in one_or_more(metadata, "metadata", (str, os.PathLike))]
+        self._metadata = as_paths(metadata, "metadata")
         self._progress, self._told = _Progress(progress or NoProgress()), told
         self._changes = FileChanges(os.path.abspath(self._library))
         self._stopping, self._lock, self._anew = threading.Event(), threading.Lock(), threading.Event()
@@ -337,7 +326,7 @@ class Watcher:
             if self._stopping.is_set():
                 brake.halt()
         try:
-            report = self._index(changed, self._changes.unsettled(time.monotonic()), brake)
+            report = self._index(changed, brake)
             self._ended, self._trouble, self._failures = self._ended + 1, "", 0
             if report.unfinished and changed is None:
                 self._all_due_s = time.monotonic() + LOOK_S  # after what has settled meanwhile
@@ -354,8 +343,9 @@ class Watcher:
             with self._lock:
                 self._brake, self._progress.last = None, None
 
-    def _index(self, changed: set[str] | None, unsettled: set[str], brake: Brake) -> IndexReport:
+    def _index(self, changed: set[str] | None, brake: Brake) -> IndexReport:
         """Index what has changed, or all; files that are still being written are left for the time when they settle."""
+        unsettled = set(self._changes.waiting) - self._changes.settled(time.monotonic())
         library, settings, rules = self._library, self._settings, ignore_rules(self._library, self._settings)
         found = scan(list(map(Path, self._roots)), rules) if changed is None else rescan(self._roots, changed, rules)
         found.files = [file for file in found.files if file.path not in unsettled]
@@ -391,7 +381,6 @@ class Watcher:
 
 
 def _folder(place: Path) -> str:
-    """The absolute path of a folder to watch."""
     path = os.path.abspath(place)
     if not os.path.lexists(path):
         raise LibraryError(f"{place} does not exist; if it is on a disk or share, is that one connected?")

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from evenreel.config import SHARE, check_settings, one_of
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch, pretrained_mean_of
 from evenreel.matchers.matcher import Matcher
-from evenreel.settings_checks import SHARE, check_settings, one_of
 
 
 @dataclass(frozen=True)

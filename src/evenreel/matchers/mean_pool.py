@@ -8,11 +8,11 @@ from typing import NamedTuple
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from evenreel.config import ABOVE_0, check_settings
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.entry import Entry
 from evenreel.matchers.matcher import Limits
-from evenreel.settings_checks import ABOVE_0, check_settings
 from evenreel.similarity.pooling import masked_mean
 
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from evenreel.config import ABOVE_0, AT_LEAST_0, MOST_BITS, MOST_SIZE, SHARE, check_settings, one_of, whole
 from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import logit_scale_at
@@ -24,7 +25,6 @@ from evenreel.matchers.entry import Entry
 from evenreel.matchers.lengths import cut
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.x_pool import TextConditionedPooling
-from evenreel.settings_checks import ABOVE_0, AT_LEAST_0, MOST_BITS, MOST_SIZE, SHARE, check_settings, one_of, whole
 from evenreel.similarity.conditioned import AttendedVideos, pooled_vectors
 from evenreel.similarity.states import chunks_of, joined_chunks
 

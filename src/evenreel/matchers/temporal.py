@@ -14,13 +14,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from evenreel.config import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_heads, check_settings, whole
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.entry import Entry
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.mean_pool import PooledVectors
-from evenreel.settings_checks import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_heads, check_settings, whole
 from evenreel.similarity.pooling import masked_mean
 
 

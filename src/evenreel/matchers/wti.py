@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from evenreel.config import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, one_of, whole
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.entry import Entry
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
-from evenreel.settings_checks import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, one_of, whole
 from evenreel.similarity.interaction import TokenVectors, token_interaction
 from evenreel.similarity.pooling import masked_softmax
 

@@ -14,13 +14,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from evenreel.config import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, whole
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.entry import Entry
 from evenreel.matchers.lengths import cut
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
-from evenreel.settings_checks import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, whole
 from evenreel.similarity.attention import attend
 from evenreel.similarity.interaction import TableSide, in_chunks, token_products
 from evenreel.similarity.pooling import masked_mean

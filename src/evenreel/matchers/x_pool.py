@@ -13,13 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from evenreel.config import ABOVE_0, SHARE, check_settings
 from evenreel.losses import info_nce
 from evenreel.matchers.adapter import identity
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import logit_scale_at
 from evenreel.matchers.entry import Entry
 from evenreel.matchers.matcher import Limits
-from evenreel.settings_checks import ABOVE_0, SHARE, check_settings
 from evenreel.similarity.conditioned import AttendedVideos, AttendingTexts, PooledVideos, centred, gram, pooled_cosines
 
 

@@ -22,7 +22,7 @@ from av.stream import Disposition
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.content import not_regular
+from evenreel.media.workers import not_regular
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -64,27 +64,18 @@ CONTAINER_NAMES = {"mov,mp4,m4a,3gp,3g2,mj2": "mp4", "matroska,webm": "matroska"
 """Short names of the demuxers that FFmpeg names by a list."""
 
 
-def open_options(limits: MediaLimits) -> dict[str, str]:
-    """Options with which every file is opened for its pictures."""
-    return _allowing(DECODERS) | codec_options(limits)
-
-
-def sound_options() -> dict[str, str]:
-    """Options with which a file is opened for its sound: no decoder of pictures is run."""
-    return _allowing(SOUND_DECODERS)
-
-
 def copy_options(limits: MediaLimits) -> dict[str, str]:
     """Options with which a file is opened to copy its pictures and sound: all trusted decoders."""
-    return _allowing((*DECODERS, *SOUND_DECODERS)) | codec_options(limits)
+    return allowing((*DECODERS, *SOUND_DECODERS)) | codec_options(limits)
 
 
 def packet_options() -> dict[str, str]:
     """Options with which a file is opened for packets that are read without any decoder."""
-    return _allowing(("none",))
+    return allowing(("none",))
 
 
-def _allowing(decoders: Sequence[str]) -> dict[str, str]:
+def allowing(decoders: Sequence[str]) -> dict[str, str]:
+    """Options with which a file is opened: no other decoder is run, and no other file read."""
     lists = {"format_whitelist": ",".join(DEMUXERS), "codec_whitelist": ",".join(decoders)}
     return lists | {"protocol_whitelist": "file"}
 
@@ -116,7 +107,7 @@ _NOT_A_PICTURE = Disposition.attached_pic | Disposition.timed_thumbnails
 
 def open_container(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[InputContainer, VideoStream]:
     """Open a local video file under the allowlists and choose its video stream; the caller must close the container."""
-    container = open_file(path, open_options(limits))
+    container = open_file(path, allowing(DECODERS) | codec_options(limits))
     try:
         stream = choose_stream(container, limits)
         for other in container.streams:
@@ -306,7 +297,6 @@ def _check_codec(stream: VideoStream) -> None:
 
 
 def check_size(width: int, height: int, limits: MediaLimits) -> None:
-    """Check that pictures of a size are within the limits, before memory is taken for them."""
     if max(width, height) > limits.max_side_px or width * height > limits.max_pixels:
         raise too_large(width, height, limits)
 

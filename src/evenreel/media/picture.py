@@ -35,6 +35,7 @@ _BACKGROUND = 255  # behind transparent pixels: white, as on a web page
 BT709, BT601 = 1, 5
 # ITU-T H.273 matrix coefficients -> swscale's SWS_CS_*: as numbers, since PyAV 17 has no name for BT.2020.
 _MATRICES = {1: BT709, 4: 4, 5: BT601, 6: BT601, 7: 7, 9: 9, 10: 9}
+_WITH_ALPHA = ("yuva", "gbrap", "rgba", "bgra", "argb", "abgr", "ya")
 _TURNS = {(True, True, False): 90, (False, True, True): 180, (True, False, True): 270}
 
 
@@ -86,7 +87,6 @@ def orientation_from(a: int, b: int, c: int, d: int) -> Orientation:
 
 
 def shown_size(width: int, height: int, aspect: Fraction | None, turned: Orientation) -> tuple[int, int]:
-    """Return the width and height at which a stored picture is shown upright with square pixels."""
     width = square_width(width, aspect)
     return (height, width) if turned.transpose else (width, height)
 
@@ -120,7 +120,7 @@ class PictureMaker:
         elif needs_mapping(frame.color_trc, frame.color_primaries):
             signal = np.asarray(self._converted(frame, "rgb48le"), np.uint16)
             rgb = to_srgb(signal, frame.color_trc, frame.color_primaries)
-        elif _has_alpha(frame):
+        elif (name := frame.format.name) == "pal8" or name.startswith(_WITH_ALPHA):
             rgb = over_background(np.asarray(self._converted(frame, "rgba"), np.uint8))
         else:
             rgb = np.asarray(self._converted(frame, "rgb24"), np.uint8)
@@ -150,11 +150,6 @@ def matrix_of(frame: VideoFrame) -> int | None:
     if frame.colorspace in _MATRICES:
         return _MATRICES[frame.colorspace]
     return BT709 if frame.width >= 1280 or frame.height > 576 else BT601
-
-
-def _has_alpha(frame: VideoFrame) -> bool:
-    name = frame.format.name
-    return name == "pal8" or name.startswith(("yuva", "gbrap", "rgba", "bgra", "argb", "abgr", "ya"))
 
 
 def over_background(rgba: Pixels) -> Pixels:
@@ -188,7 +183,6 @@ def needs_mapping(transfer: int, primaries: int) -> bool:
 
 
 def to_srgb(signal: NDArray[np.uint16], transfer: int, primaries: int) -> Pixels:
-    """Convert (H, W, 3) full-range R'G'B' of 16 bits to (H, W, 3) sRGB of 8 bits."""
     return _shown(_light(transfer)[signal], transfer, primaries)
 
 
@@ -203,7 +197,8 @@ def _shown(light: FloatArray, transfer: int, primaries: int) -> Pixels:
     if transfer == HLG:  # its system gamma of 1.2 works on luminance (ITU-R BT.2100, table 5)
         light *= (PEAK / DIFFUSE_WHITE) * np.maximum(light @ _BT2020_LUMA, 1e-6)[..., None] ** np.float32(0.2)
     if transfer in (PQ, HLG):
-        light *= _compression(light.max(axis=2))[..., None]
+        points, factors = _compression_curve()
+        light *= np.interp(light.max(axis=2), points, factors).astype(np.float32)[..., None]
     matrix = np.array(_TO_BT709[WIDE_PRIMARIES.get(primaries, "BT.2020")], np.float32)
     light = light @ matrix.T
     np.clip(light, 0.0, 1.0, out=light)
@@ -237,12 +232,6 @@ def _compression_curve() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     mapped = np.where(level < knee, level, spline)
     light = pq_to_nits(source)
     return light / DIFFUSE_WHITE, pq_to_nits(mapped * peak) / light
-
-
-def _compression(light: FloatArray) -> FloatArray:
-    """The factor of each pixel by its largest component."""
-    points, factors = _compression_curve()
-    return np.interp(light, points, factors).astype(np.float32)
 
 
 @lru_cache(maxsize=2)

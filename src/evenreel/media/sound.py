@@ -16,9 +16,8 @@ from av.stream import Disposition
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.languages import language_tag, same_language
-from evenreel.media.opening import FFMPEG_ERRORS, SOUND_DECODERS, open_file, packets_of, sound_options
-from evenreel.media.sampling import GivenTimes
+from evenreel.media.opening import FFMPEG_ERRORS, SOUND_DECODERS, allowing, open_file, packets_of
+from evenreel.media.sampling import GivenTimes, language_tag, same_language
 from evenreel.media.video import Source, open_video, tagged_duration_s
 from evenreel.media.workers import Message
 from evenreel.types import FloatArray
@@ -89,7 +88,7 @@ def open_sound(
         MediaError: it cannot be used; `reason` says why in a word, the message in a sentence.
     """
     limits = limits or MediaLimits()
-    container = open_file(path, sound_options())
+    container = open_file(path, allowing(SOUND_DECODERS))
     try:
         stream = _choose_stream(container, language)
         yield Sound(container, stream, _zero_s(path, limits, container), limits, sample_rate)
@@ -147,7 +146,7 @@ class Sound:
         mixer: _Mixer | None = None
         for frame in self._frames():
             starts_anew = self._clock.place(frame)
-            if mixer is None or starts_anew or not mixer.takes(frame):
+            if mixer is None or starts_anew or _form_of(frame) != mixer.form:
                 if mixer is not None:
                     yield mixer.next_s, mixer.samples(None)
                 mixer = _Mixer(frame, self._clock.frame_s, self._rate)
@@ -225,7 +224,7 @@ class _Mixer:
         channels = frame.layout.nb_channels
         if not 0 < channels <= _MOST_CHANNELS:
             raise MediaError("too_large", f"its sound has {channels} channels; at most {_MOST_CHANNELS} are mixed")
-        self._form = _form_of(frame)
+        self.form = _form_of(frame)
         self._start_s, self._given, self._rate = start_s, 0, sample_rate
         self._resampler = av.AudioResampler(format="s16", layout="mono", rate=sample_rate)
 
@@ -233,17 +232,13 @@ class _Mixer:
     def next_s(self) -> float:
         return self._start_s + self._given / self._rate
 
-    def takes(self, frame: AudioFrame) -> bool:
-        """Whether a frame has the form of the first one."""
-        return _form_of(frame) == self._form
-
     def samples(self, frame: AudioFrame | None) -> FloatArray:
         """Samples that come out for one more frame; None for what the filter still holds."""
         try:
             frames = self._resampler.resample(frame)
         except FFMPEG_ERRORS as error:
             raise MediaError(
-                "failed", f"its sound ({' '.join(map(str, self._form))}) cannot be mixed: {error}"
+                "failed", f"its sound ({' '.join(map(str, self.form))}) cannot be mixed: {error}"
             ) from error
         parts = [part.to_ndarray().reshape(-1) for part in frames]
         self._given += sum(map(len, parts))

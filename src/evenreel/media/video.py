@@ -1,14 +1,24 @@
 """A video file: what its header says, and its frames as a sampling rule chooses them.
 
 `Source` is one opening of a file with its decoder at the start; a `Video` opens it anew where it must.
+
+The picture on screen at time t is the last one with a timestamp not after t. A decoder that starts at a
+keyframe K with K <= t produces it, for whatever is shown from K on needs nothing from before K. So packets
+are held back, undecoded, from the last keyframe on: when a later keyframe is still not after t, what is held
+is dropped; when one is after t, the picture wanted lies in what is held, and it is decoded. Dense wishes
+decode everything in one run, sparse ones a run here and there, with the same result. Where the next wish is
+far away and the container finds keyframes by its index, the packets between are not read either. Damaged
+packets are counted and stepped over, and reading goes on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import os
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -17,20 +27,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.decode import (
-    JOINABLE,
-    Cursor,
-    Demuxer,
-    FrameReader,
-    UnsafeSkipError,
-    frames_on_screen,
-    mean_rate,
-    presentation_times,
-    time_base_of,
-    usual_duration,
-)
 from evenreel.media.opening import (
     CONTAINER_NAMES,
     FFMPEG_ERRORS,
@@ -38,6 +39,7 @@ from evenreel.media.opening import (
     codec_options,
     is_dolby_vision_alone,
     open_container,
+    packets_of,
     refused_size,
     subtitles_in_pictures,
     subtitles_of_text,
@@ -50,10 +52,13 @@ from evenreel.types import Frame, Pixels, VideoInfo
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream
+    from av.container import InputContainer
+    from av.packet import Packet
+    from av.stream import Stream
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-    from evenreel.media.shots import ShotFinder
+    Stamped = tuple[int, VideoFrame]
 
 DOUBTFUL_S = 30 * 86_400.0  # a longer video is taken for one whose timestamps are wrong
 _SAME_TIME_S = 1e-6  # wanted times are floats, timestamps are exact; a frame this little later is meant
@@ -117,8 +122,16 @@ class Source:
 
     def wanted(self, shots: ShotFinder | None = None) -> Iterator[tuple[int, VideoFrame]]:
         """Yield (timestamp, frame) of the frames that the cursor wants; may be called once."""
-        frames = self._frames if shots is None else self._looked_at(shots)
-        return frames_on_screen(frames, self.reader, self.cursor)
+
+        def looked_at() -> Iterator[tuple[int, VideoFrame]]:
+            skips = 0
+            for timestamp, frame in self._frames:
+                if shots is not None:
+                    shots.add(self.clock.seconds(timestamp), frame, skipped=self.reader.skips > skips)
+                    skips = self.reader.skips
+                yield timestamp, frame
+
+        return frames_on_screen(looked_at(), self.reader, self.cursor)
 
     def claimed_end_s(self) -> float | None:
         """The end of the pictures that the header claims, on the player's timeline."""
@@ -143,23 +156,16 @@ class Source:
     def usual_duration_s(self) -> float:
         return float(usual_duration(self.stream) * time_base_of(self.stream))
 
-    def _looked_at(self, shots: ShotFinder) -> Iterator[tuple[int, VideoFrame]]:
-        skips = 0
-        for timestamp, frame in self._frames:
-            shots.add(self.clock.seconds(timestamp), frame, skipped=self.reader.skips > skips)
-            skips = self.reader.skips
-            yield timestamp, frame
-
     def _offset_s(self, first: int) -> float:
         container_start, start = self.container.start_time, self.stream.start_time
         if container_start is None:
             return 0.0
-        if start is None or not self.reader.by_order or self.reader.damage.refused:
+        if start is None or not self.reader.by_order or self.reader.refused:
             start = first  # whatever the decoder has dropped before it
         return max(0.0, float(start * time_base_of(self.stream) - container_start * _CONTAINER_TICKS_S))
 
     def _why_no_frame(self, path: str | os.PathLike[str], limits: MediaLimits) -> MediaError:
-        packets = self.reader.damage.packets
+        packets = self.reader.packets
         if packets == 0:
             return MediaError("no_frames", "its video stream holds no data; the file may be cut short")
         if size := refused_size(path, limits):
@@ -236,11 +242,17 @@ class Video:
         except BaseException:
             self.close()
             raise
-        self.notes: list[str] = list(_stream_notes(self._source))
+        self.notes: list[str] = []
+        stream, videos = self._source.stream, self._source.container.streams.video
+        if len(videos) > 1:
+            self._note(f"{len(videos)} video streams; number {videos.index(stream) + 1} of them is used")
+        if is_dolby_vision_alone(stream):
+            of = "Dolby Vision that no other decoder can show (profile 5 or 10.0)"
+            self._note(f"{of}; its colours are near what is meant")
 
     @property
     def packets_decoded(self) -> int:
-        return self._source.reader.damage.packets
+        return self._source.reader.packets
 
     @property
     def answered(self) -> int:
@@ -390,7 +402,7 @@ class Video:
 
     def _conclude(self, source: Source) -> None:
         """Say what was met on the way; refuse a video that is mostly damage."""
-        damage = source.reader.damage
+        damage = source.reader
         if damage.unstamped:
             self._note(f"{damage.unstamped} frames have no usable timestamp; theirs is counted on")
         if (joined := source.reader.demuxer.shifted_at) is not None:
@@ -400,13 +412,14 @@ class Video:
             found_s = source.clock.seconds(max(source.reader.end, source.reader.cut_off))
             self._note_if_short(found_s, self._extent.end_s)
         if damage.refused:
+            share = damage.spoilt / damage.packets
             limit = self._limits.max_damaged_share
             said = (
                 f"damaged: {damage.refused} of {damage.packets} packets cannot be decoded, which spoils "
-                f"{damage.share:.0%} of the pictures"
+                f"{share:.0%} of the pictures"
             )
             self._note(said)
-            if damage.share > limit:
+            if share > limit:
                 accepted = (
                     f"at most {limit:.0%} is accepted (--retry with max_damaged_share; of a corpus --max-damage SHARE)"
                 )
@@ -415,14 +428,6 @@ class Video:
     def _note_if_short(self, found_s: float, claimed_s: float) -> None:
         if found_s < claimed_s - _SHORT_BY_S:
             self._note(f"short: {found_s:.2f} of {claimed_s:.2f} s can be read")
-
-
-def _stream_notes(source: Source) -> Iterator[str]:
-    videos = source.container.streams.video
-    if len(videos) > 1:
-        yield f"{len(videos)} video streams; number {videos.index(source.stream) + 1} of them is used"
-    if is_dolby_vision_alone(source.stream):
-        yield "Dolby Vision that no other decoder can show (profile 5 or 10.0); its colours are near what is meant"
 
 
 _DATE_NAMES = ("com.apple.quicktime.creationdate", "date_recorded", "creation_time", "date", "year")
@@ -477,3 +482,402 @@ class HeaderReader:
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
         with open_video(task["path"], self._limits) as video:
             yield asdict(video.info), None
+
+
+# packets and frames, no more than are wanted --------------------------------------------------------------------------
+
+BEFORE_ALL = -(2**62)  # a timestamp that no packet has
+_HELD_PACKETS = 1024
+_HELD_BYTES = 32 * 2**20
+_FIRST_SPACING_S = 5.0  # guess of the distance of keyframes, until two have been seen
+_REORDER_S = 1.0  # containers seek by decoding time; a keyframe is shown at most this much later
+_JUMP_BACK_S = 1.0  # a step back in decoding time that is a new recording, not jitter
+
+
+class UnsafeSkipError(Exception):
+    """Error that a run of packets did not begin with its keyframe, so the file must be decoded from start to end."""
+
+
+class Cursor:
+    """The next wanted timestamp, in units of the stream's time base; None when all have been answered."""
+
+    def __init__(self) -> None:
+        self._targets: Iterator[int] = iter(())
+        self.answered = -1  # how many of them have their frame; the first advance goes to the first of them
+        self.target: int | None = BEFORE_ALL  # the first packets are decoded
+        self.given: int | None = None  # timestamp of the frame that was given last
+
+    def aim(self, targets: Iterator[int]) -> None:
+        self._targets = targets
+        self.advance()
+
+    def advance(self) -> None:
+        self.answered += 1
+        self.target = next(self._targets, None)
+
+
+class Demuxer:
+    """Iterator over the packets of a stream that hold data, in file order, with timestamps that never step back.
+
+    Where recordings were joined end to end (transport streams), the second one's timestamps are shifted to follow on.
+    """
+
+    def __init__(self, container: InputContainer, stream: VideoStream) -> None:
+        self._container, self._stream = container, stream
+        self._usual_duration = usual_duration(stream)
+        self._jump = int(_JUMP_BACK_S / time_base_of(stream))
+        self._shift = 0
+        self._last_dts: int | None = None
+        self._end = 0  # of what was read, in presentation time
+        self.shifted_at: int | None = None  # timestamp of the last such place; None without one
+
+    def __iter__(self) -> Iterator[Packet[VideoStream]]:
+        with contextlib.suppress(*FFMPEG_ERRORS):  # a time past all numbers ends the file too
+            for packet in packets_of(self._container, self._stream):
+                self._continue_clock(packet)
+                yield packet
+
+    def seek(self, timestamp: int) -> bool:
+        """Seek to the keyframe before a timestamp; return False where the container cannot."""
+        try:
+            self._container.seek(timestamp, stream=self._stream)
+        except FFMPEG_ERRORS:
+            return False
+        self._last_dts = None
+        return True
+
+    def _continue_clock(self, packet: Packet[VideoStream]) -> None:
+        if packet.dts is None:
+            return
+        if self._last_dts is not None and self._last_dts - packet.dts - self._shift > self._jump:
+            self._shift = self._end - (packet.dts if packet.pts is None else packet.pts)
+            self.shifted_at = self._end
+        packet.dts += self._shift
+        self._last_dts = packet.dts
+        if packet.pts is not None:
+            packet.pts += self._shift
+            self._end = max(self._end, packet.pts + self.length(packet))
+
+    def length(self, packet: Packet[VideoStream]) -> int:
+        """Return how long a packet's picture is shown, in units of the time base; at least 1."""
+        return packet.duration or self._usual_duration
+
+
+def usual_duration(stream: VideoStream) -> int:
+    """Return how long a frame is shown at the stream's usual rate, in units of its time base; at least 1."""
+    rate = stream.guessed_rate or stream.average_rate or 25
+    return max(1, round(1 / (rate * time_base_of(stream))))
+
+
+def mean_rate(stream: VideoStream) -> float | None:
+    """Return the stream's frames per second; None where it is unknown.
+
+    FFmpeg's mean rate is wrong for some files that start late (1,000 for 25), in which case its guessed rate is taken.
+    """
+    mean, usual = stream.average_rate, stream.guessed_rate
+    rate = usual if mean and usual and mean > 2 * usual else mean
+    return float(rate) if rate else None
+
+
+def time_base_of(stream: Stream) -> Fraction:
+    return stream.time_base or Fraction(1, 1000)
+
+
+JOINABLE = {"mpegts", "mpeg", "mpegvideo"}
+"""Containers whose recordings may be joined end to end, so that their last timestamps say nothing of the whole."""
+
+
+def presentation_times(demuxer: Demuxer) -> tuple[list[int], int]:
+    """Read the timestamps of all packets in the order they are shown, and the end of the last, without decoding.
+
+    Both are in units of the stream's time base. A packet without a timestamp is placed where it comes in the file.
+    Without any packet the end is 0.
+    """
+    times: list[int] = []
+    last, end = 0, BEFORE_ALL
+    for packet in demuxer:
+        if packet.is_discard:
+            continue
+        length = demuxer.length(packet)
+        last = packet.pts if packet.pts is not None else last + length
+        times.append(last)
+        end = max(end, last + length)
+    return sorted(times), end if times else 0
+
+
+class PacketReader:
+    """Reader of a stream's packets that leaves out those that no wanted frame needs."""
+
+    def __init__(
+        self, container: InputContainer, stream: VideoStream, cursor: Cursor, *, may_skip: bool = True
+    ) -> None:
+        self.demuxer = Demuxer(container, stream)
+        self._cursor = cursor
+        self._may_skip = may_skip
+        self._may_seek = may_skip and container.format.name in CONTAINER_NAMES  # with an index of keyframes
+        self._time_base = time_base_of(stream)
+        self._held: deque[Packet[VideoStream]] = deque()
+        self._held_bytes = 0
+        self._restart = False  # whether something was left out before the next packet
+        self._last_key: int | None = None  # timestamp of the latest keyframe read
+        self._spacing_s = _FIRST_SPACING_S
+        self._sought_for: int | None = None
+
+    def steps(self) -> Iterator[tuple[Packet[VideoStream], bool]]:
+        """Yield the packets to decode, in decoding order, and whether the decoder must be reset before each."""
+        after_seek = False
+        for packet in self.demuxer:
+            if self._is_far_from_target(packet) and self._seek():
+                after_seek = True
+                continue
+            if after_seek and not self._begins_run(packet):
+                raise UnsafeSkipError
+            after_seek = False
+            self._hold(packet)
+            yield from self._release()
+        yield from self._release(at_end=True)
+
+    def _hold(self, packet: Packet[VideoStream]) -> None:
+        if packet.pts is None:  # nothing can be said about what is shown when
+            self._may_skip = self._may_seek = False
+        elif packet.is_keyframe:
+            if self._last_key is not None and packet.pts > self._last_key:
+                self._spacing_s = float((packet.pts - self._last_key) * self._time_base)
+            self._last_key = packet.pts
+        if self._begins_run(packet):
+            self._drop(len(self._held))
+        self._held.append(packet)
+        self._held_bytes += packet.size
+
+    def _release(self, *, at_end: bool = False) -> Iterator[tuple[Packet[VideoStream], bool]]:
+        """Give out what is held as long as what is wanted, which changes meanwhile, must be in it."""
+        judged_for: int | None = None
+        while self._held:
+            if self._cursor.target != judged_for:
+                judged_for = self._cursor.target
+                self._drop_before_run()
+            if not (at_end or self._must_decode()):
+                return
+            packet = self._held.popleft()
+            self._held_bytes -= packet.size
+            restart, self._restart = self._restart, False
+            yield packet, restart
+
+    def _begins_run(self, packet: Packet[VideoStream]) -> bool:
+        """Whether what is wanted needs nothing from before this packet."""
+        if not self._may_skip or not packet.is_keyframe or packet.pts is None:
+            return False
+        target = self._cursor.target
+        return target is not None and packet.pts <= target
+
+    def _drop_before_run(self) -> None:
+        for place in range(len(self._held) - 1, 0, -1):
+            if self._begins_run(self._held[place]):
+                self._drop(place)
+                return
+
+    def _drop(self, count: int) -> None:
+        for _ in range(count):
+            self._held_bytes -= self._held.popleft().size
+            self._restart = True
+
+    def _must_decode(self) -> bool:
+        target = self._cursor.target
+        return (
+            not self._may_skip
+            or (target is not None and self._last_key is not None and self._last_key > target)
+            or len(self._held) >= _HELD_PACKETS
+            or self._held_bytes >= _HELD_BYTES
+        )
+
+    def _is_far_from_target(self, packet: Packet[VideoStream]) -> bool:
+        target = self._cursor.target
+        if not self._may_seek or target is None or packet.pts is None or target == self._sought_for:
+            return False
+        return float((target - packet.pts) * self._time_base) > 2 * self._spacing_s + _REORDER_S
+
+    def _seek(self) -> bool:
+        self._sought_for = target = self._cursor.target
+        if target is None or not self.demuxer.seek(target - int(_REORDER_S / self._time_base)):
+            self._may_seek = False
+            return False
+        self._drop(len(self._held))
+        self._restart = True
+        self._last_key = None
+        return True
+
+
+# AVI stores frames in slots of equal length, in decoding order. What FFmpeg makes up as presentation times is
+# wrong where several pictures share a slot (packed B-frames); the slot at which a frame came out is right.
+WITHOUT_PTS = {"avi"}
+
+
+class FrameReader:
+    """Decoder of the frames at wanted timestamps, as (timestamp, frame) with rising timestamps within each run."""
+
+    def __init__(
+        self, container: InputContainer, stream: VideoStream, cursor: Cursor, *, may_skip: bool = True
+    ) -> None:
+        self._packets = PacketReader(container, stream, cursor, may_skip=may_skip)
+        self.demuxer = self._packets.demuxer
+        self._codec = stream.codec_context
+        self.by_order = container.format.name in WITHOUT_PTS
+        self._usual_duration = usual_duration(stream)
+        self._last: int | None = None
+        self._run_start: int | None = None  # set until a run begun with a skip has shown its keyframe
+        self._spoilt = False
+        self.packets = 0  # given to the decoder
+        self.refused = 0  # of these it could not decode
+        self.spoilt = 0  # from a refused one to the next keyframe: their pictures depend on the missing one
+        self.unstamped = 0  # frames without a usable timestamp, which is then extrapolated from the frame before
+        self.end = 0  # where the latest frame's time on screen ends
+        self.cut_off = BEFORE_ALL  # the latest timestamp decoded that an edit list leaves out
+        self.skips = 0  # how often packets were passed over
+        self.finished = False  # whether the end of the file was reached
+
+    def __iter__(self) -> Iterator[Stamped]:
+        for packet, restart in self._packets.steps():
+            if not self.packets and packet.has_sidedata("encryption_info"):
+                raise MediaError("encrypted", "its pictures are encrypted (DRM); only unprotected files can be read")
+            if restart:
+                self.skips += 1
+                self._codec.flush_buffers()
+                self._last, self._run_start, self._spoilt = None, packet.pts, False
+            yield from self._stamped(self._decode(packet))
+        try:
+            held = self._codec.decode(None)
+        except FFMPEG_ERRORS:
+            held = []
+        yield from self._stamped(held)
+        self.finished = True
+
+    def _decode(self, packet: Packet[VideoStream]) -> list[VideoFrame]:
+        if packet.is_keyframe:
+            self._spoilt = False
+        self.packets += 1
+        try:
+            frames = self._codec.decode(packet)
+            if packet.is_discard and packet.pts is not None:
+                self.cut_off = max(self.cut_off, packet.pts)
+        except FFMPEG_ERRORS:
+            self._spoilt = True
+            self.refused += 1
+            frames = []
+        self.spoilt += self._spoilt
+        return frames
+
+    def _stamped(self, frames: list[VideoFrame]) -> Iterator[Stamped]:
+        for frame in frames:
+            timestamp = self._timestamp(frame)
+            if self._run_start is not None and timestamp >= self._run_start:
+                if timestamp > self._run_start and not self._spoilt:
+                    raise UnsafeSkipError
+                self._run_start = None
+            self._last = timestamp
+            self.end = timestamp + (frame.duration or self._usual_duration)
+            yield timestamp, frame
+
+    def _timestamp(self, frame: VideoFrame) -> int:
+        """The frame's own timestamp, else one counted on from the frame before."""
+        own = frame.dts if self.by_order or frame.pts is None else frame.pts
+        if self._last is None:
+            return own if own is not None else 0
+        if own is None or own <= self._last:
+            self.unstamped += not self.by_order
+            return self._last + self._usual_duration
+        return own
+
+
+def frames_on_screen(frames: Iterator[Stamped], reader: FrameReader, cursor: Cursor) -> Iterator[Stamped]:
+    """Yield, for each wanted timestamp, the frame that is on screen then, each frame at most once.
+
+    At the end of the stream the last frame is the answer for timestamps before its end.
+    """
+    shown: Stamped | None = None
+    for timestamp, frame in frames:
+        if shown is not None and timestamp <= shown[0]:
+            continue  # read again after a seek
+        while cursor.target is not None and timestamp > cursor.target:
+            answer = shown or (timestamp, frame)
+            if answer[0] != cursor.given:
+                cursor.given = answer[0]
+                yield answer
+            cursor.advance()
+        if cursor.target is None:
+            return
+        shown = (timestamp, frame)
+    while shown is not None and cursor.target is not None and cursor.target < reader.end:
+        if shown[0] != cursor.given:
+            cursor.given = shown[0]
+            yield shown
+        cursor.advance()
+
+
+# cuts -----------------------------------------------------------------------------------------------------------------
+
+SHORTEST_S = 0.6  # below which nothing is a shot of its own: flashes, fast cuts
+LONGEST_GAP_S = 2.0  # skipped, across which frames are still compared
+SMALL_PX = (64, 36)  # of the small pictures that are compared; the size of frames may change on the way
+LEAST, TIMES, AROUND = 15.0, 3.0, 2  # by which two shots differ, and in times of as many frames on either side
+ANY_TWO, RATIO = 27.0, 2.0  # the same of two frames across a gap, and in times of what frames of one shot do
+Small = NDArray[np.uint8]  # hue, saturation, value
+
+
+class ShotFinder:
+    """Detector of the cuts between shots of one video, which is given its frames in order."""
+
+    def __init__(self) -> None:
+        from av.video.reformatter import VideoReformatter
+
+        # Times, rising, at which a shot begins, without that of the first; the last two frames can begin none.
+        self.cuts_s: list[float] = []
+        self._reformatter = VideoReformatter()
+        self._seen: deque[tuple[float, Small]] = deque()
+        self._changes: deque[tuple[float, float, bool]] = deque(maxlen=2 * AROUND + 1)  # may be a cut, but for a gap
+        self._began_s = 0.0  # of the shot
+
+    def add(self, time_s: float, frame: VideoFrame, *, skipped: bool = False) -> None:
+        """Look for a cut at a frame; a frame not later than the last one is ignored, as when a file is read anew."""
+        import cv2
+
+        last_s = self._seen[-1][0] if self._seen else -math.inf
+        if time_s <= last_s:
+            return
+        try:
+            made = self._reformatter.reformat(frame, *SMALL_PX, "bgr24", interpolation="AREA")
+        except FFMPEG_ERRORS:  # where it is wanted as a picture this is an error of the video
+            return
+        small = np.asarray(cv2.cvtColor(np.asarray(made.to_ndarray(), np.uint8), cv2.COLOR_BGR2HSV), np.uint8)
+        if not self._seen or (skipped and time_s - last_s > LONGEST_GAP_S):
+            self._changes.clear()
+            self._changes.append((time_s, 0.0, False))
+            self._began_s = time_s
+        else:
+            change = _difference(self._seen[-1][1], small)
+            self._changes.append((time_s, change, not skipped or self._stands_out(time_s, change)))
+        self._seen.append((time_s, small))
+        while self._seen[0][0] < time_s - 2 * LONGEST_GAP_S:
+            self._seen.popleft()
+        if len(self._changes) == 2 * AROUND + 1:
+            self._judge()
+
+    def _judge(self) -> None:
+        """Say whether the frame in the middle of the last ones begins a shot."""
+        at_s, change, may_be = self._changes[AROUND]
+        around = (sum(one for _, one, _ in self._changes) - change) / (2 * AROUND)
+        if change < LEAST or change < TIMES * around or at_s - self._began_s < SHORTEST_S - _SAME_TIME_S:
+            return
+        self._began_s = at_s
+        if may_be:
+            self.cuts_s.append(max(0.0, at_s))
+
+    def _stands_out(self, time_s: float, change: float) -> bool:
+        last_s, last = self._seen[-1]
+        gap_s = time_s - last_s
+        _, before = min(self._seen, key=lambda seen: abs(last_s - gap_s - seen[0]))
+        return change >= max(ANY_TWO, RATIO * _difference(before, last))
+
+
+def _difference(one: Small, other: Small) -> float:
+    """How far two pictures are apart, as the detector measures it: the mean of hue, saturation and value, 0 to 255."""
+    return float(np.abs(other.astype(np.int16) - one).mean())

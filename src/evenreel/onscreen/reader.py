@@ -19,7 +19,7 @@ from evenreel.errors import UsageError
 from evenreel.media import Video, open_video, parse_rule
 from evenreel.media.picture import to_jpeg
 from evenreel.media.sampling import EverySeconds, Part, SeveralRules, TimeRule
-from evenreel.media.shots import ShotFinder
+from evenreel.media.video import ShotFinder
 from evenreel.media.workers import Message
 from evenreel.onscreen.scene import Models, RapidDetector, RapidRecognizer, SceneText, TextSettings, engine_id
 from evenreel.types import Frame, TextTrack, Word

@@ -24,6 +24,7 @@ from evenreel.corpus.on_screen import make_texts
 from evenreel.documents import parse_json
 from evenreel.errors import CorpusError
 from evenreel.files import write_durably
+from evenreel.media.workers import safe_path
 from evenreel.planted.biases import bias_text
 from evenreel.planted.edits import described, edited
 from evenreel.planted.harder import harder_texts
@@ -34,7 +35,6 @@ from evenreel.planted.statistics import planted_statistics
 from evenreel.planted.tables import CLIPS_FOLDER, clip_path, corpus_of
 from evenreel.planted.vocabulary import data_text, spoken_text
 from evenreel.planted.write import scene_bytes
-from evenreel.processes import safe_path
 
 if TYPE_CHECKING:
     from polars import DataFrame

@@ -30,7 +30,7 @@ from evenreel.files import may_be_video, replacing
 from evenreel.library import Library
 from evenreel.library.index.scan import SKIPPED_FOLDERS
 from evenreel.library.store.catalog import is_published
-from evenreel.processes import command
+from evenreel.media.workers import command
 from evenreel.server.adding_run import LOOKING, WORDS_ONLY, RunOrder
 from evenreel.server.api import about, add_reading
 from evenreel.server.desk import Desk

@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Any
 from evenreel.config import AUTO, IndexSettings
 from evenreel.errors import EncoderError, EvenreelError, NotFoundError
 from evenreel.extras import needed_extra
-from evenreel.features.lock import is_held
-from evenreel.features.progress import NoProgress, VideoProgress
-from evenreel.library import Watcher, index_folders
+from evenreel.features.pool import NoProgress, VideoProgress, is_held
 from evenreel.wording import count, printable
 
 if TYPE_CHECKING:
@@ -119,6 +117,8 @@ class SaidProgress(NoProgress):
 
 
 def index(order: RunOrder) -> str:
+    from evenreel.library import index_folders  # which a server of the page does without
+
     order, remark = _there(order)
     report = index_folders(
         [Path(place) for place in order.places], order.library, order.settings, progress=SaidProgress()
@@ -131,6 +131,8 @@ def watch(order: RunOrder) -> None:
 
     Single files are looked at once.
     """
+    from evenreel.library import Watcher
+
     order, remark = _there(order)
     taken = ""
     if single := tuple(filter(os.path.isfile, order.places)):

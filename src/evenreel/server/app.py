@@ -488,8 +488,9 @@ def _repeated(body: bytes, receive: Receive) -> Receive:
 class Login:
     """Admits requests that show the token and asks others for it; without a token it admits all.
 
-    The token is shown in a header, in the cookie, once in the address, or typed into a page. Wrong tokens of one address are answered one after another, which slows guessing down. Right ones never wait: many
-    people may share an address, behind a proxy, and one of them who guesses must not keep the others out.
+    The token is shown in a header, in the cookie, once in the address, or typed into a page. Wrong tokens of one address
+    are answered one after another, which slows guessing down. Right ones never wait: many people may share an address,
+    behind a proxy, and one of them who guesses must not keep the others out.
     """
 
     def __init__(self, settings: ServeSettings) -> None:

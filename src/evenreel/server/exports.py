@@ -28,7 +28,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from pydantic import BaseModel, Field
 
 from evenreel.errors import MediaError, NotFoundError, UsageError
-from evenreel.features.stills import read_still
+from evenreel.features.shards import read_still
 from evenreel.handover import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
 from evenreel.handover.picks import HandoverReport, Pick, Take, file_stem
 from evenreel.media.workers import Worker

@@ -35,16 +35,15 @@ from starlette.types import Message, Receive, Scope, Send
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError, NotFoundError
-from evenreel.features.progress import TRANSIENT
-from evenreel.features.stills import SIDE_PX, read_still
+from evenreel.features.pool import TRANSIENT
+from evenreel.features.shards import SIDE_PX, read_still
 from evenreel.files import replacing
 from evenreel.library.contents import ClipMedia, Located, SameContent
 from evenreel.library.search.query import decode_image, image_worker
-from evenreel.media.content import FileStamp
 from evenreel.media.picture import BT709, to_jpeg
 from evenreel.media.sampling import EverySeconds, Part
+from evenreel.media.workers import FileStamp, Worker
 from evenreel.media.workers import Message as Told
-from evenreel.media.workers import Worker
 from evenreel.server.desk import BusyError, Desk
 from evenreel.server.settings import ServeSettings
 from evenreel.types import Frame, Pixels

@@ -13,7 +13,7 @@ from evenreel.evaluation.concentration import skewness
 from evenreel.evaluation.rescoring import hub_memory
 from evenreel.evaluation.rescoring.columns import queries_as_rows
 from evenreel.evaluation.settings import Direction
-from evenreel.features.progress import SetAside
+from evenreel.features.pool import SetAside
 from evenreel.types import Corpus, Scores
 
 METRIC = "R@1"

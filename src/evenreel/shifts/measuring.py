@@ -17,7 +17,7 @@ from evenreel.errors import UsageError
 from evenreel.evaluation import EvaluationSettings, save_scores
 from evenreel.evaluation.rescoring.columns import dense
 from evenreel.features import compute_features, feature_folder
-from evenreel.features.progress import NoProgress, SetAside, StagedProgress
+from evenreel.features.pool import NoProgress, SetAside, StagedProgress
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.progress import Progress
 from evenreel.shifts.figures import METRIC, ShiftFigures, ShiftReport, shift_figures, shift_rows

@@ -24,9 +24,8 @@ import numpy as np
 from evenreel.config import MediaLimits, allowed_threads
 from evenreel.documents import parse_json
 from evenreel.errors import EncoderError, UsageError
-from evenreel.extras import installed
-from evenreel.hub import HUB_ID, UnavailableError, cached_folder, fetch, named_folder
-from evenreel.media.languages import language_tag, same_language
+from evenreel.extras import HUB_ID, UnavailableError, cached_folder, fetch, installed, named_folder
+from evenreel.media.sampling import language_tag, same_language
 from evenreel.media.workers import Message, Worker
 from evenreel.speech.subtitles import SpokenWord, Utterance, utterance
 from evenreel.types import FloatArray

@@ -23,7 +23,6 @@ from av.subtitles.subtitle import BitmapSubtitle
 from numpy.typing import NDArray
 
 from evenreel.errors import MediaError
-from evenreel.media.languages import language_tag, same_language
 from evenreel.media.opening import (
     CONTAINER_NAMES,
     FFMPEG_ERRORS,
@@ -34,6 +33,7 @@ from evenreel.media.opening import (
     subtitles_in_pictures,
     subtitles_of_text,
 )
+from evenreel.media.sampling import language_tag, same_language
 from evenreel.media.video import open_video
 from evenreel.media.workers import Message
 from evenreel.speech.subtitles import (

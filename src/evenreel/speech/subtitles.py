@@ -26,9 +26,8 @@ from typing import Any, Literal, NamedTuple
 
 from evenreel.errors import MediaError
 from evenreel.files import name_key
-from evenreel.media.content import unreadable
-from evenreel.media.languages import language_tag
-from evenreel.media.workers import Worker
+from evenreel.media.sampling import language_tag
+from evenreel.media.workers import Worker, unreadable
 from evenreel.wording import count, is_printable, seconds_of
 
 SpeechSource = Literal["sidecar", "stream", "recognised"]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenreel.errors import UsageError
 from evenreel.extras import installed
-from evenreel.processes import command, last_words
+from evenreel.media.workers import command, last_words
 
 if TYPE_CHECKING:
     from evenreel.types import FloatArray

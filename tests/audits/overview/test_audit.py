@@ -24,7 +24,7 @@ from evenreel.corpus.counterparts import counterparts
 from evenreel.corpus.summary import ValueRange
 from evenreel.errors import FeaturesError
 from evenreel.features.facts import FACT_COLUMNS, ClipFacts
-from evenreel.features.progress import SetAside
+from evenreel.features.pool import SetAside
 from evenreel.report.page import render
 from evenreel.types import Corpus, VideoFeatures
 

@@ -17,7 +17,7 @@ from evenreel.edits.corruptions.settings import CorruptionSettings
 from evenreel.edits.corruptions.writing import CorruptionReport, corrupt_clips
 from evenreel.edits.timed_clips import TimedClip, VideoHeader
 from evenreel.errors import CorpusError
-from evenreel.features.clips import CorpusClip
+from evenreel.features.manifest import CorpusClip
 from evenreel.media import open_video, parse_rule
 from evenreel.media.sampling import Part
 from evenreel.planted import write_clip

@@ -154,7 +154,7 @@ def test_a_worker_that_lacks_the_model_says_so(
     videos: Path, models: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spread, "driven", here.driven)
-    monkeypatch.setattr(here, "told", {"orders": {"speech": str(videos)}})
+    monkeypatch.setattr(here, "told", {"settings": {"speech": str(videos)}})
     settings = replace(QUICK, speech=models[0])
     with pytest.raises(LibraryError, match="cannot hear what is said: .* is no model of speech"):
         index_folders([videos], videos.parent / "library", settings, machines=Machines(ray="local"))

@@ -1,16 +1,18 @@
-"""Indexing real small files: nothing done twice, nothing lost, every oddity with its sentence."""
+"""Folders become a library: what is found, read, set aside, moved and lost."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
 import sqlite3
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import av
 import numpy as np
@@ -18,13 +20,15 @@ import pytest
 
 from evenreel.config import MediaLimits
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, MediaError
-from evenreel.features.progress import NoProgress
+from evenreel.features.pool import NoProgress
 from evenreel.files import file_at
 from evenreel.library import IndexReport, index_folders, open_library, repair, verify
+from evenreel.library.index.run import LOST
 from evenreel.library.index.scan import IGNORE_FILE, scan
 from evenreel.library.store import catalog as catalogs
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 from tests import prebuilt
+from tests.features.pixel_encoder import PixelEncoder
 from tests.library.damage import change, write
 from tests.library.state import state
 from tests.library.videos import write_folder, write_video
@@ -54,7 +58,7 @@ def test_every_file_is_indexed_and_a_second_run_does_nothing(videos: Path, libra
 def test_unchanged_files_cost_a_stat(videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prebuilt.library(videos, library)
     monkeypatch.setattr("evenreel.features.pool.watched_digest", lambda path, *_: pytest.fail(f"{path} was read"))
-    monkeypatch.setattr("evenreel.library.index.worker.ClipReader", lambda *_: pytest.fail("a reader was started"))
+    monkeypatch.setattr("evenreel.library.index.stages.ClipReader", lambda *_: pytest.fail("a reader was started"))
     assert index(videos, library).unchanged == 4
 
 
@@ -504,7 +508,7 @@ def test_a_broken_recogniser_stops_the_run_and_blames_no_file(
 ) -> None:
     (tmp_path / "broken" / "rapidocr").mkdir(parents=True)
     (tmp_path / "broken" / "rapidocr" / "__init__.py").write_text("raise ImportError('libonnxruntime is missing')")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "broken"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "broken"), prepend=os.pathsep)
     monkeypatch.setattr("evenreel.media.workers.subprocess", subprocess)  # a new Python, which has to import it
     with pytest.raises(EvenreelError, match="could not start.*libonnxruntime is missing"):
         index(videos, library, read_text=True)
@@ -646,3 +650,151 @@ def test_a_library_that_cannot_be_written_says_so_and_is_still_searched(
 
 def _read_only(*_: object, **__: object) -> None:
     raise OSError(30, "Read-only file system")
+
+
+def files(library: Path) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Name -> state and metadata of every file that a library knows."""
+    with sqlite3.connect(library / "catalog.sqlite") as connection:
+        rows = connection.execute("SELECT path, state, metadata FROM files").fetchall()
+    return {os.path.basename(path): (found, json.loads(metadata)) for path, found, metadata in rows}
+
+
+def states(library: Path) -> dict[str, str]:
+    return {name: found for name, (found, _) in files(library).items()}
+
+
+def test_a_moved_file_is_one_file_with_its_new_path(videos: Path, library: Path) -> None:
+    prebuilt.library(videos, library)
+    (videos / "sub").mkdir()
+    (videos / "clip_00.mp4").rename(videos / "sub" / "renamed.mp4")
+    report = index(videos, library)
+    assert (report.moved, report.missing, report.recognised, report.frames) == (1, 0, 1, 0)
+    assert states(library) == dict.fromkeys(["clip_01.mp4", "clip_02.mp4", "clip_03.mp4", "renamed.mp4"], "indexed")
+    with open_library(library) as opened:
+        assert opened.stats().missing == 0
+        assert [Path(hit.path).name for hit in opened.search("renamed").hits] == ["renamed.mp4"]
+    assert verify(library) == []
+    assert index(videos, library).did_nothing
+
+
+def test_a_copy_that_is_deleted_is_not_missed_and_the_last_one_is(videos: Path, library: Path) -> None:
+    shutil.copy(videos / "clip_00.mp4", videos / "copy.mp4")
+    prebuilt.library(videos, library)
+    (videos / "copy.mp4").unlink()
+    assert index(videos, library).moved == 1
+    assert "copy.mp4" not in states(library)
+    (videos / "clip_00.mp4").unlink()
+    report = index(videos, library)
+    assert (report.moved, report.missing) == (0, 1)
+    assert states(library)["clip_00.mp4"] == "missing"
+    assert len(state(library)["clips"]) == 4
+
+
+@pytest.mark.parametrize("kept", [0, 3], ids=["all", "most"])
+def test_a_renamed_folder_is_no_vanished_disk(tmp_path: Path, library: Path, kept: int) -> None:
+    videos = tmp_path / "videos"
+    write_folder(videos / "summer", 12)
+    write_folder(videos / "kept", kept, first=20)
+    prebuilt.library(videos, library)
+    (videos / "summer").rename(videos / "summer of 2024")
+    report = index(videos, library)
+    assert (report.moved, report.missing, report.frames) == (12, 0, 0)
+    assert set(states(library).values()) == {"indexed"}
+    shutil.rmtree(videos / "summer of 2024")
+    write_folder(videos / "others", 12, first=40)  # as many new files are no sign of a move
+    with pytest.raises(LibraryError, match="is its disk or share connected"):
+        index(videos, library)
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "gone": Path.unlink,
+    "cut": lambda path: os.truncate(path, 100),
+    "empty": lambda path: os.truncate(path, 0),
+    "changed": lambda path: path.write_bytes(path.read_bytes()[:-1] + b"\xff"),
+}
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr("evenreel.encoders.load_encoder", lambda *_, **__: PixelEncoder())
+    return "pixels"
+
+
+def shard_of(library: Path, name: str) -> Path:
+    with open_library(library, vision=False) as opened:
+        (hit,) = opened.search(name).hits
+    (path,) = library.glob(f"shards/*/{hit.clip_id}.safetensors")
+    return path
+
+
+@pytest.mark.parametrize("vision", [False, True])
+def test_a_clip_whose_shard_is_gone_is_indexed_anew(videos: Path, library: Path, model: str, vision: bool) -> None:
+    """Its file is as it was; nobody but the list of shards could tell."""
+    settings: dict[str, object] = {"model": model if vision else None}
+    index(videos, library, **settings)
+    before = state(library)
+    shard_of(library, "clip_02").unlink()
+    report = index(videos, library, **settings)
+    assert (report.indexed, report.unchanged, report.set_aside) == (1, 3, [])
+    assert report.notes == [(str(videos / "clip_02.mp4"), LOST)]
+    assert (state(library), verify(library)) == (before, [])
+    assert index(videos, library, **settings).did_nothing
+
+
+@pytest.mark.usefixtures("quick_text")
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_shard_ends_no_run_that_adds_to_it(videos: Path, library: Path, model: str, damage: str) -> None:
+    clean = library.with_name("clean")
+    index(videos, clean, model=model, read_text=True)
+    index(videos, library, model=model)
+    DAMAGE[damage](shard_of(library, "clip_02"))
+    report = index(videos, library, model=model, read_text=True)
+    assert (report.indexed, report.set_aside) == (4, [])
+    assert (state(library), verify(library)) == (state(clean), [])
+
+
+def killed(*_: object) -> None:
+    raise SystemExit("killed")
+
+
+PLACES = {
+    "before the rows go": "delete_clips",
+    "before the shard goes": "remove_shard",
+}
+
+
+@pytest.mark.parametrize("name", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("returns", [True, False])
+def test_hazard_33_a_kill_while_the_clip_of_an_edited_file_is_dropped(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, name: str, returns: bool
+) -> None:
+    """Its old content may be back by the next run."""
+    prebuilt.library(videos, library)
+    write_video(videos / "clip_02.mp4", 77)
+    monkeypatch.setattr(f"evenreel.library.store.writer.{name}", killed)
+    with pytest.raises(SystemExit):
+        index(videos, library)
+    monkeypatch.undo()
+    if returns:
+        write_video(videos / "clip_02.mp4", 2)
+    index(videos, library)
+    clean = library.with_name("clean")
+    index(videos, clean)
+    assert (state(library), verify(library)) == (state(clean), [])
+
+
+@pytest.mark.parametrize("where", ["insert_clip", "Store._put_file"])
+def test_hazard_33_a_new_file_that_is_gone_after_a_kill_leaves_nothing(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Its shard has no rows yet."""
+    prebuilt.library(videos, library)
+    before = state(library)
+    write_video(videos / "new.mp4", 77)
+    monkeypatch.setattr(f"evenreel.library.store.writer.{where}", killed)
+    with pytest.raises(SystemExit):
+        index(videos, library)
+    monkeypatch.undo()
+    (videos / "new.mp4").unlink()
+    assert index(videos, library).did_nothing
+    assert (state(library), verify(library)) == (before, [])

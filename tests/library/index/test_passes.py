@@ -12,13 +12,12 @@ import pytest
 from evenreel import open_library
 from evenreel.config import IndexSettings, Machines, MediaLimits
 from evenreel.errors import UsageError
-from evenreel.features.pool import Brake, RunHaltedError
-from evenreel.features.progress import Forecast, NoProgress, VideoProgress
+from evenreel.features.pool import Brake, Forecast, NoProgress, RunHaltedError, VideoProgress
 from evenreel.library import IndexReport, index_folders, verify
-from evenreel.library.index import plan, stages
-from evenreel.library.index.plan import VideoMeter, measure_lengths
-from evenreel.library.index.run import RunParts, index_found
+from evenreel.library.index import run, stages
+from evenreel.library.index.run import RunParts, index_found, measure_lengths
 from evenreel.library.index.scan import scan
+from evenreel.library.index.stages import VideoMeter
 from evenreel.library.store import catalog
 from evenreel.media.workers import Worker
 from evenreel.speech.subtitles import Subtitles, read_with
@@ -178,10 +177,10 @@ def test_much_video_is_foretold_and_read_pictures_first(
 ) -> None:
     """The limits are lowered to what a test can read: much is ten seconds, and a stretch a quarter of a second."""
     monkeypatch.setattr("evenreel.library.index.run.LONG_S", 10.0)
-    monkeypatch.setattr(plan, "PATIENCE_S", float("inf"))
-    monkeypatch.setattr(plan, "SMALL_BYTES", 1)
-    monkeypatch.setattr("evenreel.library.index.plan.STRETCH_S", 0.25)
-    monkeypatch.setattr("evenreel.library.index.plan.WARM_UP_S", 0.25)
+    monkeypatch.setattr(run, "PATIENCE_S", float("inf"))
+    monkeypatch.setattr(run, "SMALL_BYTES", 1)
+    monkeypatch.setattr("evenreel.library.index.run.STRETCH_S", 0.25)
+    monkeypatch.setattr("evenreel.library.index.run.WARM_UP_S", 0.25)
     for number in range(3):
         write_video(tmp_path / "videos" / f"{number}.mp4", number, seconds=4.0)
     progress = Telling()
@@ -221,20 +220,21 @@ def test_lengths_are_of_headers_then_of_the_catalog_and_estimates_by_bytes(
     for number, seconds in enumerate((1.0, 2.0, 4.0)):
         write_video(videos / f"{number}.mp4", number, seconds=seconds)
     (videos / "torn.mp4").write_bytes(b"no video" * 100)
-    monkeypatch.setattr(plan, "SMALL_BYTES", 1)
-    monkeypatch.setattr(plan, "PATIENCE_S", float("inf"))
+    monkeypatch.setattr(run, "SMALL_BYTES", 1)
+    monkeypatch.setattr(run, "PATIENCE_S", float("inf"))
     found, whole = scan([videos]).files, {"0.mp4": 1.0, "1.mp4": 2.0, "2.mp4": 4.0, "torn.mp4": 0.0}
     with catalog.open_for_writing(library) as connection:
         measured = measure_lengths(found, connection, MediaLimits())
         assert {Path(path).name: length_s for path, length_s in measured.by_path.items()} == pytest.approx(whole)
         assert measured.sure
-        hurried = measure_lengths(found, connection, MediaLimits(), patience_s=-1.0)
+        monkeypatch.setattr(run, "PATIENCE_S", -1.0)
+        hurried = measure_lengths(found, connection, MediaLimits())
     assert (hurried.sure, hurried.video_s) == (False, 0.0)  # nothing to estimate by
     index(videos, library, read_text=False)
     write_video(videos / "new.mp4", 9, seconds=2.0)
-    monkeypatch.setattr(plan, "HEADER_READER", "nobody:Reads")  # what is known is not read
+    monkeypatch.setattr(run, "HEADER_READER", "nobody:Reads")  # what is known is not read
     with catalog.open_for_writing(library) as connection:
-        again = measure_lengths(scan([videos]).files, connection, MediaLimits(), patience_s=-1.0)
+        again = measure_lengths(scan([videos]).files, connection, MediaLimits())
     known = [file for file in found if file.path in again.by_path and "torn" not in file.path]
     rate = 7.0 / sum(file.stamp.size for file in known)
     sizes = {file.path: file.stamp.size for file in scan([videos]).files}
@@ -242,7 +242,8 @@ def test_lengths_are_of_headers_then_of_the_catalog_and_estimates_by_bytes(
     assert not again.sure
 
 
-def test_a_meter_adds_up_what_is_read_and_corrects_what_was_estimated() -> None:
+def test_a_meter_adds_up_what_is_read_and_corrects_what_was_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "TELL_S", 0.0)
     progress = Telling()
     meter = VideoMeter("pictures", {"/a": 10.0, "/b": 0.0}, progress)
     meter.read("/a", 4.0)

@@ -20,11 +20,11 @@ import pytest
 from evenreel.cli import INTERRUPTED
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError, UsageError
-from evenreel.features.progress import NoProgress
+from evenreel.features.pool import NoProgress
 from evenreel.features.shards import Shard
 from evenreel.library import IndexReport, index_folders, open_library, verify
-from evenreel.library.index.metadata import read_tables
-from evenreel.media.content import _DigestProgress, content_digest, watched_digest
+from evenreel.library.index.scan import read_tables
+from evenreel.media.workers import _DigestProgress, content_digest, watched_digest
 from tests import prebuilt
 from tests.library.videos import write_folder, write_video
 from tests.library.words_only import WORDS_ONLY, index
@@ -177,7 +177,7 @@ def test_a_hollow_file_of_300_gb_is_set_aside_at_the_limit(
 def test_a_disk_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The read returns to nobody; who waits for it is told at the limit, or when the run stops."""
     answers = threading.Event()
-    monkeypatch.setattr("evenreel.media.content.content_digest", lambda *_: answers.wait())
+    monkeypatch.setattr("evenreel.media.workers.content_digest", lambda *_: answers.wait())
     with pytest.raises(MediaError, match="nothing came of it for 0.2 s, the limit") as caught:
         watched_digest(str(tmp_path), 0.2)
     assert caught.value.reason == "unreadable"  # so it is tried again at every run
@@ -269,7 +269,7 @@ def test_tables_of_other_forms(videos: Path, library: Path, name: str, content: 
 def test_a_table_that_takes_its_reader_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
 ) -> None:
-    monkeypatch.setattr("evenreel.library.index.metadata.READER", "tests.library.stub_reader:StubTables")
+    monkeypatch.setattr("evenreel.library.index.scan.TABLE_READER", "tests.library.stub_reader:StubTables")
     table = tmp_path / "metadata.csv"
     table.write_text(f"{kind}\n")
     limits = MediaLimits(stall_timeout_s=1 if kind == "hang" else 60, memory_bytes=400 * 2**20)

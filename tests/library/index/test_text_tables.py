@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
-from evenreel.library.index.metadata import read_json_lines, read_separated
+from evenreel.library.index.scan import read_json_lines, read_separated
 
 WORDS = st.text(st.sampled_from("ab é,\"\n;\t'"), min_size=1, max_size=6).filter(
     lambda word: word.strip('\t\n "') != ""

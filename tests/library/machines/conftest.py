@@ -11,7 +11,7 @@ import evenreel.encoders
 from evenreel.config import Machines
 from evenreel.library import index_folders
 from evenreel.library.index import spread
-from evenreel.library.index.report import IndexReport
+from evenreel.library.index.scan import IndexReport
 from tests.library.machines import here
 from tests.library.s3 import s3_server
 

@@ -58,7 +58,7 @@ def driven(address: str, setup: dict[str, Any]) -> Iterator[Iterator[Status]]:
     """Do what `spread.driven` does with one worker in this process."""
     order = json.loads(json.dumps(setup["order"]))
     changes = dict(told)
-    order["orders"] |= changes.pop("orders", {})
+    order["orders"]["settings"] |= changes.pop("settings", {})
     worker = RayWorker(order | changes, 1)
     rounds.append(len(setup["tasks"]))
 

@@ -23,7 +23,7 @@ from evenreel.config import Machines
 from evenreel.errors import LibraryError
 from evenreel.library import index_folders, verify
 from evenreel.library.index import spread
-from evenreel.library.index.report import IndexReport
+from evenreel.library.index.scan import IndexReport
 from scripts.ray_cluster import Cluster, started
 from tests.library.machines.here import SETTINGS
 from tests.library.state import state

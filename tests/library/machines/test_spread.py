@@ -17,7 +17,7 @@ from evenreel.config import Machines
 from evenreel.errors import EvenreelError, LibraryError, UsageError
 from evenreel.library import index_folders, verify
 from evenreel.library.index import spread
-from evenreel.library.index.report import IndexReport
+from evenreel.library.index.scan import IndexReport
 from evenreel.library.index.spread import RayWorker, begin_arrivals, clear_arrivals
 from evenreel.library.published import Place
 from tests.library.machines import here
@@ -180,7 +180,7 @@ def test_a_program_error_in_a_worker_names_the_file(
     def fails(*_: object) -> None:
         raise ZeroDivisionError("of a kind nobody thought of")
 
-    monkeypatch.setattr("evenreel.library.index.worker.watched_digest", fails)
+    monkeypatch.setattr("evenreel.library.index.spread.watched_digest", fails)
     with pytest.raises(LibraryError, match=r"failed at .*mp4 \(ZeroDivisionError: of a kind"):
         spread_out(videos, library, machines)
 

@@ -15,8 +15,8 @@ from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.faces import ClipFaces, Face
 from evenreel.library import index_folders, reindex, repair
-from evenreel.library.index.removing import remove_from_library
-from evenreel.library.index.report import IndexReport
+from evenreel.library.index.reindex import remove_from_library
+from evenreel.library.index.scan import IndexReport
 from evenreel.library.people import FaceStage, has_people, list_people, person_still
 from evenreel.library.store.catalog import CATALOG
 from evenreel.library.store.writer import Store

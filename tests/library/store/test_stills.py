@@ -13,10 +13,18 @@ import pytest
 from PIL import Image
 
 from evenreel.errors import LibraryError
-from evenreel.features import stills as stills_of
-from evenreel.features.sealed import seal, unseal
-from evenreel.features.shards import shard_files, shard_path
-from evenreel.features.stills import NEAR_S, SIDE_PX, Stills, read_still, write_stills
+from evenreel.features import shards as stills_of
+from evenreel.features.shards import (
+    NEAR_S,
+    SIDE_PX,
+    Stills,
+    read_still,
+    seal,
+    shard_files,
+    shard_path,
+    unseal,
+    write_stills,
+)
 from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.media import open_video, parse_rule
 from evenreel.types import FloatArray

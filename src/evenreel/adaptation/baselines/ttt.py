@@ -29,10 +29,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from evenreel.adaptation.vectors import text_vectors, video_vectors
+from evenreel.config import ABOVE_0, AT_LEAST_0, SHARE, TRUE_OR_FALSE, check_settings, whole
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
-from evenreel.settings_checks import ABOVE_0, AT_LEAST_0, SHARE, TRUE_OR_FALSE, check_settings, whole
 from evenreel.similarity.pooling import masked_mean
 
 

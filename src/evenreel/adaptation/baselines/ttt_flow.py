@@ -25,10 +25,7 @@ from torch import Tensor, nn
 
 from evenreel.adaptation.baselines.ttt import check_learnable
 from evenreel.adaptation.vectors import text_vectors, video_vectors
-from evenreel.errors import UsageError
-from evenreel.matchers.batches import TextBatch, VideoBatch
-from evenreel.matchers.matcher import Matcher
-from evenreel.settings_checks import (
+from evenreel.config import (
     ABOVE_0,
     AT_LEAST_0,
     MOST_BITS,
@@ -38,6 +35,9 @@ from evenreel.settings_checks import (
     check_settings,
     whole,
 )
+from evenreel.errors import UsageError
+from evenreel.matchers.batches import TextBatch, VideoBatch
+from evenreel.matchers.matcher import Matcher
 
 MOST_LOG_SCALE = 2.0
 """A coupling stretches no number by more than e to the power of this, so that nothing overflows far from the source."""

@@ -12,7 +12,6 @@ from types import NoneType
 
 import numpy as np
 
-from evenreel.arguments import check_kind
 from evenreel.arrays import Column, Indices
 from evenreel.audits.given import as_inputs
 from evenreel.audits.length.data import LengthData, TrainTestClasses
@@ -22,6 +21,7 @@ from evenreel.audits.length.tail import TailClasses, tail_by_frequency
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.inversion import exchange_test, inverted_interval
 from evenreel.audits.statistics.permuted import BOTH, queries_part, widened
+from evenreel.config import check_kind
 from evenreel.corpus.accepted import CorpusLike, as_corpus
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.blocks import CheckedScores

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.arguments import as_path, one_or_more
+from evenreel.config import as_path, one_or_more
 from evenreel.errors import UsageError
 
 SHARE = 0.2

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import check_kind
 from evenreel.arrays import Column, Flags
 from evenreel.audits.given import as_inputs
 from evenreel.audits.pairs import PairedScores, pair_scores
@@ -27,6 +26,7 @@ from evenreel.audits.source.outward import (
     outward_table,
 )
 from evenreel.audits.statistics.means import groups_won, share_interval, sign_test
+from evenreel.config import check_kind
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.results import Interval

@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import check_kind
 from evenreel.audits.given import as_inputs
 from evenreel.audits.pairs import PairedScores, pair_scores
 from evenreel.audits.settings import AuditSettings
@@ -37,6 +36,7 @@ from evenreel.audits.statistics.swaps import (
     swapped_alone,
     swapped_figures,
 )
+from evenreel.config import check_kind
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import UsageError
 from evenreel.evaluation.accepted import ScoresLike

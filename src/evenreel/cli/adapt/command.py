@@ -124,7 +124,7 @@ def _own_folder(name: str) -> Path:
     Raises:
         UsageError: it is none.
     """
-    from evenreel.hub import named_folder
+    from evenreel.extras import named_folder
 
     if (folder := named_folder(name)) is None:
         raise UsageError(

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from evenreel.config import OptionForm
 from evenreel.errors import UsageError
-from evenreel.settings_checks import OptionForm
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import one_or_more
 from evenreel.arrays import Indices, slices
+from evenreel.config import one_or_more
 from evenreel.errors import CorpusError, UsageError
 from evenreel.library.search.query import MAX_CHARACTERS, readable
 from evenreel.library.search.seen import DECIMALS, unit

@@ -11,8 +11,8 @@ import typer
 from evenreel.cli.options import MOST, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, print_json, safe
+from evenreel.config import OptionForm
 from evenreel.errors import UsageError
-from evenreel.settings_checks import OptionForm
 from evenreel.wording import count
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from evenreel.cli.corpus.command import CORPUS_FILES
 from evenreel.cli.options import MOST, CorpusArgument, CorpusClips, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, list_aside, print_json, safe
-from evenreel.config import MediaLimits
+from evenreel.config import MediaLimits, OptionForm
 from evenreel.errors import UsageError
-from evenreel.settings_checks import OptionForm
 from evenreel.wording import count
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from evenreel.cli.elements.sources import PhraseSources, mined, phrase_encoder, 
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.options import MOST, DeviceOption, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
+from evenreel.config import OptionForm
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.provenance import provenance_of
-from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
     from evenreel.audits.dictionary.measures import NamedCaptions

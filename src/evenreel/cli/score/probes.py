@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from evenreel.cli.options import MOST
+from evenreel.config import OptionForm
 from evenreel.edits.settings import FrameOrder, OneFrame, OrderStage
 from evenreel.errors import CorpusError, FeaturesError, UsageError
 from evenreel.progress import Progress
-from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import CorpusFeatures, Pretrained

@@ -26,8 +26,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.arguments import check_corpus, check_named, check_scores
 from evenreel.arrays import SCORE_BYTES, row_bands
+from evenreel.config import check_corpus, check_named, check_scores
 from evenreel.errors import UsageError
 from evenreel.types import CAMERA, Corpus, FloatArray, ScoreBlocks, ScoreNotes
 

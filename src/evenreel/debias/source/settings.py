@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from evenreel.config import AT_LEAST_0, check_settings, number, one_of
 from evenreel.errors import UsageError
-from evenreel.settings_checks import AT_LEAST_0, check_settings, number, one_of
 
 
 @dataclass(frozen=True)

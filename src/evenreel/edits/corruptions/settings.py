@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from evenreel.config import MediaLimits
+from evenreel.config import MediaLimits, OptionForm
 from evenreel.errors import UsageError
-from evenreel.settings_checks import OptionForm
 
 KINDS = (
     *("gaussian-noise", "impulse-noise", "fog", "snow", "elastic", "compression"),

@@ -20,15 +20,12 @@ from evenreel.edits.corruptions.lenders import lenders_of
 from evenreel.edits.corruptions.settings import BORROWING, Corruption, CorruptionSettings
 from evenreel.edits.timed_clips import TimedClip, VideoHeader, readable_clips
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.clips import clip_aside
 from evenreel.features.facts import FACTS, FactSettings, clip_facts
 from evenreel.features.folder import remove_leftovers
-from evenreel.features.lock import writer_lock
-from evenreel.features.pool import ClipRun
-from evenreel.features.progress import SetAside
+from evenreel.features.manifest import clip_aside
+from evenreel.features.pool import ClipRun, SetAside, writer_lock
 from evenreel.files import file_at
-from evenreel.media.content import stamp
-from evenreel.media.workers import Worker
+from evenreel.media.workers import Worker, stamp
 from evenreel.progress import Progress, stretch_of
 from evenreel.types import Corpus
 

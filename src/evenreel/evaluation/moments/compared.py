@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenreel.arguments import check_kind, check_named
+from evenreel.config import check_kind, check_named
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.intervals import GroupedMean, hits_interval, mean_interval
 from evenreel.evaluation.moments.measured import MomentEvaluation

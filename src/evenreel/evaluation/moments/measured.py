@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import check_kind, check_settings_kind
+from evenreel.config import check_kind, check_settings_kind
 from evenreel.corpus.imported import some
 from evenreel.errors import ScoresError
 from evenreel.evaluation.intervals import GroupedMean, degree_interval, share_interval

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import as_path
+from evenreel.config import as_path
 from evenreel.corpus.given_files import json_lines, typed
 from evenreel.documents import brief
 from evenreel.errors import CorpusError, ScoresError

@@ -6,10 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from evenreel.arguments import check_kind, one_or_more
+from evenreel.config import check_kind, check_settings, one_or_more, whole
 from evenreel.errors import UsageError
 from evenreel.evaluation.settings import RESAMPLING
-from evenreel.settings_checks import check_settings, whole
 
 Family = Literal["R", "mAP", "mIoU", "nDCG", "Rank", "HL-mAP", "HIT@1"]
 LEVELS = {"Fair": 2, "Good": 3, "VeryGood": 4}

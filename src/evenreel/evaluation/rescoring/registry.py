@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenreel.arguments import check_settings_kind, check_word
+from evenreel.config import check_settings_kind, check_word
 from evenreel.errors import UsageError
 from evenreel.evaluation.accepted import ScoresLike, as_matrix, as_scores
 from evenreel.evaluation.hub_memory import HubMemory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from evenreel.settings_checks import ABOVE_0, FINITE, OptionForm, check_settings, whole
+from evenreel.config import ABOVE_0, FINITE, OptionForm, check_settings, whole
 
 _ALLOWED = {
     "scale": ABOVE_0,

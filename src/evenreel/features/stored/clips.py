@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from evenreel.array_files import map_array
 from evenreel.documents import parse_json
 from evenreel.errors import FeaturesError
-from evenreel.features.clips import CorpusClip
-from evenreel.features.manifest import FeatureSet, FeatureStream, Manifest
-from evenreel.features.progress import SetAside
+from evenreel.features.manifest import CorpusClip, FeatureSet, FeatureStream, Manifest
+from evenreel.features.pool import SetAside
 from evenreel.language.tokens import split_words
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 

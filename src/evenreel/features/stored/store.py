@@ -21,13 +21,19 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import as_path, check_corpus, check_kind
+from evenreel.config import as_path, check_corpus, check_kind
 from evenreel.errors import FeaturesError, MediaError
-from evenreel.features.clips import clips_of
 from evenreel.features.folder import remove_leftovers, store
-from evenreel.features.lock import writer_lock
-from evenreel.features.manifest import MANIFEST, FeatureSet, FeatureStream, Manifest, manifest_beside, put_manifest
-from evenreel.features.progress import SetAside
+from evenreel.features.manifest import (
+    MANIFEST,
+    FeatureSet,
+    FeatureStream,
+    Manifest,
+    clips_of,
+    manifest_beside,
+    put_manifest,
+)
+from evenreel.features.pool import SetAside, writer_lock
 from evenreel.features.settings import FLOAT32, STORED, FeatureReport, stored_rule
 from evenreel.features.stored.clips import INDEX, MATRICES, MatrixRows, StoredIndex, joined, read_index
 from evenreel.features.stored.files import ArrayPlace, opened

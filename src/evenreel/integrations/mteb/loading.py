@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evenreel.checkpoint.config_file import CONFIG
 from evenreel.encoders import load_encoder
-from evenreel.hub import named_folder
+from evenreel.extras import named_folder
 from evenreel.integrations.mteb.matcher import MtebMatcher
 from evenreel.integrations.mteb.model import MtebModel
 

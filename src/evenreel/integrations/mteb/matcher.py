@@ -22,7 +22,7 @@ from evenreel.errors import MediaError, UsageError
 from evenreel.evaluation.settings import Direction
 from evenreel.evaluation.trec import check_numbers, query_bands
 from evenreel.features import FeatureSettings, compute_features
-from evenreel.features.progress import SetAside
+from evenreel.features.pool import SetAside
 from evenreel.features.settings import DEFAULT_FRAMES, DEFAULT_WINDOWS
 from evenreel.integrations.mteb.videos import video_files
 from evenreel.matchers.scoring import matcher_scores

@@ -1,38 +1,63 @@
-"""Another model in the place of a library's own, without reading again what is written on screen.
+"""Another model in the place of a library's own, and files that a library forgets.
 
-The vectors of the new model are made beside those of the old one (`evenreel.library.store.catalog`); meanwhile
-searches use the old ones, and a run that is broken off goes on later. When they are whole, new shards are written into
-a folder of their own, and one transaction has the catalog say all that the new model makes: moments, rows of a new
-matrix, how nonsense scores, and the model itself. The new shards take the place of the old ones after it; a run that is
-killed in between leaves that to the next one.
+The vectors of a new model are made beside those of the old one (`evenreel.library.store.catalog`), without
+reading again what is written on screen; meanwhile searches use the old ones, and a run that is broken off goes on
+later. When they are whole, new shards are written into a folder of their own, and one transaction has the catalog say
+all that the new model makes: moments, rows of a new matrix, how nonsense scores, and the model itself. The new shards
+take the place of the old ones after it; a run that is killed in between leaves that to the next one.
+
+Of files that are forgotten the rows go, then the clips that no other file has; the files themselves stay. What a new
+model has made of them is dropped when that takes the old one's place.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from evenreel.arguments import as_path, check_settings_kind
-from evenreel.config import IndexSettings
+from evenreel.config import IndexSettings, as_path, as_paths, check_settings_kind
 from evenreel.errors import LibraryError, UsageError
 from evenreel.features.clip_reader import merge
-from evenreel.features.progress import NoProgress, StagedProgress
+from evenreel.features.pool import NoProgress, StagedProgress
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard_path, tidy_shards, write_shard
+from evenreel.files import file_at
 from evenreel.library.check import rebuild_vectors
 from evenreel.library.contents import single_files
-from evenreel.library.index.exchange import finish_exchange, waiting_shards
-from evenreel.library.index.plan import check_nothing_vanished, known_files, make_plan, mark_gone
-from evenreel.library.index.report import IndexReport
-from evenreel.library.index.run import RunParts, run_stages, writing
-from evenreel.library.index.scan import IgnoreRules, Scan, kept_patterns, scan
-from evenreel.library.index.worker import load, made_with
+from evenreel.library.index.run import RunParts, finish_exchange, run_stages, waiting_shards, writing
+from evenreel.library.index.scan import (
+    IgnoreRules,
+    IndexReport,
+    Scan,
+    check_nothing_vanished,
+    is_within,
+    kept_patterns,
+    known_files,
+    make_plan,
+    mark_gone,
+    noted_patterns,
+    scan,
+)
+from evenreel.library.index.stages import load, made_with
+from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import MAKING, SHARDS, clear_unnamed, making_of, place_of, roots
-from evenreel.library.store.vectors import update_null_scores
+from evenreel.library.store.catalog import (
+    MAKING,
+    SHARDS,
+    clear_unnamed,
+    loaded_path,
+    making_of,
+    place_of,
+    roots,
+    stored_path,
+)
+from evenreel.library.store.fulltext import remove_about
+from evenreel.library.store.vectors import FRAMES, SOUNDS, Matrix, bank_of, measure_nonsense, update_null_scores
 from evenreel.library.store.writer import Store, drop_vectors, insert_clip, next_generation, open_vectors
 from evenreel.types import Encoder
 from evenreel.wording import count, printable
@@ -84,7 +109,6 @@ def reindex(
 
 
 def _begin(store: Store, encoder: Encoder, anew: bool) -> None:
-    """Note the model that is in the making."""
     meta, making, place = store.meta(), making_of(store.meta()), place_of(store.library, encoder.weights_hash)
     if not meta.get("dimension"):
         raise LibraryError(
@@ -121,7 +145,6 @@ def _mark_gone(store: Store, found: Scan, settings: IndexSettings) -> tuple[int,
 
 
 def _make(own: Store, encoder: Encoder, found: Scan, settings: IndexSettings, progress: StagedProgress) -> IndexReport:
-    """Make the vectors of the new model, those that an earlier run has not made."""
     place, model = place_of(own.library, encoder.weights_hash), encoder.encoder_id
     settings = replace(
         settings,
@@ -158,13 +181,11 @@ def _check_all_made(store: Store, encoder: Encoder) -> None:
 
 
 def _made(store: Store, encoder: Encoder) -> set[str]:
-    """The clips that have vectors of the new model."""
     with closing(catalog.open_for_reading(place_of(store.library, encoder.weights_hash))) as made:
         return {clip_id for (clip_id,) in made.execute("SELECT clip_id FROM clips WHERE has_vision")}
 
 
 def _exchange(store: Store, encoder: Encoder, asked: str) -> None:
-    """Put the vectors of the new model in the place of the library's own."""
     library, connection = store.library, store.connection
     waiting = waiting_shards(library, encoder.weights_hash)
     digests = {shard.clip_id: write_shard(waiting, shard) for shard in _merged(store, encoder)}
@@ -201,3 +222,130 @@ def _merged(store: Store, encoder: Encoder) -> Iterator[Shard]:
             yield merge(made, old)
         else:
             yield replace(old, frames=None, encoder_id=None, weights_hash=None)
+
+
+# files that a library forgets -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RemoveReport:
+    """What a library forgets, or would forget.
+
+    Attributes:
+        library: folder of the library.
+        files: number of files.
+        clips: number of clips that no other file has.
+        sources: folders that are no longer indexed.
+        found_again: indexed folders that hold what is removed, so that their next index run finds it again.
+        ignored: patterns that the library passes over from now on.
+        removed: False if it was only asked what would be forgotten.
+    """
+
+    library: str
+    files: int
+    clips: int
+    sources: tuple[str, ...]
+    found_again: tuple[str, ...]
+    ignored: tuple[str, ...]
+    removed: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain data, the form that `--json` prints."""
+        return asdict(self)
+
+
+def remove_from_library(
+    library: str | Path,
+    removed: str | Path | Sequence[str | Path],
+    *,
+    ignore: bool = False,
+    dry_run: bool = False,
+) -> RemoveReport:
+    """Forget the clips of folders and single files; nothing on the disk but the library changes.
+
+    Args:
+        library: folder of the library.
+        removed: folders and videos, or one alone; they need not be there any more.
+        ignore: have the library pass over them from now on, where an indexed folder holds them.
+        dry_run: only say what would be forgotten.
+
+    Raises:
+        UsageError: the library knows nothing of one of them.
+        LibraryError: there is no library, it is damaged, another process holds it, or it cannot be written.
+    """
+    library = as_path(library, "library")
+    wanted = [str(file_at(os.curdir, os.path.abspath(one))) for one in as_paths(removed, "removed")]
+    with closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
+        report = _report(library, connection, wanted, ignore)
+    if dry_run:
+        return report
+    with writing(library) as connection:
+        store = Store(library, connection, {})
+        _forget(store, wanted)
+        for of in (FRAMES, SOUNDS):
+            _measure(store, of)
+        drop_gone_clips(library, connection)
+        if report.ignored:
+            patterns = dict.fromkeys((*kept_patterns(store.meta()), *report.ignored))
+            store.begin((), noted_patterns(tuple(patterns)))
+    return replace(report, removed=True)
+
+
+def _report(library: Path, connection: sqlite3.Connection, wanted: Sequence[str], ignore: bool) -> RemoveReport:
+    known, files = roots(connection), dict(_files(connection))
+    for place in wanted:
+        if not any(is_within(path, place) for path in (*files, *known)):
+            raise UsageError(f"The library {library} knows no file of {printable(place)}; is it another --library?")
+    gone = {path for path in files if any(is_within(path, place) for place in wanted)}
+    clips = {files[path] for path in gone} - {None, *(clip_id for path, clip_id in files.items() if path not in gone)}
+    sources = [root for root in known if any(is_within(root, place) for place in wanted)]
+    holding = {place: root for place in wanted for root in known if root not in sources and is_within(place, root)}
+    patterns = [_pattern(place, root) for place, root in holding.items() if ignore]
+    return RemoveReport(
+        str(library),
+        len(gone),
+        len(clips),
+        sources=tuple(map(printable, sources)),
+        found_again=() if ignore else tuple(dict.fromkeys(map(printable, holding.values()))),
+        ignored=tuple(dict.fromkeys(patterns)),
+        removed=False,
+    )
+
+
+def _pattern(place: str, root: str) -> str:
+    """The pattern that ignores a place below an indexed folder, and nothing else of it."""
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+    return "/" + GitIgnoreSpecPattern.escape(os.path.relpath(place, root).replace(os.sep, "/"))
+
+
+def _files(connection: sqlite3.Connection) -> Iterator[tuple[str, str | None]]:
+    for path, clip_id in connection.execute("SELECT path, clip_id FROM files"):
+        yield loaded_path(path), clip_id
+
+
+def _forget(store: Store, wanted: Sequence[str]) -> None:
+    connection = store.connection
+    with catalog.transaction(connection):
+        for path, clip_id in list(_files(connection)):
+            if any(is_within(path, place) for place in wanted):
+                if clip_id is not None:
+                    connection.execute("INSERT OR IGNORE INTO replaced (clip_id) VALUES (?)", (clip_id,))
+                connection.execute("DELETE FROM files WHERE path = ?", (stored_path(path),))
+                remove_about(connection, stored_path(path))
+        for root in roots(connection):
+            if any(is_within(root, place) for place in wanted):
+                connection.execute("DELETE FROM roots WHERE path = ?", (stored_path(root),))
+    store.drop_replaced()
+
+
+def _measure(store: Store, of: Matrix) -> None:
+    """Measure how nonsense scores on the clips that are left, without the model."""
+    vectors = open_vectors(store.library, store.meta(), of)
+    if vectors is None or store.null_scores_hold(of):
+        return
+    bank = bank_of(store.connection, of)
+    if bank is None:  # the next index run does it
+        return
+    with catalog.transaction(store.connection):
+        measure_nonsense(store.connection, vectors, bank, of)

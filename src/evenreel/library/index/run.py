@@ -1,69 +1,86 @@
 """An index run: folders are scanned, compared with the library, and what it lacks is read, stage by stage.
 
-The plan says which files are to be read (`plan`), `stages` what is read of them and how it is put into the library,
-`worker` is the unit that reads one file. What was put is safe: a run that is killed is gone on with by the next.
+The plan says which files are to be read (`scan`), `stages` what is read of them and how it is put into the library.
+What was put is safe: a run that is killed is gone on with by the next.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
+import random
 import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evenreel.arguments import as_path, check_settings_kind, one_or_more
-from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings, Machines
+from evenreel.config import (
+    AUTO,
+    DEFAULT_MODEL,
+    DEFAULT_RULE,
+    IndexSettings,
+    Machines,
+    MediaLimits,
+    as_path,
+    as_paths,
+    check_settings_kind,
+)
 from evenreel.errors import LibraryError, MediaError, UsageError
-from evenreel.features.clip_reader import READER, OtherWindowsError, SharedModel, WantedStages
-from evenreel.features.lock import HOLDER, LOCK
-from evenreel.features.pool import Brake, Claims, ReaderPool
-from evenreel.features.progress import Forecast, NoProgress, SetAside, StagedProgress
-from evenreel.features.shards import remove_shards, shard_files, tidy_shards
-from evenreel.library.index.exchange import finish_exchange
-from evenreel.library.index.metadata import KnownMetadata, read_tables, rows_of_files
-from evenreel.library.index.plan import (
+from evenreel.features.clip_reader import READER, ClipReader, OtherWindowsError, SharedModel, WantedStages
+from evenreel.features.pool import (
+    HOLDER,
+    LOCK,
+    Brake,
+    Claims,
+    Forecast,
+    NoProgress,
+    ReaderPool,
+    SetAside,
+    StagedProgress,
+)
+from evenreel.features.shards import remove_shards, shard_files, shard_path, tidy_shards
+from evenreel.files import sync_folder
+from evenreel.library.index.scan import (
+    IgnoreRules,
     IndexPlan,
+    IndexReport,
     IndexRun,
-    KnownFile,
-    VideoLengths,
+    KnownMetadata,
+    Scan,
+    changed_patterns,
     check_nothing_vanished,
+    kept_patterns,
     known_files,
     make_plan,
     mark_gone,
-    measure_lengths,
-    seconds_a_second,
-)
-from evenreel.library.index.report import IndexReport
-from evenreel.library.index.scan import (
-    IgnoreRules,
-    Scan,
-    changed_patterns,
-    kept_patterns,
     noted_patterns,
+    read_tables,
+    rows_of_files,
     scan,
     tables_beside,
 )
-from evenreel.library.index.spread import SpreadRun, check_machines, clear_arrivals
+from evenreel.library.index.spread import ARRIVING, SpreadRun, clear_arrivals
 from evenreel.library.index.stages import (
     BOTH,
     PICTURES,
     STAGES,
     WORDS,
+    Orders,
     ReadingStage,
     SpeechStage,
     Stage,
     check_sound,
     check_speech,
+    file_reader,
+    load,
+    made_with,
+    read_file,
 )
-from evenreel.library.index.worker import FileWorker, Orders, load, made_with
 from evenreel.library.people import check_people
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import (
@@ -73,13 +90,16 @@ from evenreel.library.store.catalog import (
     STILLS,
     clear_unnamed,
     library_lock,
+    loaded_path,
     other_model,
     refuse_published,
     unknown_to_builtin,
 )
 from evenreel.library.store.user_tables import copied, forget_copy
-from evenreel.library.store.writer import FoundFile, Store, closing_error
-from evenreel.media.content import FileStamp, stamp
+from evenreel.library.store.vectors import FRAMES, SOUNDS
+from evenreel.library.store.writer import FoundFile, Store, closing_error, vectors_files, vectors_path
+from evenreel.media.sampling import Part
+from evenreel.media.workers import FileStamp, Worker, stamp
 from evenreel.types import Encoder
 from evenreel.wording import printable
 
@@ -132,8 +152,8 @@ def index_folders(
     check_settings_kind(settings, IndexSettings)
     settings = settings or IndexSettings()
     check_settings(library, settings, machines)
-    found = scan(_paths(places, "places"), ignore_rules(library, settings))
-    beside, named = tables_beside(found.roots), _paths(metadata, "metadata")
+    found = scan(as_paths(places, "places"), ignore_rules(library, settings))
+    beside, named = tables_beside(found.roots), as_paths(metadata, "metadata")
     tables = read_tables(beside, named, settings.limits) if beside or named else None
     if not found.files and not (library / CATALOG).exists():
         raise LibraryError(found.no_video())
@@ -141,10 +161,12 @@ def index_folders(
 
 
 def check_settings(library: Path, settings: IndexSettings, machines: Machines | None = None) -> None:
-    """Check what a run is asked for before anything is read."""
     refuse_published(library)
-    if machines is not None:
-        check_machines(machines)
+    if machines is not None and machines.staging is not None and machines.ray is None:
+        raise UsageError(
+            "The setting staging is where the workers of --ray leave what they made; name a cluster with --ray, or "
+            "leave it out."
+        )
     check_speech(settings)
     check_sound(settings)
     if settings.people or settings.face_models is not None:
@@ -159,7 +181,7 @@ def ignore_rules(library: Path, settings: IndexSettings) -> IgnoreRules:
     """Return the patterns of a library, with those that a run adds and without those that it takes away."""
     known: tuple[str, ...] = ()
     if (library / CATALOG).exists():
-        with contextlib.closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
+        with closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
             known = kept_patterns(catalog.get_meta(connection))
     return IgnoreRules(changed_patterns(known, settings.ignore, settings.unignore))
 
@@ -173,9 +195,10 @@ def index_found(
 ) -> IndexReport:
     """Bring a library up to date with files that were found, and what tables say of them; see `index_folders`."""
     with writing(library, taken_back=True) as connection:
-        clear_arrivals(library)  # of a run with Ray that was killed
+        if (library / ARRIVING).exists():  # of a run with Ray that was killed
+            clear_arrivals(library)
         try:
-            there = (catalog.loaded_path(path) for (path,) in connection.execute("SELECT path FROM files"))
+            there = (loaded_path(path) for (path,) in connection.execute("SELECT path FROM files"))
             paths = [*there, *(file.path for file in found.files)]
             rows, lost = rows_of_files(tables.rows, paths) if tables else ({}, None)
             aside = tables.set_aside if tables else []
@@ -188,7 +211,7 @@ def index_found(
         return report
 
 
-@contextlib.contextmanager
+@contextmanager
 def writing(library: Path, *, taken_back: bool = False) -> Iterator[sqlite3.Connection]:
     """Lock a library, open it for writing, and clear away what a killed run has left.
 
@@ -199,7 +222,7 @@ def writing(library: Path, *, taken_back: bool = False) -> Iterator[sqlite3.Conn
         held.enter_context(library_lock(library))
         if taken_back:
             held.enter_context(taken_back_if_empty(library, folder_is_new=folder_is_new))
-        connection = held.enter_context(contextlib.closing(catalog.open_for_writing(library)))
+        connection = held.enter_context(closing(catalog.open_for_writing(library)))
         try:
             with copied(library, connection):
                 finish_exchange(library, catalog.get_meta(connection))
@@ -207,11 +230,6 @@ def writing(library: Path, *, taken_back: bool = False) -> Iterator[sqlite3.Conn
                 yield connection
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
-
-
-def _paths(given: object, name: str) -> list[Path]:
-    """Several paths, or one: to Python a text is a list of letters, and the first letter of a path the root."""
-    return [as_path(one, name) for one in one_or_more(given, name, (str, os.PathLike))]
 
 
 # a run over what was found --------------------------------------------------------------------------------------------
@@ -249,19 +267,8 @@ class _Job:
         settings, name = run.settings, run.settings.model
         self._model = None if name is None else SharedModel(partial(tied_model, run.store, settings, parts.encoders))
         self._speech = SpeechStage(run)
-        self._orders = Orders(
-            wanted=WantedStages(name is not None, settings.read_text, True),
-            rule=settings.rule,
-            limits=settings.limits,
-            model=name,
-            device=settings.device,
-            precision=settings.precision,
-            keep_stills=settings.keep_stills,
-            speech=self._speech.model,
-            language=settings.language,
-            readers=settings.worker_count,
-            reader=READER,
-        )
+        wanted = WantedStages(name is not None, settings.read_text, True)
+        self._orders = Orders(wanted, replace(settings, speech=self._speech.model), READER)
         self._reading = ReadingStage(run, self._orders, self._model, self._speech)
         self._digests: dict[str, tuple[FileStamp, str]] = {}
 
@@ -269,7 +276,11 @@ class _Job:
         found, store, report = self._run.found, self._store, self._report
         tidy_shards(store.library / STILLS)
         plan = self._plan(BOTH)
-        self._tie()
+        own, model = self._meta.get("model"), self._settings.model
+        if own is None and model is None:
+            store.begin((), {"model": ""})  # a new library without vision
+        elif self._model and own and model not in {own, self._meta.get("asked_model")}:
+            self._model.encoder()  # which may not be the library's own, and is compared with it
         store.begin(found.roots, {"rule": self._settings.rule})
         if found.patterns or kept_patterns(self._meta):
             store.begin((), noted_patterns(found.patterns))
@@ -304,7 +315,6 @@ class _Job:
         return plan
 
     def _tell_plan(self, plan: IndexPlan) -> None:
-        """Note in the report what a scan found, and what is planned for it."""
         found, report = self._run.found, self._report
         report.unchanged, report.recognised = len(plan.unchanged), len(plan.returned)
         report.other_files, report.other_suffixes = found.other_files.total(), dict(found.other_files)
@@ -315,16 +325,7 @@ class _Job:
         ]
         report.notes += [*found.troubles, *((printable(path), LOST) for path in sorted(plan.lost))]
 
-    def _tie(self) -> None:
-        """Note that a new library has no vision; load a model that may not be the library's own, to compare."""
-        made_with, model = self._meta.get("model"), self._settings.model
-        if made_with is None and model is None:
-            self._store.begin((), {"model": ""})
-        elif self._model and made_with and model not in {made_with, self._meta.get("asked_model")}:
-            self._model.encoder()
-
     def _read(self, work: Sequence[FoundFile]) -> None:
-        """Read pictures and words of what is to be read, in one pass or in two."""
         if not work:
             return
         lengths = measure_lengths(work, self._store.connection, self._settings.limits)
@@ -341,7 +342,6 @@ class _Job:
         self._read_pass(WORDS, [file for file in self._plan(WORDS).work if file.path in paths], lengths)
 
     def _read_pass(self, title: str, work: Sequence[FoundFile], lengths: VideoLengths) -> None:
-        """Read files in one pass, here or elsewhere."""
         work = [file for file in work if not self._reading.is_aside(file)]
         if not work or self._run.brake.eased:
             return
@@ -354,24 +354,20 @@ class _Job:
             StageRun(self._reading, self._run, self._digests, lambda file: None).over(work)
 
     def _take_through(self, stage: Stage) -> None:
-        """Take a stage through the files of the run that have content by now."""
         if not stage.begin():
             return
+        known = {row.path: row for row in known_files(self._store.connection, None) if row.state == "indexed"}
         wanted: dict[str, FoundFile] = {}
-        for file, have in self._indexed():
-            if stage.wanted(file, have):
-                wanted.setdefault(str(file.clip_id), file)
+        for found in self._run.found.files:
+            if (have := known.get(found.path)) is not None:
+                file = replace(found, clip_id=have.clip_id)
+                if stage.wanted(file, have):
+                    wanted.setdefault(str(file.clip_id), file)
         if wanted:
             progress = self._run.progress
             progress.stage(stage.title, len(wanted))
             StageRun(stage, self._run, {}, lambda file: progress.advance(1)).over(list(wanted.values()))
         stage.end()
-
-    def _indexed(self) -> Iterator[tuple[FoundFile, KnownFile]]:
-        known = {row.path: row for row in known_files(self._store.connection, None) if row.state == "indexed"}
-        for file in self._run.found.files:
-            if row := known.get(file.path):
-                yield replace(file, clip_id=row.clip_id), row
 
     def _in_two_passes(self, lengths: VideoLengths) -> bool:
         """Whether pictures are read before words: where that lets a person search much sooner."""
@@ -390,8 +386,8 @@ class _Job:
             self._model.encoder()  # whose windows are known then, and whose loading is not measured
         wanted = self._orders.wanted
         seen_s, read_s = seconds_a_second(
-            lambda: FileWorker(replace(self._orders, keep_stills=False), self._model),
-            self._settings.worker_count,
+            replace(self._orders, settings=replace(self._settings, keep_stills=False)),
+            self._model,
             work,
             lengths.by_path,
             [WantedStages(True, False) if wanted.vision else None, WantedStages(False, True) if wanted.text else None],
@@ -451,7 +447,7 @@ class StageRun:
         finally:
             self._pool.add(self._claims.release(str(file.clip_id)))
 
-    @contextlib.contextmanager
+    @contextmanager
     def _own_faults(self, file: FoundFile) -> Iterator[None]:
         """Set a file aside for what is wrong with it, unless its worker was ended by us."""
         try:
@@ -476,6 +472,104 @@ class StageRun:
             known = file.stamp, self._pool.digest(file.path, self._run.settings.limits.stall_timeout_s)
             self._digests[file.path] = known
         return replace(file, clip_id=known[1])
+
+
+# how much there is to read, and how long it takes ---------------------------------------------------------------------
+
+HEADER_READER = "evenreel.media.video:HeaderReader"
+PATIENCE_S = 5.0  # for which headers are read; the length of further files is estimated by their bytes
+STALL_S = 3.0  # that one header may take; the file is read all the same later on, with the limits of the run
+SMALL_BYTES = 16 * 2**20  # with less than this to read in all, nobody waits long: no header is read ahead
+
+STRETCH_S = 6.0  # of each file that are read: the text of some signs is read, and it takes seconds, not minutes
+WARM_UP_S = 1.0  # that are read before, so that the start of processes and the loading of models are not measured
+
+
+@dataclass(frozen=True)
+class VideoLengths:
+    """Length of each file of a run in seconds, by path: as the catalog or headers tell, or estimated by its bytes."""
+
+    by_path: dict[str, float] = field(default_factory=dict)
+    sure: bool = True  # whether none of them is an estimate
+
+    @property
+    def video_s(self) -> float:
+        return sum(self.by_path.values())
+
+
+def measure_lengths(work: Sequence[FoundFile], connection: sqlite3.Connection, limits: MediaLimits) -> VideoLengths:
+    """Measure how long files are, before anything is decoded; what headers read in time say stands for the others."""
+    known = {
+        loaded_path(path): float(length_s)
+        for path, length_s in connection.execute(
+            "SELECT path, duration_s FROM files JOIN clips USING (clip_id) WHERE duration_s IS NOT NULL"
+        )
+    }
+    found = {file.path: known[file.path] for file in work if file.path in known}
+    unknown = [file for file in work if file.path not in found]
+    if sum(file.stamp.size for file in unknown) >= SMALL_BYTES:
+        random.Random(0).shuffle(unknown)
+        hurried = replace(limits, stall_timeout_s=min(STALL_S, limits.stall_timeout_s))
+        with closing(Worker(HEADER_READER, {"limits": asdict(hurried)}, hurried)) as worker:
+            until = time.monotonic() + PATIENCE_S
+            for file in unknown:
+                if time.monotonic() > until:
+                    break
+                found[file.path] = 0.0  # of a file that cannot be read, which takes no time either
+                with suppress(MediaError):
+                    header = next(message for message, _ in worker.run({"path": file.path}))
+                    found[file.path] = header["duration_s"] or 0.0
+    size = sum(file.stamp.size for file in work if file.path in found)
+    seconds_a_byte = sum(found.values()) / size if size else 0.0
+    estimated = {file.path: file.stamp.size * seconds_a_byte for file in unknown if file.path not in found}
+    return VideoLengths(found | estimated, sure=not estimated)
+
+
+def seconds_a_second(
+    orders: Orders,
+    model: SharedModel | None,
+    files: Sequence[FoundFile],
+    lengths_s: Mapping[str, float],
+    stages: Sequence[WantedStages | None],
+) -> list[float | None]:
+    """Measure on this machine how long a second of video takes to read: short stretches are read as the run reads.
+
+    As many readers as the run has read a stretch of a file each, at the same time, once for each of some stages.
+    Nothing of it is kept.
+    """
+    ordered = sorted(
+        (file for file in files if lengths_s.get(file.path, 0.0) > 2 * STRETCH_S), key=lambda file: file.stamp.size
+    )
+    number = min(orders.settings.worker_count, len(ordered))  # of all sizes: evenly spread over the files by size
+    chosen = [ordered[(2 * place + 1) * len(ordered) // (2 * number)] for place in range(number)]
+    if not chosen:
+        return [None for _ in stages]
+    with ExitStack() as opened:
+        readers_of_files = [opened.enter_context(closing(file_reader(orders, model))) for _ in chosen]
+        threads = opened.enter_context(ThreadPoolExecutor(len(chosen), thread_name_prefix="foretelling"))
+
+        def read_all(wanted: WantedStages, length_s: float) -> float:
+            """Read the middle of each file; the seconds of video that were read."""
+
+            def read(reader: ClipReader, file: FoundFile) -> float:
+                start_s = (lengths_s[file.path] - length_s) / 2
+                stretch = replace(file, clip_id="foretold", stamp=stamp(file.path))
+                with suppress(MediaError):
+                    read_file(reader, orders, stretch, wanted, Part(start_s, start_s + length_s))()
+                    return length_s
+                return 0.0
+
+            return sum(threads.map(read, readers_of_files, chosen))
+
+        found: list[float | None] = []
+        for wanted in stages:
+            if wanted is None or not read_all(wanted, WARM_UP_S):
+                found.append(None)
+                continue
+            begun_at = time.monotonic()
+            read_s = read_all(wanted, STRETCH_S)
+            found.append((time.monotonic() - begun_at) / read_s if read_s else None)
+        return found
 
 
 # the model of a run ---------------------------------------------------------------------------------------------------
@@ -531,7 +625,7 @@ def make_empty(library: Path) -> None:
             catalog.open_for_writing(library).close()
 
 
-@contextlib.contextmanager
+@contextmanager
 def taken_back_if_empty(library: Path, *, folder_is_new: bool) -> Iterator[None]:
     """Undo a new library if the block fails before a clip is stored: better none than an empty one.
 
@@ -543,20 +637,56 @@ def taken_back_if_empty(library: Path, *, folder_is_new: bool) -> Iterator[None]
         yield
     except BaseException:
         if is_new and next(shard_files(library / SHARDS), None) is None:  # no row of a clip is without a shard
-            _remove(library, folder_is_new)
+            with suppress(OSError):
+                for journal in ("", "-wal", "-shm", "-journal"):
+                    (library / f"{CATALOG}{journal}").unlink(missing_ok=True)
+                with suppress(LibraryError, OSError):  # it is somebody else's
+                    forget_copy(library)
+                for folder in (STILLS, SHARDS):  # stills of a clip whose shard was not written any more
+                    remove_shards(library / folder)
+                shutil.rmtree(library / MODELS, ignore_errors=True)
+                for name in (LOCK, HOLDER):
+                    (library / name).unlink(missing_ok=True)
+                if folder_is_new:
+                    library.rmdir()
         raise
 
 
-def _remove(library: Path, folder_is_new: bool) -> None:
-    with contextlib.suppress(OSError):
-        for journal in ("", "-wal", "-shm", "-journal"):
-            (library / f"{CATALOG}{journal}").unlink(missing_ok=True)
-        with contextlib.suppress(LibraryError, OSError):  # it is somebody else's
-            forget_copy(library)
-        for folder in (STILLS, SHARDS):  # stills of a clip whose shard was not written any more
-            remove_shards(library / folder)
-        shutil.rmtree(library / MODELS, ignore_errors=True)
-        for name in (LOCK, HOLDER):
-            (library / name).unlink(missing_ok=True)
-        if folder_is_new:
-            library.rmdir()
+# another model: new shards, which the catalog names already, take the place of the old ones --------------------------
+#
+# They wait in a folder that says whose they are. The catalog's transaction decides: where it names their model they are
+# the library's, and else they are left over from an exchange that did not come to its transaction.
+
+_WAITING = "shards.next-"
+
+
+def waiting_shards(library: Path, weights_hash: str) -> Path:
+    return library / f"{_WAITING}{weights_hash[:16]}"
+
+
+def unfinished_exchange(library: Path, meta: Mapping[str, str]) -> Path | None:
+    """Return the folder of shards that the catalog names and that are not in their place yet; None where all are."""
+    folder = waiting_shards(library, meta.get("weights_hash", ""))
+    return folder if meta.get("weights_hash") and folder.is_dir() else None
+
+
+def named_shard(library: Path, waiting: Path | None, clip_id: str) -> Path:
+    """Return the path of a clip's shard: in `waiting` (see `unfinished_exchange`) if it is there, else in its place."""
+    if waiting is not None and (path := shard_path(waiting, clip_id)).exists():
+        return path
+    return shard_path(library / SHARDS, clip_id)
+
+
+def finish_exchange(library: Path, meta: Mapping[str, str]) -> None:
+    """Finish an exchange that was broken off after its transaction, and clear away one that was before it."""
+    own = unfinished_exchange(library, meta)
+    for folder in library.glob(f"{_WAITING}*"):
+        if folder == own:
+            for path in set(vectors_files(library)) - {vectors_path(library, meta, of) for of in (FRAMES, SOUNDS)}:
+                path.unlink(missing_ok=True)
+            for path in shard_files(folder):
+                place = shard_path(library / SHARDS, path.stem)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(place)
+                sync_folder(place.parent)
+        shutil.rmtree(folder)

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from importlib import import_module
@@ -28,23 +28,20 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from evenreel.config import IndexSettings, Machines, MediaLimits, usable_cores
-from evenreel.errors import EvenreelError, LibraryError, MediaError, UsageError
+from evenreel.errors import EvenreelError, LibraryError, MediaError
 from evenreel.extras import installed, needed_extra
-from evenreel.features.clip_reader import SharedModel, SpeechHearing, WantedStages
-from evenreel.features.shards import SUFFIX, parse_shard, shard_bytes, tidy_shards
-from evenreel.features.stills import Stills, stills_bytes
-from evenreel.library.index.plan import IndexRun, known_files, still_wanted
-from evenreel.library.index.stages import ReadingStage
-from evenreel.library.index.worker import FileWorker, Orders, Reading, read_file
+from evenreel.features.clip_reader import ClipReader, OtherWindowsError, SharedModel, SpeechHearing, WantedStages
+from evenreel.features.shards import SUFFIX, Stills, parse_shard, shard_bytes, stills_bytes, tidy_shards
+from evenreel.library.index.scan import IndexRun, known_files, still_wanted
+from evenreel.library.index.stages import Orders, Reading, ReadingStage, file_reader, read_file
 from evenreel.library.published import Place, is_full, reason_of, telling
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.writer import FoundFile
-from evenreel.media.worker_process import claim_pipes
-from evenreel.processes import command, last_words
+from evenreel.media.workers import claim_pipes, command, last_words, stamp, watched_digest
 from evenreel.version import __version__
 from evenreel.wording import printable
 
-LOCAL, LOADER = "local", "evenreel.library.index.worker:load"
+LOCAL, LOADER = "local", "evenreel.library.index.stages:load"
 ARRIVING = "arriving"  # folder of a library where workers leave what they made, or that says where else they do
 CONNECT_S, START_S, LOOK_S, FAREWELL_S = 30.0, 180.0, 60.0, 10.0
 MOST_BLOCKS = 2_000  # parts that files come to Ray in; where a worker dies, Ray begins again with a part
@@ -55,7 +52,7 @@ log = logging.getLogger("evenreel")
 
 
 class Status(NamedTuple):
-    """What became of a file: `made`, `known`, `aside`, `unseen` there, `killed`, or `full`, `disk`, `fault`."""
+    """What became of a file: `made`, `known`, set `aside`, `unseen` there, `killed`, or a `fault` that ends the run."""
 
     path: str
     node: str = ""
@@ -65,15 +62,6 @@ class Status(NamedTuple):
     notes: Sequence[str] = ()
     reason: Any = ""
     sentence: str = ""
-
-
-def check_machines(machines: Machines | None) -> None:
-    """Refuse a place for what workers make where there are no workers."""
-    if machines is not None and machines.staging is not None and machines.ray is None:
-        raise UsageError(
-            "The setting staging is where the workers of --ray leave what they made; name a cluster with --ray, or "
-            "leave it out."
-        )
 
 
 def check_address(address: str) -> None:
@@ -105,7 +93,8 @@ class SpreadRun:
         try:
             self._place, token = begin_arrivals(library, self._machines.staging)
             while left:
-                order = {"orders": asdict(stage.orders), "loader": LOADER, "version": __version__, "token": token}
+                plain = replace(stage.orders, settings=replace(stage.orders.settings, face_models=None))
+                order = {"orders": asdict(plain), "loader": LOADER, "version": __version__, "token": token}
                 order |= {"staging": self._place.root, "roots": sorted({file.root for file in left.values()})}
                 order["done"] = {one: (stages.vision, stages.text) for one, stages in done.items()}
                 tasks = [json.dumps([path, stage.speech.hears(file)]) for path, file in left.items()]
@@ -122,27 +111,24 @@ class SpreadRun:
 
     def _is_taken(self, file: FoundFile, status: Status) -> bool:
         """Put what became of a file; False where its content was thought to be there and is not."""
-        stage, clip_id, node = self._stage, str(status.clip_id), f"The Ray worker on {status.node}"
+        stage, clip_id = self._stage, str(status.clip_id)
         stage.count_frames(file.path, status.frames)
         if status.frames:
             stage.start_model()
+        if status.kind == "fault":
+            raise LibraryError(status.sentence)
+        if status.kind == "unseen" and os.path.lexists(file.path):
+            raise LibraryError(
+                f"The Ray worker on {status.node} does not see {printable(file.path)}; have its folder under the same "
+                "path on every machine."
+            )
         if status.kind == "known" and stage.lacking(clip_id) is not None:
             return False
+        file = replace(file, clip_id=status.clip_id)
         if status.kind in {"made", "known"}:
-            self._put(replace(file, clip_id=clip_id), status)
-        elif status.kind == "unseen" and os.path.lexists(file.path):
-            raise LibraryError(
-                f"{node} does not see {printable(file.path)}; have its folder under the same path on every machine."
-            )
-        elif status.kind in {"aside", "unseen", "killed"}:
-            error = MediaError(status.reason, status.sentence)
-            stage.set_aside(self._of.store, replace(file, clip_id=status.clip_id), error)
-        elif status.kind == "full":
-            raise LibraryError(f"The disk of {self._place.root} is full, says the Ray worker on {status.node}; {SAFE}.")
-        elif status.kind == "disk":
-            raise LibraryError(f"{node} cannot write to {self._place.root} ({status.sentence}); {SAFE}.")
+            self._put(file, status)
         else:
-            raise LibraryError(status.sentence)
+            stage.set_aside(self._of.store, file, MediaError(status.reason, status.sentence))
         return True
 
     def _put(self, file: FoundFile, status: Status) -> None:
@@ -155,8 +141,7 @@ class SpreadRun:
                     f"The Ray worker on {status.node} has other weights of {stage.model.encoder().encoder_id} than "
                     "this machine; nothing of it was stored: have the same model on every machine."
                 )
-            stills = self._taken("stills", file) if stage.orders.keep_stills else None
-            reading = Reading(file, shard, stills)
+            reading = Reading(file, shard, self._taken("stills", file) if stage.orders.settings.keep_stills else None)
             for note in status.notes:
                 stage.speech.tell(printable(file.path), note)
         try:
@@ -204,15 +189,14 @@ def clear_arrivals(library: Path) -> None:
 @contextlib.contextmanager
 def driven(address: str, setup: dict[str, Any]) -> Iterator[Iterator[Status]]:
     """Start Ray's driver, and yield what became of each file as it is known; the driver ends with the block."""
+    if address != LOCAL:  # Ray would find out late that nothing listens there
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), CONNECT_S).close()
+        except (OSError, OverflowError) as error:  # a port beyond 65535
+            raise _no_answer(address) from error
     temp = tempfile.mkdtemp(prefix="evenreel-ray-")  # short: sockets are in it
-    process = None
     try:
-        if address != LOCAL:  # Ray would find out late that nothing listens there
-            host, _, port = address.rpartition(":")
-            try:
-                socket.create_connection((host, int(port)), CONNECT_S).close()
-            except (OSError, OverflowError) as error:  # a port beyond 65535
-                raise _no_answer(address) from error
         with open(Path(temp, "driver.log"), "wb") as said:  # what Ray prints is for nobody, but may help who looks
             process = subprocess.Popen(
                 command("evenreel.library.index.spread"),
@@ -222,17 +206,14 @@ def driven(address: str, setup: dict[str, Any]) -> Iterator[Iterator[Status]]:
                 env={**os.environ, "PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "ignore", "TMPDIR": temp},
                 start_new_session=True,  # a terminal's Ctrl-C is for the parent, which ends it
             )
-        yield _heard(process, address, {**setup, "address": address, "temp": temp})
+        try:
+            yield _heard(process, address, {**setup, "address": address, "temp": temp})
+        finally:
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                process.communicate(timeout=FAREWELL_S)  # closes its input, at which it ends
+            process.kill()
+            process.wait()
     finally:
-        if process is not None:
-            with contextlib.suppress(OSError):
-                process.stdin.close()  # type: ignore[union-attr] # a pipe
-            try:
-                process.wait(FAREWELL_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            process.stdout.close()  # type: ignore[union-attr]
         shutil.rmtree(temp, ignore_errors=True)
 
 
@@ -261,10 +242,10 @@ def _heard(process: subprocess.Popen[bytes], address: str, setup: dict[str, Any]
                 raise LibraryError(told) if told else _no_answer(address)
             elif kind == "end":
                 return
-        if not is_connected and address != LOCAL:
-            raise _no_answer(address)
     finally:
         timer.cancel()
+    if not is_connected and address != LOCAL:
+        raise _no_answer(address)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(FAREWELL_S)
     code = process.returncode or 0
@@ -322,26 +303,26 @@ def _connect(address: str, temp: str) -> None:
     usual: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address == LOCAL:
         usual |= {"include_dashboard": False, "_temp_dir": temp, "object_store_memory": 80 * 2**20}
-        for attempts_left in (2, 1, 0):
-            try:
-                ray.init(address=LOCAL, num_cpus=usable_cores(), **usual)
-                return
-            except Exception as error:  # on a busy machine Ray gives itself up after 30 s
+        usual["num_cpus"] = usable_cores()
+    for attempts_left in (2, 1, 0):
+        try:
+            ray.init(address=address, **usual)
+            return
+        except Exception as error:
+            if address == LOCAL:  # on a busy machine Ray gives itself up after 30 s
                 ray.shutdown()
-                if not attempts_left:
-                    why = f"Ray could not be started on this machine ({_in_short(error)})"
-                    raise LibraryError(f"{why}; wait until it is less busy, or leave --ray out.") from error
-    try:
-        ray.init(address=address, **usual)
-    except Exception as error:
-        known = {
-            "Authentication": f"The Ray cluster at {address} wants a token; set RAY_AUTH_MODE=token and put the token "
-            "into RAY_AUTH_TOKEN, or into a file that RAY_AUTH_TOKEN_PATH names.",
-            "Version mismatch": f"This machine has another version of Ray or Python than the Ray cluster at {address}; "
-            "install the same on every machine.",
-        }
-        why = str(error) + repr(error.__cause__)
-        raise LibraryError(next((told for words, told in known.items() if words in why), "")) from error
+                if attempts_left:
+                    continue
+                why = f"Ray could not be started on this machine ({_in_short(error)})"
+                raise LibraryError(f"{why}; wait until it is less busy, or leave --ray out.") from error
+            why, told = str(error) + repr(error.__cause__), ""
+            if "Authentication" in why:
+                told = f"The Ray cluster at {address} wants a token; set RAY_AUTH_MODE=token and put the token into "
+                told += "RAY_AUTH_TOKEN, or into a file that RAY_AUTH_TOKEN_PATH names."
+            elif "Version mismatch" in why:
+                told = f"This machine has another version of Ray or Python than the Ray cluster at {address}; install "
+                told += "the same on every machine."
+            raise LibraryError(told) from error
 
 
 def _in_short(error: Exception) -> str:
@@ -375,11 +356,11 @@ class Team(NamedTuple):
     readers: int
 
 
-def team(nodes: Sequence[dict[str, Any]], orders: dict[str, Any], workers: int) -> Team:
+def team(nodes: Sequence[dict[str, Any]], settings: dict[str, Any], workers: int) -> Team:
     """Return the workers of a run: one for each GPU with its share of the cores, else one for at most four cores."""
     has = [node["Resources"] for node in nodes if node["Alive"]]
     cores = [int(one["CPU"]) for one in has if one.get("CPU", 0) >= 1] or [1]
-    wants_gpu = orders["device"] in {"auto", "cuda"} and orders["model"]
+    wants_gpu = settings["device"] in {"auto", "cuda"} and settings["model"]
     gpus = sum(int(one.get("GPU", 0)) for one in has) if wants_gpu else 0
     share = max(1, sum(cores) // gpus) if gpus else min(4, max(1, min(cores) // 2))
     size, readers = gpus or sum(one // share for one in cores), min(share, workers or share)
@@ -397,7 +378,7 @@ def _statuses(order: dict[str, Any], tasks: list[str], workers: int) -> Iterator
     context.execution_no_progress_timeout_s = -1  # a film may take longer than any limit; its reader has one
     context.max_consecutive_actor_init_deaths = 20
     context.max_errored_blocks = -1
-    made = team(ray.nodes(), order["orders"], workers)
+    made = team(ray.nodes(), order["orders"]["settings"], workers)
     left = {json.loads(task)[0]: task for task in tasks}
     for is_alone in (False, True):
         readers = 1 if is_alone else made.readers
@@ -465,28 +446,27 @@ class RayWorker:
     """Reads files, several at a time in as many threads; nothing that a file does raises."""
 
     def __init__(self, order: dict[str, Any], readers: int) -> None:
-        fields = dict(order["orders"])
-        fields |= {"wanted": WantedStages(**fields["wanted"]), "limits": MediaLimits(**fields["limits"])}
-        self._orders = Orders(**fields | {"readers": max(readers, usable_cores())})  # others have the other cores
+        told = order["orders"]
+        fields = told["settings"] | {"limits": MediaLimits(**told["settings"]["limits"])}
+        settings = IndexSettings(**fields | {"workers": max(readers, usable_cores())})  # others have the other cores
+        self._orders = orders = Orders(WantedStages(**told["wanted"]), settings, told["reader"])
         self._done = {one: WantedStages(*stages) for one, stages in order["done"].items()}
-        self._notes: defaultdict[str, list[str]] = defaultdict(list)
-        self._free: SimpleQueue[FileWorker] = SimpleQueue()
+        self._frames, self._notes = Counter[str](), defaultdict[str, list[str]](list)  # by path
+        self._free: SimpleQueue[ClipReader] = SimpleQueue()
+        self._who = f"The Ray worker on {os.uname().nodename}"
         self._token, self._fault, hearing = order["token"], fault_here(order), None
         if self._fault is not None:
             return
-        self._place, orders = Place(order["staging"]), self._orders
+        self._place = Place(order["staging"])
         module, _, function = order["loader"].partition(":")
-        settings = IndexSettings(device=orders.device, precision=orders.precision)
-        model = SharedModel(lambda: getattr(import_module(module), function)(orders.model, settings))
+        model = SharedModel(lambda: getattr(import_module(module), function)(settings.model, settings))
         try:
-            if orders.speech is not None:
-                hearing = SpeechHearing(
-                    orders.speech, orders.language, orders.limits, lambda path, note: self._notes[path].append(note)
-                )
+            if settings.speech is not None:
+                hearing = SpeechHearing(settings.speech, settings.language, settings.limits, self._tell)
         except EvenreelError as error:
-            self._fault = f"The Ray worker on {os.uname().nodename} cannot hear what is said: {error}"
+            self._fault = f"{self._who} cannot hear what is said: {error}"
         for _ in range(readers):
-            self._free.put(FileWorker(orders, model if orders.model else None, hearing))
+            self._free.put(file_reader(orders, model if settings.model else None, hearing, self._count))
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
         """Read files; tasks and statuses are JSON."""
@@ -497,40 +477,53 @@ class RayWorker:
         status = Status(path, os.uname().nodename, sentence=self._fault or "")
         if self._fault is not None:
             return status
-        worker = self._free.get()
+        orders, reader = self._orders, self._free.get()
         try:
-            reading = read_file(path, self._orders, worker, lambda clip_id: self._wanted(clip_id, hears))
-            status = status._replace(clip_id=reading.file.clip_id, frames=reading.frames)
-            if reading.error is not None:
-                kind = "aside" if os.path.lexists(path) else "unseen"
-                return status._replace(kind=kind, reason=reading.error.reason, sentence=str(reading.error))
-            if reading.shard is None:
+            file = FoundFile(path, "", stamp(path))
+            file = replace(file, clip_id=watched_digest(path, orders.settings.limits.stall_timeout_s))
+            status = status._replace(clip_id=file.clip_id)
+            if not (wanted := still_wanted(orders.wanted, self._done.get(str(file.clip_id)))):
                 return status._replace(kind="known")
-            return self._left(status._replace(notes=self._notes.pop(printable(path), [])), reading)
+            wanted, made = wanted if hears else replace(wanted, speech=False), None
+            while made is None:
+                self._frames[path] = 0
+                with contextlib.suppress(OtherWindowsError):  # the model is loaded now
+                    made = read_file(reader, orders, file, wanted)()
+            fault, notes = self._fault_of_leaving(made), self._notes.pop(printable(path), [])
+            status = status._replace(frames=self._frames[path], notes=notes, sentence=fault or "")
+            return status if fault else status._replace(kind="made")
+        except MediaError as error:
+            kind, frames = "aside" if os.path.lexists(path) else "unseen", self._frames[path]
+            return status._replace(kind=kind, frames=frames, reason=error.reason, sentence=str(error))
         except EvenreelError as error:
-            return status._replace(sentence=f"The Ray worker on {status.node} cannot go on: {error}")
+            return status._replace(sentence=f"{self._who} cannot go on: {error}")
         except Exception as error:  # a program error ends the run, and with its name
             what = f"{type(error).__name__}: {error}"
-            return status._replace(sentence=f"The Ray worker on {status.node} failed at {path} ({what}).")
+            return status._replace(sentence=f"{self._who} failed at {path} ({what}).")
         finally:
-            self._free.put(worker)
+            self._free.put(reader)
 
-    def _wanted(self, clip_id: str, hears: bool) -> WantedStages | None:
-        wanted = still_wanted(self._orders.wanted, self._done.get(clip_id))
-        return (wanted if hears else replace(wanted, speech=False)) if wanted else None
+    def _tell(self, path: str, note: str) -> None:
+        self._notes[path].append(note)
 
-    def _left(self, status: Status, reading: Reading) -> Status:
-        assert reading.shard is not None
-        clip_id, payload = str(status.clip_id), shard_bytes(reading.shard)
+    def _count(self, path: str, time_s: float) -> None:
+        self._frames[path] += 1
+
+    def _fault_of_leaving(self, made: Reading) -> str | None:
+        """Leave what was made of a file at the place; return why that cannot be."""
+        assert made.shard is not None
+        clip_id, payload = made.shard.clip_id, shard_bytes(made.shard)
         try:
             if not _is_open(self._place, self._token):
                 raise OSError(None, "the run is over, or the place cannot be reached any more")
-            if isinstance(reading.stills, Stills):
-                self._place.put(f"stills/{clip_id}", stills_bytes(clip_id, reading.stills))
+            if isinstance(made.stills, Stills):
+                self._place.put(f"stills/{clip_id}", stills_bytes(clip_id, made.stills))
             self._place.put(f"shards/{clip_id}", payload)
         except Exception as error:  # each kind of storage has errors of its own
-            return status._replace(kind="full" if is_full(error) else "disk", sentence=reason_of(error))
-        return status._replace(kind="made")
+            if is_full(error):
+                return f"The disk of {self._place.root} is full, says the Ray worker on {os.uname().nodename}; {SAFE}."
+            return f"{self._who} cannot write to {self._place.root} ({reason_of(error)}); {SAFE}."
+        return None
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ whose settings have changed, is what a file lacks; nothing else is optional.
 
 | stage | read by | a file lacks it where |
 |---|---|---|
-| pictures | `worker.FileWorker` | its clip has no vectors |
+| pictures | `ClipReader` | its clip has no vectors |
 | signs | the same, in one decoding | nobody read what is written on screen |
 | subtitles | `subtitle_reader` | a file beside it is new, another or gone, or its streams were not looked at |
 | picture subtitles | the same | its streams of pictures were left out, as its signs were |
@@ -28,6 +28,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -37,26 +38,25 @@ import numpy as np
 from evenreel.config import AUTO, IndexSettings, allowed_threads
 from evenreel.errors import LibraryError, MediaError, UsageError
 from evenreel.extras import installed
-from evenreel.features.clip_reader import SharedModel, SpeechHearing, WantedStages
-from evenreel.features.pool import Closable
-from evenreel.features.progress import TRANSIENT, SetAside
-from evenreel.features.shards import ClipSounds, DamagedShardError, Shard, read_shard, shard_path
-from evenreel.library.index.plan import (
-    IndexRun,
-    KnownFile,
-    VideoMeter,
-    still_wanted,
+from evenreel.features.clip_reader import (
+    ClipReader,
+    ClipSource,
+    ReaderSettings,
+    SharedModel,
+    SpeechHearing,
+    WantedStages,
 )
-from evenreel.library.index.worker import FileWorker, Orders, Reading
+from evenreel.features.pool import TRANSIENT, Closable, SetAside, StagedProgress, VideoProgress
+from evenreel.features.shards import ClipSounds, DamagedShardError, Shard, Stills, read_shard, shard_path
+from evenreel.library.index.scan import IndexRun, KnownFile, still_wanted
 from evenreel.library.people import FaceStage
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SHARDS, loaded_path, other_sounds
 from evenreel.library.store.fulltext import note_clips
 from evenreel.library.store.vectors import SOUNDS
 from evenreel.library.store.writer import FoundFile, Store, next_generation, put_transcripts, settle_shard, vectors_path
-from evenreel.media.content import stamp
-from evenreel.media.languages import language_tag
-from evenreel.media.workers import Worker
+from evenreel.media.sampling import WHOLE, Part, language_tag
+from evenreel.media.workers import Worker, stamp
 from evenreel.onscreen.scene import SheetReader, engine_id
 from evenreel.speech.recogniser import check_extra, locate_speech_model, speech_model_here
 from evenreel.speech.subtitles import (
@@ -71,6 +71,7 @@ from evenreel.speech.subtitles import (
     sidecars_of,
     streams_known,
 )
+from evenreel.types import Encoder
 from evenreel.wording import count, printable
 
 if TYPE_CHECKING:
@@ -83,33 +84,83 @@ log = logging.getLogger("evenreel")
 class Stage(Protocol):
     """What is read of a file, once; see above for when each is called."""
 
-    title: str
-    """What is shown as the progress of a run."""
+    title: str  # is shown as the progress of a run
+    readers: int  # that read at a time
 
     def begin(self) -> bool:
-        """Look at what the library has; return False where it does not want this stage at all."""
+        return True
 
-    def wanted(self, file: FoundFile, have: KnownFile) -> bool:
-        """Return whether something is to be read of a file."""
-
-    @property
-    def readers(self) -> int:
-        """How many readers read at a time."""
-
-    def reader(self) -> Closable:
-        """Make an object that reads one file after another in a process that can be killed."""
-
-    def read(self, reader: Any, file: FoundFile) -> Any:
-        """Read a file: the reading, or a function that ends it and needs no reader."""
-
-    def put(self, store: Store, reading: Any) -> None:
-        """Put what was read into the library, with the file's row, in one transaction."""
+    def wanted(self, file: FoundFile, have: KnownFile) -> bool: ...
+    def reader(self) -> Closable: ...
+    def read(self, reader: Any, file: FoundFile) -> Any: ...
+    def put(self, store: Store, reading: Any) -> None: ...
 
     def set_aside(self, store: Store, file: FoundFile, error: MediaError) -> None:
-        """Note that a file cannot be read."""
+        """Note that a file cannot be read, where that is no reading of its own."""
+        return
 
     def end(self) -> None:
         """Do what is left when all files are read, or a brake has ended the reading."""
+        return
+
+
+# the reading of a file, which needs no library, so that any machine can do it -----------------------------------------
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What an index run wants of each of its files: plain data, so that it can travel."""
+
+    wanted: WantedStages
+    settings: IndexSettings  # of which `speech` is the model that hears what is said, or None
+    reader: str  # target of the processes
+
+
+@dataclass
+class Reading:
+    """What was read of a file: a shard, and stills where they are kept. Without a shard nothing was wanted of it."""
+
+    file: FoundFile
+    shard: Shard | None = None
+    stills: Stills | bytes | None = None
+
+
+def file_reader(
+    orders: Orders,
+    model: SharedModel | None,
+    hearing: SpeechHearing | None = None,
+    on_frame: Callable[[str, float], None] = lambda path, time_s: None,
+) -> ClipReader:
+    """Make what reads one file after another; readers of one process share a model and a hearing."""
+    of = orders.settings
+    settings = ReaderSettings(of.rule, orders.wanted.text, of.worker_count, of.limits, find_shots=True)
+    return ClipReader(settings, model, on_frame, orders.reader, hearing)
+
+
+def read_file(
+    reader: ClipReader, orders: Orders, file: FoundFile, wanted: WantedStages, part: Part = WHOLE
+) -> Callable[[], Reading]:
+    """Read a file of known content to its end; the function returned encodes the last frames."""
+    stills = Stills() if orders.settings.keep_stills else None
+    finish = reader.read(ClipSource(file.clip_id or "", file.path, file.stamp, part), wanted, stills)
+    return lambda: Reading(file, finish(), stills)
+
+
+def load(name: str, settings: IndexSettings) -> Encoder:
+    from evenreel.encoders import load_encoder
+
+    return load_encoder(name, device=settings.device, precision=settings.precision)
+
+
+def made_with(encoder: Encoder, asked: str) -> dict[str, str]:
+    """Return the entries of `meta` that say by which model the vectors of a library are."""
+    return {
+        "model": encoder.encoder_id,
+        "asked_model": asked,
+        "encoder_id": encoder.encoder_id,
+        "weights_hash": encoder.weights_hash,
+        "dimension": str(encoder.dimension),
+    }
 
 
 # pictures, signs, and what is said in new clips -----------------------------------------------------------------------
@@ -118,7 +169,7 @@ PICTURES, WORDS, BOTH = "pictures", "words", "pictures and words"
 """What a pass reads."""
 
 
-class ReadingStage:
+class ReadingStage(Stage):
     """What one decoding of a file gives; in one pass, or in two, of which the first leaves words out.
 
     `orders` say what the pass at hand wants of each file; whoever reads elsewhere is told no more than these.
@@ -132,22 +183,18 @@ class ReadingStage:
         self.readers = run.settings.worker_count
         self.begin_pass(BOTH, {})
 
-    def begin(self) -> bool:
-        return True
-
     def begin_pass(self, title: str, lengths_s: Mapping[str, float]) -> None:
-        """Begin to read pictures, words or both of files of these lengths."""
         self.title, self._again = title, title == WORDS and bool(self._counted)
         self._meter = VideoMeter(title, lengths_s, self._run.progress) if lengths_s else None
         self._unheard = self.speech.unheard() if title == WORDS else set()
-        wanted = pictures_of(self._all.wanted) if title == PICTURES else self._all.wanted
-        self.orders = replace(self._all, wanted=wanted, keep_stills=self._all.keep_stills and not self._again)
+        wanted = replace(self._all.wanted, text=False, speech=False) if title == PICTURES else self._all.wanted
+        kept = self._all.settings.keep_stills and not self._again
+        self.orders = replace(self._all, wanted=wanted, settings=replace(self._all.settings, keep_stills=kept))
 
     def wanted(self, file: FoundFile, have: KnownFile) -> bool:
         return bool(still_wanted(self.orders.wanted, have.done))
 
     def is_aside(self, file: FoundFile) -> bool:
-        """Return whether this run has set a file aside."""
         return f"aside {file.path}" in self._counted
 
     def lacking(self, clip_id: str) -> WantedStages | None:
@@ -160,15 +207,16 @@ class ReadingStage:
             return replace(wanted, speech=clip_id in self._unheard)
         return wanted
 
-    def reader(self) -> FileWorker:
-        return FileWorker(self.orders, self.model, self.speech.hearing, self._count_frame)
+    def reader(self) -> ClipReader:
+        return file_reader(self.orders, self.model, self.speech.hearing, self._count_frame)
 
-    def read(self, reader: FileWorker, file: FoundFile) -> Reading | Callable[[], Reading]:
+    def read(self, reader: ClipReader, file: FoundFile) -> Reading | Callable[[], Reading]:
         wanted = self.lacking(str(file.clip_id))
         if wanted is None:
             return Reading(file)
         self.count_frames(file.path, 0)
-        return reader.read(file, wanted if self.speech.hears(file) else replace(wanted, speech=False))
+        wanted = wanted if self.speech.hears(file) else replace(wanted, speech=False)
+        return read_file(reader, self.orders, file, wanted)
 
     def put(self, store: Store, reading: Reading) -> None:
         file, shard = reading.file, reading.shard
@@ -208,7 +256,6 @@ class ReadingStage:
             self._frames[path] = frames
 
     def start_model(self) -> None:
-        """Load the model: there is a video, so it is wanted if it was not before."""
         if self.model is not None:
             self.model.start()
 
@@ -232,9 +279,70 @@ class ReadingStage:
         self._run.progress.frame()
 
 
-def pictures_of(wanted: WantedStages) -> WantedStages:
-    """Return what the first of two passes reads."""
-    return replace(wanted, text=False, speech=False)
+# how far a run is -----------------------------------------------------------------------------------------------------
+
+TELL_S = 0.25  # least seconds between two events of progress; the last one of a pass is always told
+SURE_S = 2.0  # of reading before a rate is told: the first frames wait for processes that start
+
+
+class VideoMeter:
+    """Adds up the seconds of video that a pass has read, and tells them a few times a second; for several threads."""
+
+    def __init__(self, stage: str, lengths_s: Mapping[str, float], progress: StagedProgress) -> None:
+        self._stage, self._progress = stage, progress
+        self._lengths_s, self._read_s = dict(lengths_s), dict.fromkeys(lengths_s, 0.0)
+        self._unknown = {path for path, length_s in lengths_s.items() if not length_s}
+        self._finished, self._file = set[str](), ""
+        self._begun_at: float | None = None
+        self._told_at = -TELL_S
+        self._lock = threading.Lock()
+        self._tell()
+
+    def read(self, path: str, time_s: float) -> None:
+        """Note that a file was read up to a time; one that goes on after its expected end is longer than that."""
+        with self._lock:
+            self._begun_at = self._begun_at or time.monotonic()
+            if path in self._read_s and path not in self._finished:
+                self._file = path
+                self._read_s[path] = max(self._read_s[path], time_s)
+                self._lengths_s[path] = max(self._lengths_s[path], time_s)
+            self._tell()
+
+    def finish(self, path: str, length_s: float | None = None) -> None:
+        """Note that a file is finished or set aside; `length_s` is its length where that is known by now."""
+        with self._lock:
+            if path in self._read_s and path not in self._finished:
+                self._finished.add(path)
+                self._unknown.discard(path)
+                if length_s is not None:
+                    self._lengths_s[path] = length_s
+                self._read_s[path] = self._lengths_s[path]
+            self._tell()
+
+    def _tell(self) -> None:
+        now, finished = time.monotonic(), len(self._finished)
+        if now - self._told_at < TELL_S and finished < len(self._read_s):
+            return
+        self._told_at = now
+        done_s, total_s = sum(self._read_s.values()), sum(self._lengths_s.values())
+        if finished:  # a file of unknown length is taken to be as long as finished ones are
+            mean_s = sum(self._lengths_s[path] for path in self._finished) / finished
+            total_s += sum(max(0.0, mean_s - self._lengths_s[path]) for path in self._unknown)
+        seconds = now - (self._begun_at or now)
+        rate = done_s / seconds if seconds >= SURE_S and done_s > 0 else None
+        is_told = bool(finished) or not self._unknown
+        self._progress.video(
+            VideoProgress(
+                self._stage,
+                done_s=done_s,
+                total_s=total_s if is_told else 0.0,
+                files_done=finished,
+                files=len(self._read_s),
+                rate=rate,
+                remaining_s=max(0.0, total_s - done_s) / rate if rate is not None and is_told else None,
+                file=printable(self._file),
+            )
+        )
 
 
 # subtitles ------------------------------------------------------------------------------------------------------------
@@ -245,7 +353,6 @@ _AFTER_END_S = 1.0  # a subtitle may stay a little longer than the last picture
 
 
 def subtitle_reader(threads: int) -> SubtitleFiles:
-    """Make the worker's object; the models of the recogniser are loaded where there are pictures to read."""
     from evenreel.speech.streams import SubtitleFiles  # FFmpeg is loaded where subtitles are read
 
     return SubtitleFiles(SheetReader(threads))
@@ -271,7 +378,7 @@ class _Subtitles:
     transcripts: list[Transcript]
 
 
-class SubtitleStage:
+class SubtitleStage(Stage):
     """Files of subtitles beside the videos, and streams inside them, of text and of pictures.
 
     A subtitle file is no part of its video's content, so a clip's transcripts say which file each is of, and its stamp.
@@ -326,10 +433,7 @@ class SubtitleStage:
     def read(self, reader: Worker, file: FoundFile) -> _Subtitles | None:
         """Read what is new or has changed of a clip; what it has besides stays."""
         clip = self._clips[str(file.clip_id)]
-        try:
-            shard = read_shard(shard_path(self._run.store.library / SHARDS, clip.clip_id))
-        except DamagedShardError as error:  # the next run reads its video anew
-            log.warning("%s", error)
+        if (shard := _whole_shard(self._run.store, clip.clip_id)) is None:
             return None
         kept = [one for one in shard.transcripts or () if one.source != "sidecar" or self._holds(one, clip)]
         there = {one.origin for one in kept if one.source == "sidecar"}
@@ -347,12 +451,6 @@ class SubtitleStage:
         gone = {one.origin for one in old if one.source == "sidecar"} - {one.origin for one in whole}
         self._run.report.subtitles_gone += len(gone)
         self._run.report.subtitles += sum(bool(one.utterances) for one in whole if one not in old)
-
-    def set_aside(self, store: Store, file: FoundFile, error: MediaError) -> None:
-        """Each subtitle file and stream is set aside by itself, while it is read."""
-
-    def end(self) -> None:
-        """Nothing is left to do."""
 
     def _stamp(self, path: str) -> Stamp:
         found = self._stamps[path].stamp
@@ -427,6 +525,15 @@ class SubtitleStage:
         return replace(found, utterances=kept)
 
 
+def _whole_shard(store: Store, clip_id: str) -> Shard | None:
+    """The shard of a clip; None where it is damaged, and the next run reads its video anew."""
+    try:
+        return read_shard(shard_path(store.library / SHARDS, clip_id))
+    except DamagedShardError as error:
+        log.warning("%s", error)
+        return None
+
+
 def _transcripts(found: list[Subtitles]) -> list[Transcript]:
     return [Transcript("stream", "", one.utterances, one.utterances[0].language) for one in found if one.utterances]
 
@@ -443,7 +550,7 @@ def check_speech(settings: IndexSettings) -> None:
         locate_speech_model(str(settings.speech))
 
 
-class SpeechStage:
+class SpeechStage(Stage):
     """Recognition of speech in clips in which no subtitles say what is said.
 
     A new clip is heard while its pictures are read, by the same `hearing`; one whose subtitles turn out to say nothing,
@@ -500,22 +607,12 @@ class SpeechStage:
         """Keep what was heard beside what subtitles say, in the place of what another model heard."""
         clip_id, heard = reading
         self._run.report.heard += 1
-        try:
-            shard = read_shard(shard_path(store.library / SHARDS, clip_id))
-        except DamagedShardError as error:  # the next run reads its video anew
-            log.warning("%s", error)
+        if (shard := _whole_shard(store, clip_id)) is None:
             return
         others = [one for one in shard.transcripts or () if one.source != "recognised"]
         put_transcripts(store.library, store.connection, shard, [*others, heard])
 
-    def set_aside(self, store: Store, file: FoundFile, error: MediaError) -> None:
-        """Why nothing was heard is what was heard."""
-
-    def end(self) -> None:
-        """Nothing is left to do."""
-
     def tell(self, path: str, note: str) -> None:
-        """Note in the report what is unusual in the sound of a file."""
         self._run.report.notes.append((path, note))
 
     def _heard(self, by: str | None) -> set[str]:
@@ -555,7 +652,6 @@ class SpeechStage:
 
 
 def check_sound(settings: IndexSettings) -> None:
-    """Check the model of sounds of a run before anything is read; one that is named is fetched."""
     if settings.sound not in (None, AUTO):
         from evenreel.sound import check_torch, locate_sound_model
 
@@ -563,7 +659,7 @@ def check_sound(settings: IndexSettings) -> None:
         locate_sound_model(str(settings.sound))
 
 
-class SoundStage:
+class SoundStage(Stage):
     """What clips sound like, as vectors of a model of sounds.
 
     Pictures are not decoded for them, so that a later run adds them to a library that has none. Of a clip without sound

@@ -35,8 +35,8 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import check_kind
 from evenreel.arrays import Column, Indices
+from evenreel.config import check_kind
 from evenreel.documents import brief
 from evenreel.errors import UsageError
 from evenreel.library.people import asked_people, known_names, with_people

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenreel.arguments import described
-from evenreel.config import IMAGE_LIMITS, RERANK_DEPTH, MediaLimits
+from evenreel.config import IMAGE_LIMITS, RERANK_DEPTH, MediaLimits, described
 from evenreel.documents import brief
 from evenreel.errors import MediaError, UsageError
 from evenreel.language import folding

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from evenreel.arrays import Column, Flags
 from evenreel.errors import EncoderError, LibraryError
-from evenreel.features.frame_windows import within_shots
+from evenreel.features.clip_reader import within_shots
 from evenreel.library.search.result import MomentHit, TextHit
 from evenreel.library.search.snapshot import ClipColumns, Snapshot
 from evenreel.library.store.catalog import other_sounds

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from evenreel.encoders.loading import BUILTIN
 from evenreel.errors import LibraryError, NotFoundError
-from evenreel.features.lock import writer_lock
+from evenreel.features.pool import writer_lock
 from evenreel.features.shards import shard_files
 from evenreel.files import TEMPORARY_SUFFIX, replacing
 from evenreel.types import Metadata

@@ -23,17 +23,18 @@ from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.clip_reader import WantedStages, merge
-from evenreel.features.progress import TRANSIENT
+from evenreel.features.pool import TRANSIENT
 from evenreel.features.shards import (
     ClipSounds,
     DamagedShardError,
     Shard,
+    Stills,
     read_shard,
     remove_shard,
     shard_path,
     write_shard,
+    write_stills,
 )
-from evenreel.features.stills import Stills, write_stills
 from evenreel.library.store.catalog import (
     SHARDS,
     STILLS,
@@ -66,7 +67,7 @@ from evenreel.library.store.vectors import (
     null_scores_hold,
     update_null_scores,
 )
-from evenreel.media.content import FileStamp
+from evenreel.media.workers import FileStamp
 from evenreel.speech.subtitles import SpokenWord, Transcript, Utterance
 from evenreel.types import Encoder, Metadata
 from evenreel.wording import printable

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from evenreel.config import check_heads
 from evenreel.losses.variational import Reduction, token_nll
 from evenreel.matchers.bima.caption_words import WrittenCaptions
-from evenreel.settings_checks import check_heads
 
 
 @dataclass(frozen=True)

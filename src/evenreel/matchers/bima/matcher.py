@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from evenreel.config import FINITE, MOST_BITS, check_settings, one_of, whole
 from evenreel.errors import UsageError
 from evenreel.losses import info_nce
 from evenreel.losses.variational import active_units, gaussian_kl, overlap
@@ -30,7 +31,6 @@ from evenreel.matchers.bima.text import BiasHead, Gaussian, mean_draw
 from evenreel.matchers.bima.video import ElementAttention, SceneElements, SceneSettings
 from evenreel.matchers.entry import Entry
 from evenreel.matchers.wti import Wti, weighted_tokens
-from evenreel.settings_checks import FINITE, MOST_BITS, check_settings, one_of, whole
 from evenreel.similarity.interaction import TokenVectors
 from evenreel.similarity.pooling import masked_mean
 

@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from evenreel.errors import UsageError
-from evenreel.losses.variational import Reduction
-from evenreel.matchers.bima.caption_words import vocabulary_of
-from evenreel.matchers.entry import LearnedFrom
-from evenreel.matchers.wti import WtiSettings
-from evenreel.settings_checks import (
+from evenreel.config import (
     ABOVE_0,
     AT_LEAST_0,
     FINITE,
@@ -27,6 +22,11 @@ from evenreel.settings_checks import (
     one_of,
     whole,
 )
+from evenreel.errors import UsageError
+from evenreel.losses.variational import Reduction
+from evenreel.matchers.bima.caption_words import vocabulary_of
+from evenreel.matchers.entry import LearnedFrom
+from evenreel.matchers.wti import WtiSettings
 
 _BALANCE = Allowed("adaptive, none or a number", lambda value: value in ("adaptive", "none") or FINITE.holds(value))
 

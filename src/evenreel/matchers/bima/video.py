@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from evenreel.errors import UsageError
-from evenreel.features.sealed import unseal
+from evenreel.features.shards import unseal
 from evenreel.matchers.adapter import identity
 from evenreel.similarity.scene_elements import Selected, aggregate, select
 

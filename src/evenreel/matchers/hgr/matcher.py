@@ -17,14 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.errors import UsageError
-from evenreel.language.word_vectors import read_word_vectors
-from evenreel.losses.ranking import RankingSettings, ranking_hinge
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.entry import Entry, LearnedFrom
-from evenreel.matchers.hgr.text import GraphLimits, GraphTexts, graph_tensors
-from evenreel.matchers.matcher import Limits
-from evenreel.settings_checks import (
+from evenreel.config import (
     ABOVE_0_TO_1,
     AT_LEAST_0,
     MOST_SIZE,
@@ -37,6 +30,13 @@ from evenreel.settings_checks import (
     one_of,
     whole,
 )
+from evenreel.errors import UsageError
+from evenreel.language.word_vectors import read_word_vectors
+from evenreel.losses.ranking import RankingSettings, ranking_hinge
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.entry import Entry, LearnedFrom
+from evenreel.matchers.hgr.text import GraphLimits, GraphTexts, graph_tensors
+from evenreel.matchers.matcher import Limits
 from evenreel.similarity.phrases import PhraseTexts, PhraseVideos, frames_of, phrase_similarity
 from evenreel.similarity.pooling import masked_softmax
 

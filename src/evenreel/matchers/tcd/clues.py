@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from evenreel.config import check_heads
 from evenreel.matchers.adapter import identity
-from evenreel.settings_checks import check_heads
 from evenreel.similarity.clues import RowTerms, RowWeights, by_head, every_row, products, row_logits, summed, taken
 from evenreel.similarity.pooling import masked_softmax
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from evenreel.losses.calibration import CycleForm
-from evenreel.settings_checks import (
+from evenreel.config import (
     ABOVE_0,
     AT_LEAST_0,
     MOST_SIZE,
@@ -17,6 +16,7 @@ from evenreel.settings_checks import (
     one_of,
     whole,
 )
+from evenreel.losses.calibration import CycleForm
 
 PARTS = ("video", "ocr", "hybrid")
 """What a caption is matched with: refined frames, refined on-screen windows, and the clue of both (equation 12)."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from evenreel.config import OptionForm
 from evenreel.papers.engine.settings import QuerySettings
-from evenreel.settings_checks import OptionForm
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from evenreel.audits.settings import AuditSettings
+from evenreel.config import OptionForm
 from evenreel.errors import UsageError
-from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
     from evenreel.training.recipe.recipe import Recipe

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+from evenreel.config import OptionForm
 from evenreel.errors import UsageError
 from evenreel.features.settings import Words
-from evenreel.settings_checks import OptionForm
 
 WORDS: Mapping[Words, str] = {"ocr": "words read in the frames", "corpus": "words of the corpus"}
 """What on-screen text is."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from evenreel.config import OptionForm
 from evenreel.papers.engine.settings import StudySettings, TrainingSettings
-from evenreel.settings_checks import OptionForm
 
 
 @dataclass(frozen=True, kw_only=True)

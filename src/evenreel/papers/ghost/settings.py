@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from evenreel.config import OptionForm
 from evenreel.edits.settings import OrderStage
 from evenreel.errors import UsageError
 from evenreel.papers.engine.settings import GroupSettings, StudySettings
-from evenreel.settings_checks import OptionForm
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.arrays import Indices, slices
+from evenreel.config import MOST_SIZE, SHARE, check_settings, whole
 from evenreel.errors import UsageError
 from evenreel.planted.worlds.drawing import FeatureWorld, contents_of, corpus_of
 from evenreel.planted.worlds.lengths import noun_strata
@@ -47,7 +48,6 @@ from evenreel.planted.worlds.vectors import (
     stream,
     unit,
 )
-from evenreel.settings_checks import MOST_SIZE, SHARE, check_settings, whole
 from evenreel.types import FloatArray, TextFeatures, VideoFeatures
 
 

@@ -23,12 +23,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
+from evenreel.config import AT_LEAST_0, SHARE, check_settings, number
 from evenreel.errors import UsageError
 from evenreel.planted.worlds.drawing import FeatureWorld, contents_of, length_ranks, world_of
 from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
 from evenreel.planted.worlds.splits import LEARNED, check_strength, rows_of_splits
 from evenreel.planted.worlds.vectors import BLOCK_CLIPS, Contents, Stream, in_cone, stream, words_of
-from evenreel.settings_checks import AT_LEAST_0, SHARE, check_settings, number
 from evenreel.types import FloatArray, TextFeatures
 
 _ANGLE = number("between 0 and 90", lambda value: 0 <= value <= 90)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from evenreel.config import MOST_SIZE, SHARE, check_settings, whole
 from evenreel.errors import UsageError
-from evenreel.settings_checks import MOST_SIZE, SHARE, check_settings, whole
 
 
 @dataclass(frozen=True)

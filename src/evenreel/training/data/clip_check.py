@@ -13,10 +13,9 @@ from threading import local
 
 from evenreel.config import MediaLimits, usable_cores
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.progress import SetAside
-from evenreel.media.content import stamp
+from evenreel.features.pool import SetAside
 from evenreel.media.sampling import Part
-from evenreel.media.workers import Worker
+from evenreel.media.workers import Worker, stamp
 from evenreel.progress import Progress
 from evenreel.training.data.verdicts import ClipVerdict, Verdicts, locked
 from evenreel.training.loop.run_folder import writing

@@ -17,7 +17,7 @@ from evenreel.debias.backgrounds import Backgrounds
 from evenreel.encoders.trainable import TokenIds
 from evenreel.errors import EvenreelError
 from evenreel.matchers.batches import TextBatch, VideoBatch, text_batch, to_device, video_batch
-from evenreel.processes import safe_path
+from evenreel.media.workers import safe_path
 from evenreel.training.data.pairs import Mirrors, Order, Pairs
 from evenreel.training.data.window_tokens import WindowTokens
 from evenreel.types import RoleGraph, TextFeatures, VideoFeatures

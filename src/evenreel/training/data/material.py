@@ -18,7 +18,7 @@ from evenreel.corpus.relevance import class_relevance
 from evenreel.errors import UsageError
 from evenreel.features.graphs import with_graphs
 from evenreel.features.load import find_clips, load_text_features
-from evenreel.features.progress import SetAside
+from evenreel.features.pool import SetAside
 from evenreel.progress import Progress
 from evenreel.training.data.backgrounds import with_backgrounds
 from evenreel.training.data.examples import FeatureExamples, TrainingExamples, TrainingInputs

@@ -20,9 +20,9 @@ from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, shortened, tokenise
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.pretrained import pretrained_means
-from evenreel.media.content import stamp
 from evenreel.media.sampling import parse_rule
 from evenreel.media.video import open_video
+from evenreel.media.workers import stamp
 from evenreel.progress import Progress
 from evenreel.training.data.clip_check import ClipVideo, clip_files, readable
 from evenreel.training.data.examples import Draw, PixelBatch, TokenBatch

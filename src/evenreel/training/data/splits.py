@@ -20,7 +20,7 @@ from evenreel.types import Corpus
 
 if TYPE_CHECKING:
     from evenreel.encoders.trainable import TrainableTowers
-    from evenreel.features.progress import SetAside
+    from evenreel.features.pool import SetAside
     from evenreel.training.data.examples import TrainingExamples
     from evenreel.training.ensemble.trimmed import Trimmed
     from evenreel.training.loop.run_folder import Facts

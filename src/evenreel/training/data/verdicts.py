@@ -11,7 +11,7 @@ from typing import NamedTuple
 from filelock import FileLock
 
 from evenreel.documents import parse_json
-from evenreel.features.progress import TRANSIENT
+from evenreel.features.pool import TRANSIENT
 from evenreel.files import make_folder, sync_file, write_durably
 
 PASSING = TRANSIENT | {"timeout"}

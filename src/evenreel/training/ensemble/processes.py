@@ -16,7 +16,7 @@ from typing import Any, cast
 import torch
 
 from evenreel.errors import EvenreelError, UsageError
-from evenreel.processes import safe_path
+from evenreel.media.workers import safe_path
 from evenreel.training.ensemble.runs import MemberRun
 from evenreel.training.loop.milestones import TrainingError
 from evenreel.training.loop.run import RunHooks

@@ -18,7 +18,7 @@ import torch
 
 from evenreel.documents import parse_json
 from evenreel.errors import CorpusError, EvenreelError, UsageError
-from evenreel.features.lock import HOLDER, LOCK, writer_lock
+from evenreel.features.pool import HOLDER, LOCK, writer_lock
 from evenreel.files import TEMPORARY_SUFFIX, write_durably
 from evenreel.training.data.verdicts import forget_passing
 from evenreel.training.recipe.files import load_recipe, recipe_text

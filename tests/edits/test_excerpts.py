@@ -1,20 +1,26 @@
-"""Keyframes and first halves: the right frames, read from whole files and from parts of them."""
+"""Clips that are written: excerpts, and clips in one form."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evenreel.config import MediaLimits
+from evenreel.edits.excerpts import ExcerptReader
 from evenreel.errors import MediaError
 from evenreel.media import open_video, parse_rule, probe
-from evenreel.media.encode import ExcerptReader
+from evenreel.media.encode import Form, framed, inner_size
+from evenreel.media.encode import steady as evenly
 from evenreel.planted import write_clip
+from evenreel.types import Frame
 from tests.media_files import Film, gop, number_in, numbered_picture, steady, write_film
 
 
@@ -81,3 +87,43 @@ def test_a_picture_that_changes_its_size_has_no_first_half(tmp_path: Path, monke
     monkeypatch.setattr(PictureMaker, "pixels", lambda self, frame: np.zeros((*next(sizes), 3), np.uint8))
     with pytest.raises(MediaError, match="changes on the way"):
         read(source, "first_half")
+
+
+hundredths = st.integers(1, 60)
+sides = st.integers(1, 900)
+
+
+@given(gaps=st.lists(hundredths, min_size=1, max_size=12), start=st.integers(0, 300), fps=st.integers(1, 50))
+def test_each_moment_shows_the_last_frame_before_it(gaps: list[int], start: int, fps: int) -> None:
+    times = np.cumsum([start, *gaps]) / 100
+    frames = [Frame(float(time), np.full((1, 1, 3), place, np.uint8)) for place, time in enumerate(times)]
+    count, start_s = 20, start / 100
+    shown = [int(pixels[0, 0, 0]) for pixels in evenly(frames, Fraction(fps), start_s, count)]
+    moments = [start_s + number / fps for number in range(count)]
+    assert shown == [max(sum(time <= moment + 1e-6 for time in times) - 1, 0) for moment in moments]
+
+
+@given(width=sides, height=sides, frame=st.tuples(st.integers(8, 320), st.integers(8, 240)))
+def test_pad_stays_inside_and_crop_covers(width: int, height: int, frame: tuple[int, int]) -> None:
+    whole = inner_size(width, height, Form(Fraction(8), *frame))
+    filled = inner_size(width, height, Form(Fraction(8), *frame, "crop"))
+    assert whole[0] <= frame[1]
+    assert whole[1] <= frame[0]
+    assert whole[0] == frame[1] or whole[1] == frame[0]
+    assert filled[0] >= frame[1]
+    assert filled[1] >= frame[0]
+    assert filled[0] == frame[1] or filled[1] == frame[0]
+
+
+@pytest.mark.parametrize("size", [(4, 6), (10, 6), (4, 12), (10, 12), (6, 10), (5, 9)])
+def test_a_picture_stands_in_the_middle(size: tuple[int, int]) -> None:
+    """A mark in the middle of the picture is in the middle of the frame, to a pixel; what is beside it is black."""
+    height, width = size
+    picture = np.full((height, width, 3), 200, np.uint8)
+    picture[height // 2, width // 2] = 255
+    done = framed(picture, 10, 6)
+    assert done.shape == (6, 10, 3)
+    row, column = np.argwhere(done[..., 0] == 255)[0]
+    assert abs(row - 3) <= 1
+    assert abs(column - 5) <= 1
+    assert (done[..., 0] > 0).sum() == min(height, 6) * min(width, 10)
