@@ -488,7 +488,7 @@ def _repeated(body: bytes, receive: Receive) -> Receive:
 class Login:
     """Admits requests that show the token and asks others for it; without a token it admits all.
 
-    The token is shown in a header, in the cookie, once in the address, or typed into a page. Wrong tokens of one address
+    The token is shown in a header, in the cookie, once in the address, or typed into a page. Wrong tokens of an address
     are answered one after another, which slows guessing down. Right ones never wait: many people may share an address,
     behind a proxy, and one of them who guesses must not keep the others out.
     """
