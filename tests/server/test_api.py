@@ -23,10 +23,10 @@ from evenreel.server.api import Stats
 from tests.server.conftest import Served
 
 
-def ask(client: TestClient, path: str, **query: object) -> dict[str, Any]:
+def ask(client: TestClient, path: str, **query: object) -> Any:
     answer = client.get(path, params={name: str(value) for name, value in query.items()})
     assert answer.status_code == 200, answer.text
-    return dict(answer.json())
+    return answer.json()
 
 
 def clip_named(client: TestClient, name: str) -> str:

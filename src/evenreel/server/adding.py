@@ -39,8 +39,7 @@ from evenreel.wording import printable
 
 log = logging.getLogger("evenreel")
 
-LOOKED_AT = 60_000
-"""Most entries that are looked at to count the videos of one listing, shared equally among its folders."""
+LOOKED_AT = 60_000  # most entries that are looked at to count the videos of one listing, shared among its folders
 LOOKED_FOR = 100_000  # most entries that are looked at to tell whether a folder holds any video
 SHOWN_FOLDERS = 2_000  # most folders of a listing
 NOTE = "adding.json"  # file in the library's folder that says which folders are being added
@@ -359,8 +358,8 @@ class Run:
 class Adder:
     """Indexes folders, one run at a time, which can be paused; the state is that of the run."""
 
-    def __init__(self, library: Path, homes: Callable[[], HomeFolders] = home_folders) -> None:
-        self._library, self._homes = library, homes
+    def __init__(self, library: Path) -> None:
+        self._library = library
         self._lock = threading.RLock()
         self._run: Run | None = None
         self._order: RunOrder | None = None  # of the run, or what is left to do
@@ -497,7 +496,7 @@ class Adder:
     def _said(self, state: RunState, sentence: str = "", stage: str = "") -> Indexing:
         places = self._order.places if self._order else ()
         try:
-            shown = list(map(self._homes().shown, places))
+            shown = list(map(home_folders().shown, places))
         except UsageError:  # there is no home folder any more
             shown = [printable(os.path.basename(place)) for place in places]
         watches = self._order is not None and self._order.watch

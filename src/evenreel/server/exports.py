@@ -22,7 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, HTTPException, Request, Response
 from pydantic import BaseModel, Field
@@ -32,7 +32,7 @@ from evenreel.features.shards import read_still
 from evenreel.handover import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
 from evenreel.handover.picks import HandoverReport, Pick, Take, file_stem
 from evenreel.media.workers import Worker
-from evenreel.server.api import EVERYWHERE, LATEST_S, ClipId, Problem, about, add_reading
+from evenreel.server.api import LATEST_S, ClipId, about, add_reading
 from evenreel.server.desk import BusyError, Desk
 from evenreel.server.media import EXPORT, TYPES, Playback, SentAs
 from evenreel.server.settings import MOST_RESULTS, ServeSettings, is_near
@@ -113,14 +113,11 @@ class Exports:
 
     def router(self) -> APIRouter:
         router = APIRouter(prefix="/api/v1")
-        kinds = (ZIP, *MEDIA_TYPES.values(), *CUT_TYPES.values())
-        content = {kind.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
-        summary = "Stretches as cuts, lists for editors, tables or subtitles."
-        answers: dict[int | str, dict[str, Any]] = {200: {"description": summary, "content": content}}
-        answers |= {code: {"model": Problem} for code in (*EVERYWHERE, 404, 413)}
-        router.add_api_route(
-            "/export", self.export, methods=["POST"], summary=summary, response_class=Response, responses=answers
-        )
+        described = about("Stretches as cuts, lists for editors, tables or subtitles.", ZIP, 404, 413)
+        sent = described["responses"][200]["content"]
+        for kind in (*MEDIA_TYPES.values(), *CUT_TYPES.values()):
+            sent[kind.partition(";")[0]] = sent[ZIP]
+        router.add_api_route("/export", self.export, methods=["POST"], **described)
         path = "/clips/{clip_id}/folder"
         add_reading(router, path, self.place, about("Where a clip's file is.", ClipPlace, 404))
         router.add_api_route(path, self.show, methods=["POST"], **about("Show it in the file manager.", ClipPlace, 404))

@@ -84,10 +84,8 @@ MOST_OF_ALL = 3 / 5  # share of the connections that may play at a time, so that
 READER = "evenreel.server.media:PictureReader"
 STILL_WIDTHS = (160, 320, 640, 1280)
 PREVIEW_PART_S = 60.0
-WAITING = 200
-"""Most pictures that may be waited for; beyond it those requested first, by pages that were left, are given up."""
-PAGE_GAP_S = 0.3
-"""Longest pause, in seconds, between the requests of one page; after a longer one, a visitor has turned the page."""
+WAITING = 200  # most pictures that may be waited for; beyond it those requested first are given up
+PAGE_GAP_S = 0.3  # longest pause between the requests of one page; after a longer one, a visitor has turned the page
 REMEMBERED_S = 600.0  # seconds for which a picture that cannot be made is not tried again
 REMEMBERED = 1_000
 EXPORT = "export-"  # beginning of the names of folders in the cache in which `evenreel.server.exports` makes files
