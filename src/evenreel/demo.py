@@ -49,43 +49,31 @@ def _answer(shape: str, colour: str, place: str, activity: str, sign: str | None
 
 DEMO_QUERIES = (
     DemoQuery(
-        "a red star on a beach",
-        "what is seen: colour, shape and place",
-        _answer("star", "red", "beach", "moves_right"),
+        "a red star on a beach", "what is seen: colour, shape and place", _answer("star", "red", "beach", "moves_right")
     ),
     DemoQuery(
-        "a blue heart in a forest",
-        "what is seen, by another sentence",
-        _answer("heart", "blue", "forest", "bounces"),
+        "a blue heart in a forest", "what is seen, by another sentence", _answer("heart", "blue", "forest", "bounces")
     ),
-    DemoQuery(
-        "harbour",
-        "what is written on screen",
-        _answer("cross", "green", "city", "grows", sign="HARBOUR"),
-    ),
+    DemoQuery("harbour", "what is written on screen", _answer("cross", "green", "city", "grows", "HARBOUR")),
     DemoQuery(
         "pharmasy",
         "what is written on screen, misspelt",
-        _answer("circle", "orange", "mountains", "sways", sign="PHARMACY"),
+        _answer("circle", "orange", "mountains", "sways", "PHARMACY"),
     ),
     DemoQuery("quarterly tax spreadsheet", "a search that nothing here answers", None),
 )
-"""The five searches of `evenreel demo`."""
-
-
 MORE_TO_SEE, MORE_TO_READ = "a green crescent in the mountains", "winter cup"
 """Searches that the demo suggests at its end."""
 
 
-def demo_scenes(count: int = VIDEO_COUNT, seed: int = 0) -> dict[str, Scene]:
+def demo_scenes(count: int = VIDEO_COUNT) -> dict[str, Scene]:
     """Return the scene that each demo video shows, by its file name, which says nothing about the scene.
 
     Each query has one answer: no other clip shares its colour, shape and place, or its sign.
     """
-    rng = np.random.default_rng(seed)
-    scenes = [
-        replace(query.answer, seed=int(rng.integers(2**31))) for query in DEMO_QUERIES if query.answer is not None
-    ][:count]
+    rng = np.random.default_rng(0)
+    answers = (query.answer for query in DEMO_QUERIES if query.answer is not None)
+    scenes = [replace(answer, seed=int(rng.integers(2**31))) for answer in answers][:count]
     reserved = {_look(scene) for scene in scenes} | {sign.text for scene in scenes for sign in scene.signs}
     while len(scenes) < count:
         scene = sample_scene(rng)
@@ -96,14 +84,11 @@ def demo_scenes(count: int = VIDEO_COUNT, seed: int = 0) -> dict[str, Scene]:
 
 
 def make_demo_videos(
-    folder: Path,
-    count: int = VIDEO_COUNT,
-    seed: int = 0,
-    on_written: Callable[[str], None] = lambda name: None,
+    folder: Path, count: int = VIDEO_COUNT, on_written: Callable[[str], None] = lambda name: None
 ) -> None:
     """Render the demo's videos, short mp4 files, and a `metadata.csv` with the source and place of each."""
     folder.mkdir(parents=True, exist_ok=True)
-    scenes = demo_scenes(count, seed)
+    scenes = demo_scenes(count)
 
     def write(name: str) -> None:
         write_scene(folder / name, scenes[name])
@@ -154,9 +139,8 @@ def run_demo(
 def audit_sentences(count: int = VIDEO_COUNT) -> list[str]:
     """Return the queries of the demo's audit: its own queries that have answers, and one for each other clip."""
     asked = [query.text for query in DEMO_QUERIES if query.answer is not None]
-    shown = [
-        f"a {one.subject.colour} {one.subject.shape} in the {one.background}" for one in demo_scenes(count).values()
-    ]
+    subjects = ((one.subject, one.background) for one in demo_scenes(count).values())
+    shown = [f"a {subject.colour} {subject.shape} in the {place}" for subject, place in subjects]
     return list(dict.fromkeys([*asked, *shown]))
 
 

@@ -54,7 +54,7 @@ def test_then_is_printed_with_both_times(place: Path) -> None:
     assert first["time_s"] < second["time_s"] <= first["time_s"] + 2
 
 
-def test_marks_and_words_beside_a_picture_move_what_is_found(place: Path) -> None:
+def test_marks_move_what_is_found(place: Path) -> None:
     star, heart = place / "videos" / "star.mp4", place / "videos" / "heart.mp4"
     found = answered(place, "a shape", "--right", f"{heart}@1", "--wrong", star)
     assert [Path(hit["path"]).name for hit in found["hits"]] == ["heart.mp4"]

@@ -18,9 +18,6 @@ import srt
 from PIL import Image
 
 from evenreel.config import IndexSettings
-from evenreel.handover import HandoverSettings
-from evenreel.handover.picks import Pick
-from evenreel.handover.taking import take_away
 from evenreel.library import index_folders, open_library
 from tests.in_process import run_here
 from tests.media_files import Film, gop, number_in, write_film
@@ -174,17 +171,6 @@ def test_a_clip_that_is_gone_costs_itself_and_the_rest_is_written(place: Path, t
     assert "its file is not there any more; is its disk connected?" in done.stdout
     assert len([name for name in names(tmp_path) if name.endswith(".mp4")]) == 1
     assert len((tmp_path / "said_tram.csv").read_text().splitlines()) == 2
-
-
-def test_a_program_takes_away_in_one_call_what_the_command_takes(place: Path, tmp_path: Path) -> None:
-    with open_library(place / "library", vision=False) as library:
-        kept = library.clip_named(str(place / "videos/a/tram.mp4"))
-        picks = [Pick(kept, 2.4, 3.2), Pick("0" * 32, 0.0, 1.0)]
-        settings = HandoverSettings(forms=("clip", "csv"), exact=True)
-        report = take_away(library, picks, tmp_path / "new", "trams", settings)
-    assert [path.name for path in report.files] == ["tram 00.00.02.400-00.00.03.200.mp4", "trams.csv"]
-    assert numbers(report.files[0]) == list(range(60, 80))
-    assert [one.clip_id for one in report.set_aside] == ["0" * 32]
 
 
 def test_a_clip_without_words_has_no_subtitles_and_the_rest_is_written(place: Path, tmp_path: Path) -> None:

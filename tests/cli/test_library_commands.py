@@ -140,11 +140,9 @@ def test_search_by_picture_finds_the_video_it_is_from(place: Path, tmp_path: Pat
     from evenreel.media import open_video, parse_rule
 
     with open_video(place / "videos" / "clip_02.mp4") as video:
-        frame = next(iter(video.frames(parse_rule("every 1 s"))))
-    Image.fromarray(frame.pixels).save(tmp_path / "still.png")
-    result = printed_json(search(place, "--image", tmp_path / "still.png", "--json"))
-    assert Path(result["hits"][0]["path"]).name == "clip_02.mp4"
-    assert result["hits"][0]["scores"]["seen"] > 0.99
+        Image.fromarray(next(video.frames(parse_rule("every 1 s"))).pixels).save(tmp_path / "still.png")
+    (hit, *_) = printed_json(search(place, "--image", tmp_path / "still.png", "--json"))["hits"]
+    assert Path(hit["path"]).name == "clip_02.mp4" and hit["scores"]["seen"] > 0.99
 
 
 USAGE_ERRORS = [
@@ -182,11 +180,6 @@ def test_odd_queries_are_answered(place: Path, query: str) -> None:
         return
     done = search(place, query, "--no-vision")
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_the_library_comes_from_the_environment(place: Path) -> None:
-    done = here("search", "tram", "--no-vision", EVENREEL_LIBRARY=str(place / "library"))
-    assert done.returncode == 0 and "clip_00.mp4" in done.stdout
 
 
 def test_a_model_that_cannot_be_had_is_one_sentence_with_the_ways_on(
@@ -236,27 +229,32 @@ def test_the_output_does_not_depend_on_the_environment(place: Path, environment:
     assert (odd.returncode, odd.stdout, odd.stderr) == (0, usual.stdout, "")
 
 
+def signalled(place: Path, sent: signal.Signals, videos: int, *program: str) -> subprocess.CompletedProcess[str]:
+    """An index run that is sent a signal when it has read three videos, so that two are in the catalog."""
+    for number in range(videos):
+        write_video(place / "videos" / f"{number}.mp4", number, seconds=4)
+    command = (*program, sys.executable, "-m", "evenreel", *words_alone(place), "--set", "workers=1")
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, env=ENVIRONMENT)
+    while len(list((place / "library").glob("shards/*/*.safetensors"))) < 3:
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(sent)
+    output, errors = process.communicate()
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+def words_alone(place: Path) -> tuple[str, ...]:
+    return ("index", str(place / "videos"), "--library", str(place / "library"), "--no-vision", "--no-ocr")
+
+
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_index_goes_on_afterwards(tmp_path: Path, sent: signal.Signals) -> None:
     """Hazard 33."""
-    for number in range(30):
-        write_video(tmp_path / "videos" / f"{number}.mp4", number, seconds=4)
-    command = ["index", str(tmp_path / "videos"), "--library", str(tmp_path / "library"), "--no-vision", "--no-ocr"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "evenreel", *command, "--set", "workers=1"],
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-    )
-    while len(list((tmp_path / "library").glob("shards/*/*.safetensors"))) < 3:  # so two are in the catalog
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(sent)
-    _, errors = process.communicate()
-    assert process.returncode == 130
-    assert errors == f"evenreel: {INTERRUPTED}\n"
-    report = printed_json(forked(*command, "--json"))
+    done = signalled(tmp_path, sent, 30)
+    assert (done.returncode, done.stderr) == (130, f"evenreel: {INTERRUPTED}\n")
+    report = printed_json(forked(*words_alone(tmp_path), "--json"))
     assert 0 < report["indexed"] < 30
     assert report["indexed"] + report["unchanged"] + report["recognised"] == 30
 
@@ -351,20 +349,19 @@ def close_folder(monkeypatch: pytest.MonkeyPatch, closed: Path) -> None:
     monkeypatch.setattr(os, "scandir", guarded)
 
 
-def test_a_folder_that_cannot_be_opened_is_an_input_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_opened_is_set_aside_and_a_root_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_folder(tmp_path / "videos", 1)
     (tmp_path / "videos" / "closed").mkdir()
-    close_folder(monkeypatch, tmp_path / "videos" / "closed")
-    done = here("index", tmp_path / "videos", "-l", tmp_path / "library", "--no-vision", "--no-ocr")
-    assert done.returncode == 3 and f"cannot be opened: {tmp_path}/videos/closed\n" in done.stdout
-
-
-def test_a_root_that_cannot_be_opened_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "videos").mkdir()
-    close_folder(monkeypatch, tmp_path / "videos")
-    done = here("index", tmp_path / "videos", "-l", tmp_path / "library", "--no-vision")
+    with monkeypatch.context() as patch:
+        close_folder(patch, tmp_path / "videos")
+        done = here(*words_alone(tmp_path))
     assert done.returncode == 1 and "videos cannot be opened (permission denied)" in done.stderr
     assert not (tmp_path / "library").exists()
+    close_folder(monkeypatch, tmp_path / "videos" / "closed")
+    done = here(*words_alone(tmp_path))
+    assert done.returncode == 3 and f"cannot be opened: {tmp_path}/videos/closed\n" in done.stdout
 
 
 @pytest.mark.parametrize("target", ["nowhere.mp4", "link.mp4"], ids=["dangling", "circular"])
@@ -483,21 +480,6 @@ def test_how_much_damage_is_accepted_can_be_chosen(real_clips: Path, tmp_path: P
 
 def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     """`nohup evenreel index` goes on when the terminal is closed."""
-    for number in range(8):
-        write_video(tmp_path / "videos" / f"{number}.mp4", number)
-    command = ["index", tmp_path / "videos", "--library", tmp_path / "library", "--no-vision", "--no-ocr"]
-    process = subprocess.Popen(
-        ["nohup", sys.executable, "-m", "evenreel", *map(str, command), "--set", "workers=1"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-    )
-    while not list((tmp_path / "library").glob("shards/*/*.safetensors")):
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(signal.SIGHUP)
-    output, errors = process.communicate()
-    assert (process.returncode, errors) == (0, "")
-    assert output.startswith("Indexed 8 files")
+    done = signalled(tmp_path, signal.SIGHUP, 8, "nohup")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Indexed 8 files")

@@ -7,9 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -160,28 +157,6 @@ def test_the_demo_says_what_its_audit_needs(place: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "1. clip_" in done.stdout
     assert "pip install 'evenreel[measure]'." in done.stdout
-
-
-def test_the_page_is_served(place: Path) -> None:
-    command = [sys.executable, "-m", "evenreel", "serve", "-l", "library", "--port", "0"]
-    server = subprocess.Popen(
-        command, cwd=place, env=environment(place), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    try:
-        address = next(word for line in server.stdout or [] for word in line.split() if word.startswith("http://"))
-        query = urllib.parse.urlencode({"q": "a tram"})
-        for _ in range(100):  # until it listens
-            try:
-                with urllib.request.urlopen(f"{address.rstrip('/.')}/api/v1/search?{query}", timeout=20) as answer:
-                    assert json.load(answer)["hits"] is not None
-                break
-            except urllib.error.URLError:
-                time.sleep(0.1)
-        else:
-            pytest.fail("the server does not answer")
-    finally:
-        server.terminate()
-        server.communicate(timeout=20)
 
 
 @pytest.mark.parametrize(

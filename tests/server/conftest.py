@@ -29,6 +29,8 @@ from tests.server import gated_run
 from tests.server.gated_run import GATE
 
 PATIENCE_S = 120.0  # a busy machine is no failure
+HERE = ("127.0.0.1", 50_000)
+"""Where a visitor at the machine of the server comes from."""
 SCENES = {
     "star.mp4": Scene((Entity("star", "red", "large"),), "moves_right", "beach", duration_s=3.0),
     "heart.mp4": Scene((Entity("heart", "blue", "large"),), "bounces", "forest", duration_s=4.0),
@@ -83,8 +85,9 @@ def make_own(folder: Path, served: Served) -> Path:
 
 @pytest.fixture(scope="module")
 def client(served: Served) -> Iterator[TestClient]:
-    """A visitor of the served library, whose model is loaded."""
-    with TestClient(make_app(served.library, served.settings), base_url="http://127.0.0.1:8765") as visitor:
+    """A visitor of the served library, whose model is loaded, at the machine of the server."""
+    app = make_app(served.library, served.settings)
+    with TestClient(app, base_url="http://127.0.0.1:8765", client=HERE) as visitor:
         wait_for_model(visitor)
         yield visitor
 
@@ -100,10 +103,6 @@ def wait_until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline, "it did not come to hold"
         time.sleep(0.02)
-
-
-HERE = ("127.0.0.1", 50_000)
-"""Where a visitor at the machine of the server comes from."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from evenreel.library.index import run as index_run
-from evenreel.server import adding as run
+from evenreel.server import adding_run as run
 
 GATE = "EVENREEL_TEST_GATE"
 

@@ -10,16 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-import schemathesis
 from hypothesis import given
 from hypothesis import strategies as st
-from schemathesis import GenerationMode
 from starlette.testclient import TestClient
 
 from evenreel.errors import NotFoundError, UsageError
@@ -28,12 +26,11 @@ from evenreel.library.index.run import resolve
 from evenreel.library.index.scan import scan
 from evenreel.library.store.catalog import library_lock
 from evenreel.server import ServeSettings, adding
-from evenreel.server import adding as places
-from evenreel.server.adding import HELD, NOTE, Adder, HomeFolders, Indexing, Retry, Run, RunOrder, count_videos
+from evenreel.server.adding import NOTE, Adder, HomeFolders, Retry, Run, count_videos
+from evenreel.server.adding_run import HELD, RunOrder
 from tests.library.damage import table_of, write
 from tests.library.words_only import WORDS_ONLY
 from tests.server.conftest import PATIENCE_S, NewHome, Served, wait_until
-from tests.server.test_schema import AT_THE_MACHINE, ask
 
 ADD: dict[str, Any] = {"action": "start", "folder": "Videos", "model": "builtin"}
 
@@ -138,7 +135,7 @@ def test_a_run_ends_with_a_server_that_is_killed(new_home: NewHome, monkeypatch:
     assert json.loads((new_home.library / NOTE).read_text())["state"] == "paused"
 
 
-def test_a_paused_run_waits_for_a_person(new_home: NewHome) -> None:
+def test_a_paused_run_waits_for_a_person(new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
     with new_home.visitor() as visitor:
         order(visitor, **ADD)
         order(visitor, action="pause")
@@ -150,7 +147,8 @@ def test_a_paused_run_waits_for_a_person(new_home: NewHome) -> None:
     def nowhere() -> HomeFolders:
         raise UsageError("The system knows no home folder.")
 
-    homeless = Adder(new_home.library, nowhere)
+    monkeypatch.setattr(adding, "home_folders", nowhere)
+    homeless = Adder(new_home.library)
     homeless.go_on()
     assert (homeless.state().state, homeless.state().folders) == ("paused", ["Videos"])
 
@@ -326,7 +324,7 @@ def test_hazard_161_a_note_that_cannot_be_understood(new_home: NewHome, note: st
 )
 def test_a_run_that_ends_without_a_word_says_so(new_home: NewHome, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adding, "COMMAND", (sys.executable, "-c", code))
-    adder = Adder(new_home.library, lambda: HomeFolders(new_home.home))
+    adder = Adder(new_home.library)
     adder.start(RunOrder(str(new_home.library), (str(new_home.home / "Videos"),)))
     wait_until(lambda: adder.state().state != "running")
     assert (adder.state().state, adder.state().sentence) == ("failed", adding.BROKE)
@@ -335,7 +333,7 @@ def test_a_run_that_ends_without_a_word_says_so(new_home: NewHome, code: str, mo
 def test_a_run_that_does_not_end_is_killed(new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adding, "COMMAND", (sys.executable, "-c", "import time; time.sleep(600)"))
     monkeypatch.setattr(adding, "PATIENCE_S", 0.1)
-    adder = Adder(new_home.library, lambda: HomeFolders(new_home.home))
+    adder = Adder(new_home.library)
     told = RunOrder(str(new_home.library), (str(new_home.home / "Videos"),))
     adder.start(told)
     run = adder._run
@@ -530,33 +528,10 @@ def test_counting_ends_after_so_many_entries(home: Path, monkeypatch: pytest.Mon
     assert count_videos(home / "Empty", 29) == (29, True)
     assert count_videos(home, 1_000, below=False) == (0, False)
     assert count_videos(home / "gone", 10) == (0, False)
-    monkeypatch.setattr(places, "LOOKED_AT", 30)  # ten for each of two folders and for what is beside them
+    monkeypatch.setattr(adding, "LOOKED_AT", 30)  # ten for each of two folders and for what is beside them
     listed = HomeFolders(home).listing("")
     assert [(one.name, one.videos, one.more) for one in listed.folders] == [("Empty", 10, True), ("Videos", 2, False)]
     assert (listed.videos, listed.more) == (12, True)
-
-
-@pytest.fixture
-def harmless(new_home: NewHome) -> Iterator[TestClient]:
-    """A visitor at the machine of a server that starts nothing."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Adder, "start", lambda *_: Indexing(state="running", sentence="Not in a test."))
-        with new_home.visitor() as visitor:
-            yield visitor
-
-
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
-def test_it_answers_as_documented(harmless: TestClient, mode: GenerationMode) -> None:
-    schema = schemathesis.openapi.from_dict(harmless.get("/api/v1/openapi.json").json())
-    for path in AT_THE_MACHINE:
-        asked = [
-            one
-            for one in schema[path].values()
-            if mode == GenerationMode.POSITIVE
-            or one.definition.raw.get("requestBody")
-            or one.definition.raw.get("parameters")
-        ]
-        ask(harmless, asked, mode, None)
 
 
 @pytest.mark.parametrize(

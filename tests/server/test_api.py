@@ -23,10 +23,10 @@ from evenreel.server.api import Stats
 from tests.server.conftest import Served
 
 
-def ask(client: TestClient, path: str, **query: object) -> dict[str, Any]:
+def ask(client: TestClient, path: str, **query: object) -> Any:
     answer = client.get(path, params={name: str(value) for name, value in query.items()})
     assert answer.status_code == 200, answer.text
-    return dict(answer.json())
+    return answer.json()
 
 
 def clip_named(client: TestClient, name: str) -> str:
@@ -177,13 +177,6 @@ def test_hazard_52_several_ranges_and_if_range(client: TestClient, served: Serve
     assert client.get(address, headers={"range": "bytes=0-9", "if-range": '"other"'}).content == whole
 
 
-def test_a_preview(client: TestClient) -> None:
-    clip_id = clip_named(client, "star.mp4")
-    preview = client.get(f"/api/v1/clips/{clip_id}/preview")
-    assert (preview.status_code, preview.headers["content-type"]) == (200, "video/mp4")
-    assert client.get(f"/api/v1/clips/{clip_id}/preview", params={"part": 1}).status_code == 404
-
-
 def test_a_clip_with_all_that_is_known_of_it(client: TestClient) -> None:
     clip = ask(client, f"/api/v1/clips/{clip_named(client, 'cross.mp4')}")
     assert clip["name"] == "cross.mp4"
@@ -192,13 +185,6 @@ def test_a_clip_with_all_that_is_known_of_it(client: TestClient) -> None:
     assert (clip["container"], clip["codec"], clip["moments"]) == ("mp4", "h264", 5)
     assert clip["signs"][0]["text"] == "HARBOUR"
     assert clip["metadata"] == {"source": "generator_a"}
-
-
-def test_stats_with_facets(client: TestClient) -> None:
-    stats = ask(client, "/api/v1/stats")
-    assert (stats["files"], stats["clips"], stats["set_aside"], stats["vision"]) == (4, 4, 1, True)
-    source = next(facet for facet in stats["facets"] if facet["column"] == "source")
-    assert source["values"][0] == {"value": "camera", "clips": 2}
 
 
 def test_the_library_view_says_what_was_set_aside_and_why(client: TestClient) -> None:

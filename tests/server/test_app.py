@@ -33,7 +33,7 @@ from evenreel.errors import (
 from evenreel.server import ServeSettings, make_app
 from evenreel.server import app as server_app
 from evenreel.server.app import Connection, Crowd, answering, is_worth_saying
-from evenreel.server.desk import BusyError, LoadingError
+from evenreel.server.desk import BusyError
 
 SECRET = "/home/ana/films"
 
@@ -82,7 +82,6 @@ def test_a_failure_is_a_sentence_that_does_not_tell_how_the_disk_is_laid_out(
         (NotFoundError("There is no such clip."), 404),
         (MediaError("damaged", "The video is damaged."), 404),
         (BusyError("Too many wait."), 503),
-        (LoadingError("The model is still being loaded."), 503),
     ],
     ids=lambda value: type(value).__name__,
 )

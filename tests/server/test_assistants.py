@@ -35,7 +35,8 @@ from evenreel.library import index_folders, open_library
 from evenreel.library.index.run import make_empty
 from evenreel.media import workers
 from evenreel.server import ServeSettings, assistants
-from evenreel.server.adding import NOTE, RunOrder
+from evenreel.server.adding import NOTE
+from evenreel.server.adding_run import RunOrder
 from evenreel.server.assistants import OF_STRANGERS, QUOTES, AskedLibrary, AssistantServer, make_http_app
 from tests.cli.test_library_commands import here
 from tests.conftest import REPOSITORY
@@ -475,20 +476,15 @@ def without(told: Any, name: str, apart: list[object]) -> Any:
 
 def test_a_search_waits_while_the_model_is_loaded(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, waits = AskedLibrary(served.library, served.settings), []
-    answers = iter([503, 503, 200])
-
-    async def loading(scope: Any, receive: Any, send: Any) -> None:
-        headers = [(b"retry-after", b"1")] if (status := next(answers)) == 503 else []
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": b"{}"})
+    busy = httpx2.Response(503, headers={"retry-after": "1"})
+    answers = iter([busy, busy, httpx2.Response(200, content=b"{}")])
+    loading = httpx2.MockTransport(lambda _: next(answers))
 
     async def wait(seconds: float) -> None:
         waits.append(seconds)
 
     async def ask() -> bytes:
-        async with httpx2.AsyncClient(
-            transport=httpx2.ASGITransport(app=loading), base_url=assistants.OWN_ADDRESS
-        ) as asked._client:
+        async with httpx2.AsyncClient(transport=loading, base_url=assistants.OWN_ADDRESS) as asked._client:
             return await asked.get("/search")
 
     monkeypatch.setattr(assistants.anyio, "sleep", wait)

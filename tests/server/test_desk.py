@@ -242,7 +242,7 @@ def test_a_model_that_has_changed_since_is_refused(served: Served, monkeypatch: 
     monkeypatch.setattr("evenreel.server.desk.load_pictures", lambda *_, **__: WordsEncoder("another"))
     with open_desk(served.library, served.settings) as desk:
         wait_until(lambda: desk.model == "failed")
-        assert "another now" in desk.trouble
+        assert "another now" in desk._held.trouble
 
 
 def test_while_the_model_loads_searches_are_told_to_come_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

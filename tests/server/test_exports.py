@@ -16,6 +16,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import av
@@ -91,15 +92,10 @@ def test_lists_name_files_from_the_indexed_folder_on(client: TestClient, ids: di
         assert answer.headers["content-disposition"] == f'attachment; filename="trams.{form}"'
         assert str(served.videos.parent) not in answer.text
         assert "star.mp4" in answer.text
+    assert list(served.settings.cache.glob("export-*")) == []  # nothing of what was made stays
     clips = otio.adapters.read_from_string(ask(client, "otio", *stretches).text, "otio_json").video_tracks()[0]
     fps = clips[0].source_range.duration.rate
     assert [clip.source_range.duration.value / fps for clip in clips] == [1.0, 2.0]
-
-
-def test_nothing_of_what_was_made_stays(client: TestClient, ids: dict[str, str], served: Served) -> None:
-    for form in ("clip", "csv", "srt"):
-        ask(client, form, (ids["star.mp4"], 1.0, 2.0))
-    assert list(served.settings.cache.glob("export-*")) == []
 
 
 @pytest.mark.parametrize(
@@ -143,39 +139,26 @@ def test_more_than_the_limits_is_refused(
     assert (large.status_code, "at most 256 KiB" in large.json()["detail"]) == (413, True)
 
 
-class Gone:
-    """A visitor who has left."""
-
-    async def is_disconnected(self) -> bool:
-        return True
-
-
-class Blocked:
-    """A worker that is at work until it is closed."""
-
-    def __init__(self) -> None:
-        self.closed = Event()
-
-    def close(self) -> None:
-        self.closed.set()
-
-
 def test_nothing_is_made_for_a_visitor_who_has_gone(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exports, "LOOKED_AFTER_S", 0.01)
-    api = exports.Exports(None, None, served.settings)  # type: ignore[arg-type]
+    api: Any = exports.Exports(None, None, served.settings)  # type: ignore[arg-type]
     api.start()
-    api._worker = worker = Blocked()  # type: ignore[assignment]
+    closed, begun = Event(), Event()
+    api._worker = worker = SimpleNamespace(close=closed.set)  # at work until it is closed
+
+    async def gone() -> bool:
+        return True
 
     async def leave_both() -> None:
-        under_way, begun = api._pool.submit(worker.closed.wait), Event()
-        queued = api._pool.submit(begun.set)
-        assert await api._while_there(queued, Gone()) is None  # type: ignore[arg-type]
-        assert (queued.cancelled(), worker.closed.is_set()) == (True, False)
-        assert await api._while_there(under_way, Gone()) is None  # type: ignore[arg-type]
-        assert worker.closed.is_set() and not begun.is_set()
+        visitor = SimpleNamespace(is_disconnected=gone)
+        under_way, queued = api._pool.submit(closed.wait), api._pool.submit(begun.set)
+        assert await api._while_there(queued, visitor) is None
+        assert (queued.cancelled(), closed.is_set()) == (True, False)
+        assert await api._while_there(under_way, visitor) is None
+        assert closed.is_set() and not begun.is_set()
 
     asyncio.run(leave_both())
-    assert api._worker is not worker  # type: ignore[comparison-overlap]
+    assert api._worker is not worker
     api.close()
 
 
@@ -234,7 +217,6 @@ HERE, ELSEWHERE = ("127.0.0.1", 50_000), ("192.0.2.7", 50_000)
 
 
 def visitor(served: Served, address: tuple[str, int], *, open_folders: bool) -> TestClient:
-    """Somebody at an address."""
     settings = replace(served.settings, open_folders=open_folders, vision=False)
     return TestClient(make_app(served.library, settings), base_url="http://127.0.0.1:8765", client=address)
 
@@ -329,12 +311,9 @@ def test_a_machine_without_a_file_manager_says_so(
     assert (answer.status_code, "copy the path instead" in answer.json()["detail"]) == (400, True)
 
 
-def test_no_name_becomes_an_option_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    commands: list[Any] = []
-    monkeypatch.setattr(exports.shutil, "which", lambda name: name)
-    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
+def test_no_name_becomes_an_option_of_the_program(started: list[list[str]]) -> None:
     exports.show_in_folder(os.path.join(os.sep, "v", "--help", "-a;b.mp4"))
-    assert sys.platform != "linux" or commands == [["xdg-open", "/v/--help"]]
+    assert sys.platform != "linux" or started == [["/usr/bin/xdg-open", "/v/--help"]]
 
 
 def test_a_server_for_others_opens_no_folders() -> None:

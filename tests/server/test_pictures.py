@@ -26,6 +26,7 @@ from starlette.testclient import TestClient
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError
 from evenreel.library.contents import Located
+from evenreel.library.store.catalog import STILLS
 from evenreel.media.workers import FileStamp
 from evenreel.planted import write_clip
 from evenreel.server import ServeSettings, make_app
@@ -67,7 +68,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> ServeSettings:
 
 @pytest.fixture
 def pictures(tmp_path: Path, settings: ServeSettings) -> Iterator[Pictures]:
-    made = Pictures(tmp_path, settings)
+    made = Pictures(settings, lambda _: tmp_path / STILLS)
     made.start()
     yield made
     made.close()
@@ -163,7 +164,7 @@ def test_previews_leave_a_painter_to_the_stills(
         return b""
 
     monkeypatch.setattr(Pictures, "_paint_preview", slow)
-    pictures = Pictures(tmp_path, replace(settings, painters=2))
+    pictures = Pictures(replace(settings, painters=2), lambda _: tmp_path / STILLS)
     pictures.start()
 
     async def crowd() -> None:

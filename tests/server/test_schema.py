@@ -20,17 +20,17 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.testclient import TestClient
 
 from evenreel.library.store.catalog import lay_down
-from evenreel.server.adding import Adder, Retry
+from evenreel.server.adding import Adder, Indexing, Retry
 from scripts.openapi_file import FILE, document
+from tests.server.conftest import Served
 
 Operation = APIOperation[Any, Any, Any, Any]
 EXAMPLES = min(25, settings().max_examples // 2)
 PLAIN = ("/api/v1/stats", "/api/v1/examples", "/api/v1/health", "/api/v1/retry", "/api/v1/marks")
-AT_THE_MACHINE = ("/api/v1/folders", "/api/v1/indexing")
-"""Refused to the client of these tests, which comes from elsewhere; `tests/server/adding` asks them from here."""
 ASKED = (
     *("/api/v1/browse", "/api/v1/search", "/api/v1/search/image", "/api/v1/files", "/api/v1/highlights"),
     *("/api/v1/saved", "/api/v1/saved/news", "/api/v1/saved/seen", "/api/v1/export", "/api/v1/people/still"),
+    *("/api/v1/folders", "/api/v1/indexing"),
 )
 OF_A_CLIP = (
     "/api/v1/clips/{clip_id}",
@@ -53,10 +53,12 @@ def nowhere(_: object) -> Iterator[sqlite3.Connection]:
 
 
 @pytest.fixture(scope="module")
-def api(client: TestClient) -> Iterator[schemathesis.BaseSchema]:
-    """The document of a server whose disk nobody looks through again, and that keeps nothing of what it is told."""
+def api(client: TestClient, served: Served) -> Iterator[schemathesis.BaseSchema]:
+    """The document of a server whose disk nobody looks through, and that keeps nothing of what it is told."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("evenreel.library.personal.changing", nowhere)
+        patch.setenv("HOME", str(served.videos))
+        patch.setattr(Adder, "start", lambda *_: Indexing(state="running", sentence="Not in a test."))
         patch.setattr(Adder, "retry", lambda *_: Retry(state="running", sentence="Not in a test."))
         yield schemathesis.openapi.from_dict(client.get("/api/v1/openapi.json").json())
 
@@ -83,7 +85,7 @@ def ask(client: TestClient, operations: Iterable[Operation], mode: GenerationMod
 
 
 def test_every_address_is_asked(api: schemathesis.BaseSchema) -> None:
-    assert set(api) == set(PLAIN + AT_THE_MACHINE + ASKED + OF_A_CLIP)
+    assert set(api) == set(PLAIN + ASKED + OF_A_CLIP)
 
 
 @pytest.mark.parametrize("path", PLAIN + ASKED + OF_A_CLIP)

@@ -8,7 +8,8 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -81,20 +82,14 @@ class CommandGroup:
         return typer.main.get_group(typer.Typer(name=name, help=self.text, cls=group_of(self.commands)))
 
 
-class _Made(Mapping[str, Any]):
+class _Made(UserDict[str, Any]):
     """Commands by their names, each made when it is looked up."""
 
     def __init__(self, table: Mapping[str, Listed]) -> None:
-        self._table = table
+        self.data = cast("Any", table)  # as it is: a copy would import what the table imports when it is looked at
 
     def __getitem__(self, name: str) -> Any:
-        return self._table[name].make(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._table)
-
-    def __len__(self) -> int:
-        return len(self._table)
+        return self.data[name].make(name)
 
 
 class TableGroup(TyperGroup):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,8 +20,7 @@ from evenreel.errors import UsageError
 from evenreel.wording import count, other_files, printable
 
 if TYPE_CHECKING:
-    from evenreel.library import IndexReport, LibraryStats
-    from evenreel.library.published import Snapshot
+    from evenreel.library import IndexReport
 
 MODEL_HELP = (
     "Image and text towers: a hub id, a folder, 'builtin', or a name that 'evenreel models' lists. \\[default: the "
@@ -230,12 +229,7 @@ def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_jso
 
     place = fetched(library or default_library(), snapshot_cache)
     with open_library(place, vision=False) as opened:
-        _show_stats(opened.stats(), opened.sizes(), as_json, copy_of(place))
-    if not as_json and has_people(place):
-        console().print("people: looked for (evenreel people lists them; --forget ALL deletes them and looks no more)")
-
-
-def _show_stats(stats: LibraryStats, sizes: Mapping[str, int], as_json: bool, snapshot: Snapshot | None) -> None:
+        stats, sizes, snapshot = opened.stats(), opened.sizes(), copy_of(place)
     if as_json:
         told = stats.to_json() | {"bytes": sizes}
         if snapshot is not None:
@@ -264,6 +258,8 @@ def _show_stats(stats: LibraryStats, sizes: Mapping[str, int], as_json: bool, sn
     if stats.missing:
         out.print(f"  {count(stats.missing, 'file')} missing (evenreel verify --repair --drop-missing forgets them)")
     list_aside(stats.set_aside, more=AGAIN)
+    if has_people(place):
+        out.print("people: looked for (evenreel people lists them; --forget ALL deletes them and looks no more)")
 
 
 def megabytes(size: int) -> str:

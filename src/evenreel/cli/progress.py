@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from evenreel.training.loop.milestones import Watch
 
 MUCH_S = 600.0  # seconds of video from which on a run is foretold, and told of in a log; a shorter one is soon done
-
 LINE_S = 5.0  # least seconds between two lines in a log
-
 PATIENCE_S = 2.0  # how long work takes before a bar is drawn, for those who begin to wonder
 
 

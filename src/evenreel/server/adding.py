@@ -1,12 +1,9 @@
 """Folders that a person adds to the library from the page, on the machine that it is served from; and trying again.
 
-In this order: which folders may be chosen, a run, what starts, pauses and stops it, the addresses with who may use
-them, and the process of a run. What a run was told is noted in the library's folder (`adding.json`), so that it goes on
-after the server has ended, however that ended. To pause is to end the process: what is finished is kept, the library is
-free for others, and the video that was being read is begun again.
-
-The process says in lines of JSON how that goes. Its standard input brings the order in one line; when it is closed,
-because a person pauses or the server ends, the run ends as one that is interrupted does.
+In this order: which folders may be chosen, a run, what starts, pauses and stops it, and the addresses with who may use
+them. A run is a process (`adding_run`); what it was told is noted in the library's folder (`adding.json`), so that it
+goes on after the server has ended, however that ended. To pause is to end the process: what is finished is kept, the
+library is free for others, and the video that was being read is begun again.
 """
 
 from __future__ import annotations
@@ -16,45 +13,37 @@ import contextlib
 import json
 import logging
 import os
-import signal
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import psutil
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from pydantic import BaseModel, Field
 
-from evenreel.config import AUTO, IndexSettings
-from evenreel.errors import EncoderError, EvenreelError, NotFoundError, UsageError
-from evenreel.extras import needed_extra
-from evenreel.features.pool import NoProgress, VideoProgress, is_held
+from evenreel.errors import NotFoundError, UsageError
 from evenreel.files import may_be_video, replacing
 from evenreel.library import Library
 from evenreel.library.index.scan import SKIPPED_FOLDERS
 from evenreel.library.store.catalog import is_published
 from evenreel.media.workers import command
+from evenreel.server.adding_run import LOOKING, WORDS_ONLY, RunOrder
 from evenreel.server.api import about, add_reading
 from evenreel.server.desk import Desk
 from evenreel.server.settings import ServeSettings, is_loopback, is_near
-from evenreel.wording import count, printable
-
-if TYPE_CHECKING:
-    from evenreel.library import IndexReport
+from evenreel.wording import printable
 
 log = logging.getLogger("evenreel")
 
-LOOKED_AT = 60_000
-"""Most entries that are looked at to count the videos of one listing, shared equally among its folders."""
+LOOKED_AT = 60_000  # most entries that are looked at to count the videos of one listing, shared among its folders
 LOOKED_FOR = 100_000  # most entries that are looked at to tell whether a folder holds any video
 SHOWN_FOLDERS = 2_000  # most folders of a listing
 NOTE = "adding.json"  # file in the library's folder that says which folders are being added
-COMMAND = command("evenreel.server.adding")
+COMMAND = command("evenreel.server.adding_run")
 PATIENCE_S = 12.0  # seconds that a run may take to end before it is killed
 TOLD_BYTES = 4_000  # how much of what a failed run complained of goes into the log
 BROKE = "The run broke off, killed perhaps or out of memory (see the log); what it had finished is kept: go on."
@@ -66,15 +55,6 @@ ELSEWHERE = (
     "options --host, --allow-host, --trusted-proxy and --workers."
 )
 ORDERS = "Start, pause, go on with or stop adding folders."
-SAID_EVERY_S = 0.25  # seconds between two lines about the same stage
-FIRST_S = 3.0  # seconds of a stage before its pace is told
-FAREWELL_S = 8.0  # seconds that a run may take to end by itself; a model that is being loaded hears nothing
-HELD = "Another process is writing to the library; wait for it to end, then go on."
-NO_MODEL = "The model cannot be loaded; the server's log says why. Choose another one, or words only."
-FAILED = "The folders could not be looked through; the server's log says why."
-"""What visitors are told of an error, whose own sentence may have paths, processes and hosts in it."""
-WORDS_ONLY = "words"  # name of the choice of no model at all
-LOOKING = "looking through the folders"
 DEFAULT = "default"
 RunState = Literal["idle", "running", "pausing", "paused", "watching", "done", "failed"]
 
@@ -305,27 +285,6 @@ def _shown(path: str) -> str:
     return printable(path) or "Your home folder"
 
 
-@dataclass(frozen=True)
-class RunOrder:
-    """What a run is to do; a path that is no UTF-8 is kept as it is."""
-
-    library: str  # its folder
-    places: tuple[str, ...]  # folders and single files
-    model: str | None = None  # of a new library; `words` for none, None for the library's own or the default
-    reads_text: bool = True  # whether on-screen text is read
-    watch: bool = False  # goes on with what changes in the folders afterwards
-    retry: bool = False  # tries again what was set aside
-
-    @staticmethod
-    def from_json(told: dict[str, Any]) -> RunOrder:
-        return RunOrder(**told | {"places": tuple(map(str, told["places"]))})
-
-    @property
-    def settings(self) -> IndexSettings:
-        model = {None: AUTO, WORDS_ONLY: None}.get(self.model, self.model)
-        return IndexSettings(model=model, read_text=self.reads_text, retry=self.retry)
-
-
 class Run:
     """A process that does what an order says; it ends when its input is closed."""
 
@@ -399,8 +358,8 @@ class Run:
 class Adder:
     """Indexes folders, one run at a time, which can be paused; the state is that of the run."""
 
-    def __init__(self, library: Path, homes: Callable[[], HomeFolders] = home_folders) -> None:
-        self._library, self._homes = library, homes
+    def __init__(self, library: Path) -> None:
+        self._library = library
         self._lock = threading.RLock()
         self._run: Run | None = None
         self._order: RunOrder | None = None  # of the run, or what is left to do
@@ -420,8 +379,7 @@ class Adder:
                     self.start(self._order)
 
     def state(self) -> Indexing:
-        with self._lock:
-            return self._told
+        return self._told
 
     def check_free(self) -> None:
         if self._run is not None and self._told.state != "watching":
@@ -538,7 +496,7 @@ class Adder:
     def _said(self, state: RunState, sentence: str = "", stage: str = "") -> Indexing:
         places = self._order.places if self._order else ()
         try:
-            shown = list(map(self._homes().shown, places))
+            shown = list(map(home_folders().shown, places))
         except UsageError:  # there is no home folder any more
             shown = [printable(os.path.basename(place)) for place in places]
         watches = self._order is not None and self._order.watch
@@ -592,23 +550,18 @@ class AddingApi:
         add_reading(router, "/retry", self.retry_state, about("How trying again goes.", Retry))
         described = about("Try again what was set aside.", Retry)
         router.add_api_route("/retry", self.retry, methods=["POST"], status_code=202, **described)
+        local = APIRouter(dependencies=[Depends(self.check_local)])
+        add_reading(local, "/folders", self.folders, about("Folders that can be added.", FolderListing, 404))
+        add_reading(local, "/indexing", self.indexing, about("How adding folders goes.", Indexing, 404))
+        local.add_api_route("/indexing", self.order_indexing, methods=["POST"], **about(ORDERS, Indexing, 404))
         if adds:
-            router.include_router(self._of_folders())
-        return router
-
-    def _of_folders(self) -> APIRouter:
-        router = APIRouter(dependencies=[Depends(self.check_local)])
-        add_reading(router, "/folders", self.folders, about("Folders that can be added.", FolderListing, 404))
-        add_reading(router, "/indexing", self.indexing, about("How adding folders goes.", Indexing, 404))
-        router.add_api_route("/indexing", self.order_indexing, methods=["POST"], **about(ORDERS, Indexing, 404))
+            router.include_router(local)
         return router
 
     async def retry(self) -> Retry:
-        """Index the folders again, with what was set aside; one run at a time."""
         return await self._desk.query(self.adder.retry)
 
     async def retry_state(self) -> Retry:
-        """Return the state of the run that `retry` started."""
         return self.adder.retry_state()
 
     def start(self) -> None:
@@ -622,16 +575,13 @@ class AddingApi:
     async def folders(
         self, inside: Annotated[str, Query(max_length=4_096, description="A folder that this address named.")] = ""
     ) -> FolderListing:
-        """List the folders in a folder below the home folder, each with the number of its videos."""
         added = await self._desk.query(Library.roots)
         return await asyncio.to_thread(lambda: home_folders().listing(inside, added))
 
     async def indexing(self) -> Indexing:
-        """Return how adding goes, and what a new library can be made with."""
         return await self._with_choices(self.adder.state())
 
     async def order_indexing(self, order: IndexingOrder) -> Indexing:
-        """Do what is asked; the answer says what came of it."""
         if order.action in {"start", "watch"}:
             self.adder.check_free()
             run = await self._planned(order)
@@ -684,179 +634,3 @@ def _with_video(path: str) -> Path:
 def _is_new(library: Library) -> bool:
     stats = library.stats()
     return not stats.clips and stats.model is None
-
-
-class SaidProgress(NoProgress):
-    """Tells a function how far a run is, in fields of `adding.Indexing`, at most every `SAID_EVERY_S` of a stage."""
-
-    def __init__(self, say: Callable[[dict[str, Any]], None]) -> None:
-        self._say, self._lock, self._said_at = say, threading.Lock(), 0.0
-        self._file: str | None = None
-        self._begin(LOOKING)
-
-    def _begin(self, stage: str, total: int | None = None) -> None:
-        self._stage, self._total, self._done, self._began = stage, total, 0, time.monotonic()
-        self._video: VideoProgress | None = None
-
-    def begin(self, files: int) -> None:
-        self.stage("reading videos", files)
-
-    def file_done(self, path: str) -> None:
-        self._file = printable(os.path.basename(path))
-        self.advance(1)
-
-    def stage(self, name: str, count: int | None = None) -> None:
-        with self._lock:
-            self._begin(name, count)
-            self._tell()
-
-    def advance(self, steps: int) -> None:
-        with self._lock:
-            self._done += steps
-            if self._done == self._total or time.monotonic() - self._said_at >= SAID_EVERY_S:
-                self._tell()
-
-    def video(self, progress: VideoProgress) -> None:
-        with self._lock:
-            if self._stage != (stage := f"reading {progress.stage}"):
-                self._begin(stage)
-            self._file = os.path.basename(progress.file) or None
-            self._done, self._total, self._video = progress.files_done, progress.files, progress
-            self._tell()
-
-    def _tell(self) -> None:
-        self._said_at, video = time.monotonic(), self._video
-        seconds = self._said_at - self._began
-        a_minute = 60 * self._done / seconds if self._done > 0 and seconds >= FIRST_S else None
-        remaining_s = video.remaining_s if video else None
-        if remaining_s is None and a_minute is not None and self._total is not None:
-            remaining_s = 60 * (self._total - self._done) / a_minute
-        told: dict[str, Any] = {"stage": self._stage, "file": self._file, "done": self._done, "total": self._total}
-        told |= {"per_minute": a_minute, "remaining_s": remaining_s}
-        done_s, video_s, speed = (video.done_s, video.total_s, video.rate) if video else (None, None, None)
-        told |= {"video_done_s": done_s, "video_s": video_s, "speed": speed}
-        self._say({"reached": told})
-
-
-def index(order: RunOrder) -> str:
-    from evenreel.library import index_folders
-
-    order, remark = _there(order)
-    report = index_folders(
-        [Path(place) for place in order.places], order.library, order.settings, progress=SaidProgress(_say)
-    )
-    return f"{_sentence(report, order)} {remark}".rstrip()
-
-
-def watch(order: RunOrder) -> None:
-    """Index what an order says and go on with what changes in its folders, until no run can succeed.
-
-    Single files are looked at once.
-    """
-    from evenreel.library import Watcher
-
-    order, remark = _there(order)
-    taken = ""
-    if single := tuple(filter(os.path.isfile, order.places)):
-        taken = index(replace(order, places=single))
-        remark += f" Not watched, only looked at now: {_names(single)}."
-
-    def tell(report: IndexReport) -> None:
-        nonlocal taken
-        taken = _sentence(report, order)
-        _say({"reached": {"sentence": taken}})
-
-    folders = [place for place in order.places if place not in single]
-    watcher = Watcher(order.library, folders, order.settings, progress=SaidProgress(_say), told=tell)
-    watcher.start()
-    last = None
-    try:
-        while not watcher.wait(SAID_EVERY_S):
-            state = watcher.state
-            if last == (last := (state.working or not state.runs, state.trouble or "")):
-                continue
-            working, trouble = last
-            quiet = f"{taken} {remark.strip()}".strip() if remark and not working else ""
-            told = {"state": "running" if working else "watching"}
-            sentence = FAILED if trouble else quiet
-            if working or sentence:
-                told["sentence"] = sentence
-            _say({"reached": told, "why": trouble})
-    finally:
-        watcher.stop(FAREWELL_S / 2)
-
-
-def _sentence(report: IndexReport, order: RunOrder) -> str:
-    taken, aside = report.indexed + report.recognised, len(report.set_aside)
-    if order.retry:
-        return f"{count(taken, 'file')} taken in; {count(aside, 'file')} still set aside."
-    parts = [f"{count(taken, 'video')} taken in" if taken or not report.unchanged else "Nothing is new"]
-    if aside:
-        parts.append(f"{count(aside, 'file')} set aside (the view Library says why)")
-    if closed := len(report.closed_folders):
-        parts.append(f"{count(closed, 'folder')} could not be opened")
-    return "; ".join(parts) + "."
-
-
-def _there(order: RunOrder) -> tuple[RunOrder, str]:
-    """The order without places that have gone since, and a remark on them."""
-    there = tuple(filter(os.path.exists, order.places))
-    gone = [place for place in order.places if place not in there]
-    if not gone:
-        return order, ""
-    remark = f"Left out, as not there: {_names(gone)}; connect its disk and add it again."
-    if not there:
-        raise NotFoundError(remark)
-    return replace(order, places=there), remark
-
-
-def _names(places: Iterable[str]) -> str:
-    return ", ".join(printable(os.path.basename(place)) for place in places)
-
-
-def main() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the server was started with
-    line = b""
-    while not line.endswith(b"\n") and (byte := os.read(0, 1)):  # not a byte more
-        line += byte
-    order = RunOrder.from_json(json.loads(line))
-    threading.Thread(target=_end_with_input, name="input", daemon=True).start()
-    try:
-        if order.watch:
-            watch(order)
-        else:
-            _say({"ended": index(order)})
-    except KeyboardInterrupt:
-        return
-    except EvenreelError as error:
-        held = is_held(error)
-        known = {EncoderError: NO_MODEL, NotFoundError: str(error)}
-        told = HELD if held else known.get(type(error), FAILED)
-        _say({"failed": told, "held": held, "why": printable(str(error))})
-    except ModuleNotFoundError as error:
-        if (sentence := needed_extra(error, "Indexing")) is None:
-            raise
-        _say({"failed": sentence})
-
-
-def _end_with_input() -> None:
-    while os.read(0, 4_096):
-        pass
-    _stop()
-
-
-def _stop() -> None:
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(FAREWELL_S)
-    os._exit(1)
-
-
-def _say(what: dict[str, Any]) -> None:
-    try:
-        os.write(1, json.dumps(what).encode() + b"\n")
-    except OSError:  # the server has gone; the run ends with its input
-        return
-
-
-if __name__ == "__main__":
-    main()

@@ -1,12 +1,9 @@
 """The REST API: the records that it answers with, its routes, what they take, and their limits.
 
-Every field is as the OpenAPI document describes it. Records are the library's own, with what only a server knows:
-addresses, and names and folders in place of paths, so that no answer shows how a disk is laid out. Times are seconds on
-the timeline that a player shows. Text that comes from files is as it is there, made printable; whoever shows it escapes
-it.
-
-Marks and saved searches alone write: tables of a person's own (`evenreel.library.personal`), which any number of
-processes may serve.
+Records are the library's own, with what only a server knows: addresses, and names and folders in place of paths, so
+that no answer shows how a disk is laid out. Times are seconds on the timeline that a player shows. Text that comes from
+files is as it is there, made printable; whoever shows it escapes it. Marks and saved searches alone write: tables of a
+person's own (`evenreel.library.personal`), which any number of processes may serve.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ import os
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
@@ -77,10 +74,7 @@ FURTHEST_FILE = 10**9
 MOST_HIGHLIGHTS = 100
 FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 """Header of what never changes: a clip's id is a digest of its content, and so is what is made from it."""
-PICTURE = {
-    "required": True,
-    "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
-}
+PICTURE = {"required": True, "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}}}
 """What `POST /api/v1/search/image` takes, in the words of OpenAPI."""
 
 Sentence = Annotated[
@@ -115,8 +109,8 @@ def finite(number: float | None) -> float | None:
 def clean_metadata(metadata: Metadata) -> dict[str, MetadataValue]:
     """Replace metadata values that JSON has no form for by None, and make the texts printable."""
     return {
-        shown(key): shown(value) if isinstance(value, str) else finite(value) if isinstance(value, float) else value
-        for key, value in metadata.items()
+        printable(key): printable(one) if isinstance(one, str) else finite(one) if isinstance(one, float) else one
+        for key, one in metadata.items()
     }
 
 
@@ -124,11 +118,7 @@ def finite_scores(scores: Mapping[str, float]) -> dict[str, float]:
     return {channel: score for channel, score in scores.items() if math.isfinite(score)}
 
 
-def shown(text: str) -> str:
-    return text if text.isprintable() else printable(text)
-
-
-Text = Annotated[str, PlainSerializer(shown, return_type=str)]
+Text = Annotated[str, PlainSerializer(printable, return_type=str)]
 Seconds = Annotated[float | None, PlainSerializer(finite, return_type=float | None)]
 Scores = Annotated[dict[str, float], PlainSerializer(finite_scores, return_type=dict[str, float])]
 Facts = Annotated[Metadata, PlainSerializer(clean_metadata, return_type=dict[str, MetadataValue])]
@@ -149,7 +139,7 @@ class Named:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def name(self) -> str:
-        return shown(PurePath(self.path).name)
+        return printable(PurePath(self.path).name)
 
 
 class Problem(BaseModel):
@@ -255,12 +245,12 @@ class FoundClip(Named, Hit):
     @property
     def source(self) -> str | None:
         source = self.metadata.get(SOURCE)
-        return shown(str(source)) if source is not None else None
+        return printable(str(source)) if source is not None else None
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def other_files(self) -> list[str]:
-        return [shown(PurePath(other).name) for other in self.other_paths]
+        return [printable(PurePath(other).name) for other in self.other_paths]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -497,7 +487,7 @@ def mark_records(library: Library, marks: Sequence[PlacedMark]) -> list[MarkReco
             note=one.mark.note,
             made=one.mark.made,
             state=one.state,
-            name=shown(PurePath(one.path).name),
+            name=printable(PurePath(one.path).name),
             folder=folder_of(one.path, roots),
             duration_s=finite(one.duration_s),
             still=still_address(one.clip_id, one.mark.time_s or (one.duration_s or 0.0) / 2) if one.clip_id else None,
@@ -510,14 +500,12 @@ def still_address(clip_id: str, time_s: float) -> str:
     return f"/api/v1/clips/{clip_id}/still?t={time_s:.3f}"
 
 
-_adapters: dict[type[Any], TypeAdapter[Any]] = {}
+_adapter = cache(TypeAdapter[Any])
 
 
 def as_json(record: Any) -> bytes:
-    kind = type(record)
-    if kind not in _adapters:
-        _adapters[kind] = TypeAdapter(kind)
-    return _adapters[kind].dump_json(record)
+    kind: Any = type(record)
+    return _adapter(kind).dump_json(record)
 
 
 def about(summary: str, answer: Any, *problems: int) -> dict[str, Any]:
@@ -595,25 +583,9 @@ class Api:
 
     def router(self) -> APIRouter:
         router = APIRouter(prefix="/api/v1")
-        for path, endpoint, described in self._reading():
-            add_reading(router, path, endpoint, described)
-        described = about("Clips with a frame that looks like a picture.", SearchAnswer, 408, 413, 415)
-        described["openapi_extra"] = {"requestBody": PICTURE}
-        router.add_api_route("/search/image", self.search_image, methods=["POST"], **described)
-        for method, path, writes, described in (
-            ("POST", "/clips/{clip_id}/mark", self.mark, about("Make a favourite, write a note.", MarkRecord, 404)),
-            ("DELETE", "/clips/{clip_id}/mark", self.unmark, about("Delete a favourite and its note.", None, 404)),
-            ("POST", "/saved", self.save, about("Save a search; what it finds now is seen.", SavedRecord)),
-            ("DELETE", "/saved", self.remove, about("Delete a saved search.", None, 404)),
-            ("POST", "/saved/seen", self.seen, about("The same, and none of it is new from now on.", SavedNews, 404)),
-        ):
-            router.add_api_route(path, writes, methods=[method], **described)
-        return router
-
-    def _reading(self) -> list[tuple[str, Callable[..., Any], dict[str, Any]]]:
         media = about("The clip's file, or ranges of it.", "video/*", 404, 416)
         media["responses"][206] = {**media["responses"][200], "description": "Ranges of the file."}
-        return [
+        for path, endpoint, described in (
             ("/search", self.search, about("Clips that answer a sentence, best first.", SearchAnswer, 404)),
             ("/clips/{clip_id}/similar", self.similar, about("Clips that look like a clip.", SearchAnswer, 404)),
             ("/clips/{clip_id}", self.clip, about("All that is known of a clip.", Clip, 404)),
@@ -631,7 +603,20 @@ class Api:
             ("/saved/news", self.news, about("What a saved search finds that is new.", SavedNews, 404)),
             ("/highlights", self.highlights, about("Clips that are unlike the rest.", Highlights)),
             ("/people/still", self.face, about("The surest face of a person.", "image/jpeg", 404)),
-        ]
+        ):
+            add_reading(router, path, endpoint, described)
+        described = about("Clips with a frame that looks like a picture.", SearchAnswer, 408, 413, 415)
+        described["openapi_extra"] = {"requestBody": PICTURE}
+        router.add_api_route("/search/image", self.search_image, methods=["POST"], **described)
+        for method, path, writes, described in (
+            ("POST", "/clips/{clip_id}/mark", self.mark, about("Make a favourite, write a note.", MarkRecord, 404)),
+            ("DELETE", "/clips/{clip_id}/mark", self.unmark, about("Delete a favourite and its note.", None, 404)),
+            ("POST", "/saved", self.save, about("Save a search; what it finds now is seen.", SavedRecord)),
+            ("DELETE", "/saved", self.remove, about("Delete a saved search.", None, 404)),
+            ("POST", "/saved/seen", self.seen, about("The same, and none of it is new from now on.", SavedNews, 404)),
+        ):
+            router.add_api_route(path, writes, methods=[method], **described)
+        return router
 
     async def search(
         self,
@@ -645,7 +630,7 @@ class Api:
         self._desk.need_model()
         asked, typing = sentence
         matcher = self._desk.matcher if rerank and isinstance(asked, str) else None
-        depth = self._desk.rerank_depth
+        depth = self._desk.settings.rerank_depth
 
         def found(library: Library, most: int) -> SearchResult:
             return library.search(asked, most, where, rerank=matcher, rerank_depth=depth)
@@ -656,7 +641,6 @@ class Api:
     async def search_image(
         self, request: Request, asked: Annotated[PictureWays, Depends()], where: Where = None, k: Count = 20
     ) -> Response:
-        """Search clips by a picture, which is the body of the request, and words beside it."""
         self._desk.need_vision()
         async with self._uploads.picture(request) as pixels:
 
@@ -673,7 +657,6 @@ class Api:
         k: Count = 20,
         asked: Annotated[PictureWays, Depends()] = PictureWays(),
     ) -> Response:
-        """Search clips like the one at hand, by the stored frame nearest to `t` or all of them, and words beside it."""
 
         def found(library: Library, most: int) -> SearchResult:
             return library.similar(clip_id, t, most, where, words=asked.words)
@@ -682,18 +665,15 @@ class Api:
         return await self._found(Wanted(found, k, where, asked.fold, clip_id), key, model=needs_model)
 
     async def clip(self, clip_id: ClipId) -> Response:
-        """Return a clip with its files, its signs and its notes."""
         clip = await self._desk.look_up(lambda library: library.clip(clip_id))
         added = {"signs": tuple(map(Sign.of, clip.signs)), "media": f"/api/v1/clips/{clip_id}/media"}
         return _json(as_json(Clip(**vars(clip) | added)))
 
     async def transcripts(self, clip_id: ClipId) -> list[Spoken]:
-        """Return what is said in a clip, by each source that says something."""
         found = await self._desk.look_up(lambda library: library.transcripts(clip_id))
         return [Spoken.model_validate(one) for one in found if one.utterances]
 
     async def media(self, clip_id: ClipId) -> Response:
-        """Send the file as it is, for a player."""
         return await self._playback.media(clip_id)
 
     async def still(self, clip_id: ClipId, t: Time = 0.0, width: Width = 320) -> Response:
@@ -714,16 +694,11 @@ class Api:
         return await self._playback.sent(made, SentAs("video/mp4", made.name, made.stem))
 
     async def stats(self) -> Response:
-        """Return totals and facets."""
         vision = self._desk.model in {"loading", "ready"}
-
-        def answer(library: Library) -> bytes:
-            return as_json(Stats.of(library, vision=vision, opens_folders=self._desk.opens_folders))
-
-        return _json(await self._desk.query_once("stats", answer))
+        made = partial(Stats.of, vision=vision, opens_folders=self._desk.settings.open_folders)
+        return _json(await self._desk.query_once("stats", lambda library: as_json(made(library))))
 
     async def examples(self) -> Response:
-        """Return up to three searches, each of which was run and is answered by a clip."""
         self._desk.need_model()
         found = TypeAdapter(list[TriedExample])
 
@@ -739,7 +714,6 @@ class Api:
         limit: Annotated[int, Query(ge=1, le=FILES_AT_ONCE)] = 50,
         offset: Annotated[int, Query(ge=0, le=FURTHEST_FILE)] = 0,
     ) -> Response:
-        """List files by path; past the last there are none."""
         page = await self._desk.query(lambda library: library.files(state, text, limit=limit, offset=offset))
         return _json(as_json(Files(total=page.total, files=tuple(LibraryFile(**vars(file)) for file in page.files))))
 
@@ -750,7 +724,6 @@ class Api:
         limit: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = 48,
         offset: Annotated[int, Query(ge=0, le=FURTHEST_FILE)] = 0,
     ) -> Response:
-        """List clips without a query; past the last there are none."""
 
         def answer(library: Library) -> bytes:
             page, roots = library.browse(where, order, limit, offset), library.roots()
@@ -764,11 +737,9 @@ class Api:
         return Health(status="ok", model=self._desk.model)
 
     async def marks(self) -> list[MarkRecord]:
-        """List favourites and notes."""
         return await self._desk.look_up(lambda library: mark_records(library, library.personal.marks()))
 
     async def mark(self, clip_id: ClipId, said: NewMark) -> MarkRecord:
-        """Make a clip or a moment a favourite, or write a note to it."""
 
         def written(library: Library) -> MarkRecord:
             mark = library.personal.mark(clip_id, said.time_s, favourite=said.favourite, note=said.note)
@@ -778,33 +749,25 @@ class Api:
         return await self._desk.query(written)
 
     async def unmark(self, clip_id: ClipId, t: At = None) -> Response:
-        """Delete what was said of a clip, or of a moment of it."""
         await self._desk.query(lambda library: library.personal.unmark(clip_id, t))
         return Response(status_code=204)
 
     async def saved(self) -> Sequence[SavedSearch]:
-        """List the saved searches."""
         return await self._desk.look_up(lambda library: library.personal.searches())
 
     async def save(self, search: NewSearch) -> SavedSearch:
-        """Save a search."""
         self._desk.need_model()
-        name = search.name or None
-        return await self._desk.query(
-            lambda library: library.personal.save_search(search.query, search.where, name), model=True
-        )
+        named = search.query, search.where, search.name or None
+        return await self._desk.query(lambda library: library.personal.save_search(*named), model=True)
 
     async def remove(self, name: SavedName) -> Response:
-        """Delete a saved search."""
         await self._desk.query(lambda library: library.personal.remove_search(name))
         return Response(status_code=204)
 
     async def news(self, name: SavedName) -> SavedNews:
-        """Return what is new, and leave it so."""
         return await self._news(name, keep=True)
 
     async def seen(self, name: SavedName) -> SavedNews:
-        """Return what is new; from now on it is not."""
         return await self._news(name, keep=False)
 
     async def highlights(
@@ -812,7 +775,6 @@ class Api:
         where: Where = None,
         k: Annotated[int, Query(ge=1, le=MOST_HIGHLIGHTS, description="How many clips at most.")] = 12,
     ) -> Response:
-        """Choose clips that are unlike the rest."""
 
         def answer(library: Library) -> bytes:
             found, roots = library.highlights(k=k, where=where), library.roots()

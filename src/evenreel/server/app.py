@@ -1,13 +1,9 @@
 """The web application of a library, from the outside in: its server, who may come in, its pages, its errors.
 
 uvicorn limits neither how many connections are open nor how long one may take to bring a whole request: one that says
-nothing stays for ever. So each is a `Connection`, which hands all on to uvicorn's own protocol, and `Guard`, the
-outermost part of the application, tells it of answers.
-
-`Guard` checks before anything else handles a request, and puts security headers on every answer: Host against DNS
-rebinding, Origin against other sites that write, a token where strangers can reach us; no CORS anywhere, and a content
-security policy without any other place than our own. The token is shown in a header, in the cookie, once in the
-address, or typed into a page.
+nothing stays for ever. So each is a `Connection`, which hands all on to uvicorn's own protocol; `answering` tells it of
+answers. `Guard` checks before anything else handles a request, and puts security headers on every answer: Host against
+DNS rebinding, Origin against other sites that write, a token where strangers can reach us; no CORS anywhere.
 """
 
 from __future__ import annotations
@@ -53,8 +49,8 @@ from evenreel.config import usable_cores
 from evenreel.errors import EncoderError, EvenreelError, MediaError, NotFoundError, UsageError
 from evenreel.server.adding import AddingApi
 from evenreel.server.api import Api
-from evenreel.server.desk import BusyError, Desk, LoadingError
-from evenreel.server.exports import Exports, FileManagerApi
+from evenreel.server.desk import BusyError, Desk
+from evenreel.server.exports import Exports
 from evenreel.server.media import Pictures, Playback, Uploads, received
 from evenreel.server.settings import ServeSettings, address_of, is_known_host, proxy_network
 
@@ -86,7 +82,7 @@ HEADERS = {
 }
 SESSION = "/session"
 OPEN_TO_ALL = ("/api/v1/health", "/static/")
-FOR_PROGRAMS = ("/api/", "/mcp")  # beginnings of addresses that programs ask: the REST API, and that of assistants
+FOR_PROGRAMS = ("/api/", "/mcp")  # beginnings of addresses that programs ask
 LOGIN_BYTES = 4_096
 WRONG_TOKEN_DELAY_S = 0.5
 LONGEST_LINE = 10
@@ -104,7 +100,7 @@ STATUS: dict[type[EvenreelError], int] = {
     EvenreelError: 503,
 }
 """HTTP status of an error: that of the first of these classes that it belongs to."""
-TOLD = (UsageError, NotFoundError, MediaError, BusyError, LoadingError)
+TOLD = (UsageError, NotFoundError, MediaError, BusyError)
 """Errors whose sentences are for visitors; the others may tell how the disk is laid out, so they go into the log."""
 SECRET = {
     400: "The server has no model that can answer this; only words can be searched.",
@@ -131,7 +127,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, *, adds: bool
     """
     settings = settings or ServeSettings()
     desk, uploads = Desk(library, settings), Uploads(settings)
-    pictures, playback = Pictures(library, settings, desk.followed.stills_of), Playback(desk, settings)
+    pictures, playback = Pictures(settings, desk.followed.stills_of), Playback(desk, settings)
     adding, exports = AddingApi(desk, library, settings), Exports(desk, playback, settings)
 
     @contextlib.asynccontextmanager
@@ -160,7 +156,6 @@ def make_app(library: Path, settings: ServeSettings | None = None, *, adds: bool
     app.include_router(Api(desk, pictures, uploads, playback).router())
     app.include_router(adding.router(adds=adds))
     app.include_router(exports.router())
-    app.include_router(FileManagerApi(desk, settings).router())
 
     async def page() -> Response:
         return FileResponse(str(STATIC.joinpath("index.html")), media_type="text/html")
@@ -343,13 +338,13 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, crowd: Crowd, **of_uvicorn: Any) -> None:
         self._crowd, self._protocol = crowd, H11Protocol(**of_uvicorn)
-        self._answers, self._is_whole = 0, True
+        self._answers, self.is_whole = 0, True  # requests that are being answered; whether the last has come whole
         self._hang_up: asyncio.TimerHandle | None = None
 
     @property
     def waits(self) -> bool:
         """Whether it has brought no whole request that is not answered."""
-        return not self._answers or not self._is_whole
+        return not self._answers or not self.is_whole
 
     def abort(self) -> None:
         self._crowd.there.discard(self)
@@ -381,11 +376,8 @@ class Connection(asyncio.Protocol):
         self._protocol.resume_writing()
 
     def begin(self, *, is_whole: bool) -> None:
-        self._answers, self._is_whole = self._answers + 1, is_whole
+        self._answers, self.is_whole = self._answers + 1, is_whole
         self._stop_waiting()
-
-    def has_come_whole(self) -> None:
-        self._is_whole = True
 
     def end(self) -> None:
         self._answers -= 1
@@ -415,7 +407,7 @@ def answering(app: ASGIApp) -> ASGIApp:
         async def received() -> Message:
             message = await receive()
             if message["type"] == "http.request" and not message.get("more_body", False):
-                connection.has_come_whole()
+                connection.is_whole = True
             return message
 
         headers = dict(scope["headers"])
@@ -496,8 +488,9 @@ def _repeated(body: bytes, receive: Receive) -> Receive:
 class Login:
     """Admits requests that show the token and asks others for it; without a token it admits all.
 
-    Wrong tokens of one address are answered one after another, which slows guessing down. Right ones never wait: many
-    people may share an address, behind a proxy, and one of them who guesses must not keep the others out.
+    The token is shown in a header, in the cookie, once in the address, or typed into a page. Wrong tokens of an address
+    are answered one after another, which slows guessing down. Right ones never wait: many people may share an address,
+    behind a proxy, and one of them who guesses must not keep the others out.
     """
 
     def __init__(self, settings: ServeSettings) -> None:
@@ -521,7 +514,7 @@ class Login:
         if known:
             return None
         if known is False and not await self._may_guess(scope):
-            return _problem(429, TOO_MANY)
+            return _problem(429, TOO_MANY, passing=True)
         return _problem(401, "This server needs its token: send it as 'Authorization: Bearer TOKEN'.")
 
     async def _to_a_visitor(self, scope: Scope) -> Response | None:
@@ -592,8 +585,8 @@ class Login:
         return response
 
 
-def _problem(status: int, sentence: str) -> Response:
-    return JSONResponse({"detail": sentence}, status, {"Retry-After": "1"} if status == 429 else None)
+def _problem(status: int, sentence: str, *, passing: bool = False) -> Response:
+    return JSONResponse({"detail": sentence}, status, {"Retry-After": "1"} if passing else None)
 
 
 def same_secret(given: str, secret: str) -> bool:
@@ -656,18 +649,16 @@ def _add_errors(app: FastAPI) -> None:
         if not isinstance(error, TOLD):
             log.log(logging.ERROR if status == 503 else logging.INFO, "not answered: %s", error)
         sentence = str(error) if isinstance(error, TOLD) else SECRET[status]
-        passing = isinstance(error, (BusyError, LoadingError))
-        return JSONResponse({"detail": sentence}, status, {"Retry-After": "1"} if passing else None)
+        return _problem(status, sentence, passing=isinstance(error, BusyError))
 
     async def invalid(_: Request, error: Exception) -> Response:
         problems = error.errors() if isinstance(error, RequestValidationError) else []
         sentences = [sentence_of(problem, problem["loc"][1:]) for problem in problems]
-        return JSONResponse({"detail": "; ".join(sentences) or "The request is wrong."}, 422)
+        return _problem(422, "; ".join(sentences) or "The request is wrong.")
 
     async def unreadable(_: Request, error: Exception) -> Response:
         log.error("a file of the server cannot be read or written: %s", error)
-        sentence = "A file of the server cannot be read or written; the server's log says which."
-        return JSONResponse({"detail": sentence}, 503)
+        return _problem(503, "A file of the server cannot be read or written; the server's log says which.")
 
     async def nothing_here(request: Request, error: Exception) -> Response:
         """A page with a way back for a browser at an address of nothing, one sentence for a program."""
@@ -681,7 +672,7 @@ def _add_errors(app: FastAPI) -> None:
         return Response(status_code=400)  # nobody hears it
 
     async def failed(_: Request, error: Exception) -> Response:
-        return JSONResponse({"detail": "The server failed; what happened is in its log."}, 500)  # uvicorn logs it
+        return _problem(500, "The server failed; what happened is in its log.")  # uvicorn logs it
 
     app.add_exception_handler(404, nothing_here)
     app.add_exception_handler(Exception, failed)

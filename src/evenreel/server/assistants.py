@@ -131,6 +131,8 @@ def make_http_app(library: Path, settings: ServeSettings) -> ASGIApp:
 
 
 class AskedLibrary:
+    """The REST API of a library in this process, and the tools that ask it."""
+
     def __init__(self, library: Path, settings: ServeSettings) -> None:
         self._app = make_app(library, settings, adds=False)
         self._headers = {} if settings.token is None else {"authorization": f"Bearer {settings.token}"}
@@ -164,30 +166,25 @@ class AskedLibrary:
             return answer.content
         raise ToolError(f"{answer.json()['detail']} {QUOTES}")
 
-
-class LibraryTools:
-    def __init__(self, asked: AskedLibrary) -> None:
-        self._asked = asked
-
     async def search(self, query: Sentence, k: Count = 5, where: Where = None) -> Told:
         """Find clips by a sentence, best first: what is seen, written on screen, said, or in their captions.
 
         Answers have the clip's id, the times of its best moments, and the words on screen or said that matched.
         """
-        return _answer(await self._asked.told("/search", {"q": query, "k": k, "where": where}))
+        return _answer(await self.told("/search", {"q": query, "k": k, "where": where}))
 
     async def similar(self, clip_id: ClipId, time_s: Time | None = None, k: Count = 5, where: Where = None) -> Told:
         """Find other clips that look like a clip at a time, or like all of it where no time is given."""
-        return _answer(await self._asked.told(f"/clips/{clip_id}/similar", {"t": time_s, "k": k, "where": where}))
+        return _answer(await self.told(f"/clips/{clip_id}/similar", {"t": time_s, "k": k, "where": where}))
 
     async def open_moment(self, clip_id: ClipId, time_s: Time = 0.0, width: Width = 320) -> CallToolResult:
         """Show a clip at a time: its picture, the words on screen then, and what is said ten seconds around it."""
-        clip = await self._asked.told(f"/clips/{clip_id}")
-        spoken = await self._asked.told(f"/clips/{clip_id}/transcripts")
+        clip = await self.told(f"/clips/{clip_id}")
+        spoken = await self.told(f"/clips/{clip_id}/transcripts")
         at_s = time_s if clip["duration_s"] is None else min(time_s, clip["duration_s"])
         picture, trouble = b"", None
         try:
-            picture = await self._asked.get(f"/clips/{clip_id}/still", {"t": at_s, "width": width})
+            picture = await self.get(f"/clips/{clip_id}/still", {"t": at_s, "width": width})
         except ToolError as error:  # the words are known without the file
             trouble = str(error)
         heard = spoken[0]["utterances"] if spoken else []
@@ -213,30 +210,29 @@ class LibraryTools:
 
     async def transcript(self, clip_id: ClipId, start_s: Time = 0.0, end_s: Time | None = None) -> Told:
         """Read what is said in a clip from a time on, up to 100 lines; `goes_on_at_s` is the next `start_s`."""
-        spoken = await self._asked.told(f"/clips/{clip_id}/transcripts")
-        lines = [
-            (line["start_s"], place, line)
-            for place, source in enumerate(spoken)
-            for line in source["utterances"]
-            if line["start_s"] >= start_s and (end_s is None or line["start_s"] < end_s)
-        ]
-        lines.sort(key=lambda one: one[:2])
-        ends = _end_of_page([time for time, _, _ in lines])
-        page = [[line for _, at, line in lines[:ends] if at == place] for place in range(len(spoken))]
-        sources = [
-            {"source": source["source"], "language": source["language"], "lines": _timed(said, ends)}
-            for source, said in zip(spoken, page, strict=True)
-        ]
+        spoken = await self.told(f"/clips/{clip_id}/transcripts")
+        for source in spoken:
+            source["lines"] = [
+                line
+                for line in source.pop("utterances")
+                if line["start_s"] >= start_s and (end_s is None or line["start_s"] < end_s)
+            ]
+        times = sorted(line["start_s"] for source in spoken for line in source["lines"])
+        ends = _end_of_page(times)
+        on_s = times[ends] if ends < len(times) else None
+        for source in spoken:
+            page = [line for line in source["lines"] if on_s is None or line["start_s"] < on_s]
+            source["lines"] = _timed(page, len(page))
         return {
             "note": OF_STRANGERS,
             "clip_id": clip_id,
-            "goes_on_at_s": lines[ends][0] if ends < len(lines) else None,
-            "from_files": [source for source in sources if source["lines"]],
+            "goes_on_at_s": on_s,
+            "from_files": [source for source in spoken if source["lines"]],
         }
 
     async def stats(self) -> Told:
         """Count what the library holds, with the columns that `where` may compare and searches that find something."""
-        told = await self._asked.told("/stats")
+        told = await self.told("/stats")
         filters = [
             {field: facet[field] for field in ("column", "low", "high")}
             | {"values": [one["value"] for one in facet["values"][:MOST_COLUMNS]]}
@@ -323,8 +319,7 @@ class AssistantServer(MCPServer):
 
     def __init__(self, asked: AskedLibrary) -> None:
         super().__init__("evenreel", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
-        tools = LibraryTools(asked)
-        for tool in (tools.search, tools.open_moment, tools.similar, tools.transcript, tools.stats):
+        for tool in (asked.search, asked.open_moment, asked.similar, asked.transcript, asked.stats):
             self.add_tool(tool, description=f"{inspect.getdoc(tool)}\n\n{OF_STRANGERS}", annotations=READ_ONLY)
 
     async def answer_lines(self, lines: MessageLines) -> None:

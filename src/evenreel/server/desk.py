@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -35,11 +35,7 @@ KEPT_TEXTS = 1_000  # most encoded captions that are kept
 
 
 class BusyError(EvenreelError):
-    """Raised where too many requests are waiting; retry in a moment."""
-
-
-class LoadingError(EvenreelError):
-    """Raised while the model is being loaded; retry in a moment."""
+    """Raised where too many requests are waiting, or while the model is being loaded; retry in a moment."""
 
 
 def library_version(library: Path) -> Version:
@@ -52,7 +48,7 @@ class SharedEncoder:
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder, self._turn = encoder, threading.Lock()
-        self._kept: OrderedDict[str, TextEmbedding] = OrderedDict()
+        self._encode_one = lru_cache(KEPT_TEXTS)(lambda caption: encoder.encode_text([caption]))
         self.encoder_id, self.weights_hash = encoder.encoder_id, encoder.weights_hash
         self.dimension, self.window = encoder.dimension, encoder.window
 
@@ -64,13 +60,7 @@ class SharedEncoder:
         with self._turn:
             if isinstance(captions, str) or len(captions) != 1:
                 return self._encoder.encode_text(captions)
-            (caption,) = captions
-            if caption not in self._kept:
-                self._kept[caption] = self._encoder.encode_text(captions)
-                if len(self._kept) > KEPT_TEXTS:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(caption)
-            return self._kept[caption]
+            return self._encode_one(captions[0])
 
     def truncated(self, captions: Sequence[str]) -> list[bool]:
         with self._turn:
@@ -89,15 +79,15 @@ class Model(NamedTuple):
 class Desk:
     """Runs the queries of many visitors on one library.
 
-    Each thread has a connection of its own; what they read is of one moment each. Models are loaded once, in the
-    background, and shared; where the library's model changes, or that of sounds, the new one is loaded. One
-    thread more does all re-ranking, so that the clips that a matcher has encoded are kept once. What is
-    read by a key is looked up by a thread of its own, so that playing and searching never wait for each other.
+    Each thread has a connection of its own. Models are loaded once, in the background, and shared; where the library's
+    model changes, or that of sounds, the new one is loaded. One thread more does all re-ranking, so that the clips that
+    a matcher has encoded are kept once. What is read by a key is looked up by a thread of its own, so that playing and
+    searching never wait for each other.
     """
 
     def __init__(self, library: Path, settings: ServeSettings) -> None:
         self.followed = FollowedLibrary(library, settings.snapshot_cache)
-        self._settings, self.opens_folders = settings, settings.open_folders
+        self.settings = settings
         self._waiting = self._looking_up = 0
         self._own = threading.local()
         self._open: list[Library] = []
@@ -111,7 +101,6 @@ class Desk:
         self._warming = False
         self.matcher: Pretrained | None = None
         self.matcher_trouble = ""
-        self.rerank_depth = settings.rerank_depth
 
     @property
     def library(self) -> Path:
@@ -121,16 +110,12 @@ class Desk:
     def model(self) -> str:
         return self._held.state
 
-    @property
-    def trouble(self) -> str:
-        return self._held.trouble
-
     def start(self) -> None:
         self.followed.start()
         with Library(self.library, vision=False) as library:
             name, _ = library.made_with
-        self._held = Model("loading" if name and self._settings.vision else "none")
-        self._pool = ThreadPoolExecutor(self._settings.searchers, thread_name_prefix="search")
+        self._held = Model("loading" if name and self.settings.vision else "none")
+        self._pool = ThreadPoolExecutor(self.settings.searchers, thread_name_prefix="search")
         self._reranking = ThreadPoolExecutor(1, thread_name_prefix="rerank")
         self._looking = ThreadPoolExecutor(1, thread_name_prefix="locate")
         self._look()
@@ -144,7 +129,7 @@ class Desk:
 
     async def query(self, function: Callable[[Library], T], *, model: bool = False, rerank: bool = False) -> T:
         """Run a function on the library in one of the threads; with `model`, not while that is loaded or exchanged."""
-        if self._waiting >= self._settings.waiting + self._settings.searchers:
+        if self._waiting >= self.settings.waiting + self.settings.searchers:
             raise BusyError("Too many searches are waiting; try again in a moment.")
         self._look()
         self._waiting += 1
@@ -174,7 +159,7 @@ class Desk:
 
     async def look_up(self, function: Callable[[Library], T]) -> T:
         """Run a function that reads or notes little, by a key, in a thread of its own that waits for no search."""
-        if self._looking_up >= self._settings.connections:
+        if self._looking_up >= self.settings.connections:
             raise BusyError("Too many clips are looked up; try again in a moment.")
         self._looking_up += 1
         try:
@@ -188,16 +173,16 @@ class Desk:
     def need_model(self) -> None:
         self._look()
         if self.model == "loading":
-            raise LoadingError(LOADING)
+            raise BusyError(LOADING)
 
     def need_vision(self) -> None:
         self.need_model()
         if self._held.encoder is None:
-            raise EncoderError(self.trouble or "The library is searched by words alone, so pictures cannot be.")
+            raise EncoderError(self._held.trouble or "The library is searched by words alone, so pictures cannot be.")
 
     def notices(self) -> tuple[str, ...]:
         of_matcher = "The matcher that is to re-rank cannot be used here, so the clips stand in the library's order."
-        found = ("The model could not be loaded, so only words were searched.",) if self.trouble else ()
+        found = ("The model could not be loaded, so only words were searched.",) if self._held.trouble else ()
         return (*found, of_matcher) if self.matcher_trouble else found
 
     def _look(self) -> None:
@@ -216,8 +201,8 @@ class Desk:
         """
         try:
             with Library(self.library, vision=False) as library:
-                made_with = library.made_with if self._settings.vision else (None, None)
-                sounds = library.stats().sounds if self._settings.vision else None
+                made_with = library.made_with if self.settings.vision else (None, None)
+                sounds = library.stats().sounds if self.settings.vision else None
             if made_with != self._made_with:
                 self._made_with = made_with
                 self._change_model(*made_with, sounds)
@@ -238,7 +223,7 @@ class Desk:
 
     def _change_model(self, name: str | None, weights: str | None, sounds: str | None) -> None:
         self._hold(Model("loading" if name else "none"))
-        encoder = load_pictures(name, self._settings.device) if name else None
+        encoder = load_pictures(name, self.settings.device) if name else None
         if encoder is not None and encoder.weights_hash != weights:
             raise EncoderError(f"The model {name} is another now than the one that the library was made with.")
         self._take_up(sounds)
@@ -257,12 +242,12 @@ class Desk:
     def _change_matcher(self, library: Library, encoder: Encoder | None) -> None:
         """Load what re-ranks, if it goes with the library as it is now; without it the library's own order stands."""
         self.matcher, self.matcher_trouble = None, ""
-        if self._settings.rerank is None or encoder is None:
+        if self.settings.rerank is None or encoder is None:
             return
         from evenreel.checkpoint import load_matcher
 
         try:
-            matcher = load_matcher(self._settings.rerank, device=self._settings.device)
+            matcher = load_matcher(self.settings.rerank, device=self.settings.device)
             library.search("a first search", k=1, rerank=matcher, rerank_depth=1)
             self.matcher = matcher
         except EvenreelError as error:
@@ -276,7 +261,7 @@ class Desk:
         self._sounds = Model("none")
         if name is not None:
             try:
-                self._sounds = Model("ready", SharedEncoder(load_sounds(name, self._settings.device)), name=name)
+                self._sounds = Model("ready", SharedEncoder(load_sounds(name, self.settings.device)), name=name)
             except Exception as error:  # whatever it is, all else can still be searched
                 trouble = str(error) if isinstance(error, EvenreelError) else f"it failed to load ({error})."
                 log.warning("the model of sounds %s cannot be loaded: %s", name, trouble)
@@ -296,11 +281,11 @@ class Desk:
         """Run a function on this thread's library, unless its model is being loaded or exchanged."""
         held, _ = self._own.state
         if held.state == "loading":
-            raise LoadingError(LOADING)
+            raise BusyError(LOADING)
         try:
             return function(library)
         except OtherModelError as error:
-            raise LoadingError("The library has another model now; try again in a moment.") from error
+            raise BusyError("The library has another model now; try again in a moment.") from error
 
     def _library(self) -> Library:
         """This thread's own, opened anew where the model is another or the catalog was replaced by another."""
@@ -317,7 +302,7 @@ class Desk:
         opened = Library(
             self.library,
             encoder=held.encoder,
-            vision=held.encoder is not None or (held.state == "none" and self._settings.vision),
+            vision=held.encoder is not None or (held.state == "none" and self.settings.vision),
             relative_paths=True,
             load=self._sound_encoder,
         )

@@ -22,7 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, HTTPException, Request, Response
 from pydantic import BaseModel, Field
@@ -32,7 +32,7 @@ from evenreel.features.shards import read_still
 from evenreel.handover import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
 from evenreel.handover.picks import HandoverReport, Pick, Take, file_stem
 from evenreel.media.workers import Worker
-from evenreel.server.api import EVERYWHERE, LATEST_S, ClipId, Problem, about, add_reading
+from evenreel.server.api import LATEST_S, ClipId, about, add_reading
 from evenreel.server.desk import BusyError, Desk
 from evenreel.server.media import EXPORT, TYPES, Playback, SentAs
 from evenreel.server.settings import MOST_RESULTS, ServeSettings, is_near
@@ -89,7 +89,7 @@ Made = tuple[Path, str, HandoverReport]  # a file that was made, its media type,
 
 
 class Exports:
-    """Makes what is taken away, one request at a time."""
+    """Makes what is taken away, one request at a time; shows files of clips in the file manager."""
 
     def __init__(self, desk: Desk, playback: Playback, settings: ServeSettings) -> None:
         self._desk, self._playback, self._settings = desk, playback, settings
@@ -113,14 +113,14 @@ class Exports:
 
     def router(self) -> APIRouter:
         router = APIRouter(prefix="/api/v1")
-        kinds = (ZIP, *MEDIA_TYPES.values(), *CUT_TYPES.values())
-        content = {kind.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
-        summary = "Stretches as cuts, lists for editors, tables or subtitles."
-        answers: dict[int | str, dict[str, Any]] = {200: {"description": summary, "content": content}}
-        answers |= {code: {"model": Problem} for code in (*EVERYWHERE, 404, 413)}
-        router.add_api_route(
-            "/export", self.export, methods=["POST"], summary=summary, response_class=Response, responses=answers
-        )
+        described = about("Stretches as cuts, lists for editors, tables or subtitles.", ZIP, 404, 413)
+        sent = described["responses"][200]["content"]
+        for kind in (*MEDIA_TYPES.values(), *CUT_TYPES.values()):
+            sent[kind.partition(";")[0]] = sent[ZIP]
+        router.add_api_route("/export", self.export, methods=["POST"], **described)
+        path = "/clips/{clip_id}/folder"
+        add_reading(router, path, self.place, about("Where a clip's file is.", ClipPlace, 404))
+        router.add_api_route(path, self.show, methods=["POST"], **about("Show it in the file manager.", ClipPlace, 404))
         return router
 
     async def export(self, wanted: ExportRequest, request: Request) -> Response:
@@ -246,42 +246,15 @@ class Exports:
                 archive.writestr("notes.txt", "\n".join(sentences) + "\n")
         return path, ZIP, report
 
-
-def _sentences(report: HandoverReport) -> list[str]:
-    aside = [f"{one.path} was left out: {one.sentence}" for one in report.set_aside]
-    return aside + [f"{name} {sentence}" for name, sentence in report.notes]
-
-
-def _as_header(sentences: Sequence[str]) -> str:
-    """A JSON list in percent encoding; the last ones are left out where it would be too long."""
-    kept = list(map(printable, sentences))
-    while len(text := urllib.parse.quote(json.dumps(kept, ensure_ascii=False))) > LONGEST_NOTES:
-        kept = [*kept[: max(0, len(kept) - 2)], "…"] if len(kept) > 1 else ["See notes.txt."]
-    return text
-
-
-class FileManagerApi:
-    def __init__(self, desk: Desk, settings: ServeSettings) -> None:
-        self._desk, self._settings = desk, settings
-
-    def router(self) -> APIRouter:
-        router = APIRouter(prefix="/api/v1")
-        path = "/clips/{clip_id}/folder"
-        add_reading(router, path, self.place, about("Where a clip's file is.", ClipPlace, 404))
-        router.add_api_route(path, self.show, methods=["POST"], **about("Show it in the file manager.", ClipPlace, 404))
-        return router
-
     async def place(self, clip_id: ClipId, request: Request) -> ClipPlace:
-        """Return the path of a clip's first file that is there."""
-        return ClipPlace(path=printable(await self._found(clip_id, request)))
+        return ClipPlace(path=printable(await self._place(clip_id, request)))
 
     async def show(self, clip_id: ClipId, request: Request) -> ClipPlace:
-        """Show the file in its folder, in the file manager."""
-        path = await self._found(clip_id, request)
+        path = await self._place(clip_id, request)
         await asyncio.to_thread(show_in_folder, path)
         return ClipPlace(path=printable(path))
 
-    async def _found(self, clip_id: str, request: Request) -> str:
+    async def _place(self, clip_id: str, request: Request) -> str:
         if not self._settings.open_folders or not is_near(request, self._settings):
             raise HTTPException(
                 403,
@@ -294,6 +267,19 @@ class FileManagerApi:
         if found is None:
             raise NotFoundError("The file is not there any more; is its disk connected?")
         return found
+
+
+def _sentences(report: HandoverReport) -> list[str]:
+    aside = [f"{one.path} was left out: {one.sentence}" for one in report.set_aside]
+    return aside + [f"{name} {sentence}" for name, sentence in report.notes]
+
+
+def _as_header(sentences: Sequence[str]) -> str:
+    """A JSON list in percent encoding; the last ones are left out where it would be too long."""
+    kept = list(map(printable, sentences))
+    while len(text := urllib.parse.quote(json.dumps(kept, ensure_ascii=False))) > LONGEST_NOTES:
+        kept = [*kept[: max(0, len(kept) - 2)], "…"] if len(kept) > 1 else ["See notes.txt."]
+    return text
 
 
 def show_in_folder(path: str) -> None:

@@ -1,11 +1,8 @@
 """What is sent of the files of clips, and the pictures that visitors search by.
 
-The files themselves: opened in an indexed folder, compared with what was indexed, and sent to players, in ranges. Only
-what is regular and reached through no link is opened. Files are read in threads of their own, so that players and
-searches leave each other room.
-
-Stills and previews of them, made once and kept by the content they show. All pictures are decoded by processes that can
-be killed; `PictureReader`, at the end, is what these run.
+First the files themselves: opened where they are regular and reached through no link, compared with what was indexed,
+and sent to players, in ranges, by threads of their own. Then stills and previews of them, made once and kept by the
+content they show. Pictures are decoded by processes that can be killed, which run `PictureReader`, at the end.
 """
 
 from __future__ import annotations
@@ -43,7 +40,6 @@ from evenreel.features.shards import SIDE_PX, read_still
 from evenreel.files import replacing
 from evenreel.library.contents import ClipMedia, Located, SameContent
 from evenreel.library.search.query import decode_image, image_worker
-from evenreel.library.store.catalog import STILLS
 from evenreel.media.picture import BT709, to_jpeg
 from evenreel.media.sampling import EverySeconds, Part
 from evenreel.media.workers import FileStamp, Worker
@@ -88,10 +84,8 @@ MOST_OF_ALL = 3 / 5  # share of the connections that may play at a time, so that
 READER = "evenreel.server.media:PictureReader"
 STILL_WIDTHS = (160, 320, 640, 1280)
 PREVIEW_PART_S = 60.0
-WAITING = 200
-"""Most pictures that may be waited for; beyond it those requested first, by pages that were left, are given up."""
-PAGE_GAP_S = 0.3
-"""Longest pause, in seconds, between the requests of one page; after a longer one, a visitor has turned the page."""
+WAITING = 200  # most pictures that may be waited for; beyond it those requested first are given up
+PAGE_GAP_S = 0.3  # longest pause between the requests of one page; after a longer one, a visitor has turned the page
 REMEMBERED_S = 600.0  # seconds for which a picture that cannot be made is not tried again
 REMEMBERED = 1_000
 EXPORT = "export-"  # beginning of the names of folders in the cache in which `evenreel.server.exports` makes files
@@ -416,9 +410,8 @@ class Pictures:
     was indexed before and after, so that it never goes stale.
     """
 
-    def __init__(self, library: Path, settings: ServeSettings, stills_of: Callable[[str], Path] | None = None) -> None:
-        self._settings = settings
-        self._stills_of = stills_of or (lambda _: library / STILLS)
+    def __init__(self, settings: ServeSettings, stills_of: Callable[[str], Path]) -> None:
+        self._settings, self._stills_of = settings, stills_of
         self._under_way: dict[Path, _PictureJob] = {}
         self._waiting: list[_PictureJob] = []
         self._painting = self._painting_previews = 0
@@ -710,7 +703,5 @@ def _encode(container: OutputContainer, frames: Iterator[Frame], start_s: float)
 
 def _until_damaged(frames: Iterator[Frame]) -> Iterator[Frame]:
     """The good frames of a video that is refused at its end for the others."""
-    try:
+    with contextlib.suppress(MediaError):
         yield from frames
-    except MediaError:
-        return
