@@ -27,7 +27,7 @@ PACKAGE = Path(evenreel.__file__).parent
 LAYERS: list[set[str]] = [
     {"errors", "extras", "types", "version"},
     {"arrays", "files", "documents", "progress"},
-    {"array_files", "config", "parquet_files", "provenance", "wording"},
+    {"config", "parquet_files", "provenance", "wording"},
     {"media", "language", "corpus"},
     {"faces", "onscreen", "speech"},
     {"encoders", "features"},

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.array_files import ArrayArchive
 from evenreel.config import as_path, check_corpus
+from evenreel.corpus.array_files import ArrayArchive
 from evenreel.errors import ScoresError
 from evenreel.evaluation.fitted import Notice, by_ids, from_table, in_order, tell_of_gaps
 from evenreel.evaluation.listed import ListedScores

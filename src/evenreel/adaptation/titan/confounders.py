@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.array_files import ArrayArchive, load_array
+from evenreel.corpus.array_files import ArrayArchive, load_array
 from evenreel.errors import UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, clip_means, top_of_means
 from evenreel.types import FloatArray, VideoFeatures

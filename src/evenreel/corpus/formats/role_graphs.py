@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from evenreel.array_files import load_array
+from evenreel.corpus.array_files import load_array
 from evenreel.corpus.given_files import ReleaseFiles, field, read_json, read_lines, texts, typed
 from evenreel.corpus.imported import Draft, Imported
 from evenreel.errors import CorpusError

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.array_files import map_array
+from evenreel.corpus.array_files import map_array
 from evenreel.documents import parse_json
 from evenreel.errors import FeaturesError
 from evenreel.features.manifest import CorpusClip, FeatureSet, FeatureStream, Manifest

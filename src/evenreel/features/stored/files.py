@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.array_files import ArrayArchive, check_unpacked, map_array
+from evenreel.corpus.array_files import ArrayArchive, check_unpacked, map_array
 from evenreel.documents import parse_json
 from evenreel.errors import FeaturesError, UsageError
 

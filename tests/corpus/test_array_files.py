@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from evenreel import array_files
-from evenreel.array_files import ArrayArchive, load_array, map_array
+from evenreel.corpus import array_files
+from evenreel.corpus.array_files import ArrayArchive, load_array, map_array
 from tests.bombs import archive, claiming, endless_zeros
 
 arrays = hnp.arrays(
