@@ -33,7 +33,7 @@ from evenreel.language import (
     load_tagger,
     stop_verbs,
 )
-from evenreel.language.lemmatiser import lemma_of, part_of
+from evenreel.language.folding import lemma_of, part_of
 from evenreel.language.role_graphs import role_graph
 from evenreel.language.tokens import split_words
 from evenreel.types import RoleGraph

@@ -15,9 +15,9 @@ import numpy as np
 from evenreel.config import IndexSettings, usable_cores
 from evenreel.errors import LibraryError
 from evenreel.extras import needed_extra
+from evenreel.files import printable
 from evenreel.library.search.result import SearchResult
 from evenreel.planted import Entity, Scene, SignBoard, sample_scene, write_scene
-from evenreel.wording import printable
 
 if TYPE_CHECKING:
     from evenreel.features.pool import StagedProgress

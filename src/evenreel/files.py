@@ -1,4 +1,4 @@
-"""Names of files, whose spellings differ; writing of files whole or not at all, also after a crash or a power cut."""
+"""Names of files and their spellings, text made safe to show, and files written whole or not at all."""
 
 from __future__ import annotations
 
@@ -27,6 +27,32 @@ VIDEO_SUFFIXES = frozenset((
     ".mpv", ".mts", ".mxf", ".ogm", ".ogv", ".qt", ".tod", ".trp", ".ts", ".vob", ".webm", ".wmv",
 ))  # fmt: skip
 """Suffixes, in lower case, of files that may be videos."""
+
+_UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_JOINERS = frozenset("\u200c\u200d")
+"""Letters of Persian words and the parts of an emoji are joined or kept apart by them; they steer nothing."""
+
+
+def printable(path: str) -> str:
+    r"""Return a path, or other text from outside, in a form that any terminal, JSON reader or page can take.
+
+    Bytes that are not UTF-8 become escapes, and so do characters that could steer a terminal, turn the
+    direction of writing or start a new line.
+
+    >>> print(printable("tram\x1b[2J\n"))
+    tram\x1b[2J\n
+    """
+    if path.isprintable():
+        return path
+    return "".join(
+        character if is_printable(character) else character.encode("unicode_escape").decode() for character in path
+    )
+
+
+def is_printable(character: str) -> bool:
+    """Check that a character can be shown as it is."""
+    return character in _JOINERS or unicodedata.category(character) not in _UNPRINTABLE
+
 
 _SOMETIMES_VIDEOS = frozenset((".360", ".mod"))  # also part of a number, and tunes
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenreel.language.lemmatiser import dictionary, lemma_of
+from evenreel.language.folding import dictionary, lemma_of
 from evenreel.language.synonyms import caption_synonyms
 
 VERBS = """be is are was were be been being am 's|have has having had have|run runs running ran run|cut cut cuts cutting

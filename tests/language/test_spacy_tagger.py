@@ -12,7 +12,7 @@ import pytest
 
 from evenreel.errors import UsageError
 from evenreel.language import annotate, load_tagger
-from evenreel.language.lemmatiser import dictionary
+from evenreel.language.folding import dictionary
 from evenreel.language.spacy_tagger import SpacyTagger
 
 WORDS = {"dogs": ("NNS", "dog"), "run": ("VBP", "run"), "Dogs": ("NNS", "")}

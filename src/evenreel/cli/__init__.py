@@ -117,7 +117,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _fail(sentences: Sequence[object], code: int) -> None:
-    from evenreel.wording import printable
+    from evenreel.files import printable
 
     if sys.stderr is not None:
         sys.stderr.write("evenreel: " + "\n  ".join(printable(str(one)) for one in sentences) + "\n")

@@ -20,8 +20,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from evenreel.cli.options import OptionSettings
 from evenreel.errors import UsageError
+from evenreel.files import printable
 from evenreel.version import __version__
-from evenreel.wording import printable
 
 QUESTION = """What do you want to do?
 

@@ -17,7 +17,8 @@ from evenreel.cli.progress import bars, share_bar
 from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, safe
 from evenreel.config import DEFAULT_MODEL, IndexSettings, Machines, MediaLimits, default_library
 from evenreel.errors import UsageError
-from evenreel.wording import count, other_files, printable
+from evenreel.files import printable
+from evenreel.wording import count, other_files
 
 if TYPE_CHECKING:
     from evenreel.library import IndexReport

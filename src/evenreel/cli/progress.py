@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from evenreel.features.pool import Forecast, NoProgress, VideoProgress
-from evenreel.wording import count, duration, printable
+from evenreel.files import printable
+from evenreel.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -18,7 +18,8 @@ from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import clock, console, empty_sentence, print_json, safe, show_result
 from evenreel.config import RERANK_DEPTH, OptionForm, default_library
 from evenreel.errors import LibraryError, NotFoundError, UsageError
-from evenreel.wording import count, printable, seconds_of
+from evenreel.files import printable
+from evenreel.wording import count, seconds_of
 
 if TYPE_CHECKING:
     from evenreel.handover import HandoverSettings

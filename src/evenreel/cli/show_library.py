@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
-from evenreel.wording import count, printable
+from evenreel.files import printable
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from rich.table import Table

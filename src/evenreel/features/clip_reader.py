@@ -20,12 +20,12 @@ from evenreel.config import MediaLimits, usable_cores
 from evenreel.errors import EncoderError, EvenreelError, MediaError
 from evenreel.features.pool import TRANSIENT
 from evenreel.features.shards import QUALITY, SIDE_PX, Shard, Stills, text_track
+from evenreel.files import printable
 from evenreel.media.sampling import WHOLE, Part
 from evenreel.media.workers import FileStamp, Worker, changed_while_reading, stamp
 from evenreel.speech.recogniser import locate_speech_model
 from evenreel.speech.subtitles import NO_STREAM, Transcript
 from evenreel.types import Encoder, FloatArray, Pixels, VideoInfo, WindowRule
-from evenreel.wording import printable
 
 READER = "evenreel.onscreen.reader:FileReader"
 BATCH_FRAMES = 32

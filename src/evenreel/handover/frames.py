@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from evenreel.config import MediaLimits
 from evenreel.errors import UsageError
+from evenreel.files import printable
 from evenreel.media import open_video
 from evenreel.media.opening import open_container
 from evenreel.media.video import DOUBTFUL_S, Demuxer, Source, time_base_of
-from evenreel.wording import printable
 
 if TYPE_CHECKING:
     from av.video.stream import VideoStream

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from evenreel.errors import MediaError, OutputError, UsageError
 from evenreel.features import SetAside
+from evenreel.files import printable
 from evenreel.handover import LEAST_S, MOST_STRETCHES, HandoverForm
 from evenreel.library.contents import changed
 from evenreel.media.workers import FileStamp
-from evenreel.wording import printable
 
 if TYPE_CHECKING:
     from evenreel.handover.frames import FileFacts

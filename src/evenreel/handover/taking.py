@@ -27,7 +27,7 @@ from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError, NotFoundError, OutputError
 from evenreel.extras import needed_extra
 from evenreel.features.shards import read_still
-from evenreel.files import make_folder, output_file, sync_file, sync_folder
+from evenreel.files import make_folder, output_file, printable, sync_file, sync_folder
 from evenreel.handover import A_FILE_EACH, READER, SUFFIXES, HandoverForm, HandoverSettings
 from evenreel.handover.cuts import SUFFIXES as CUT_SUFFIXES
 from evenreel.handover.cuts import formats_for
@@ -47,7 +47,6 @@ from evenreel.library.contents import SameContent
 from evenreel.library.store.catalog import STILLS
 from evenreel.media.workers import Worker
 from evenreel.speech.subtitles import as_srt, as_vtt, is_in
-from evenreel.wording import printable
 
 if TYPE_CHECKING:
     from evenreel.library import Library

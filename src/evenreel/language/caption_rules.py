@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from evenreel.language.lemmatiser import dictionary, lemma_of, part_of
+from evenreel.language.folding import dictionary, lemma_of, part_of
 from evenreel.language.synonyms import caption_synonyms, packaged_lines, stop_verbs
 
 PARTICLES = frozenset({"up", "down", "off", "on", "out", "away", "back", "over", "in", "around"})

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from evenreel.language.caption_rules import closed_words, fix_tags
-from evenreel.language.lemmatiser import dictionary, lemma_of, part_of
+from evenreel.language.folding import dictionary, lemma_of, part_of
 from evenreel.language.tokens import Tagged, Token, split_words
 
 _CACHED_CAPTIONS = 1 << 17

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from evenreel.errors import UsageError
-from evenreel.language.lemmatiser import lemma_of, part_of
+from evenreel.language.folding import lemma_of, part_of
 from evenreel.language.tokens import Tagged, Token
 
 MODELS = ("en_core_web_trf", "en_core_web_lg", "en_core_web_md", "en_core_web_sm")

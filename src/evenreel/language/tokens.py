@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from evenreel.language.lemmatiser import Part, dictionary, part_of
+from evenreel.language.folding import Part, dictionary, part_of
 
 
 @dataclass(frozen=True, slots=True)

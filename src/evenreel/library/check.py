@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from evenreel.errors import LibraryError
 from evenreel.features import shards as stored
 from evenreel.features.shards import Shard, are_whole, glance, is_clip_id, read_shard, shard_files, shard_path
+from evenreel.files import printable
 from evenreel.library.index.run import finish_exchange, named_shard, unfinished_exchange
 from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog, user_tables
@@ -46,7 +47,7 @@ from evenreel.library.store.writer import (
     vectors_files,
     vectors_path,
 )
-from evenreel.wording import count, printable
+from evenreel.wording import count
 
 SET_AGAIN = "run: evenreel index FOLDER (it reads the file again)"
 RUN_REPAIR = "run: evenreel verify --repair"

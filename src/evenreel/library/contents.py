@@ -1,7 +1,7 @@
 """Contents of a library: the details of one clip, all its files, clips without a query, and what they are filtered by.
 
 Functions read the catalog through the caller's connection. Names and folders are for people (see
-`evenreel.wording.printable`), and folders are relative to the indexed folder, so that no answer shows how a disk is
+`evenreel.files.printable`), and folders are relative to the indexed folder, so that no answer shows how a disk is
 laid out.
 """
 
@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 from evenreel.errors import LibraryError, MediaError, UsageError
 from evenreel.features.pool import SetAside
 from evenreel.features.shards import read_shard, shard_path
-from evenreel.files import file_at, name_key
+from evenreel.files import file_at, is_printable, name_key, printable
 from evenreel.library.index.scan import kept_patterns
 from evenreel.library.search import filters
 from evenreel.library.search.filters import COLUMNS, PEOPLE, Filter, FilterColumn, columns_of
@@ -46,7 +46,6 @@ from evenreel.library.store.user_tables import COPY
 from evenreel.library.store.vectors import SOUNDS
 from evenreel.media.workers import FileStamp, watched_digest
 from evenreel.types import Metadata
-from evenreel.wording import is_printable, printable
 
 STATES = ("indexed", "set_aside", "missing")
 

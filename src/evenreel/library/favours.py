@@ -27,8 +27,8 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from evenreel.arrays import Column, Flags, Indices
+from evenreel.files import printable
 from evenreel.library.search.filters import Filter, passing
-from evenreel.wording import printable
 
 MAX_SOURCES = 20  # sources that are compared one by one, the most frequent of the library; the rest count as one
 RANGES = 6

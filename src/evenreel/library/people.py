@@ -28,14 +28,13 @@ import numpy as np
 from evenreel import faces
 from evenreel.config import IndexSettings, usable_cores
 from evenreel.errors import EncoderError, LibraryError, MediaError, NotFoundError, UsageError
-from evenreel.files import sync_folder, write_durably
+from evenreel.files import printable, sync_folder, write_durably
 from evenreel.library.search.result import Hit, MomentHit, SearchResult
 from evenreel.library.search.seen import MAX_MOMENTS
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import CATALOG, get_meta, library_lock, set_meta, transaction
 from evenreel.library.store.user_tables import COPY, alone, changing, write_copy
 from evenreel.types import FloatArray
-from evenreel.wording import printable
 
 if TYPE_CHECKING:
     from evenreel.library.contents import BrowsedPage

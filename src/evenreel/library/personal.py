@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Literal
 
 from evenreel.errors import LibraryError, NotFoundError, UsageError
+from evenreel.files import printable
 from evenreel.library.search.result import Hit, SearchResult
 from evenreel.library.store.catalog import loaded_path, reading, stored_path
 from evenreel.library.store.user_tables import changing
-from evenreel.wording import printable
 
 LONGEST_NOTE, LONGEST_NAME, LONGEST_QUERY = 10_000, 200, 2_000  # characters
 MOST_MARKS, MOST_SEARCHES, MOST_NOTE_BYTES = 20_000, 1_000, 16 * 2**20

@@ -10,7 +10,7 @@ from typing import Any
 
 from evenreel.config import IndexSettings, Machines, MediaLimits
 from evenreel.errors import UsageError
-from evenreel.wording import printable
+from evenreel.files import printable
 
 FILE, ENGINE = "settings.txt", "engine"
 MAX_BYTES = 100_000

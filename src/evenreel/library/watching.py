@@ -21,13 +21,12 @@ from typing import Any
 from evenreel.config import IndexSettings, as_path, as_paths, check_settings_kind
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, UsageError, VanishedFilesError
 from evenreel.features.pool import Brake, NoProgress, RunHaltedError, StagedProgress, VideoProgress
-from evenreel.files import may_be_video
+from evenreel.files import may_be_video, printable
 from evenreel.library.index.run import RunParts, check_settings, ignore_rules, index_found
 from evenreel.library.index.scan import IGNORE_FILE, IndexReport, is_within, read_tables, rescan, scan, tables_beside
 from evenreel.library.store.catalog import CATALOG, is_network_filesystem
 from evenreel.speech.subtitles import is_subtitle
 from evenreel.types import Encoder
-from evenreel.wording import printable
 
 SETTLE_S = 2.0  # for which size and times of a file stay the same before it is read: copying pauses for less
 LOOK_S = 0.25  # between two looks at what has settled

@@ -11,9 +11,8 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Literal
 
-from evenreel.files import output_file
+from evenreel.files import output_file, printable
 from evenreel.provenance import Provenance, provenance_of
-from evenreel.wording import printable
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

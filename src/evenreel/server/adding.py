@@ -26,7 +26,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from pydantic import BaseModel, Field
 
 from evenreel.errors import NotFoundError, UsageError
-from evenreel.files import may_be_video, replacing
+from evenreel.files import may_be_video, printable, replacing
 from evenreel.library import Library
 from evenreel.library.index.scan import SKIPPED_FOLDERS
 from evenreel.library.store.catalog import is_published
@@ -35,7 +35,6 @@ from evenreel.server.adding_run import LOOKING, WORDS_ONLY, RunOrder
 from evenreel.server.api import about, add_reading
 from evenreel.server.desk import Desk
 from evenreel.server.settings import ServeSettings, is_loopback, is_near
-from evenreel.wording import printable
 
 log = logging.getLogger("evenreel")
 

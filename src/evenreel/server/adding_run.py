@@ -20,7 +20,8 @@ from evenreel.config import AUTO, IndexSettings
 from evenreel.errors import EncoderError, EvenreelError, NotFoundError
 from evenreel.extras import needed_extra
 from evenreel.features.pool import NoProgress, VideoProgress, is_held
-from evenreel.wording import count, printable
+from evenreel.files import printable
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.library import IndexReport

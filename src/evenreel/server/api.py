@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstr
 
 from evenreel.config import default_library
 from evenreel.errors import UsageError
+from evenreel.files import is_printable, printable
 from evenreel.library import Library, Marked, Then, UnfinishedText, Without
 from evenreel.library.contents import (
     BrowsedClip,
@@ -58,7 +59,6 @@ from evenreel.server.media import PREVIEW_PART_S, Pictures, Playback, SentAs, Up
 from evenreel.server.settings import MOST_RESULTS
 from evenreel.speech import SpeechSource
 from evenreel.types import Metadata
-from evenreel.wording import is_printable, printable
 
 LATEST_S = 1e6
 LONGEST_QUERY = 2_000

@@ -41,11 +41,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
 from evenreel.documents import parse_json
+from evenreel.files import printable
 from evenreel.server.api import LATEST_S, ClipId, Sentence, Where
 from evenreel.server.app import Guard, check_servable, make_app, run_app, sentence_of
 from evenreel.server.settings import ServeSettings
 from evenreel.version import __version__
-from evenreel.wording import printable
 
 PATH = "/mcp"
 OWN_ADDRESS = "http://127.0.0.1"

@@ -29,6 +29,7 @@ from pydantic import BaseModel, Field
 
 from evenreel.errors import MediaError, NotFoundError, UsageError
 from evenreel.features.shards import read_still
+from evenreel.files import printable
 from evenreel.handover import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
 from evenreel.handover.picks import HandoverReport, Pick, Take, file_stem
 from evenreel.media.workers import Worker
@@ -36,7 +37,6 @@ from evenreel.server.api import LATEST_S, ClipId, about, add_reading
 from evenreel.server.desk import BusyError, Desk
 from evenreel.server.media import EXPORT, TYPES, Playback, SentAs
 from evenreel.server.settings import MOST_RESULTS, ServeSettings, is_near
-from evenreel.wording import printable
 
 if TYPE_CHECKING:
     from evenreel.speech import Transcript

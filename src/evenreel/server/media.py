@@ -37,7 +37,7 @@ from evenreel.config import MediaLimits
 from evenreel.errors import MediaError, NotFoundError
 from evenreel.features.pool import TRANSIENT
 from evenreel.features.shards import SIDE_PX, read_still
-from evenreel.files import replacing
+from evenreel.files import printable, replacing
 from evenreel.library.contents import ClipMedia, Located, SameContent
 from evenreel.library.search.query import decode_image, image_worker
 from evenreel.media.picture import BT709, to_jpeg
@@ -47,7 +47,6 @@ from evenreel.media.workers import Message as Told
 from evenreel.server.desk import BusyError, Desk
 from evenreel.server.settings import ServeSettings
 from evenreel.types import Frame, Pixels
-from evenreel.wording import printable
 
 if TYPE_CHECKING:
     from av.container import OutputContainer

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from evenreel.errors import MediaError
-from evenreel.files import name_key
+from evenreel.files import is_printable, name_key
 from evenreel.media.sampling import language_tag
 from evenreel.media.workers import Worker, unreadable
-from evenreel.wording import count, is_printable, seconds_of
+from evenreel.wording import count, seconds_of
 
 SpeechSource = Literal["sidecar", "stream", "recognised"]
 """Where an utterance is from: a subtitle file beside the video, a subtitle stream inside it, or a speech model."""

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
-from evenreel.language.lemmatiser import Part
+from evenreel.language.folding import Part
 from evenreel.language.masking import generic, rewritten, without
 from evenreel.language.synonyms import stop_nouns, stop_verbs
 from evenreel.language.tokens import Tagged, Token

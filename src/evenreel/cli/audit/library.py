@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from evenreel.arrays import Indices, slices
 from evenreel.config import one_or_more
 from evenreel.errors import CorpusError, UsageError
+from evenreel.files import printable
 from evenreel.library.search.query import MAX_CHARACTERS, readable
 from evenreel.library.search.seen import DECIMALS, unit
 from evenreel.library.search.snapshot import Snapshot
@@ -37,7 +38,6 @@ from evenreel.types import (
     Scores,
     VideoFeatures,
 )
-from evenreel.wording import printable
 
 if TYPE_CHECKING:
     import polars as pl

@@ -23,7 +23,7 @@ from evenreel.errors import LibraryError, UsageError
 from evenreel.features.clip_reader import merge
 from evenreel.features.pool import NoProgress, StagedProgress
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard_path, tidy_shards, write_shard
-from evenreel.files import file_at
+from evenreel.files import file_at, printable
 from evenreel.library.check import rebuild_vectors
 from evenreel.library.contents import single_files
 from evenreel.library.index import scan
@@ -35,7 +35,7 @@ from evenreel.library.store.fulltext import remove_about
 from evenreel.library.store.vectors import FRAMES, SOUNDS, Matrix, bank_of, measure_nonsense, update_null_scores
 from evenreel.library.store.writer import Store, drop_vectors, insert_clip, next_generation, open_vectors
 from evenreel.types import Encoder
-from evenreel.wording import count, printable
+from evenreel.wording import count
 
 
 def reindex(

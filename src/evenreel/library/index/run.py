@@ -34,7 +34,7 @@ from evenreel.errors import LibraryError, MediaError, UsageError
 from evenreel.features import pool
 from evenreel.features.clip_reader import READER, ClipReader, OtherWindowsError, SharedModel, WantedStages
 from evenreel.features.shards import remove_shards, shard_files, shard_path, tidy_shards
-from evenreel.files import sync_folder
+from evenreel.files import printable, sync_folder
 from evenreel.library.index import scan, stages
 from evenreel.library.index.spread import ARRIVING, SpreadRun, clear_arrivals
 from evenreel.library.people import FACE_MODELS, FaceStage, check_people
@@ -45,7 +45,6 @@ from evenreel.library.store.writer import FoundFile, Store, closing_error, vecto
 from evenreel.media.sampling import Part
 from evenreel.media.workers import FileStamp, Worker, stamp
 from evenreel.types import Encoder
-from evenreel.wording import printable
 
 LOST = "its features were gone from the library, so it was read anew"
 """Note on a file whose clip has no shard."""

@@ -34,13 +34,13 @@ from evenreel.errors import LibraryError, MediaError, UsageError, VanishedFilesE
 from evenreel.extras import needed_extra
 from evenreel.features.clip_reader import WantedStages
 from evenreel.features.pool import TRANSIENT, Brake, SetAside, StagedProgress
-from evenreel.files import FileNames, caseless, may_be_video
+from evenreel.files import FileNames, caseless, may_be_video, printable
 from evenreel.library.store.catalog import loaded_path
 from evenreel.library.store.writer import FoundFile, Store
 from evenreel.media.workers import FileStamp, Message, Worker, not_regular, unreadable
 from evenreel.speech.subtitles import FOLDERS, is_subtitle
 from evenreel.types import Metadata
-from evenreel.wording import count, other_files, other_separator, printable
+from evenreel.wording import count, other_files, other_separator
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

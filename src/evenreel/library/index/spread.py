@@ -32,6 +32,7 @@ from evenreel.errors import EvenreelError, LibraryError, MediaError
 from evenreel.extras import installed, needed_extra
 from evenreel.features.clip_reader import ClipReader, OtherWindowsError, SharedModel, SpeechHearing, WantedStages
 from evenreel.features.shards import SUFFIX, Stills, parse_shard, shard_bytes, stills_bytes, tidy_shards
+from evenreel.files import printable
 from evenreel.library.index.scan import IndexRun, known_files, still_wanted
 from evenreel.library.index.stages import Orders, Reading, ReadingStage, file_reader, read_file
 from evenreel.library.published import Place, reason_of, telling
@@ -39,7 +40,6 @@ from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.writer import FoundFile
 from evenreel.media.workers import claim_pipes, command, stamp, watched_digest
 from evenreel.version import __version__
-from evenreel.wording import printable
 
 LOCAL, LOADER = "local", "evenreel.library.index.stages:load"
 ARRIVING = "arriving"  # folder of a library where workers leave what they made, or that says where else they do

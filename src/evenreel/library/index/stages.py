@@ -48,6 +48,7 @@ from evenreel.features.clip_reader import (
 )
 from evenreel.features.pool import TRANSIENT, Closable, SetAside, StagedProgress, VideoProgress
 from evenreel.features.shards import ClipSounds, DamagedShardError, Shard, Stills, read_shard, shard_path
+from evenreel.files import printable
 from evenreel.library.index.scan import IndexRun, KnownFile, still_wanted
 from evenreel.library.people import FaceStage
 from evenreel.library.store import catalog
@@ -71,7 +72,7 @@ from evenreel.speech.subtitles import (
     streams_known,
 )
 from evenreel.types import Encoder
-from evenreel.wording import count, printable
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.sound import SoundEncoder

@@ -52,8 +52,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from evenreel.arrays import Column, Flags, Indices
-from evenreel.language.folding import fold, words
-from evenreel.language.lemmatiser import are_forms, irregular_forms, is_noun_of_doing, regular_base
+from evenreel.language.folding import are_forms, fold, irregular_forms, is_noun_of_doing, regular_base, words
 from evenreel.library.search.query import MAX_CONTENT_WORDS, Query
 from evenreel.library.search.result import Channel, TextHit
 from evenreel.library.search.snapshot import Snapshot, numbers

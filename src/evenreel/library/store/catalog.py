@@ -24,9 +24,9 @@ from evenreel.encoders.loading import BUILTIN
 from evenreel.errors import LibraryError, NotFoundError
 from evenreel.features.pool import writer_lock
 from evenreel.features.shards import shard_files
-from evenreel.files import TEMPORARY_SUFFIX, replacing
+from evenreel.files import TEMPORARY_SUFFIX, printable, replacing
 from evenreel.types import Metadata
-from evenreel.wording import count, printable
+from evenreel.wording import count
 
 SCHEMA_VERSION = 8
 

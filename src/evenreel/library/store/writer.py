@@ -35,6 +35,7 @@ from evenreel.features.shards import (
     write_shard,
     write_stills,
 )
+from evenreel.files import printable
 from evenreel.library.store.catalog import (
     SHARDS,
     STILLS,
@@ -63,7 +64,6 @@ from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix,
 from evenreel.media.workers import FileStamp
 from evenreel.speech.subtitles import SpokenWord, Transcript, Utterance
 from evenreel.types import Encoder, Metadata
-from evenreel.wording import printable
 
 _MOVED = (
     "SELECT gone.path, gone.metadata, here.path, here.metadata FROM files AS gone"
