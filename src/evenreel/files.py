@@ -29,15 +29,13 @@ VIDEO_SUFFIXES = frozenset((
 """Suffixes, in lower case, of files that may be videos."""
 
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_JOINERS = frozenset("\u200c\u200d")
-"""Letters of Persian words and the parts of an emoji are joined or kept apart by them; they steer nothing."""
+_JOINERS = frozenset("\u200c\u200d")  # of letters of Persian words, and of the parts of an emoji; they steer nothing
 
 
 def printable(path: str) -> str:
-    r"""Return a path, or other text from outside, in a form that any terminal, JSON reader or page can take.
+    r"""Return text from outside, such as a path, in a form that any terminal, JSON reader or page can take.
 
-    Bytes that are not UTF-8 become escapes, and so do characters that could steer a terminal, turn the
-    direction of writing or start a new line.
+    What is not UTF-8 becomes escapes, and so does what could steer a terminal, turn the writing or start a line.
 
     >>> print(printable("tram\x1b[2J\n"))
     tram\x1b[2J\n
