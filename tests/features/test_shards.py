@@ -1,5 +1,3 @@
-"""Shards come back as they went in, or not at all."""
-
 from __future__ import annotations
 
 import dataclasses

@@ -1,5 +1,3 @@
-"""Cuts of numbered films: which frames they hold, at which times, whatever the container and its groups of pictures."""
-
 from __future__ import annotations
 
 import itertools
@@ -64,8 +62,6 @@ def shown(path: Path) -> list[tuple[int, Fraction]]:
 
 @dataclass(frozen=True)
 class Cut:
-    """A cut: the file, and what was said of it."""
-
     path: Path
     said: dict[str, Any]
 

@@ -1,5 +1,3 @@
-"""What is offered without a query: clips by their day, what they can be filtered by, and examples that were tried."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Hazards 34, 41 and 88: what is damaged is found and named, and mended without decoding a video again."""
-
 from __future__ import annotations
 
 import errno
@@ -242,7 +240,6 @@ def test_there_is_nothing_to_verify_or_repair_in_an_empty_folder(tmp_path: Path)
 
 
 def test_leftovers_of_a_crash_are_cleared(library: Path, videos: Path) -> None:
-    """A shard that was being written, and vectors that no transaction names."""
     before = state(library)
     (first_shard(library).parent / ".half.0123456789abcdef.tmp").write_bytes(b"half")
     with next(library.glob("vectors.*.f16")).open("ab") as file:
@@ -308,7 +305,6 @@ def test_a_shard_of_a_later_version_is_kept(library: Path, monkeypatch: pytest.M
 def test_nothing_is_deleted_before_the_repair_is_committed(
     library: Path, monkeypatch: pytest.MonkeyPatch, drop_missing: bool
 ) -> None:
-    """Hazard 35: the disk is full when the matrix is written."""
     write(library, "UPDATE files SET state = 'missing' WHERE path = (SELECT min(path) FROM files)")
     flip_shard(library)
     before, state_before = everything(library), state(library)

@@ -1,5 +1,3 @@
-"""What a library tells of its clips and files, and whether a file is still the one that was indexed."""
-
 from __future__ import annotations
 
 import os
@@ -237,7 +235,6 @@ def check(file: Located, clip_id: str, same: SameContent | None = None) -> Locat
 
 @pytest.fixture
 def digests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The files that were read through."""
     read: list[str] = []
     real = contents.watched_digest
     monkeypatch.setattr(contents, "watched_digest", lambda path, *rest: read.append(path) or real(path, *rest))

@@ -1,5 +1,3 @@
-"""What a result favours is said when it is so, and as rarely as promised when it is not."""
-
 from __future__ import annotations
 
 import sqlite3
@@ -333,7 +331,6 @@ def test_a_library_tells_what_a_result_favours_now(tmp_path: Path) -> None:
 
 
 def add_one(place: Path) -> None:
-    """Another process marks a file as missing."""
     writer = sqlite3.connect(place / "catalog.sqlite")
     writer.execute("UPDATE files SET state = 'missing' WHERE path = '/v/7.mp4'")
     writer.commit()

@@ -1,5 +1,3 @@
-"""Files in a library's folder that evenreel did not write are never removed, nor renamed."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Favourites, notes and saved searches stay: index, kill -9, repair, moved and replaced files, a damaged catalog."""
-
 from __future__ import annotations
 
 import os

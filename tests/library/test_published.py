@@ -1,5 +1,3 @@
-"""What is published answers as the library does; nothing half written is read, nothing of a person's own is sent."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Sounds of a library: found by ear, kept in step, added later, dropped, repaired; what is no sound is told."""
-
 from __future__ import annotations
 
 import json

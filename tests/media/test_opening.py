@@ -1,5 +1,3 @@
-"""What is refused, with which reason, and that nothing but the named file is touched."""
-
 from __future__ import annotations
 
 import contextlib
@@ -28,7 +26,6 @@ SHORT = Film(steady(10))
 
 
 def reason_of(path: str | os.PathLike[str], limits: MediaLimits | None = None) -> str:
-    """The reason for which a file is refused, however far one gets with it."""
     with pytest.raises(MediaError) as caught, open_video(path, limits) as video:
         list(video.frames(parse_rule("every 1 s")))
     sentence = str(caught.value)
@@ -197,7 +194,6 @@ def test_hazard_21_the_proof_itself_sees_an_unprotected_open(tmp_path: Path) -> 
 
 @contextlib.contextmanager
 def listener() -> Iterator[tuple[int, Callable[[], bool]]]:
-    """A port of this machine, and whether somebody came."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
 

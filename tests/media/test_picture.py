@@ -1,5 +1,3 @@
-"""Pictures of videos and of files as a person would see them."""
-
 from __future__ import annotations
 
 import io
@@ -97,7 +95,6 @@ def test_a_slanted_matrix_is_rounded_to_a_quarter_turn() -> None:
 
 @pytest.mark.parametrize(("name", "degrees"), [("video_90", 90), ("video_180", 180), ("video_270", 270)])
 def test_hazard_14_turned_phone_clips_are_as_players_turn_them(real_clips: Path, name: str, degrees: int) -> None:
-    """Against Pillow's turn of the plainly decoded frame."""
     path = real_clips / f"{name}.mov"
     with av.open(str(path)) as container:
         plain = next(container.decode(video=0)).to_image()
@@ -349,7 +346,6 @@ def test_hazard_18_alpha_lies_over_white(tmp_path: Path) -> None:
 
 
 def test_hazard_18_an_animated_gif_of_another_program(tmp_path: Path) -> None:
-    """Written by Pillow with uneven durations and a transparent colour."""
     pictures = [np.full((20, 30), value, np.uint8) for value in (1, 2, 3)]
     for k, picture in enumerate(pictures):
         picture[:10, 10 * k : 10 * k + 10] = 0
@@ -476,7 +472,6 @@ def test_ctrl_c_ends_a_picture_that_never_ends(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP"])
 def test_a_picture_is_read_as_it_looks(kind: str, tmp_path: Path) -> None:
-    """Turned as its tag says, grey and pale ones too, by path as by bytes."""
     (tmp_path / "picture").write_bytes(saved((40, 30, 3), kind))
     with Image.open(tmp_path / "picture") as opened:
         expected = np.asarray(opened.convert("RGB"))

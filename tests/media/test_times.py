@@ -1,5 +1,3 @@
-"""How long a video is, whatever its header says, and when it was recorded."""
-
 from __future__ import annotations
 
 import itertools
@@ -263,7 +261,6 @@ def test_any_bits_in_the_place_of_the_length(honest: dict[str, Path], tmp_path: 
 
 
 def test_lengths_of_real_clips(real_clips: Path) -> None:
-    """Their headers are right."""
     known = {
         "flipping_a_pancake.mkv": 10.333, "kinetics_pool_cleaning.mp4": 10.0, "msrvtt_video7500.mp4": 50 / 3,
         "nasa_13013.mp4": 13.0, "ucf101_eye_makeup.avi": 6.56, "unordered.mov": 0.125, "video_90.mov": 0.1,

@@ -1,5 +1,3 @@
-"""Where a model of speech is found: a folder, the hub's cache, the hub when it is named; or one sentence."""
-
 from __future__ import annotations
 
 import json

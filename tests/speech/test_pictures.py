@@ -1,5 +1,3 @@
-"""Subtitle streams of pictures: the words that were drawn, at the times that were written."""
-
 from __future__ import annotations
 
 import random

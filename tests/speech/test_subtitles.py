@@ -1,5 +1,3 @@
-"""Subtitle files of any format and encoding, held against other parsers; and files that are broken."""
-
 from __future__ import annotations
 
 import itertools

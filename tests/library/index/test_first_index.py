@@ -1,5 +1,3 @@
-"""The first index of a library: what fails leaves none behind, and one without videos says so."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""What is said is heard in an index run: once, where no subtitles say it, without decoding pictures again."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

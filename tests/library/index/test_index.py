@@ -1,5 +1,3 @@
-"""Folders become a library: what is found, read, set aside, moved and lost."""
-
 from __future__ import annotations
 
 import json
@@ -85,7 +83,6 @@ def test_a_file_changed_in_place_is_noticed_though_size_and_time_are_the_same(vi
 
 
 def test_moved_copied_and_linked_files_are_one_clip(videos: Path, library: Path) -> None:
-    """Hazard 28."""
     prebuilt.library(videos, library)
     (videos / "clip_00.mp4").rename(videos / "renamed.mp4")
     shutil.copy(videos / "clip_01.mp4", videos / "copy.mp4")
@@ -120,7 +117,6 @@ def test_a_deleted_file_is_marked_and_comes_back_without_work(videos: Path, libr
 
 @pytest.mark.parametrize("gone", [4, 3], ids=["all", "most"])
 def test_a_vanished_disk_never_empties_a_library(tmp_path: Path, library: Path, gone: int) -> None:
-    """Hazard 31."""
     videos = tmp_path / "videos"
     files = write_folder(videos, 12)
     prebuilt.library(videos, library)
@@ -135,7 +131,6 @@ def test_a_vanished_disk_never_empties_a_library(tmp_path: Path, library: Path, 
 
 
 def test_unreadable_things_are_set_aside_at_once(videos: Path, library: Path) -> None:
-    """Hazards 1, 2 and 25: none of them blocks, each has a reason, the rest goes on."""
     (videos / "empty.mp4").touch()
     (videos / "words.mp4").write_text("this is not a video")
     os.mkfifo(videos / "pipe.mp4")
@@ -152,7 +147,6 @@ def test_unreadable_things_are_set_aside_at_once(videos: Path, library: Path) ->
 
 
 def test_a_file_set_aside_is_remembered_until_it_changes(videos: Path, library: Path) -> None:
-    """Hazard 1."""
     broken = videos / "broken.mp4"
     broken.write_bytes(b"\0" * 1000)
     first = index(videos, library)
@@ -181,7 +175,6 @@ def test_hazard_232_after_a_disk_is_renamed_results_show_the_path_that_is_there(
 
 
 def test_links_are_not_followed(videos: Path, library: Path, tmp_path: Path) -> None:
-    """Hazard 26: no circle, nothing outside the folder."""
     outside = write_folder(tmp_path / "outside", 1)[0]
     (videos / "circle").symlink_to(videos)
     (videos / "outside.mp4").symlink_to(outside)
@@ -244,7 +237,6 @@ ODD_NAMES = [
 
 
 def test_odd_names_are_indexed_and_found(tmp_path: Path, library: Path) -> None:
-    """Hazard 27."""
     source = write_folder(tmp_path / "source", len(ODD_NAMES))
     videos = tmp_path / "videos"
     videos.mkdir()
@@ -260,8 +252,6 @@ def test_odd_names_are_indexed_and_found(tmp_path: Path, library: Path) -> None:
 
 
 def test_a_file_that_changes_while_it_is_read_is_tried_again(videos: Path, library: Path) -> None:
-    """Hazard 29."""
-
     class Copying(NoProgress):
         def frame(self) -> None:
             with open(videos / "clip_00.mp4", "ab") as file:
@@ -342,7 +332,6 @@ def test_hazard_222_a_file_is_found_by_any_spelling_of_its_name(tmp_path: Path, 
 def test_a_night_without_the_share_costs_no_finished_work(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hazards 25 and 29: files that cannot be read for a while are out of the results, not out of the library."""
     index(videos, library)
     before = state(library)
 
@@ -376,7 +365,6 @@ def test_a_stage_that_fails_leaves_the_file_searchable(
 
 @pytest.mark.usefixtures("quick_text")
 def test_stages_are_added_to_what_is_there(videos: Path, library: Path) -> None:
-    """Text first or later gives the same library; what was done is not done again."""
     both = library.with_name("both")
     index(videos, both, read_text=True)
     index(videos, library)
@@ -406,7 +394,6 @@ class BrokenEncoder:
 def test_vectors_that_are_no_numbers_are_refused_and_counted(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hazard 43: the file is set aside, the others are indexed, and it is tried again next time."""
     write_video(videos / "small.mp4", 9, size=32)
     encoder = BrokenEncoder()
     monkeypatch.setattr("evenreel.encoders.load_encoder", lambda *_, **__: encoder)
@@ -418,7 +405,6 @@ def test_vectors_that_are_no_numbers_are_refused_and_counted(
 
 
 def test_another_sampling_rule_is_refused(videos: Path, library: Path) -> None:
-    """Hazard 40: nothing is overwritten by what cannot be compared with it."""
     index(videos, library, rule="every 0.5 s")
     before = state(library)
     with pytest.raises(LibraryError, match="sampled 'every 0.5 s', not 'every 2 s'"):
@@ -521,8 +507,6 @@ def test_a_broken_recogniser_stops_the_run_and_blames_no_file(
 
 
 def test_a_second_indexer_says_who_holds_the_library(videos: Path, library: Path) -> None:
-    """Hazard 37."""
-
     class SecondIndexer(NoProgress):
         sentence = ""
 
@@ -547,7 +531,6 @@ def test_a_lock_left_by_a_dead_process_is_taken_over(videos: Path, library: Path
 def test_a_full_disk_stops_cleanly_and_loses_nothing(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """Hazard 35: the index of before is still searchable, and the next run goes on."""
     prebuilt.library(videos, library)
     before = state(library)
     write_video(videos / "new.mp4", 99)
@@ -575,7 +558,6 @@ def test_a_full_disk_stops_cleanly_and_loses_nothing(
 
 
 def test_readers_see_a_consistent_library_while_it_is_written(tmp_path: Path, library: Path) -> None:
-    """Hazard 38."""
     videos = tmp_path / "videos"
     write_folder(videos, 12)
     index(tmp_path / "videos" / "clip_00.mp4", library)
@@ -602,7 +584,6 @@ def test_readers_see_a_consistent_library_while_it_is_written(tmp_path: Path, li
 def test_a_library_of_another_version_is_refused_and_untouched(
     videos: Path, library: Path, version: int, statements: tuple[str, ...], what: str
 ) -> None:
-    """Hazard 40."""
     prebuilt.library(videos, library)
     write(library, f"UPDATE meta SET value = '{version}' WHERE key = 'schema_version'")
     change(library, *statements)
@@ -626,7 +607,6 @@ def test_a_version_that_is_no_number_is_damage(videos: Path, library: Path, vers
 def test_a_network_file_system_is_detected(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Hazard 39: a rollback journal instead of a write-ahead log, and a warning with the remedy."""
     monkeypatch.setattr("psutil.disk_partitions", lambda all: [SimpleNamespace(mountpoint="/", fstype="NFS4")])
     index(videos, library)
     assert "on a network file system" in caplog.text
@@ -653,7 +633,6 @@ def _read_only(*_: object, **__: object) -> None:
 
 
 def files(library: Path) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Name -> state and metadata of every file that a library knows."""
     with sqlite3.connect(library / "catalog.sqlite") as connection:
         rows = connection.execute("SELECT path, state, metadata FROM files").fetchall()
     return {os.path.basename(path): (found, json.loads(metadata)) for path, found, metadata in rows}
@@ -784,7 +763,6 @@ def test_hazard_33_a_kill_while_the_clip_of_an_edited_file_is_dropped(
 def test_hazard_33_a_new_file_that_is_gone_after_a_kill_leaves_nothing(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """Its shard has no rows yet."""
     prebuilt.library(videos, library)
     before = state(library)
     write_video(videos / "new.mp4", 77)

@@ -1,5 +1,3 @@
-"""Subtitles in pictures in a library: read with the text on screen, once, and tried again where that is sensible."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""One file is set aside and the rest goes on, whatever the file, its disk or a table beside it is like."""
-
 from __future__ import annotations
 
 import os
@@ -71,8 +69,6 @@ class DeafEntry:
 
 
 class Entries(list[Any]):
-    """What `os.scandir` gives."""
-
     def close(self) -> None:
         """Nothing is open."""
 
@@ -128,7 +124,6 @@ def test_hazard_27_a_reason_that_names_a_file_whose_name_is_no_text(
 def test_what_cannot_be_stored_of_one_file_sets_it_aside(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a number past 64 bits would; what nobody thought of costs one file too."""
     from evenreel.library.store import writer as store
 
     insert, stored = store.insert_clip, []

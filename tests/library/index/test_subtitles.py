@@ -1,5 +1,3 @@
-"""Subtitles in a library: read, kept, changed, gone and repaired, without decoding pictures again."""
-
 from __future__ import annotations
 
 import os

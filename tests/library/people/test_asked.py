@@ -1,5 +1,3 @@
-"""People in searches: `person:` in a query, the column `people` of filters, and its facet."""
-
 from __future__ import annotations
 
 from pathlib import Path

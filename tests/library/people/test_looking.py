@@ -1,5 +1,3 @@
-"""People in an index run: only where they are asked for, kept in step with the clips, and with names that last."""
-
 from __future__ import annotations
 
 import logging

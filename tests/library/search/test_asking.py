@@ -1,5 +1,3 @@
-"""One moment after another, one thing without another, and examples: what is read, what is found, what is refused."""
-
 from __future__ import annotations
 
 import math
@@ -77,14 +75,12 @@ def test_parts_have_channels_and_quotes_of_their_own() -> None:
     ],
 )
 def test_an_empty_part_and_several_thens_are_refused(text: str, sentence: str) -> None:
-    """Hazard 160."""
     with pytest.raises(UsageError, match=sentence):
         read_steps(text)
 
 
 @pytest.mark.parametrize("within_s", [0, -1, math.nan, math.inf, 1e7])
 def test_a_gap_that_nothing_can_lie_in_is_refused(within_s: float) -> None:
-    """Hazard 161."""
     with pytest.raises(UsageError, match="seconds above 0"):
         Then("a", "b", within_s)
 
@@ -230,7 +226,6 @@ ORDERED = {
 
 
 def answering(found: SearchResult) -> list[str]:
-    """Paths of the hits that answer."""
     return paths(found)[: found.answering]
 
 
@@ -318,7 +313,6 @@ def test_what_is_typed_is_searched_as_far_as_it_goes(library: Library) -> None:
 
 
 def test_wrong_parts_are_refused_before_a_model_is_loaded(place: Path) -> None:
-    """Hazard 160."""
     with evenreel.open_library(place) as library:
         for text, sentence in (
             ("bus then", "after 'then'"),
@@ -402,7 +396,6 @@ def test_examples_alone_find_what_is_like_them(pictures: Library) -> None:
 
 
 def test_marks_that_cannot_be_are_refused(pictures: Library) -> None:
-    """Hazard 162."""
     with pytest.raises(NotFoundError):
         pictures.search(Marked("bus").marked("nowhere.mp4"))
     with pytest.raises(UsageError, match="not encoded"):

@@ -1,5 +1,3 @@
-"""A matcher orders the first clips of an answer anew: which, in what order, from which features; what is refused."""
-
 from __future__ import annotations
 
 import json
@@ -505,7 +503,6 @@ def trained(name: str) -> Pretrained:
 
 
 def states_of(chosen: Pretrained, clips: Sequence[StoredClip]) -> list[tuple[Tensor, ...]]:
-    """Of clips that are all encoded now."""
     by_id = {clip.clip_id: clip for clip in clips}
     return Reranker(chosen, WordsEncoder(), 0).states(list(by_id), by_id.__getitem__)
 

@@ -1,5 +1,3 @@
-"""Search over the three channels: order, reasons, confidence, moments, filters and hard queries."""
-
 from __future__ import annotations
 
 import json
@@ -50,7 +48,6 @@ def test_the_clip_that_shows_it_comes_first_with_its_moment(library: Library) ->
 
 
 def test_nonsense_is_answered_with_nothing_fits_and_the_nearest(library: Library) -> None:
-    """Hazard 48."""
     searcher = finish(library)
     result = searcher.search(Query("zxqv wkjh ploof"))
     assert (result.answering, result.matches) == (0, 0)
@@ -365,7 +362,6 @@ def test_at_most_three_moments_of_what_found_the_clip_first() -> None:
 
 
 def moments(library: Library, query: str) -> list[tuple[float, float, float]]:
-    """Start, end and time of the moments of the first clip."""
     first = finish(library).search(Query(query)).hits[0]
     return [(moment.start_s, moment.end_s, moment.time_s) for moment in first.moments]
 

@@ -1,6 +1,3 @@
-"""Words that are typed in another way than they are written: what is found all the same, what must not be, and what is
-marked of it."""
-
 from __future__ import annotations
 
 import tempfile

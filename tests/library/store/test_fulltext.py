@@ -1,5 +1,3 @@
-"""The word indexes: folding, step by step equal to from scratch, and words found although misread."""
-
 from __future__ import annotations
 
 import json

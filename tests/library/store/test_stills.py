@@ -1,5 +1,3 @@
-"""Stills: one small picture of each moment, kept when a clip is read, and worth no more than the time they save."""
-
 from __future__ import annotations
 
 import io

@@ -1,5 +1,3 @@
-"""A person's own outlives damage, kills and several writers: the catalog has it, and so has its copy."""
-
 from __future__ import annotations
 
 import json

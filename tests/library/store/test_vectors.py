@@ -1,5 +1,3 @@
-"""The vector matrix, and nonsense, which is recognised at the false-positive rate that the module states."""
-
 from __future__ import annotations
 
 import errno
@@ -191,7 +189,6 @@ def test_a_damaged_row_never_ranks_in_silence(store: ExactVectors, tmp_path: Pat
 def test_an_append_that_fails_half_way_harms_no_row_and_is_written_over(
     store: ExactVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
 ) -> None:
-    """Hazard 35: half of the rows are in the file when the disk is full."""
     if before:
         store.append(unit(before), at_row=0)
     path, real_open = tmp_path / "vectors.0.f16", Path.open
