@@ -3,6 +3,7 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -325,13 +326,7 @@ def test_a_library_tells_what_a_result_favours_now(tmp_path: Path) -> None:
         assert library.favours(["0", "2"], "number < 6").all == 6
         with pytest.raises(UsageError, match="no column"):
             library.favours(["0"], "colour = 'red'")
-        add_one(tmp_path)
+        with closing(sqlite3.connect(tmp_path / "catalog.sqlite", isolation_level=None)) as writer:
+            writer.execute("UPDATE files SET state = 'missing' WHERE path = '/v/7.mp4'")
         assert library.favours(["0", "2"]).all == 11
     made.connection.close()
-
-
-def add_one(place: Path) -> None:
-    writer = sqlite3.connect(place / "catalog.sqlite")
-    writer.execute("UPDATE files SET state = 'missing' WHERE path = '/v/7.mp4'")
-    writer.commit()
-    writer.close()

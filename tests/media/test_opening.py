@@ -20,7 +20,7 @@ from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media import open_video, parse_rule, probe
 from evenreel.media.opening import DECODERS, DEMUXERS
-from tests.media_files import Film, gop, number_in, remux, steady, write_film
+from tests.media_files import ENCRYPTION, Film, gop, number_in, remux, steady, write_film
 
 SHORT = Film(steady(10))
 
@@ -113,13 +113,8 @@ def test_hazard_19_a_declared_size_past_the_limit_costs_no_memory(tmp_path: Path
 
 
 def test_hazard_23_an_encrypted_file(tmp_path: Path) -> None:
-    options = {
-        "encryption_scheme": "cenc-aes-ctr",
-        "encryption_key": "76a6c65c5ea762046bd749a2e632ccbb",
-        "encryption_kid": "a7e61c373e219033c21091fa607bf3b8",
-    }
     plain = write_film(tmp_path / "plain.mp4", SHORT)
-    assert reason_of(remux(plain, tmp_path / "locked.mp4", **options)) == "encrypted"
+    assert reason_of(remux(plain, tmp_path / "locked.mp4", **ENCRYPTION)) == "encrypted"
 
 
 def test_hazard_24_a_rare_decoder_is_refused_by_name(tmp_path: Path) -> None:

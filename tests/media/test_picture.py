@@ -382,9 +382,6 @@ def test_hazard_18_palette(tmp_path: Path) -> None:
     np.testing.assert_array_equal(shown, np.asarray(image.convert("RGB")))
 
 
-HANGING = "tests.media.stub_targets:HangingImages"
-
-
 def saved(shape: tuple[int, ...] = (8, 6, 3), kind: str = "JPEG", **options: object) -> bytes:
     file = io.BytesIO()
     Image.fromarray(np.random.default_rng(0).integers(0, 255, shape, np.uint8)).save(file, kind, **options)
@@ -431,17 +428,11 @@ def test_a_jpeg_of_endless_scans_is_refused_before_it_is_decoded() -> None:
         read_image(with_last_scan_repeated(picture, 2_000))
 
 
-@pytest.mark.parametrize("shape", [(1, 16_385), (16_385, 1), (101, 100)], ids=["wide", "high", "many"])
+@pytest.mark.parametrize("shape", [(1, 16_385), (16_385, 1)], ids=["wide", "high"])
 def test_pictures_past_the_limits_are_refused(shape: tuple[int, int]) -> None:
     """A long thin one too: squeezed to a square, its matrix of weights would take gigabytes."""
-    limits = replace(IMAGE_LIMITS, max_pixels=10_000 if max(shape) < 1_000 else 10**6)
     with pytest.raises(UsageError, match="at most 16,384 a side"):
-        read_image(saved(shape, "PNG"), limits)
-
-
-@pytest.fixture
-def hanging(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenreel.library.search.query.READER", HANGING)
+        read_image(saved(shape, "PNG"), replace(IMAGE_LIMITS, max_pixels=10**6))
 
 
 def test_a_picture_that_takes_too_long_or_too_much_is_stopped() -> None:
@@ -455,8 +446,9 @@ def test_a_picture_that_takes_too_long_or_too_much_is_stopped() -> None:
         read_image(picture, replace(IMAGE_LIMITS, memory_bytes=200 * 2**20))
 
 
-@pytest.mark.usefixtures("hanging", "interruptible")
-def test_ctrl_c_ends_a_picture_that_never_ends(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_ends_a_picture_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.library.search.query.READER", "tests.media.stub_targets:HangingImages")
     children, began = set(psutil.Process().children(recursive=True)), tmp_path / "began"
 
     def interrupt_once_it_decodes() -> None:

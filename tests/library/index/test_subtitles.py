@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,11 @@ from evenreel.library import IndexReport, index_folders, verify
 from evenreel.library.index.stages import SUBTITLE_READER
 from evenreel.media.workers import Worker
 from evenreel.speech import Transcript
-from tests.library.damage import QUICK, without_models
+from tests.library.damage import QUICK
 from tests.library.videos import write_video
 from tests.speech.subtitle_files import Line, film_with_subtitles, written
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _stubs() -> Iterator[None]:
-    with without_models():
-        yield
+pytestmark = pytest.mark.usefixtures("no_models")
 
 
 @pytest.fixture

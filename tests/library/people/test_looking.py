@@ -22,11 +22,7 @@ from tests import prebuilt
 from tests.faces.drawn_faces import write_models, write_people
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.damage import QUICK, table_of, write
-from tests.library.people.conftest import write_films
-
-
-def who(library: Path) -> list[tuple[str | None, int, int]]:
-    return [(one.name, one.faces, one.clips) for one in list_people(library, everyone=True)]
+from tests.library.people.conftest import who, write_films
 
 
 def again(folder: Path, settings: IndexSettings, **changes: object) -> IndexReport:

@@ -153,13 +153,6 @@ def test_indexing_a_file_again_replaces_its_entry(library: Library) -> None:
 # Misread words
 
 
-def test_a_second_reading_of_the_track_is_found_too(library: Library) -> None:
-    library.add_clip("c")
-    library.add_track("c", "HYUNG", "HYUNDAI")
-    index_clip_text(library.connection, "c")
-    assert found_ids(library, "hyundai") == ["c"]
-
-
 def test_words_joined_in_the_order_of_the_query_are_exact(library: Library) -> None:
     show(library, "c", "JAPANNETHERLANDS")
     assert find(library, "japan netherlands")[0].coverage == 1.0
@@ -314,9 +307,9 @@ def test_a_phrase_is_one_string_to_fts5(text: str) -> None:
     assert inside.count('"') == 2 * text.count('"')
 
 
-def test_readings_that_are_stored_as_json_survive_odd_characters(library: Library) -> None:
+def test_a_second_reading_of_the_track_is_found_too_whatever_its_characters(library: Library) -> None:
     library.add_clip("c")
-    library.add_track("c", 'SAY "CHEESE"', "SAY\x00CHEESE")
+    library.add_track("c", 'SAY "BRIE"', 'SAY\x00"CHEESE"')
     index_clip_text(library.connection, "c")
     assert json.loads(library.connection.execute("SELECT readings FROM tracks").fetchone()[0])
     assert found_ids(library, "cheese") == ["c"]
