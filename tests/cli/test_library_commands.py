@@ -184,7 +184,6 @@ def test_odd_queries_are_answered(place: Path, query: str) -> None:
 def test_a_model_that_cannot_be_had_is_one_sentence_with_the_ways_on(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hazard 44: the default model, offline, with an empty cache."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "empty"))
     done = here("index", place / "videos", "--library", tmp_path / "library")
     assert done.returncode == 1
@@ -256,7 +255,6 @@ def test_an_interrupted_index_goes_on_afterwards(tmp_path: Path, sent: signal.Si
 
 
 def test_bad_pictures_are_refused(place: Path, tmp_path: Path) -> None:
-    """Hazard 50: a bomb, a drawing that is a program, a polyglot cut short."""
     Image.fromarray(np.zeros((8, 8), np.uint8)).save(tmp_path / "small.png")
     bomb = bytearray((tmp_path / "small.png").read_bytes())
     bomb[16:24] = (60_000).to_bytes(4, "big") * 2

@@ -134,7 +134,6 @@ def test_a_library_is_browsed(tmp_path: Path) -> None:
 
 
 def passing(connection: sqlite3.Connection, text: str) -> int:
-    """How many clips a filter lets through."""
     where = parse_filter(text, metadata_keys(connection), columns_of(connection))
     (count,) = connection.execute(
         f"SELECT count(DISTINCT files.clip_id) FROM files JOIN clips USING (clip_id) WHERE {where.sql}",

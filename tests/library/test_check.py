@@ -181,7 +181,6 @@ def test_a_damaged_shard_costs_reading_its_file_again(library: Path, videos: Pat
 def test_a_lost_catalog_is_made_anew_from_the_shards(
     library: Path, videos: Path, damage: Damage, with_copy: bool
 ) -> None:
-    """No video is decoded; what the files are, the next index run sees by reading them."""
     before = state(library)
     damage(library)
     assert [problem.where for problem in verify(library)] == ["catalog.sqlite"]
@@ -435,19 +434,15 @@ def test_broken_metadata_is_found_emptied_and_read_again(library: Path, videos: 
     assert state(library) == before
 
 
-def every_reader_is_told(library: Path) -> None:
-    with open_library(library, vision=False) as opened:
-        for use in (opened.stats, lambda: opened.search("clip", where="a = 1"), lambda: opened.search("clip")):
-            with pytest.raises(LibraryError, match="evenreel verify --repair"):
-                use()
-
-
-def test_broken_metadata_is_a_sentence_to_a_reader(library: Path) -> None:
-    change(library, "UPDATE files SET metadata = '{'")
-    every_reader_is_told(library)
-
-
 def test_a_damaged_page_is_a_sentence_to_a_reader(library: Path) -> None:
+    def every_reader_is_told() -> None:
+        with open_library(library, vision=False) as opened:
+            for use in (opened.stats, lambda: opened.search("clip", where="a = 1"), lambda: opened.search("clip")):
+                with pytest.raises(LibraryError, match="evenreel verify --repair"):
+                    use()
+
+    change(library, "UPDATE files SET metadata = '{'")
+    every_reader_is_told()  # before a page is damaged, too
     path = library / "catalog.sqlite"
     connection = sqlite3.connect(path)
     (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'files'").fetchone()
@@ -456,7 +451,7 @@ def test_a_damaged_page_is_a_sentence_to_a_reader(library: Path) -> None:
     content = bytearray(path.read_bytes())
     content[(page - 1) * size : page * size] = b"\xff" * size
     path.write_bytes(content)
-    every_reader_is_told(library)
+    every_reader_is_told()
     repair(library)
     assert verify(library) == []
     assert len(state(library)["clips"]) == 3

@@ -7,7 +7,8 @@ import pytest
 from evenreel.errors import EncoderError, EvenreelError
 from evenreel.features.folder import remove_leftovers
 from evenreel.library import repair, verify
-from tests.library.videos import write_video
+from tests.in_process import run_here
+from tests.library.videos import write_folder, write_video
 from tests.library.words_only import index
 
 OTHERS = (
@@ -63,6 +64,16 @@ def test_a_first_run_that_fails_leaves_a_folder_as_it_was(
         index(videos, library, model="builtin")
     assert others(library) == put
     assert everything(library) == before
+
+
+def test_the_command_keeps_the_stills_folder_of_a_project(tmp_path: Path) -> None:
+    project = tmp_path / "proj"
+    write_folder(project / "clips", 1)
+    (project / "stills" / "holiday").mkdir(parents=True)
+    (project / "stills" / "holiday" / "photo.jpg").write_text("precious")
+    told = run_here("index", project / "clips", "--library", project, "--model", "no-such/model", environment={})
+    assert told.returncode == 1
+    assert (project / "stills" / "holiday" / "photo.jpg").read_text() == "precious"
 
 
 @pytest.mark.parametrize("catalog", ["there", "gone"])

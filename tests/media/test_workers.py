@@ -38,7 +38,6 @@ def worker() -> Iterator[Worker]:
 
 @pytest.fixture
 def hurried() -> Iterator[Worker]:
-    """A worker that may not be silent for long."""
     made = Worker(TARGET, {"rule": "x"}, HURRIED)
     yield made
     made.close()

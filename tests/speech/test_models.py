@@ -168,11 +168,6 @@ def test_a_graph_that_takes_numbers_from_outside_its_folder_is_refused(folder: P
     refusal(folder)
 
 
-def test_it_runs_on_the_cpu(folder: Path) -> None:
-    with pytest.raises(UsageError, match="runs on the CPU here"):
-        load_speech_reader(str(folder), device="cuda")
-
-
 SENTENCES = (
     "Please close the window before you leave the house.",
     "A red bus stops in front of the old library.",
@@ -222,10 +217,14 @@ def test_what_repeats_itself_is_written_down_again_without(planted: Path, noise:
     assert [options["language"] for options in asked] == [None, "de"]
 
 
+def test_it_runs_on_the_cpu(folder: Path) -> None:
+    with pytest.raises(UsageError, match="runs on the CPU here"):
+        load_speech_reader(str(folder), device="cuda")
+
+
 def test_a_model_of_english_alone_refuses_another_language(planted: Path) -> None:
-    reader = load_speech_reader(str(planted))
     with pytest.raises(UsageError, match="does not hear the language 'de'; it hears en"):
-        list(reader.read([], "de"))
+        list(load_speech_reader(str(planted)).read([], "de"))
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,6 @@ SEEN = IndexSettings(model="builtin", read_text=False, workers=1)
 
 
 def refuses(error: BaseException) -> Callable[..., NoReturn]:
-    """A way to load a model that fails."""
-
     def load(*_: object, **__: object) -> NoReturn:
         raise error
 
@@ -83,7 +81,6 @@ def test_an_empty_library_that_was_there_before_stays(
 
 
 def test_a_second_indexer_takes_nothing_of_the_first_back(tmp_path: Path, videos: Path) -> None:
-    """It comes while the first has made no catalog yet."""
     library = tmp_path / "library"
     with library_lock(library):
         with pytest.raises(LibraryError, match="is being written by"):

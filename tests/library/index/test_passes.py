@@ -27,8 +27,6 @@ SETTINGS = IndexSettings(model="org/pixels", workers=2)
 
 
 class Telling(NoProgress):
-    """Keeps what a run tells of its progress."""
-
     def __init__(self) -> None:
         self.foretold: list[Forecast] = []
         self.told: list[VideoProgress] = []

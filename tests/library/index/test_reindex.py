@@ -180,7 +180,6 @@ def test_what_cannot_be_exchanged_is_refused_in_a_sentence(
 
 @pytest.fixture
 def more(tmp_path: Path) -> Path:
-    """A second folder, with a copy of a video of the first."""
     write_folder(tmp_path / "more", 3, first=3)
     return tmp_path / "more"
 

@@ -135,8 +135,7 @@ def test_streams_are_read_once(videos: Path, tmp_path: Path) -> None:
     cues = [(say(tmp_path / "en.srt", "From inside."), "eng"), (say(tmp_path / "fr.ass", "De dedans."), "fre")]
     film_with_subtitles(videos / "film.mkv", cues)
     assert index(videos).subtitles == 2
-    expected = {"stream 0": ["From inside."], "stream 1": ["De dedans."]}
-    assert said(videos, "film.mkv") == expected
+    assert said(videos, "film.mkv") == {"stream 0": ["From inside."], "stream 1": ["De dedans."]}
     assert [one.language for one in transcripts(videos, "film.mkv")] == ["en", "fr"]
     assert index(videos).did_nothing
 

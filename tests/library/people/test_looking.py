@@ -75,7 +75,6 @@ def test_names_outlive_moves_repair_and_another_model_of_pictures(
 
 @pytest.mark.parametrize("lost", ["faces", "catalog"])
 def test_names_outlive_their_faces(folder: Path, library: Path, settings: IndexSettings, lost: str) -> None:
-    """What is found again belongs to whoever it was, and to nobody else."""
     again(folder, settings)
     numbers = {one.name: one.number for one in list_people(library)}
     if lost == "faces":

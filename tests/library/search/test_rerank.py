@@ -89,7 +89,6 @@ def reranker_of(matcher: nn.Module, inputs: Inputs | None = None) -> Reranker:
 
 
 def stored(clip_id: str, count: int, signs: int = 0) -> StoredClip:
-    """A clip of so many frames, a second each, with signs one after the other."""
     frames = np.stack([encode(f"frame {clip_id} {number}") for number in range(count)]).astype(np.float16)
     starts_s = np.arange(float(count))
     tracks = tuple(TextTrack(f"SIGN {number}", 0.9, number, number, BOX) for number in range(signs))
@@ -111,9 +110,6 @@ def library(tmp_path: Path) -> Library:
         made.add_clip(f"c{number}", [f"filler{number}", subject, subject, SUBJECTS[(number + 1) % len(SUBJECTS)]])
         made.add_file(f"/v/{number}.mp4", f"c{number}", {"source": "camera" if number % 2 else "sora"})
     return made
-
-
-# The order
 
 
 def test_the_matcher_orders_the_shortlist(library: Library) -> None:
@@ -187,9 +183,6 @@ def test_only_words_found_means_nothing_to_re_rank(tmp_path: Path) -> None:
     assert paths(found) == ["/v/talk.mp4"]
 
 
-# What the matcher is given
-
-
 def test_it_is_given_the_stored_features_with_their_times(library: Library) -> None:
     library.add_clip("short", ["dog beach"])
     library.add_file("/v/short.mp4", "short")
@@ -211,7 +204,6 @@ def test_it_is_given_no_more_than_it_was_trained_on() -> None:
 
 @pytest.mark.parametrize("most", [3, 7, 8, 9, None])
 def test_a_long_query_is_cut_as_training_cuts_captions(most: int | None) -> None:
-    """Eight words, which are their own numbers; the last is the mark of the end."""
     ids = torch.arange(8)[None]
     tokens = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     towers: Any = SimpleNamespace(tokens=lambda _: tokens, family=SimpleNamespace(padded=False))
@@ -234,7 +226,6 @@ def test_a_matcher_that_reads_role_graphs_gets_that_of_the_query(library: Librar
 
 
 def test_it_is_given_what_is_written_in_each_window(library: Library) -> None:
-    """The clip lasts 4 s; two windows of 2 s."""
     library.add_track("c1", "WET DOG", start_s=0.0, end_s=1.5)
     library.add_track("c1", "BEACH", start_s=1.0, end_s=3.5)
     matcher, wordless = LastFrame(), LastFrame()
@@ -278,9 +269,6 @@ def test_windows_without_text_say_so_where_the_matcher_was_trained_so() -> None:
         assert given.on_screen.confidence.tolist() == [[1.0 if none else 0.75 for none in empty]]
 
 
-# What it keeps
-
-
 def test_a_second_query_encodes_no_clip_again(library: Library) -> None:
     library.add_track("c1", "WET DOG")
     searcher, matcher, encoder = finish(library), LastFrame(), WordsEncoder()
@@ -322,9 +310,6 @@ def test_ranks_count_the_better_ones(values: list[int]) -> None:
     assert found.tolist() == [1 + sum(other > value for other in values) for value in values]
 
 
-# What is refused
-
-
 def test_another_encoder_s_matcher_is_refused() -> None:
     with pytest.raises(LibraryError, match="trained on features of words, the library was made with clip"):
         check_encoder(pretrained(digest="another"), "clip", "words-1")
@@ -358,9 +343,6 @@ def test_a_catalog_that_lost_a_moment_is_said_to(library: Library) -> None:
     library.connection.execute("DELETE FROM moments WHERE clip_id = 'c3' AND number = 2")
     with pytest.raises(LibraryError, match="3 moments of clip c3 but 4 vectors"):
         searcher.search(Query("dog beach", k=1, reranker=reranker_of(LastFrame()), rerank_depth=6))
-
-
-# Parts of the score
 
 
 class Parted(LastFrame):
@@ -466,9 +448,6 @@ def test_json_has_them_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     (hit,) = json.loads(capsys.readouterr().out)["hits"]
     assert hit["parts"] == {"seen": 0.25, "on_screen": 0.75, "both": 0.35}
     assert list(hit["parts"]) == list(PARTS.values())
-
-
-# What is kept
 
 
 STRATA = {"ensemble": MatcherSpec("ensemble", {"weights": (0.5, 0.5)}, (MatcherSpec("wti"), MatcherSpec("x_pool")))}

@@ -150,7 +150,6 @@ def test_only_while_it_is_typed_and_only_the_last_one(tmp_path: Path) -> None:
 
 
 def test_a_query_of_the_library_s_own_words_finds_them_first(tmp_path: Path) -> None:
-    """Precision: however tolerant, a word that is written finds itself at the top, alone or beside other forms."""
     for clip_id, sign in SIGNS.items():
         first = search(tmp_path / clip_id, sign).hits[0]
         assert first.written == 1.0

@@ -29,7 +29,6 @@ def library(tmp_path: Path) -> Library:
 
 
 def show(library: Library, clip_id: str, *texts: str, **details: float) -> None:
-    """A clip with one track for each text."""
     library.add_clip(clip_id)
     for number, text in enumerate(texts):
         library.add_track(clip_id, text, start_s=details.get("start_s", 0.0) + number)
@@ -42,9 +41,6 @@ def find(library: Library, query: str) -> list[TextMatch]:
 
 def found_ids(library: Library, query: str) -> list[str]:
     return [written.clip_id for written in find(library, query)]
-
-
-# Folding
 
 
 @pytest.mark.parametrize(
@@ -86,9 +82,6 @@ def test_what_an_apostrophe_leaves_is_no_content_word_unless_there_is_nothing_el
         assert content_words(f"the man{mark}s dog doesn{mark}t bark, they{mark}ll see") == ["man", "dog", "bark", "see"]
         assert content_words(f"DON{mark}T") == words(f"DON{mark}T")
     assert content_words("rock 'n' roll at gate d") == ["rock", "n", "roll", "gate", "d"]
-
-
-# Step by step equals from scratch
 
 
 def state(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
@@ -150,9 +143,6 @@ def test_indexing_a_file_again_replaces_its_entry(library: Library) -> None:
     assert state(library.connection)["about"] == [("/a.mp4", "a mp4", "new")]
 
 
-# Misread words
-
-
 def test_words_joined_in_the_order_of_the_query_are_exact(library: Library) -> None:
     show(library, "c", "JAPANNETHERLANDS")
     assert find(library, "japan netherlands")[0].coverage == 1.0
@@ -176,9 +166,6 @@ def test_every_word_is_found_that_a_slow_loop_finds(vocabulary: list[str], word:
         if similarity:
             expected[other] = similarity
     assert spelt(vocabulary, [word]) == pytest.approx(expected)
-
-
-# Ranking
 
 
 def test_a_word_that_no_clip_has_keeps_its_weight(library: Library) -> None:

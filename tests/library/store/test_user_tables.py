@@ -59,9 +59,6 @@ def test_the_copy_has_what_is_a_persons_own_and_nothing_else(library: Path) -> N
     assert set(AT_HOME) < set(OWN_TABLES)
 
 
-# Damage -------------------------------------------------------------------------------------------------------------
-
-
 @given(data=st.data())
 @settings(max_examples=20, deadline=None)
 def test_damage_anywhere_in_one_of_the_files_loses_nothing(
@@ -164,9 +161,6 @@ def test_an_older_catalog_in_the_place_of_the_newer_one_is_found_and_loses_nothi
     assert verify(library) == []
 
 
-# Kills --------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("place", ["held_by", "replacing", "free_name"])
 def test_a_kill_between_the_catalog_and_its_copy_loses_nothing(
     library: Path, monkeypatch: pytest.MonkeyPatch, place: str
@@ -252,9 +246,6 @@ def test_who_waits_too_long_is_told_to_try_again(library: Path, monkeypatch: pyt
     (library / LOCK).mkdir()
     with pytest.raises(LibraryError, match=rf"{LOCK} is a folder.*move it away"):
         put(library, "later")
-
-
-# A library of an earlier format -------------------------------------------------------------------------------------
 
 
 def line(record: dict[str, object]) -> str:

@@ -88,7 +88,6 @@ def test_best_per_clip_equals_a_slow_loop_for_any_tiling_order_and_subset(
 def test_many_rows_are_scored_by_the_upper_half_of_a_query(
     store: ExactVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As far off as float16 rounds the query, and no farther."""
     stored, query = unit(300), unit(1, 7)
     store.append(stored)
     exact = half(stored) @ query[0]
@@ -137,7 +136,10 @@ def test_an_old_reader_goes_on_and_sees_new_rows_when_it_asks_for_them(store: Ex
     assert reader.frame_scores(unit(3, 1)[0], 2, 3)[0] == pytest.approx(1, abs=1e-3)
 
 
-def test_a_file_cut_short_says_so_and_names_the_remedy(store: ExactVectors, tmp_path: Path) -> None:
+def test_a_file_cut_short_or_not_there_says_so_and_names_the_remedy(store: ExactVectors, tmp_path: Path) -> None:
+    assert store.rows == 0
+    with pytest.raises(LibraryError, match="holds 0 vectors"):
+        store.frame_scores(unit(1)[0], 0, 1)
     store.append(unit(4))
     path = tmp_path / "vectors.0.f16"
     path.write_bytes(path.read_bytes()[: HEADER_BYTES + 3 * D * 2])
@@ -145,12 +147,6 @@ def test_a_file_cut_short_says_so_and_names_the_remedy(store: ExactVectors, tmp_
         store.best_per_clip(unit(1), np.array([0]), np.array([4]))
     with pytest.raises(LibraryError, match="evenreel verify --repair"):
         store.append(unit(1), at_row=4)
-
-
-def test_no_file_is_a_file_without_rows(store: ExactVectors) -> None:
-    assert store.rows == 0
-    with pytest.raises(LibraryError, match="holds 0 vectors"):
-        store.frame_scores(unit(1)[0], 0, 1)
 
 
 def test_another_dimension_is_refused(store: ExactVectors, tmp_path: Path) -> None:
@@ -242,7 +238,6 @@ def null_table(library: Library) -> dict[str, tuple[float, float]]:
 
 
 def slow_z(library: Library, captions: list[str], clip_id: str) -> list[float]:
-    """z of each caption among the others, the plain way."""
     first, count = library.connection.execute(
         "SELECT first_row, count FROM vector_rows WHERE clip_id = ?", (clip_id,)
     ).fetchone()
