@@ -15,6 +15,12 @@ Picture = NDArray[np.uint8]
 
 BITS = 12
 MILLISECONDS = Fraction(1, 1000)
+ENCRYPTION = {
+    "encryption_scheme": "cenc-aes-ctr",
+    "encryption_key": "76a6c65c5ea762046bd749a2e632ccbb",
+    "encryption_kid": "a7e61c373e219033c21091fa607bf3b8",
+}
+"""Options with which FFmpeg encrypts an MP4 file."""
 
 
 def numbered_picture(number: int, width: int = 96, height: int = 64) -> Picture:

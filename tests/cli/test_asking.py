@@ -1,5 +1,3 @@
-"""`evenreel search` for more than one thing, and `evenreel transcript`, as a person types them."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""`evenreel export` as it is typed: what is written, and one sentence for what cannot be."""
-
 from __future__ import annotations
 
 import csv

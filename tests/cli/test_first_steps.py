@@ -1,5 +1,3 @@
-"""`evenreel` without a command: a question in a terminal, the help everywhere else."""
-
 from __future__ import annotations
 
 import os

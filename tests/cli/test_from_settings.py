@@ -1,5 +1,3 @@
-"""Options made of settings: of a dataclass, of a function that makes something, and of both in one command."""
-
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field

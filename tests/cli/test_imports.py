@@ -1,5 +1,3 @@
-"""What each command imports: nobody waits for packages that a command has no use for."""
-
 from __future__ import annotations
 
 import json

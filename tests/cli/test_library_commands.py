@@ -161,7 +161,6 @@ USAGE_ERRORS = [
 
 @pytest.mark.parametrize(("arguments", "sentence"), USAGE_ERRORS)
 def test_wrong_usage_is_one_sentence_and_status_2(place: Path, arguments: tuple[str, ...], sentence: str) -> None:
-    """Hazards 47, 49, 50."""
     done = search(place, *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("evenreel: ")
@@ -185,7 +184,6 @@ def test_odd_queries_are_answered(place: Path, query: str) -> None:
 def test_a_model_that_cannot_be_had_is_one_sentence_with_the_ways_on(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hazard 44: the default model, offline, with an empty cache."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "empty"))
     done = here("index", place / "videos", "--library", tmp_path / "library")
     assert done.returncode == 1
@@ -198,7 +196,6 @@ def test_a_model_that_cannot_be_had_is_one_sentence_with_the_ways_on(
 
 
 def test_another_model_is_refused(place: Path, tmp_path: Path) -> None:
-    """Hazard 40."""
     from tests.tiny_checkpoints import tiny_clip
 
     other = tmp_path / "other"
@@ -223,7 +220,6 @@ def test_info_verify_and_repair(place: Path) -> None:
     ids=["C", "ascii", "turkish", "warnings are errors"],
 )
 def test_the_output_does_not_depend_on_the_environment(place: Path, environment: dict[str, str]) -> None:
-    """Hazard 62."""
     usual = search(place, "TRAM I", "--no-vision")
     odd = evenreel("search", "TRAM I", "--no-vision", "--library", place / "library", **environment)
     assert (odd.returncode, odd.stdout, odd.stderr) == (0, usual.stdout, "")
@@ -251,7 +247,6 @@ def words_alone(place: Path) -> tuple[str, ...]:
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_index_goes_on_afterwards(tmp_path: Path, sent: signal.Signals) -> None:
-    """Hazard 33."""
     done = signalled(tmp_path, sent, 30)
     assert (done.returncode, done.stderr) == (130, f"evenreel: {INTERRUPTED}\n")
     report = printed_json(forked(*words_alone(tmp_path), "--json"))
@@ -260,7 +255,6 @@ def test_an_interrupted_index_goes_on_afterwards(tmp_path: Path, sent: signal.Si
 
 
 def test_bad_pictures_are_refused(place: Path, tmp_path: Path) -> None:
-    """Hazard 50: a bomb, a drawing that is a program, a polyglot cut short."""
     Image.fromarray(np.zeros((8, 8), np.uint8)).save(tmp_path / "small.png")
     bomb = bytearray((tmp_path / "small.png").read_bytes())
     bomb[16:24] = (60_000).to_bytes(4, "big") * 2

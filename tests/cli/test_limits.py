@@ -1,5 +1,3 @@
-"""Numbers on the command line: each has a least and a most, or the library refuses what is outside."""
-
 from __future__ import annotations
 
 import re

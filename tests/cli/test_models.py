@@ -1,5 +1,3 @@
-"""`evenreel models`: what a person and a program are told, and what is measured."""
-
 from __future__ import annotations
 
 import json

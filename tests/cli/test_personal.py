@@ -1,5 +1,3 @@
-"""`evenreel mark` and `saved`, and a search without words, as a person types them."""
-
 from __future__ import annotations
 
 import json

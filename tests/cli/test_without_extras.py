@@ -1,5 +1,3 @@
-"""What works without the extras `torch` and `measure`, and the sentence of what does not."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""What a folder may be: whole, safetensors, no code; and when two folders count as the same model."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""What an encoder takes and gives: frames and captions checked, batches that halve, no feature that is no number."""
-
 from __future__ import annotations
 
 import dataclasses

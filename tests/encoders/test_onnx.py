@@ -1,5 +1,3 @@
-"""The built-in model on ONNX Runtime: vectors of both ways, the fingerprint, and files that are refused."""
-
 from __future__ import annotations
 
 import base64
@@ -44,7 +42,6 @@ def torch_way() -> TowerEncoder:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The graphs of the built-in model alone, to be changed."""
     return alone(tmp_path / "model")
 
 

@@ -1,5 +1,3 @@
-"""Exports of tiny checkpoints: vectors of the makers' own pipelines, the record, and what is not kept."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Folders of open_clip: vectors equal those of open_clip's own transform, tokenizer and model, and what is refused."""
-
 from __future__ import annotations
 
 import importlib.util

@@ -1,5 +1,3 @@
-"""Where a model comes from: the cache before the network, no network when there is none, and ways on."""
-
 from __future__ import annotations
 
 import json
@@ -30,7 +28,6 @@ from tests.encoders.test_open_clip import described, weighted
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of the hub's client."""
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     return tmp_path / "hub"
 
@@ -42,7 +39,6 @@ def online(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def serve(clip_copy: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Hub]]:
-    """Start a hub that has the tiny CLIP, and let the client look there."""
     (clip_copy / "pytorch_model.bin").write_bytes(b"a pickle")
     (clip_copy / "modeling_evil.py").write_text("raise SystemExit")
     with serving(monkeypatch) as start:

@@ -1,5 +1,3 @@
-"""One writer of a folder at a time, however the last one ended."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""Clips as models of moving pictures see them: windows of frames."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""Cuts of numbered films: which frames they hold, at which times, whatever the container and its groups of pictures."""
-
 from __future__ import annotations
 
 import itertools
@@ -64,23 +62,21 @@ def shown(path: Path) -> list[tuple[int, Fraction]]:
 
 @dataclass(frozen=True)
 class Cut:
-    """A cut: the file, and what was said of it."""
-
     path: Path
     said: dict[str, Any]
 
 
-def facts_of(path: Path, reader: CutReader) -> dict[str, Any]:
-    return next(iter(reader({"facts": str(path)})))[0]
+READER = CutReader(asdict(MediaLimits()))
+
+
+def facts_of(path: Path) -> dict[str, Any]:
+    return next(iter(READER({"facts": str(path)})))[0]
 
 
 def cut(path: Path, start_s: Fraction, end_s: Fraction, *, exact: bool = False, out: Path | None = None) -> Cut:
-    reader, out = CutReader(asdict(MediaLimits())), out or path.with_suffix(".cut")
-    task = {"out": str(out), "stretch": [str(start_s), str(end_s)], "facts": facts_of(path, reader)}
-    kind = (
-        {"encode": str(path)} if exact else {"copy": str(path), "formats": formats_for(task["facts"]["container"], "")}
-    )
-    *_, (said, _) = reader({**task, **kind})
+    out, facts = out or path.with_suffix(".cut"), facts_of(path)
+    kind = {"encode": str(path)} if exact else {"copy": str(path), "formats": formats_for(facts["container"], "")}
+    *_, (said, _) = READER({"out": str(out), "stretch": [str(start_s), str(end_s)], "facts": facts, **kind})
     return Cut(out, said)
 
 
@@ -125,9 +121,8 @@ def test_a_stretch_within_one_frame_gives_that_frame(films: Path, tmp_path: Path
 
 def test_what_a_format_cannot_hold_is_put_into_matroska(tmp_path: Path) -> None:
     path = write_film(tmp_path / "a.mkv", Film(range(50), codec="libvpx", time_base=Fraction(1, 25)))
-    reader = CutReader(asdict(MediaLimits()))
-    task = {"copy": str(path), "out": str(tmp_path / "o"), "stretch": ["1/2", "3/2"], "facts": facts_of(path, reader)}
-    *_, (said, _) = reader({**task, "formats": ["mp4", "matroska"]})
+    task = {"copy": str(path), "out": str(tmp_path / "o"), "stretch": ["1/2", "3/2"], "facts": facts_of(path)}
+    *_, (said, _) = READER({**task, "formats": ["mp4", "matroska"]})
     assert said["format"] == "matroska"
     assert {number for number, _ in shown(tmp_path / "o")} >= set(range(13, 37))
 
@@ -161,8 +156,7 @@ def test_a_film_of_varying_rate_is_cut_by_its_times(tmp_path: Path) -> None:
         times.append(at)
         at += 20 if number % 3 else 70
     path = write_film(tmp_path / "phone.mp4", Film(times, options=gop(10)))
-    reader = CutReader(asdict(MediaLimits()))
-    facts = FileFacts.from_json(facts_of(path, reader))
+    facts = FileFacts.from_json(facts_of(path))
     assert "frame rate varies" in facts.note
     start_s, end_s = Fraction(times[44], 1000), Fraction(times[57], 1000)
     copied = [number for number, _ in shown(cut(path, start_s, end_s, out=tmp_path / "copied").path)]
@@ -176,7 +170,7 @@ def test_a_film_of_varying_rate_is_cut_by_its_times(tmp_path: Path) -> None:
 
 def test_a_rate_that_editors_do_not_know_is_kept_and_counted_at_one_that_they_do(tmp_path: Path) -> None:
     path = write_film(tmp_path / "a.mp4", Film(range(60), time_base=Fraction(1, 12), options=gop(12)))
-    facts = FileFacts.from_json(facts_of(path, CutReader(asdict(MediaLimits()))))
+    facts = FileFacts.from_json(facts_of(path))
     assert (facts.fps, facts.own_fps, facts.frames(Fraction(1), Fraction(2))) == (24, 12, range(24, 48))
     assert facts.note == "has 12 frames a second, which editors do not know; they are counted at 24"
     exact = shown(cut(path, Fraction(1), Fraction(2), exact=True).path)

@@ -1,5 +1,3 @@
-"""Lists for editors, read again by OpenTimelineIO: every time is the frame that it was."""
-
 from __future__ import annotations
 
 import csv

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.library.damage import without_models
 from tests.library.videos import write_folder
 
 
@@ -21,6 +22,12 @@ def videos(tmp_path: Path) -> Path:
 def library(tmp_path: Path) -> Path:
     """Where a library is to be."""
     return tmp_path / "library"
+
+
+@pytest.fixture(scope="module")
+def no_models() -> Iterator[None]:
+    with without_models():
+        yield
 
 
 @pytest.fixture

@@ -1,5 +1,3 @@
-"""What is offered without a query: clips by their day, what they can be filtered by, and examples that were tried."""
-
 from __future__ import annotations
 
 import json
@@ -136,7 +134,6 @@ def test_a_library_is_browsed(tmp_path: Path) -> None:
 
 
 def passing(connection: sqlite3.Connection, text: str) -> int:
-    """How many clips a filter lets through."""
     where = parse_filter(text, metadata_keys(connection), columns_of(connection))
     (count,) = connection.execute(
         f"SELECT count(DISTINCT files.clip_id) FROM files JOIN clips USING (clip_id) WHERE {where.sql}",

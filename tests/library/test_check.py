@@ -1,5 +1,3 @@
-"""Hazards 34, 41 and 88: what is damaged is found and named, and mended without decoding a video again."""
-
 from __future__ import annotations
 
 import errno
@@ -183,7 +181,6 @@ def test_a_damaged_shard_costs_reading_its_file_again(library: Path, videos: Pat
 def test_a_lost_catalog_is_made_anew_from_the_shards(
     library: Path, videos: Path, damage: Damage, with_copy: bool
 ) -> None:
-    """No video is decoded; what the files are, the next index run sees by reading them."""
     before = state(library)
     damage(library)
     assert [problem.where for problem in verify(library)] == ["catalog.sqlite"]
@@ -242,7 +239,6 @@ def test_there_is_nothing_to_verify_or_repair_in_an_empty_folder(tmp_path: Path)
 
 
 def test_leftovers_of_a_crash_are_cleared(library: Path, videos: Path) -> None:
-    """A shard that was being written, and vectors that no transaction names."""
     before = state(library)
     (first_shard(library).parent / ".half.0123456789abcdef.tmp").write_bytes(b"half")
     with next(library.glob("vectors.*.f16")).open("ab") as file:
@@ -308,7 +304,6 @@ def test_a_shard_of_a_later_version_is_kept(library: Path, monkeypatch: pytest.M
 def test_nothing_is_deleted_before_the_repair_is_committed(
     library: Path, monkeypatch: pytest.MonkeyPatch, drop_missing: bool
 ) -> None:
-    """Hazard 35: the disk is full when the matrix is written."""
     write(library, "UPDATE files SET state = 'missing' WHERE path = (SELECT min(path) FROM files)")
     flip_shard(library)
     before, state_before = everything(library), state(library)
@@ -439,19 +434,15 @@ def test_broken_metadata_is_found_emptied_and_read_again(library: Path, videos: 
     assert state(library) == before
 
 
-def every_reader_is_told(library: Path) -> None:
-    with open_library(library, vision=False) as opened:
-        for use in (opened.stats, lambda: opened.search("clip", where="a = 1"), lambda: opened.search("clip")):
-            with pytest.raises(LibraryError, match="evenreel verify --repair"):
-                use()
-
-
-def test_broken_metadata_is_a_sentence_to_a_reader(library: Path) -> None:
-    change(library, "UPDATE files SET metadata = '{'")
-    every_reader_is_told(library)
-
-
 def test_a_damaged_page_is_a_sentence_to_a_reader(library: Path) -> None:
+    def every_reader_is_told() -> None:
+        with open_library(library, vision=False) as opened:
+            for use in (opened.stats, lambda: opened.search("clip", where="a = 1"), lambda: opened.search("clip")):
+                with pytest.raises(LibraryError, match="evenreel verify --repair"):
+                    use()
+
+    change(library, "UPDATE files SET metadata = '{'")
+    every_reader_is_told()  # before a page is damaged, too
     path = library / "catalog.sqlite"
     connection = sqlite3.connect(path)
     (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'files'").fetchone()
@@ -460,7 +451,7 @@ def test_a_damaged_page_is_a_sentence_to_a_reader(library: Path) -> None:
     content = bytearray(path.read_bytes())
     content[(page - 1) * size : page * size] = b"\xff" * size
     path.write_bytes(content)
-    every_reader_is_told(library)
+    every_reader_is_told()
     repair(library)
     assert verify(library) == []
     assert len(state(library)["clips"]) == 3

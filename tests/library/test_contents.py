@@ -1,5 +1,3 @@
-"""What a library tells of its clips and files, and whether a file is still the one that was indexed."""
-
 from __future__ import annotations
 
 import os
@@ -47,7 +45,6 @@ ONCE = FileStamp(1, 1, 1)
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two indexed folders, one inside the other, and files of every state."""
     folder = tmp_path_factory.mktemp("library")
     made = on_disk(folder)
     made.connection.executemany("INSERT INTO roots VALUES (?)", [("/v",), ("/v/deep",)])
@@ -90,11 +87,8 @@ def test_a_clip_has_its_files_words_and_metadata(opened: Library) -> None:
     assert (clip.width, clip.height, clip.moments, clip.notes) == (640, 360, 2, ())
     assert clip.signs == (TextHit("FIRST", (), 0.0, 2.0, 1.0), TextHit("SECOND", (), 1.0, 2.0, 1.0))
     assert clip.metadata == {"source": "camera", "year": 2019}
-
-
-def test_a_clip_without_a_file_goes_by_its_id(opened: Library) -> None:
-    clip = opened.clip("lost")
-    assert (clip.name, clip.files, clip.metadata, clip.moments) == ("lost", (), {}, 0)
+    lost = opened.clip("lost")
+    assert (lost.name, lost.files, lost.metadata, lost.moments) == ("lost", (), {}, 0), "without a file it has its id"
 
 
 @pytest.mark.parametrize("clip_id", ["nowhere", "", "../../etc/passwd", "tram' OR '1'='1", "\x00", "x" * 10_000])
@@ -237,7 +231,6 @@ def check(file: Located, clip_id: str, same: SameContent | None = None) -> Locat
 
 @pytest.fixture
 def digests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The files that were read through."""
     read: list[str] = []
     real = contents.watched_digest
     monkeypatch.setattr(contents, "watched_digest", lambda path, *rest: read.append(path) or real(path, *rest))

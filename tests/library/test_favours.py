@@ -1,10 +1,9 @@
-"""What a result favours is said when it is so, and as rarely as promised when it is not."""
-
 from __future__ import annotations
 
 import sqlite3
 import tempfile
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -56,9 +55,6 @@ def ids(rows: range | list[int]) -> list[str]:
     return [str(row) for row in rows]
 
 
-# The tests themselves
-
-
 @given(data=st.data(), all_of=st.integers(1, 300))
 def test_a_share_is_tested_as_by_fisher(data: st.DataObject, all_of: int) -> None:
     all_, shown_of = data.draw(st.integers(0, all_of)), data.draw(st.integers(1, all_of))
@@ -107,9 +103,6 @@ def test_ranges_of_length_hold_every_clip_and_none_is_empty(lengths: list[float]
 )
 def test_ranges_of_length_begin_at_readable_numbers(lengths: np.ndarray, expected: list[float]) -> None:
     assert length_edges(lengths) == expected
-
-
-# What is said
 
 
 def test_a_preferred_source_is_said() -> None:
@@ -221,9 +214,6 @@ def test_counts_agree_whatever_is_shown(data: st.DataObject, sources: str) -> No
         )
 
 
-# How often it is said
-
-
 def mixed(seed: int) -> Population:
     """A library of three sources, many lengths, and words in a third of its clips."""
     rng = np.random.default_rng(seed)
@@ -247,9 +237,6 @@ def test_a_planted_preference_is_found() -> None:
         shown = library.clip_ids[rng.choice(CLIPS, 20, replace=False, p=weight / weight.sum())].astype(str).tolist()
         found += any("are by c" in sentence for sentence in favours(library, shown).sentences)
     assert found > 50
-
-
-# Read from a library
 
 
 def test_clips_are_read_as_a_search_would_find_them(tmp_path: Path) -> None:
@@ -327,14 +314,7 @@ def test_a_library_tells_what_a_result_favours_now(tmp_path: Path) -> None:
         assert library.favours(["0", "2"], "number < 6").all == 6
         with pytest.raises(UsageError, match="no column"):
             library.favours(["0"], "colour = 'red'")
-        add_one(tmp_path)
+        with closing(sqlite3.connect(tmp_path / "catalog.sqlite", isolation_level=None)) as writer:
+            writer.execute("UPDATE files SET state = 'missing' WHERE path = '/v/7.mp4'")
         assert library.favours(["0", "2"]).all == 11
     made.connection.close()
-
-
-def add_one(place: Path) -> None:
-    """Another process marks a file as missing."""
-    writer = sqlite3.connect(place / "catalog.sqlite")
-    writer.execute("UPDATE files SET state = 'missing' WHERE path = '/v/7.mp4'")
-    writer.commit()
-    writer.close()

@@ -1,16 +1,12 @@
-"""Files in a library's folder that evenreel did not write are never removed, nor renamed."""
-
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
 
-from evenreel import encoders
-from evenreel.config import IndexSettings
-from evenreel.errors import EncoderError, LibraryError
+from evenreel.errors import EncoderError, EvenreelError
 from evenreel.features.folder import remove_leftovers
-from evenreel.library import index_folders, repair, verify
+from evenreel.library import repair, verify
 from tests.in_process import run_here
 from tests.library.videos import write_folder, write_video
 from tests.library.words_only import index
@@ -47,34 +43,25 @@ def everything(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
+@pytest.mark.parametrize(
+    ("fails", "error", "said"),
+    [
+        ("encoders.load_encoder", EncoderError("The model cannot be had."), "cannot be had"),
+        ("library.store.writer.write_shard", OSError(28, "No space left on device"), "is full"),  # stills are there
+    ],
+)
 def test_a_first_run_that_fails_leaves_a_folder_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, videos: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, videos: Path, fails: str, error: Exception, said: str
 ) -> None:
     library, put = tmp_path / "project", put_others(tmp_path / "project")
     before = everything(library)
 
-    def load(*_: object, **__: object) -> None:
-        raise EncoderError("The model cannot be had.")
+    def fail(*_: object, **__: object) -> None:
+        raise error
 
-    monkeypatch.setattr(encoders, "load_encoder", load)
-    with pytest.raises(EncoderError):
-        index_folders([videos], library, IndexSettings(model="builtin", read_text=False, workers=1))
-    assert others(library) == put
-    assert everything(library) == before
-
-
-def test_a_first_run_that_fails_takes_its_own_stills_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, videos: Path
-) -> None:
-    library, put = tmp_path / "project", put_others(tmp_path / "project")
-    before = everything(library)
-
-    def full(*_: object) -> str:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("evenreel.library.store.writer.write_shard", full)
-    with pytest.raises(LibraryError, match="is full"):
-        index(videos, library)
+    monkeypatch.setattr(f"evenreel.{fails}", fail)
+    with pytest.raises(EvenreelError, match=said):
+        index(videos, library, model="builtin")
     assert others(library) == put
     assert everything(library) == before
 

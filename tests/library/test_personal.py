@@ -1,5 +1,3 @@
-"""Favourites, notes and saved searches stay: index, kill -9, repair, moved and replaced files, a damaged catalog."""
-
 from __future__ import annotations
 
 import os
@@ -32,7 +30,6 @@ def marked(videos: Path, library: Path) -> Path:
 
 
 def told(library: Path) -> list[tuple[str, str, str]]:
-    """Name of the file, state, and what is said, of each mark."""
     with open_library(library) as opened:
         marks = opened.personal.marks()
         return [(Path(one.path).name, one.state, one.mark.note or "favourite") for one in marks]
@@ -154,9 +151,6 @@ def test_killing_an_indexer_that_writes_leaves_them(marked: Path, videos: Path) 
     assert verify(marked) == []
 
 
-# Saved searches --------------------------------------------------------------------------------------------------
-
-
 def news(library: Path, name: str, *, keep: bool = False) -> list[str]:
     with open_library(library) as opened:
         return sorted(Path(hit.path).name for hit in opened.personal.run_search(name, keep=keep).new)
@@ -207,9 +201,6 @@ def test_the_latest_clips_are_remembered() -> None:
     assert later.seen[-2:] == ("5", "new")
     assert len(later.seen) == MOST_SEEN
     assert later.seen[0] == "1"
-
-
-# What can be kept -----------------------------------------------------------------------------------------------------
 
 
 def test_no_more_is_kept_than_can_be_copied_with_each_change(

@@ -1,5 +1,3 @@
-"""What is published answers as the library does; nothing half written is read, nothing of a person's own is sent."""
-
 from __future__ import annotations
 
 import json
@@ -7,7 +5,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,7 +49,6 @@ def index(folder: Path, library: Path, first: int, count: int) -> Path:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Three libraries without a clip in common."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evenreel.encoders, "load_encoder", lambda *_, **__: PixelEncoder())
         folder = tmp_path_factory.mktemp("made")
@@ -437,7 +434,6 @@ def test_settings_have_bounds_and_long_names_a_sentence() -> None:
     for wrong in (-1.0, float("nan")):
         with pytest.raises(UsageError, match="must be"):
             PublishSettings(keep_hours=wrong)
-    acts: Iterator[Callable[[str], object]] = iter((open_library, lambda place: index_folders(["."], place), repair))
-    for act in acts:
+    for act in (open_library, lambda place: index_folders(["."], place), repair):
         with pytest.raises(LibraryError, match=r"cannot be opened \(file name too long\)"):
             act("x" * 300)

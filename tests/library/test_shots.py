@@ -1,5 +1,3 @@
-"""Shots in a library: found, kept, repaired; moments keep to them; libraries without them."""
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,10 +1,7 @@
-"""Sounds of a library: found by ear, kept in step, added later, dropped, repaired; what is no sound is told."""
-
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +20,7 @@ from evenreel.library.search.query import Query
 from evenreel.library.search.result import SearchResult
 from evenreel.library.search.seen import NO_SOUNDS
 from evenreel.library.store.writer import Store
-from tests.library.damage import QUICK, without_models
+from tests.library.damage import QUICK
 from tests.library.state import state
 from tests.sound.clap_models import TONES, tone, write_clap
 from tests.sound_files import Track, write_sound
@@ -31,10 +28,7 @@ from tests.sound_files import Track, write_sound
 WORDS_ALONE = replace(QUICK, model=None, read_text=False)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _stubs() -> Iterator[None]:
-    with without_models():
-        yield
+pytestmark = pytest.mark.usefixtures("no_models")
 
 
 @pytest.fixture(scope="module")

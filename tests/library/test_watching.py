@@ -1,5 +1,3 @@
-"""Folders that are watched: what comes, grows, moves and goes is followed, and nothing ends the watching but `stop`."""
-
 from __future__ import annotations
 
 import os
@@ -88,7 +86,6 @@ def test_an_ignore_list_holds_as_soon_as_it_is_written(videos: Path, library: Pa
 def test_hazard_133_a_file_that_is_still_being_copied_is_not_read(
     videos: Path, library: Path, watched: Watcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is read once it has settled, and once; when it has is told below."""
     content = write_video(tmp_path / "whole.mp4", 9, seconds=20.0).read_bytes()
     reports = []
     watched._told = reports.append  # instead of one that is given before

@@ -1,5 +1,3 @@
-"""Libraries of models of windows: moments are windows that keep to shots, in short clips and long ones."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

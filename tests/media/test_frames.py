@@ -441,13 +441,10 @@ def test_an_avi_with_packed_b_frames_is_evenly_spaced(real_clips: Path) -> None:
     assert video.notes == []
 
 
-READABLE = [
+@pytest.mark.parametrize("name", [
     "cogvideox_1.mp4", "flipping_a_pancake.mkv", "kinetics_pool_cleaning.mp4", "msrvtt_video7500.mp4",
     "nasa_13013.mp4", "ucf101_eye_makeup.avi",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", READABLE)
+])  # fmt: skip
 def test_sparse_frames_of_real_clips_are_those_of_all_frames(real_clips: Path, name: str) -> None:
     with open_video(real_clips / name) as video:
         everything = {frame.time_s: hashed(frame) for frame in video.frames(EVERY_FRAME)}

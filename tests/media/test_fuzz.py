@@ -1,5 +1,3 @@
-"""Whatever the bytes are: frames or one MediaError, in bounded time, never another exception."""
-
 from __future__ import annotations
 
 import time

@@ -1,5 +1,3 @@
-"""What is refused, with which reason, and that nothing but the named file is touched."""
-
 from __future__ import annotations
 
 import contextlib
@@ -22,13 +20,12 @@ from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media import open_video, parse_rule, probe
 from evenreel.media.opening import DECODERS, DEMUXERS
-from tests.media_files import Film, gop, number_in, remux, steady, write_film
+from tests.media_files import ENCRYPTION, Film, gop, number_in, remux, steady, write_film
 
 SHORT = Film(steady(10))
 
 
 def reason_of(path: str | os.PathLike[str], limits: MediaLimits | None = None) -> str:
-    """The reason for which a file is refused, however far one gets with it."""
     with pytest.raises(MediaError) as caught, open_video(path, limits) as video:
         list(video.frames(parse_rule("every 1 s")))
     sentence = str(caught.value)
@@ -116,13 +113,8 @@ def test_hazard_19_a_declared_size_past_the_limit_costs_no_memory(tmp_path: Path
 
 
 def test_hazard_23_an_encrypted_file(tmp_path: Path) -> None:
-    options = {
-        "encryption_scheme": "cenc-aes-ctr",
-        "encryption_key": "76a6c65c5ea762046bd749a2e632ccbb",
-        "encryption_kid": "a7e61c373e219033c21091fa607bf3b8",
-    }
     plain = write_film(tmp_path / "plain.mp4", SHORT)
-    assert reason_of(remux(plain, tmp_path / "locked.mp4", **options)) == "encrypted"
+    assert reason_of(remux(plain, tmp_path / "locked.mp4", **ENCRYPTION)) == "encrypted"
 
 
 def test_hazard_24_a_rare_decoder_is_refused_by_name(tmp_path: Path) -> None:
@@ -197,7 +189,6 @@ def test_hazard_21_the_proof_itself_sees_an_unprotected_open(tmp_path: Path) -> 
 
 @contextlib.contextmanager
 def listener() -> Iterator[tuple[int, Callable[[], bool]]]:
-    """A port of this machine, and whether somebody came."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
 

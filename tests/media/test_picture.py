@@ -1,5 +1,3 @@
-"""Pictures of videos and of files as a person would see them."""
-
 from __future__ import annotations
 
 import io
@@ -97,7 +95,6 @@ def test_a_slanted_matrix_is_rounded_to_a_quarter_turn() -> None:
 
 @pytest.mark.parametrize(("name", "degrees"), [("video_90", 90), ("video_180", 180), ("video_270", 270)])
 def test_hazard_14_turned_phone_clips_are_as_players_turn_them(real_clips: Path, name: str, degrees: int) -> None:
-    """Against Pillow's turn of the plainly decoded frame."""
     path = real_clips / f"{name}.mov"
     with av.open(str(path)) as container:
         plain = next(container.decode(video=0)).to_image()
@@ -349,7 +346,6 @@ def test_hazard_18_alpha_lies_over_white(tmp_path: Path) -> None:
 
 
 def test_hazard_18_an_animated_gif_of_another_program(tmp_path: Path) -> None:
-    """Written by Pillow with uneven durations and a transparent colour."""
     pictures = [np.full((20, 30), value, np.uint8) for value in (1, 2, 3)]
     for k, picture in enumerate(pictures):
         picture[:10, 10 * k : 10 * k + 10] = 0
@@ -384,9 +380,6 @@ def test_hazard_18_palette(tmp_path: Path) -> None:
     image.save(path, format="PNG", save_all=True, append_images=[image.transpose(Image.Transpose.ROTATE_180)])
     shown = first_frame(path).pixels
     np.testing.assert_array_equal(shown, np.asarray(image.convert("RGB")))
-
-
-HANGING = "tests.media.stub_targets:HangingImages"
 
 
 def saved(shape: tuple[int, ...] = (8, 6, 3), kind: str = "JPEG", **options: object) -> bytes:
@@ -435,17 +428,11 @@ def test_a_jpeg_of_endless_scans_is_refused_before_it_is_decoded() -> None:
         read_image(with_last_scan_repeated(picture, 2_000))
 
 
-@pytest.mark.parametrize("shape", [(1, 16_385), (16_385, 1), (101, 100)], ids=["wide", "high", "many"])
+@pytest.mark.parametrize("shape", [(1, 16_385), (16_385, 1)], ids=["wide", "high"])
 def test_pictures_past_the_limits_are_refused(shape: tuple[int, int]) -> None:
     """A long thin one too: squeezed to a square, its matrix of weights would take gigabytes."""
-    limits = replace(IMAGE_LIMITS, max_pixels=10_000 if max(shape) < 1_000 else 10**6)
     with pytest.raises(UsageError, match="at most 16,384 a side"):
-        read_image(saved(shape, "PNG"), limits)
-
-
-@pytest.fixture
-def hanging(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenreel.library.search.query.READER", HANGING)
+        read_image(saved(shape, "PNG"), replace(IMAGE_LIMITS, max_pixels=10**6))
 
 
 def test_a_picture_that_takes_too_long_or_too_much_is_stopped() -> None:
@@ -459,8 +446,9 @@ def test_a_picture_that_takes_too_long_or_too_much_is_stopped() -> None:
         read_image(picture, replace(IMAGE_LIMITS, memory_bytes=200 * 2**20))
 
 
-@pytest.mark.usefixtures("hanging", "interruptible")
-def test_ctrl_c_ends_a_picture_that_never_ends(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_ends_a_picture_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.library.search.query.READER", "tests.media.stub_targets:HangingImages")
     children, began = set(psutil.Process().children(recursive=True)), tmp_path / "began"
 
     def interrupt_once_it_decodes() -> None:
@@ -476,7 +464,6 @@ def test_ctrl_c_ends_a_picture_that_never_ends(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP"])
 def test_a_picture_is_read_as_it_looks(kind: str, tmp_path: Path) -> None:
-    """Turned as its tag says, grey and pale ones too, by path as by bytes."""
     (tmp_path / "picture").write_bytes(saved((40, 30, 3), kind))
     with Image.open(tmp_path / "picture") as opened:
         expected = np.asarray(opened.convert("RGB"))

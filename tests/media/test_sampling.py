@@ -1,5 +1,3 @@
-"""Which frames of a file are read: by rules, of the whole and of parts."""
-
 from __future__ import annotations
 
 import itertools

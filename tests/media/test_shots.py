@@ -1,5 +1,3 @@
-"""Cuts of videos that are put together here: all frames decoded, frames skipped, parts, and a moving camera."""
-
 from __future__ import annotations
 
 import tracemalloc

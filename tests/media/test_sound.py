@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media.sound import SAMPLE_RATE, SoundBlock, _blocks, open_sound
+from tests.media_files import ENCRYPTION
 from tests.sound_files import Track, burst_times, bursts, write_sound
 
 TIMES = [0.3, 0.9, 1.5]
@@ -216,12 +217,7 @@ def test_sound_that_is_cut_off_is_read_to_where_it_ends_and_says_so(tmp_path: Pa
 
 
 def test_an_encrypted_film_says_so(tmp_path: Path) -> None:
-    options = {
-        "encryption_scheme": "cenc-aes-ctr",
-        "encryption_key": "76a6c65c5ea762046bd749a2e632ccbb",
-        "encryption_kid": "a7e61c373e219033c21091fa607bf3b8",
-    }
-    path = write_sound(tmp_path / "a.mp4", [Track(bursts(TIMES, 2.0))], **options)
+    path = write_sound(tmp_path / "a.mp4", [Track(bursts(TIMES, 2.0))], **ENCRYPTION)
     assert failure(path).reason == "encrypted"
 
 

@@ -1,5 +1,3 @@
-"""How long a video is, whatever its header says, and when it was recorded."""
-
 from __future__ import annotations
 
 import itertools
@@ -134,7 +132,6 @@ def test_hazard_13_a_file_that_starts_at_two_hours_is_as_long_as_its_frames(
 
 
 def test_hazard_13_a_length_that_counts_from_the_first_frame(honest: dict[str, Path], tmp_path: Path) -> None:
-    """As other writers of Matroska have it."""
     late = remux(honest["mp4"], tmp_path / "late.mkv", shifted(Fraction(7200)))
     data = late.read_bytes()
     places = {data.index(b"\x44\x89\x88") + 3: struct.pack(">d", 20_000.0), data.index(b"02:00:20"): bytes(18)}
@@ -198,7 +195,6 @@ def test_a_last_frame_that_is_said_to_stay_for_days_costs_no_moment(honest: dict
 def test_hazard_233_a_length_past_thirty_days_is_doubted(
     honest: dict[str, Path], tmp_path: Path, days: int, stays: bool, duration_s: float | None
 ) -> None:
-    """The last frame is said to stay for so long, or to come so late."""
     numbers = itertools.count(1)
 
     def late(packet: av.Packet) -> av.Packet:  # type: ignore[type-arg]
@@ -263,7 +259,6 @@ def test_any_bits_in_the_place_of_the_length(honest: dict[str, Path], tmp_path: 
 
 
 def test_lengths_of_real_clips(real_clips: Path) -> None:
-    """Their headers are right."""
     known = {
         "flipping_a_pancake.mkv": 10.333, "kinetics_pool_cleaning.mp4": 10.0, "msrvtt_video7500.mp4": 50 / 3,
         "nasa_13013.mp4": 13.0, "ucf101_eye_makeup.avi": 6.56, "unordered.mov": 0.125, "video_90.mov": 0.1,

@@ -1,5 +1,3 @@
-"""Hazards 7, 8 and 42: a child that hangs, crashes or grows costs one task, and the next one is answered."""
-
 from __future__ import annotations
 
 import io
@@ -40,7 +38,6 @@ def worker() -> Iterator[Worker]:
 
 @pytest.fixture
 def hurried() -> Iterator[Worker]:
-    """A worker that may not be silent for long."""
     made = Worker(TARGET, {"rule": "x"}, HURRIED)
     yield made
     made.close()
@@ -130,7 +127,6 @@ def test_closing_ends_the_child_for_good() -> None:
 
 
 def test_a_child_that_the_system_kills_is_not_blamed_on_the_task(worker: Worker) -> None:
-    """Hazard 42: the kernel's way out of a lack of memory."""
     with pytest.raises(MediaError, match="SIGKILL") as caught:
         for header, _ in worker.run({"do": "hang"}):
             os.kill(header["pid"], signal.SIGKILL)

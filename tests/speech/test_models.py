@@ -1,5 +1,3 @@
-"""Where a model of speech is found: a folder, the hub's cache, the hub when it is named; or one sentence."""
-
 from __future__ import annotations
 
 import json
@@ -38,6 +36,13 @@ def serve(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Pa
         yield start
 
 
+def refusal(folder: Path, said: str = "cannot be loaded") -> str:
+    with pytest.raises(EncoderError, match=said) as caught:
+        load_speech_reader(str(folder))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
 @pytest.mark.parametrize("kind", ["ctranslate2", "onnx"])
 def test_a_model_that_is_named_is_fetched_once_and_without_what_is_not_needed(
     tmp_path: Path, serve: Callable[[Path], Hub], kind: str, monkeypatch: pytest.MonkeyPatch
@@ -74,19 +79,16 @@ def test_a_name_that_means_nothing_is_one_sentence(cache: Path, name: str) -> No
 
 
 def test_a_folder_of_another_kind_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(EncoderError, match=r"lacks config\.json, model\.bin, tokenizer\.json, vocabulary\.json"):
-        load_speech_reader(str(tmp_path))
+    refusal(tmp_path, r"lacks config\.json, model\.bin, tokenizer\.json, vocabulary\.json")
     (tmp_path / "config.json").write_text('{"model_type": "whisper"}')
     (tmp_path / "model.safetensors").write_bytes(b"")
-    with pytest.raises(EncoderError, match="ct2-transformers-converter --model"):
-        load_speech_reader(str(tmp_path))
+    refusal(tmp_path, "ct2-transformers-converter --model")
 
 
 @pytest.mark.parametrize("package", ["faster_whisper", "ctranslate2", "onnx_asr"])
 def test_a_missing_package_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setattr(recogniser, "installed", lambda name: name != package)
-    with pytest.raises(EncoderError, match=rf"needs {package}.*pip install 'evenreel\[speech\]'"):
-        load_speech_reader(str(tmp_path))
+    refusal(tmp_path, rf"needs {package}.*pip install 'evenreel\[speech\]'")
 
 
 def test_every_known_model_has_a_name_and_an_id_of_its_own() -> None:
@@ -146,9 +148,7 @@ def test_another_kind_of_model_is_one_sentence(folder: Path) -> None:
     for config in ({}, [], {"model_type": "clip"}, {"model_type": "nemo-conformer-tdt"}):  # whose graphs are others
         (folder / "config.json").write_text(json.dumps(config))
         said = "cannot be loaded" if config else "no config.json that names its type"
-        with pytest.raises(EncoderError, match=said) as caught:
-            load_speech_reader(str(folder))
-        assert str(folder) in str(caught.value) and "\n" not in str(caught.value)
+        assert str(folder) in refusal(folder, said)
 
 
 @pytest.mark.parametrize("outside", ["../secret.bin", "ABSOLUTE"])
@@ -165,14 +165,7 @@ def test_a_graph_that_takes_numbers_from_outside_its_folder_is_refused(folder: P
         entry = table.external_data.add()
         entry.key, entry.value = key, value
     (folder / "model.onnx").write_bytes(model.SerializeToString())
-    with pytest.raises(EncoderError, match="cannot be loaded") as caught:
-        load_speech_reader(str(folder))
-    assert "\n" not in str(caught.value)
-
-
-def test_it_runs_on_the_cpu(folder: Path) -> None:
-    with pytest.raises(UsageError, match="runs on the CPU here"):
-        load_speech_reader(str(folder), device="cuda")
+    refusal(folder)
 
 
 SENTENCES = (
@@ -224,10 +217,14 @@ def test_what_repeats_itself_is_written_down_again_without(planted: Path, noise:
     assert [options["language"] for options in asked] == [None, "de"]
 
 
+def test_it_runs_on_the_cpu(folder: Path) -> None:
+    with pytest.raises(UsageError, match="runs on the CPU here"):
+        load_speech_reader(str(folder), device="cuda")
+
+
 def test_a_model_of_english_alone_refuses_another_language(planted: Path) -> None:
-    reader = load_speech_reader(str(planted))
     with pytest.raises(UsageError, match="does not hear the language 'de'; it hears en"):
-        list(reader.read([], "de"))
+        list(load_speech_reader(str(planted)).read([], "de"))
 
 
 @pytest.mark.parametrize(
@@ -237,10 +234,7 @@ def test_a_model_of_english_alone_refuses_another_language(planted: Path) -> Non
 def test_a_spoilt_model_is_one_sentence(tmp_path: Path, file: str, spoil: Callable[[bytes], bytes]) -> None:
     folder = write_whisper(tmp_path / "model")
     (folder / file).write_bytes(spoil((folder / file).read_bytes()))
-    with pytest.raises(EncoderError, match="cannot be loaded") as caught:
-        load_speech_reader(str(folder))
-    assert str(folder) in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert str(folder) in refusal(folder)
 
 
 # -- real weights ----------------------------------------------------------------------------------------

@@ -1,11 +1,8 @@
-"""Subtitle streams of pictures: the words that were drawn, at the times that were written."""
-
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 from contextlib import closing
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import get_args
@@ -186,14 +183,14 @@ def test_damaged_run_lengths_cost_their_picture_only(tmp_path: Path) -> None:
 def test_packets_that_are_cut_are_left_out_or_read_as_far_as_they_go(tmp_path: Path, kind: Kind) -> None:
     track = PictureTrack(kind, disc_packets([*LINES, Line(2600, 2900, "Now it is gone.")]))
     for share in (0.0, 0.01, 0.1, 0.5, 0.9):
-        path = film_with_pictures(tmp_path / "film.mkv", [track], change=partial(first_cut, share))
+
+        def cut(number: int, packet: bytes, share: float = share) -> bytes:
+            return packet if number else packet[: max(1, int(len(packet) * share))]
+
+        path = film_with_pictures(tmp_path / "film.mkv", [track], change=cut)
         found = of_pictures(path, Counter())
         assert [start_s for _, start_s, _ in cues(found)][-2:] == [1.7, 2.6]
         assert kind == "dvb" or found[0].notes == ("1 of 3 packets of subtitles could not be read",)
-
-
-def first_cut(share: float, number: int, packet: bytes) -> bytes:
-    return packet if number else packet[: max(1, int(len(packet) * share))]
 
 
 def test_a_page_of_a_broadcast_that_stays_as_it_is_clears_nothing(tmp_path: Path) -> None:

@@ -1,5 +1,3 @@
-"""From sound to utterances: where somebody speaks, times across pieces and stretches, languages, files, a worker."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

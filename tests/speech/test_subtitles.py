@@ -1,5 +1,3 @@
-"""Subtitle files of any format and encoding, held against other parsers; and files that are broken."""
-
 from __future__ import annotations
 
 import itertools
@@ -353,7 +351,8 @@ def test_names_say_the_language_as_players_have_it() -> None:
     assert belonging(["film.mp4"], list(expected)) == {"film.mp4": sorted(expected.items())}
 
 
-def test_a_file_is_of_the_video_with_the_longest_name() -> None:
+def test_a_file_is_of_the_video_of_its_folder_with_the_longest_name() -> None:
+    assert belonging(["a/film.mkv"], ["film.srt", "b/film.srt", "a/b/film.srt", "subs/film.srt", "a/subs/x.srt"]) == {}
     videos = ["film.mkv", "film.part2.mkv", "film.mp4", "filmed.mkv"]
     names = ["film.srt", "film.part2.srt", "film.part2.en.srt", "film.part3.srt", "filmed.srt", "other.srt", "fil.srt"]
     assert belonging(videos, names) == {
@@ -363,10 +362,6 @@ def test_a_file_is_of_the_video_with_the_longest_name() -> None:
         "filmed.mkv": [("filmed.srt", None)],
     }
     assert belonging(["film.mkv", "film.mp4"], ["film.mp4.srt"]) == {"film.mp4": [("film.mp4.srt", None)]}
-
-
-def test_files_of_other_folders_are_not_taken() -> None:
-    assert belonging(["a/film.mkv"], ["film.srt", "b/film.srt", "a/b/film.srt", "subs/film.srt", "a/subs/x.srt"]) == {}
 
 
 def test_accents_and_capital_letters_do_not_count() -> None:

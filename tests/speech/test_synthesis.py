@@ -1,5 +1,3 @@
-"""Sentences that are spoken by espeak-ng: the same in every run, in the voice that was asked for."""
-
 from __future__ import annotations
 
 import numpy as np

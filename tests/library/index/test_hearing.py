@@ -1,8 +1,5 @@
-"""What is said is heard in an index run: once, where no subtitles say it, without decoding pictures again."""
-
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +11,7 @@ from evenreel.errors import LibraryError
 from evenreel.library import IndexReport, index_folders, verify
 from evenreel.library.index import spread
 from evenreel.speech import Transcript
-from tests.library.damage import QUICK, without_models
+from tests.library.damage import QUICK
 from tests.library.index.test_subtitles import say
 from tests.library.machines import here
 from tests.library.state import state
@@ -23,11 +20,7 @@ from tests.speech.loud import TARGET
 from tests.speech.speech_models import write_onnx
 from tests.speech.subtitle_files import film_with_subtitles
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _stubs() -> Iterator[None]:
-    with without_models():
-        yield
+pytestmark = pytest.mark.usefixtures("no_models")
 
 
 @pytest.fixture(autouse=True)
@@ -92,13 +85,14 @@ def test_clips_are_heard_once_and_new_ones_by_the_librarys_own_model(videos: Pat
         assert len(opened.search("hello you").hits) == 3
 
 
+def write_clips_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.library.index.stages.SpeechStage.put", lambda *_: pytest.fail("it is written again"))
+
+
 def test_a_new_clip_is_heard_while_it_is_read_and_stored_at_once(
     videos: Path, models: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(*_: object) -> None:
-        raise AssertionError("a new clip is written once")
-
-    monkeypatch.setattr("evenreel.library.index.stages.SpeechStage.put", refused)
+    write_clips_once(monkeypatch)
     say(videos / "b.srt", "It is written down.")
     assert index(videos, speech=models[0]).heard == 1
     assert (words(videos, "a.mkv"), heard(videos, "b.mkv")) == (["hello you"], [])
@@ -109,11 +103,7 @@ def test_in_two_passes_clips_are_heard_while_their_words_are_read(
 ) -> None:
     """The library is that of one pass; nothing is heard with the pictures, and what was heard is stored at once."""
     one = index_folders([videos], videos.parent / "one", replace(QUICK, speech=models[0], passes=1))
-
-    def refused(*_: object) -> None:
-        raise AssertionError("a new clip is heard beside its words")
-
-    monkeypatch.setattr("evenreel.library.index.stages.SpeechStage.put", refused)
+    write_clips_once(monkeypatch)
     report = index(videos, speech=models[0], passes=2)
     assert (report.indexed, report.heard, report.notes) == (one.indexed, one.heard, one.notes) == (2, 2, [])
     assert words(videos, "a.mkv") == ["hello you"]

@@ -1,5 +1,3 @@
-"""Files that ignore lists pass over: as git would, kept by the library, and never at the cost of what is indexed."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""Pictures first and words after, or both at once: the library is the same, however often the run ends in between."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -29,8 +27,6 @@ SETTINGS = IndexSettings(model="org/pixels", workers=2)
 
 
 class Telling(NoProgress):
-    """Keeps what a run tells of its progress."""
-
     def __init__(self) -> None:
         self.foretold: list[Forecast] = []
         self.told: list[VideoProgress] = []
@@ -99,8 +95,6 @@ def test_a_clip_is_searched_by_its_pictures_before_any_words_are_read(
 def test_hazard_132_a_run_that_ends_between_or_in_the_passes_is_gone_on_with(
     videos: Path, library: Path, tmp_path: Path, after: int
 ) -> None:
-    """Four clips in two passes: whatever number of them was read, the next run reads the rest."""
-
     class Interrupting(NoProgress):
         def file_done(self, path: str) -> None:
             done.append(path)

@@ -1,8 +1,5 @@
-"""Subtitles in pictures in a library: read with the text on screen, once, and tried again where that is sensible."""
-
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +7,7 @@ import pytest
 
 from evenreel.library import IndexReport, index_folders
 from evenreel.media.workers import Worker
-from tests.library.damage import QUICK, without_models
+from tests.library.damage import QUICK
 from tests.library.index.test_subtitles import said, say, transcripts
 from tests.library.videos import write_video
 from tests.speech.picture_files import PictureTrack, disc_packets, film_with_pictures
@@ -23,10 +20,7 @@ READ = {"stream 0": ["picture 1", "picture 2"]}
 UNREAD = "its subtitles are pictures, and no text in pictures was to be read"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _stubs() -> Iterator[None]:
-    with without_models():
-        yield
+pytestmark = pytest.mark.usefixtures("no_models")
 
 
 @pytest.fixture

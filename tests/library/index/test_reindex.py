@@ -1,5 +1,3 @@
-"""Another model for a library, and files that it forgets."""
-
 from __future__ import annotations
 
 import os
@@ -182,7 +180,6 @@ def test_what_cannot_be_exchanged_is_refused_in_a_sentence(
 
 @pytest.fixture
 def more(tmp_path: Path) -> Path:
-    """A second folder, with a copy of a video of the first."""
     write_folder(tmp_path / "more", 3, first=3)
     return tmp_path / "more"
 
@@ -249,7 +246,6 @@ def test_hazard_131_what_the_library_does_not_know_is_a_sentence(videos: Path, l
 def test_hazard_131_a_run_that_ends_half_way_is_finished_by_the_next(
     videos: Path, more: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops_at: int
 ) -> None:
-    """Whatever was done before, the same command brings about the same end."""
     index_folders([videos, more], library, SETTINGS)
     steps = [0]
 

@@ -1,5 +1,3 @@
-"""One file is set aside and the rest goes on, whatever the file, its disk or a table beside it is like."""
-
 from __future__ import annotations
 
 import os
@@ -29,8 +27,6 @@ from tests import prebuilt
 from tests.library.videos import write_folder, write_video
 from tests.library.words_only import WORDS_ONLY, index
 
-SPARSE_BYTES = 300 * 2**30
-
 
 @pytest.fixture
 def videos(tmp_path: Path) -> Path:
@@ -40,9 +36,6 @@ def videos(tmp_path: Path) -> Path:
 
 def aside(report: IndexReport) -> dict[str, str]:
     return {Path(one.path).name: one.reason for one in report.set_aside}
-
-
-# what the system says of a file ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("when_s", [10_413_792_000, -11_000_000_000], ids=["2300", "1621"])
@@ -71,8 +64,6 @@ class DeafEntry:
 
 
 class Entries(list[Any]):
-    """What `os.scandir` gives."""
-
     def close(self) -> None:
         """Nothing is open."""
 
@@ -80,7 +71,6 @@ class Entries(list[Any]):
 def test_hazard_25_entries_that_the_disk_fails_to_tell_of(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is set aside, the folder counts as closed, and nothing in either is taken for gone."""
     write_folder(videos / "deaf_folder", 1, seconds=1.0)
     assert index(videos, library).indexed == 4
     deaf, scandir = {"deaf_folder", "clip_00.mp4"}, os.scandir
@@ -128,7 +118,6 @@ def test_hazard_27_a_reason_that_names_a_file_whose_name_is_no_text(
 def test_what_cannot_be_stored_of_one_file_sets_it_aside(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a number past 64 bits would; what nobody thought of costs one file too."""
     from evenreel.library.store import writer as store
 
     insert, stored = store.insert_clip, []
@@ -149,14 +138,11 @@ def test_what_cannot_be_stored_of_one_file_sets_it_aside(
     assert verify(library) == []
 
 
-# reading the bytes ----------------------------------------------------------------------------------------------
-
-
 def hollow(path: Path) -> Path:
     """A file of 300 GB on a few blocks of the disk."""
     with path.open("wb") as file:
         file.write(b"\0\0\0\x18ftypisom")
-        file.truncate(SPARSE_BYTES)
+        file.truncate(300 * 2**30)
     return path
 
 
@@ -212,8 +198,6 @@ def test_hazard_29_a_file_that_never_ends_is_read_as_far_as_it_said(tmp_path: Pa
     with pytest.raises(MediaError, match="it changed while it was read"):
         content_digest(str(path), Growing())
 
-
-# tables beside the videos ---------------------------------------------------------------------------------------
 
 BROKEN_TABLES = {
     "twice": (b"path,caption\nclip_00.mp4,a\nclip_00.mp4,b\n", "Row 2 .* a second time"),
@@ -278,9 +262,6 @@ def test_a_table_that_takes_its_reader_along(
     assert (one.path, one.reason, words in one.sentence) == (str(table), "bad_table", True)
 
 
-# a first Ctrl-C -------------------------------------------------------------------------------------------------
-
-
 PROGRAM = """
 import sys, time
 import evenreel.cli, evenreel.encoders, evenreel.features.pool
@@ -296,7 +277,6 @@ evenreel.cli.main()
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("hangs", ["model", "bytes"])
 def test_hazard_33_the_command_ends_at_the_first_interrupt(videos: Path, library: Path, hangs: str) -> None:
-    """Nor does Python wait for a thread that hears nothing when the command is over."""
     command = ["index", str(videos), "--library", str(library), "--no-ocr", "--model", "slow", "--set", "workers=1"]
     held = hollow(videos / "hollow.mp4") if hangs == "bytes" else None
     process = subprocess.Popen([sys.executable, "-c", PROGRAM, *command], stderr=subprocess.PIPE, text=True)

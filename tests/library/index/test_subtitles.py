@@ -1,9 +1,6 @@
-"""Subtitles in a library: read, kept, changed, gone and repaired, without decoding pictures again."""
-
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,15 +10,11 @@ from evenreel.library import IndexReport, index_folders, verify
 from evenreel.library.index.stages import SUBTITLE_READER
 from evenreel.media.workers import Worker
 from evenreel.speech import Transcript
-from tests.library.damage import QUICK, without_models
+from tests.library.damage import QUICK
 from tests.library.videos import write_video
 from tests.speech.subtitle_files import Line, film_with_subtitles, written
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _stubs() -> Iterator[None]:
-    with without_models():
-        yield
+pytestmark = pytest.mark.usefixtures("no_models")
 
 
 @pytest.fixture
@@ -142,8 +135,7 @@ def test_streams_are_read_once(videos: Path, tmp_path: Path) -> None:
     cues = [(say(tmp_path / "en.srt", "From inside."), "eng"), (say(tmp_path / "fr.ass", "De dedans."), "fre")]
     film_with_subtitles(videos / "film.mkv", cues)
     assert index(videos).subtitles == 2
-    expected = {"stream 0": ["From inside."], "stream 1": ["De dedans."]}
-    assert said(videos, "film.mkv") == expected
+    assert said(videos, "film.mkv") == {"stream 0": ["From inside."], "stream 1": ["De dedans."]}
     assert [one.language for one in transcripts(videos, "film.mkv")] == ["en", "fr"]
     assert index(videos).did_nothing
 

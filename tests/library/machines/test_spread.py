@@ -37,7 +37,6 @@ def spread_out(videos: Path, library: Path, machines: Machines, settings: Any = 
 
 @pytest.fixture
 def videos(videos: Path) -> Path:
-    """Two clips, a copy of one, and a file that is none."""
     for number in (2, 3):
         (videos / f"clip_{number:02}.mp4").unlink()
     shutil.copy(videos / "clip_00.mp4", videos / "copy.mp4")

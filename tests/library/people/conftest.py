@@ -68,3 +68,7 @@ def folder(made: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def library(folder: Path) -> Path:
     return folder / "library"
+
+
+def who(library: Path) -> list[tuple[str | None, int, int]]:
+    return [(one.name, one.faces, one.clips) for one in list_people(library, everyone=True)]

@@ -1,5 +1,3 @@
-"""People in searches: `person:` in a query, the column `people` of filters, and its facet."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -16,6 +14,7 @@ from evenreel.library.search.asking import read_question
 from evenreel.library.search.query import ClipMoment, PlainText
 from evenreel.library.search.result import SearchResult
 from evenreel.library.store.catalog import library_lock
+from tests.library.people.conftest import who
 
 ADA, BOB, BOTH, NOBODY = {"ada_0", "ada_1", "ada_2", "both"}, {"bob_0", "bob_1", "both"}, {"both"}, {"nobody"}
 
@@ -157,10 +156,6 @@ def test_whatever_a_name_holds_it_is_found_by(library: Path, name: str) -> None:
 
 
 # Names and merges of people ------------------------------------------------------------------------------------------
-
-
-def who(library: Path) -> list[tuple[str | None, int, int]]:
-    return [(one.name, one.faces, one.clips) for one in list_people(library, everyone=True)]
 
 
 def test_a_person_has_the_name_that_was_given_last_also_beside_an_index_run(library: Path) -> None:

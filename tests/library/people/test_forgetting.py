@@ -1,5 +1,3 @@
-"""Forgetting leaves no vector, picture or name in any byte of any file, also where it is killed at any step."""
-
 from __future__ import annotations
 
 import shutil
@@ -81,7 +79,6 @@ def test_no_snapshot_holds_people(library: Path, tmp_path: Path) -> None:
 def test_faces_of_a_clip_that_is_gone_go_with_it(
     library: Path, folder: Path, made: Path, settings: IndexSettings
 ) -> None:
-    """What the library no longer has, nobody's face is kept of."""
     index_folders(folder / "videos", library, settings)
     write(library, f"DELETE FROM files WHERE path LIKE '{made}/%'")  # from where it was copied
     gone = traces(library, "Bob")

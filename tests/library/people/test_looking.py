@@ -1,5 +1,3 @@
-"""People in an index run: only where they are asked for, kept in step with the clips, and with names that last."""
-
 from __future__ import annotations
 
 import logging
@@ -24,11 +22,7 @@ from tests import prebuilt
 from tests.faces.drawn_faces import write_models, write_people
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.damage import QUICK, table_of, write
-from tests.library.people.conftest import write_films
-
-
-def who(library: Path) -> list[tuple[str | None, int, int]]:
-    return [(one.name, one.faces, one.clips) for one in list_people(library, everyone=True)]
+from tests.library.people.conftest import who, write_films
 
 
 def again(folder: Path, settings: IndexSettings, **changes: object) -> IndexReport:
@@ -81,7 +75,6 @@ def test_names_outlive_moves_repair_and_another_model_of_pictures(
 
 @pytest.mark.parametrize("lost", ["faces", "catalog"])
 def test_names_outlive_their_faces(folder: Path, library: Path, settings: IndexSettings, lost: str) -> None:
-    """What is found again belongs to whoever it was, and to nobody else."""
     again(folder, settings)
     numbers = {one.name: one.number for one in list_people(library)}
     if lost == "faces":

@@ -1,5 +1,3 @@
-"""Quotes and prefixes of a query: which channels answer, words as they are written; and what is said."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""Filters mean what they say, hold for any rows, and let nothing through to SQLite as SQL (hazard 49)."""
-
 from __future__ import annotations
 
 import json

@@ -64,7 +64,6 @@ def test_a_search_is_what_the_rules_say(tmp_path: Path, seed: int, where: str | 
 def slow(
     library: Library, seen: dict[str, list[str]], allowed: set[str], paths: dict[str, str], text: str
 ) -> tuple[list[str], list[str]]:
-    """The clips in their order, and the state of each."""
     fused, written, state = dict.fromkeys(allowed, 0.0), dict.fromkeys(allowed, 0.0), dict.fromkeys(allowed, "nothing")
     found_by_words: set[str] = set()
     for channel in ("on_screen", "about"):

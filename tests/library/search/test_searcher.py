@@ -1,5 +1,3 @@
-"""Search over the three channels: order, reasons, confidence, moments, filters and hard queries."""
-
 from __future__ import annotations
 
 import json
@@ -30,9 +28,6 @@ def library(tmp_path: Path) -> Library:
     return made
 
 
-# What is seen
-
-
 def test_the_clip_that_shows_it_comes_first_with_its_moment(library: Library) -> None:
     result = finish(library).search(Query("dog beach"))
     first = result.hits[0]
@@ -50,7 +45,6 @@ def test_the_clip_that_shows_it_comes_first_with_its_moment(library: Library) ->
 
 
 def test_nonsense_is_answered_with_nothing_fits_and_the_nearest(library: Library) -> None:
-    """Hazard 48."""
     searcher = finish(library)
     result = searcher.search(Query("zxqv wkjh ploof"))
     assert (result.answering, result.matches) == (0, 0)
@@ -69,7 +63,6 @@ def test_nonsense_of_the_bank_passes_as_rarely_as_stated(library: Library) -> No
 def test_the_line_hangs_on_how_much_of_nonsense_is_beaten_to_the_last_one(
     library: Library, beaten: int, weaker: bool
 ) -> None:
-    """90 of 100 are 90 of 100, not what a smaller number format makes of it."""
     searcher = finish(library)
     best = [-100.0] * beaten + [100.0] * (200 - beaten)
     library.connection.execute("UPDATE meta SET value = ? WHERE key = 'null_best'", (json.dumps(best),))
@@ -87,9 +80,6 @@ def test_a_picture_is_searched_by_its_vector_alone(library: Library) -> None:
     assert (result.hits[0].above_nonsense, result.hits[0].weaker, result.matches) == (None, None, 0)
     assert result.answering == 2
     assert "results for a picture are ranked only" in result.notices[0]
-
-
-# What is written
 
 
 def test_words_on_screen_beat_frames_that_look_somewhat_alike(library: Library) -> None:
@@ -149,9 +139,6 @@ def test_a_confident_clip_is_found_however_deep_its_raw_score(library: Library) 
     library.connection.execute("UPDATE null_scores SET mean = -5 WHERE clip_id = 'c5'")
     assert paths(searcher.search(Query("dog beach", k=1))) == ["/v/5.mp4"]
     assert paths(searcher.search(Query("dog beach")))[:2] == ["/v/5.mp4", "/v/1.mp4"]
-
-
-# Libraries without one thing or another
 
 
 def test_a_library_without_vision_searches_words(library: Library) -> None:
@@ -257,19 +244,13 @@ def test_any_script_is_searched(library: Library, text: str) -> None:
     assert len(finish(library).search(Query(text)).hits) == 6
 
 
-# Damage and change
-
-
-def test_another_encoder_is_refused(library: Library) -> None:
+def test_vectors_of_another_encoder_or_without_a_direction_are_refused(library: Library) -> None:
     searcher = finish(library)
     with pytest.raises(LibraryError, match="dimension 64; search with the encoder"):
         searcher.search(Query(image=np.ones(DIMENSION // 2, np.float32)))
-
-
-@pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
-def test_a_vector_without_a_direction_is_refused(library: Library, value: float) -> None:
-    with pytest.raises(EncoderError, match="without a direction"):
-        finish(library).search(Query(image=np.full(DIMENSION, value, np.float32)))
+    for value in (0.0, np.nan, np.inf):
+        with pytest.raises(EncoderError, match="without a direction"):
+            searcher.search(Query(image=np.full(DIMENSION, value, np.float32)))
 
 
 def test_moments_that_disagree_with_vectors_are_reported(library: Library) -> None:
@@ -334,22 +315,16 @@ def test_a_search_reads_the_catalog_at_one_moment(library: Library, tmp_path: Pa
     assert searcher.search(Query("dog beach")).hits == ()
 
 
-# Moments
-
-
 def spans(count: int) -> np.ndarray:
     return np.array([[number + 0.5, number, number + 1] for number in range(count)], np.float64)
 
 
-def test_high_frames_that_touch_are_one_moment() -> None:
+def test_high_frames_that_touch_are_one_moment_and_so_is_a_clip_in_which_nothing_changes() -> None:
     scores = np.array([0.1, 0.8, 0.9, 0.1, 0.1, 0.7, 0.1], np.float32)
     found = high_stretches(scores, spans(7))
     assert [(hit.start_s, hit.end_s, hit.time_s) for hit in found] == [(1, 3, 2.5), (5, 6, 5.5)]
-
-
-def test_a_clip_in_which_nothing_changes_is_one_moment() -> None:
-    scores = 0.3 + 1e-4 * np.random.default_rng(0).standard_normal(20).astype(np.float32)
-    assert [(hit.start_s, hit.end_s) for hit in high_stretches(scores, spans(20))] == [(0, 20)]
+    still = 0.3 + 1e-4 * np.random.default_rng(0).standard_normal(20).astype(np.float32)
+    assert [(hit.start_s, hit.end_s) for hit in high_stretches(still, spans(20))] == [(0, 20)]
 
 
 def test_at_most_three_moments_of_what_found_the_clip_first() -> None:
@@ -365,7 +340,6 @@ def test_at_most_three_moments_of_what_found_the_clip_first() -> None:
 
 
 def moments(library: Library, query: str) -> list[tuple[float, float, float]]:
-    """Start, end and time of the moments of the first clip."""
     first = finish(library).search(Query(query)).hits[0]
     return [(moment.start_s, moment.end_s, moment.time_s) for moment in first.moments]
 

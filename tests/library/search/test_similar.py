@@ -1,5 +1,3 @@
-"""Clips that look like a clip, and pictures as queries; the first needs no model."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""What a search keeps of a library is, after any changes, what a fresh look at the catalog gives."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -95,7 +93,6 @@ def test_what_a_change_leaves_as_it_was_is_not_read_again(tmp_path: Path) -> Non
 
 
 def test_words_are_searched_without_vectors_that_are_gone(tmp_path: Path) -> None:
-    """Hazard 88: what does not need them does not fail for them."""
     library = Library(tmp_path)
     library.add_clip("c", ["red bus"])
     library.add_file("/v/c.mp4", "c")

@@ -1,6 +1,3 @@
-"""Words that are typed in another way than they are written: what is found all the same, what must not be, and what is
-marked of it."""
-
 from __future__ import annotations
 
 import tempfile
@@ -42,15 +39,15 @@ NAMES = {
 """Name and caption of the file of each clip."""
 
 
-def searched(folder: Path, query: str, *, typing: bool = False) -> SearchResult:
-    """A search by words in a library of `SIGNS` and `NAMES`; the clips are named by their keys."""
-    return search(folder, query, SIGNS, NAMES, typing=typing)
-
-
 def search(
-    folder: Path, query: str, signs: Mapping[str, str], names: Mapping[str, tuple[str, str]], *, typing: bool = False
+    folder: Path,
+    query: str,
+    signs: Mapping[str, str] = SIGNS,
+    names: Mapping[str, tuple[str, str]] = NAMES,
+    *,
+    typing: bool = False,
 ) -> SearchResult:
-    """A search by words in a library of some signs, and of some names with captions."""
+    """A search by words in a library of signs and of names with captions; the clips are named by their keys."""
     library = Library(folder)
     for clip_id, sign in signs.items():
         library.add_clip(f"sign {clip_id}")
@@ -116,7 +113,7 @@ HOSTILE = [
 def test_words_are_found_as_people_type_them(
     tmp_path: Path, query: str, whole: list[str], half: list[str], why: str
 ) -> None:
-    result = searched(tmp_path, query)
+    result = search(tmp_path, query)
     ids = [hit.clip_id for hit in result.hits]
     assert sorted(hit.clip_id for hit in result.hits if hit.written >= FITS) == sorted(whole), why
     assert sorted(hit.clip_id for hit in result.hits if not hit.weaker) == sorted(whole + half), why
@@ -139,23 +136,22 @@ TYPED = [
 def test_the_last_word_may_be_the_beginning_of_one_while_it_is_typed(
     tmp_path: Path, typed: str, found: list[str]
 ) -> None:
-    result = searched(tmp_path, typed, typing=True)
+    result = search(tmp_path, typed, typing=True)
     assert sorted(hit.clip_id for hit in result.hits if not hit.weaker) == found
 
 
 def test_only_while_it_is_typed_and_only_the_last_one(tmp_path: Path) -> None:
-    assert searched(tmp_path / "a", "pha").hits == ()
-    assert searched(tmp_path / "b", "pha ", typing=True).hits == (), "a space ends a word"
-    found = {hit.clip_id: hit.weaker for hit in searched(tmp_path / "c", "win final", typing=True).hits}
+    assert search(tmp_path / "a", "pha").hits == ()
+    assert search(tmp_path / "b", "pha ", typing=True).hits == (), "a space ends a word"
+    found = {hit.clip_id: hit.weaker for hit in search(tmp_path / "c", "win final", typing=True).hits}
     assert found == {"name goal": True}, "only 'final' is there"
-    exact = searched(tmp_path / "d", "car", typing=True)
+    exact = search(tmp_path / "d", "car", typing=True)
     assert [(hit.clip_id, hit.weaker) for hit in exact.hits] == [("sign car", False), ("sign carpet", False)]
 
 
 def test_a_query_of_the_library_s_own_words_finds_them_first(tmp_path: Path) -> None:
-    """Precision: however tolerant, a word that is written finds itself at the top, alone or beside other forms."""
     for clip_id, sign in SIGNS.items():
-        first = searched(tmp_path / clip_id, sign).hits[0]
+        first = search(tmp_path / clip_id, sign).hits[0]
         assert first.written == 1.0
 
 
@@ -172,7 +168,7 @@ def test_a_query_of_the_library_s_own_words_finds_them_first(tmp_path: Path) -> 
     ],
 )
 def test_what_was_found_is_marked(tmp_path: Path, query: str, clip_id: str, marked: list[str]) -> None:
-    (hit,) = (hit for hit in searched(tmp_path, query).hits if hit.clip_id == clip_id)
+    (hit,) = (hit for hit in search(tmp_path, query).hits if hit.clip_id == clip_id)
     (sign,) = hit.on_screen
     assert [sign.text[start:end] for start, end in marks(sign.text, sign.matched, sign.found)] == marked
 

@@ -1,5 +1,3 @@
-"""What an error of SQLite says about a catalog, on every Python."""
-
 from __future__ import annotations
 
 import resource

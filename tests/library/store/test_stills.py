@@ -1,5 +1,3 @@
-"""Stills: one small picture of each moment, kept when a clip is read, and worth no more than the time they save."""
-
 from __future__ import annotations
 
 import io
@@ -12,7 +10,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evenreel.errors import LibraryError
 from evenreel.features import shards as stills_of
 from evenreel.features.shards import (
     NEAR_S,
@@ -29,7 +26,6 @@ from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.media import open_video, parse_rule
 from evenreel.types import FloatArray
 from tests import prebuilt
-from tests.in_process import run_here
 from tests.library.state import state
 from tests.library.videos import write_video
 from tests.library.words_only import WORDS_ONLY, index
@@ -40,10 +36,6 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda _: b"",
     "another's": lambda _: b"no such file",
 }
-
-
-def folder_of(library: Path) -> Path:
-    return library / "stills"
 
 
 def clip_of(library: Path, name: str) -> str:
@@ -65,19 +57,16 @@ def test_each_moment_has_the_picture_that_is_on_screen_then(videos: Path, librar
     clip_id = clip_of(library, "long")
     with open_video(long) as video:
         frames = list(video.frames(parse_rule("every 1 s")))
+    small = read_still(library / "stills", clip_of(library, "clip_00"), 0.0)
+    assert pixels(small).shape == (64, 64, 3), "it is not blown up"
     assert len(frames) == 4
     for frame in frames:
-        found = pixels(read_still(folder_of(library), clip_id, frame.time_s))
+        found = pixels(read_still(library / "stills", clip_id, frame.time_s))
         assert found.shape == (SIDE_PX, SIDE_PX, 3)
         expected = np.asarray(Image.fromarray(frame.pixels).reduce(2), np.float32)
         others = [np.asarray(Image.fromarray(other.pixels).reduce(2), np.float32) for other in frames]
         assert np.abs(found - expected).mean() < 3
         assert min(np.abs(found - other).mean() for other in others) == np.abs(found - expected).mean()
-
-
-def test_a_small_video_is_not_blown_up(videos: Path, library: Path) -> None:
-    prebuilt.library(videos, library)
-    assert pixels(read_still(folder_of(library), clip_of(library, "clip_00"), 0.0)).shape == (64, 64, 3)
 
 
 def test_only_what_is_near_is_shown(tmp_path: Path) -> None:
@@ -105,9 +94,9 @@ def test_damage_is_found_dropped_and_costs_only_time(
 ) -> None:
     prebuilt.library(videos, library)
     whole, clip_id = state(library), clip_of(library, "clip_01")
-    path = shard_path(folder_of(library), clip_id)
+    path = shard_path(library / "stills", clip_id)
     path.write_bytes(damage(path.read_bytes()))
-    assert read_still(folder_of(library), clip_id, 1.0) is None
+    assert read_still(library / "stills", clip_id, 1.0) is None
     (problem,) = verify(library)
     assert (problem.where, problem.remedy) == (f"stills of {clip_id}", "run: evenreel verify --repair")
     assert index(videos, library).did_nothing
@@ -150,29 +139,29 @@ def test_stills_of_another_clip_or_time_are_not_shown(tmp_path: Path) -> None:
 
 def test_stills_of_a_clip_that_is_replaced_or_forgotten_go_with_it(videos: Path, library: Path) -> None:
     prebuilt.library(videos, library)
-    before = {path.stem for path in shard_files(folder_of(library))}
+    before = {path.stem for path in shard_files(library / "stills")}
     assert len(before) == 4
     write_video(videos / "clip_00.mp4", 77)
     index(videos, library)
-    after = {path.stem for path in shard_files(folder_of(library))}
+    after = {path.stem for path in shard_files(library / "stills")}
     assert len(after) == 4
     assert len(before & after) == 3
     (videos / "clip_01.mp4").unlink()
     index(videos, library)
-    assert len(list(shard_files(folder_of(library)))) == 4  # it may come back
+    assert len(list(shard_files(library / "stills"))) == 4  # it may come back
     repair(library, drop_missing=True)
-    assert len(list(shard_files(folder_of(library)))) == 3
+    assert len(list(shard_files(library / "stills"))) == 3
     assert verify(library) == []
 
 
 def test_a_library_without_stills_is_whole_and_gets_those_of_what_is_read(videos: Path, library: Path) -> None:
     index(videos, library, keep_stills=False)
-    assert not folder_of(library).exists()
+    assert not (library / "stills").exists()
     assert verify(library) == []
     assert index(videos, library).did_nothing  # nothing is decoded again for them
     write_video(videos / "new.mp4", 60)
     index(videos, library)
-    assert [path.stem for path in shard_files(folder_of(library))] == [clip_of(library, "new")]
+    assert [path.stem for path in shard_files(library / "stills")] == [clip_of(library, "new")]
 
 
 def test_a_stage_that_is_added_later_brings_them_along(
@@ -182,20 +171,4 @@ def test_a_stage_that_is_added_later_brings_them_along(
     read_text = replace(WORDS_ONLY, read_text=True)
     monkeypatch.setattr("evenreel.library.index.run.READER", "tests.library.stub_reader:QuickReader")
     index_folders([videos], library, read_text)
-    assert len(list(shard_files(folder_of(library)))) == 4
-
-
-def test_a_first_run_that_fails_leaves_none(videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> str:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("evenreel.library.store.writer.write_shard", full)
-    with pytest.raises(LibraryError, match="is full"):
-        index(videos, library)
-    assert not library.exists()
-
-
-def test_the_command_leaves_them_out(videos: Path, library: Path) -> None:
-    words = ("index", videos, "--library", library, "--no-vision", "--no-ocr", "--set", "keep_stills=no")
-    assert run_here(*words, environment={}).returncode == 0
-    assert not folder_of(library).exists()
+    assert len(list(shard_files(library / "stills"))) == 4

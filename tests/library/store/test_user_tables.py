@@ -1,5 +1,3 @@
-"""A person's own outlives damage, kills and several writers: the catalog has it, and so has its copy."""
-
 from __future__ import annotations
 
 import json
@@ -59,9 +57,6 @@ def test_the_copy_has_what_is_a_persons_own_and_nothing_else(library: Path) -> N
     assert tables == {*OWN_TABLES, "meta"}
     assert notes(library) == notes(library, COPY) == ["before", "other"]
     assert set(AT_HOME) < set(OWN_TABLES)
-
-
-# Damage -------------------------------------------------------------------------------------------------------------
 
 
 @given(data=st.data())
@@ -166,9 +161,6 @@ def test_an_older_catalog_in_the_place_of_the_newer_one_is_found_and_loses_nothi
     assert verify(library) == []
 
 
-# Kills --------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("place", ["held_by", "replacing", "free_name"])
 def test_a_kill_between_the_catalog_and_its_copy_loses_nothing(
     library: Path, monkeypatch: pytest.MonkeyPatch, place: str
@@ -254,9 +246,6 @@ def test_who_waits_too_long_is_told_to_try_again(library: Path, monkeypatch: pyt
     (library / LOCK).mkdir()
     with pytest.raises(LibraryError, match=rf"{LOCK} is a folder.*move it away"):
         put(library, "later")
-
-
-# A library of an earlier format -------------------------------------------------------------------------------------
 
 
 def line(record: dict[str, object]) -> str:
