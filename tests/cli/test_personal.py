@@ -229,8 +229,8 @@ def test_without_the_extra_a_sentence_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, to: str
 ) -> None:
     home = library(tmp_path, 1)
-    if fsspec := sys.modules.get("fsspec"):  # it remembers what another test has loaded
-        monkeypatch.delitem(fsspec.registry._registry, "s3", raising=False)
+    if registry := sys.modules.get("fsspec.registry"):  # it remembers what another test has loaded
+        monkeypatch.delitem(registry._registry, "s3", raising=False)
     monkeypatch.setitem(sys.modules, package, None)
     done = here("publish", "-l", str(home), "--to", to if ":" in to else str(tmp_path / to))
     assert done.returncode == 1 and f"{package}, which is not installed: pip install 'evenreel[scale]'" in done.stderr
