@@ -431,8 +431,7 @@ class Adder:
         """Begin a run over all folders, with what was set aside, unless one is under way."""
         if is_published(self._library):
             return Retry(state="failed", sentence=ONLY_READ)
-        now = self.retry_state()
-        if now.state == "running":
+        if (now := self.retry_state()).state == "running":
             return now
         places = (*library.roots(), *library.single_files())
         if not places:
@@ -589,10 +588,9 @@ class AddingApi:
         return await self._with_choices(await asyncio.to_thread(act))
 
     async def _with_choices(self, told: Indexing) -> Indexing:
-        changes: dict[str, Any] = {"can_add": not is_published(self._library)}
-        if changes["can_add"] and told.state != "running" and await self._desk.query(_is_new):
-            changes["models"] = MODELS
-        return told.model_copy(update=changes)
+        can_add = not is_published(self._library)
+        new = can_add and told.state != "running" and await self._desk.query(_is_new)
+        return told.model_copy(update={"can_add": can_add, "models": MODELS if new else []})
 
     async def _planned(self, order: IndexingOrder) -> RunOrder:
         if is_published(self._library):
