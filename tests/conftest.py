@@ -129,6 +129,16 @@ def shared_data() -> Path:
     return SHARED_DATA
 
 
+@pytest.fixture(scope="session")
+def whisper(shared_data: Path) -> Path:
+    from evenreel.speech.synthesis import can_speak  # no earlier than a test speaks
+
+    folder = shared_data / "whisper_tiny_en"
+    if not (folder.is_dir() and can_speak()):
+        pytest.skip(f"the weights of Whisper tiny.en are not at {folder}, or espeakng-loader is not installed")
+    return folder
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _prebuilt_libraries(tmp_path_factory: pytest.TempPathFactory) -> None:
     """One place for all processes of this run."""

@@ -25,8 +25,8 @@ from tests.each import check_each
 PACKAGE = Path(evenreel.__file__).parent
 
 LAYERS: list[set[str]] = [
-    {"errors", "extras", "types", "version"},
-    {"arrays", "files", "documents", "progress"},
+    {"errors", "types", "version"},
+    {"arrays", "extras", "files", "documents", "progress"},
     {"config", "parquet_files", "provenance", "wording"},
     {"media", "language", "corpus"},
     {"faces", "onscreen", "speech"},

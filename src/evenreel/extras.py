@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from evenreel.errors import EvenreelError, UsageError
+
 TORCH = "torch"
 BROUGHT = {
     "measure": ("plotly", "polars", "scipy", "textblob"),
@@ -98,6 +100,27 @@ def named_folder(name: str) -> Path | None:
         return folder if name and folder.is_dir() else None
     except (RuntimeError, ValueError, OSError):  # ~nobody, a NUL, a loop of links
         return None
+
+
+def located(
+    name: str, revision: str | None, get: Callable[[str, str | None], Path], nothing: EvenreelError
+) -> tuple[str, Path]:
+    """Find id and folder of a model: a folder, or a hub id, of which `get` fetches a revision; else raise `nothing`."""
+    folder = named_folder(name)
+    hub = None if folder is not None else HUB_ID.fullmatch(name)
+    if revision is not None and (hub is None or hub["revision"] is not None):
+        raise UsageError(f"A revision ({revision}) goes with a hub id without one, not with {name!r}.")
+    if folder is not None:
+        return str(folder), folder
+    if hub is None or ".." in name:
+        raise nothing
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = get(repository := hub["repository"], revision or hub["revision"])
+    except HFValidationError as error:
+        raise nothing from error
+    return f"{repository}@{found.name}", found
 
 
 def offline() -> bool:

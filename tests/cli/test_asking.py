@@ -226,10 +226,5 @@ def test_each_clip_is_found_where_subtitles_say_what_is_said(videos: Path) -> No
         path.unlink()
 
 
-def test_each_clip_is_found_by_what_is_seen_written_or_heard(shared_data: Path, videos: Path) -> None:
-    folder = shared_data / "whisper_tiny_en"
-    if not folder.is_dir():
-        pytest.skip(f"the weights of Whisper tiny.en are not at {folder}")
-    if not can_speak():
-        pytest.skip("espeak-ng is not here (pip install espeakng-loader)")
-    check_found(index(videos, "--speech", str(folder)))
+def test_each_clip_is_found_by_what_is_seen_written_or_heard(whisper: Path, videos: Path) -> None:
+    check_found(index(videos, "--speech", str(whisper)))

@@ -164,4 +164,4 @@ def test_a_part_is_capped_by_its_own_length() -> None:
 def test_a_part_decodes_its_own_stretch_alone(film: Path) -> None:
     with open_video(film) as video:
         assert len(list(video.frames(Part(6.0, 7.0).rule(parse_rule("3 midpoints"))))) == 3
-        assert video.packets_decoded <= 30  # the first keyframe's, and two of the ten groups
+        assert video._source.reader.packets <= 30  # the first keyframe's, and two of the ten groups

@@ -14,7 +14,7 @@ from huggingface_hub import constants
 from evenreel.errors import EncoderError, UsageError
 from evenreel.media.sound import SAMPLE_RATE
 from evenreel.planted.voices import SpokenSentence, speak
-from evenreel.speech import VOICES, SpeechReader, Utterance, can_speak, load_speech_reader, recogniser
+from evenreel.speech import VOICES, SpeechReader, Utterance, load_speech_reader, recogniser
 from evenreel.speech.recogniser import OnnxSpeechModel, WhisperModel, known_speech_models, speech_model_here
 from evenreel.types import FloatArray
 from tests.encoders.hub import COMMIT, Hub, serving
@@ -241,14 +241,9 @@ def test_a_spoilt_model_is_one_sentence(tmp_path: Path, file: str, spoil: Callab
 
 
 @pytest.fixture(scope="module")
-def real(shared_data: Path) -> SpeechReader:
-    folder = shared_data / "whisper_tiny_en"
-    if not folder.is_dir():
-        pytest.skip(f"the weights of Whisper tiny.en are not at {folder}")
-    if not can_speak():
-        pytest.skip("espeak-ng is not here (pip install espeakng-loader)")
+def real(whisper: Path) -> SpeechReader:
     logging.getLogger("faster_whisper").setLevel(logging.ERROR)
-    return load_speech_reader(str(folder))
+    return load_speech_reader(str(whisper))
 
 
 def plain(words: str) -> list[str]:

@@ -12,7 +12,7 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import MOST, JsonOption, from_settings
 from evenreel.cli.progress import bars, share_bar
-from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, safe
+from evenreel.cli.show_library import AGAIN, console, list_aside, list_notes, print_json, safe
 from evenreel.config import DEFAULT_MODEL, OptionForm
 from evenreel.errors import UsageError
 from evenreel.features.settings import DEFAULT_FRAMES, Words
@@ -229,8 +229,5 @@ def _show(report: FeatureReport, as_json: bool) -> None:
         out.print(f"  {there} were up to date")
     for path in report.damaged:
         out.print(f"  [yellow]damaged, computed anew:[/] {safe(path)}")
-    for path, note in report.notes[:MANY]:
-        out.print(f"  note: {safe(path)}: {safe(note)}")
-    if len(report.notes) > MANY:
-        out.print(f"  and {len(report.notes) - MANY:,} more notes (--json lists them all)")
+    list_notes(report.notes)
     list_aside(report.set_aside, more=AGAIN)

@@ -14,7 +14,7 @@ import typer
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE, Interrupted
 from evenreel.cli.options import CacheOption, JsonOption, LibraryOption, PlaceOption, documented, fetched
 from evenreel.cli.progress import bars, share_bar
-from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, safe
+from evenreel.cli.show_library import AGAIN, console, list_aside, list_notes, print_json, safe
 from evenreel.config import DEFAULT_MODEL, IndexSettings, Machines, MediaLimits, default_library
 from evenreel.errors import UsageError
 from evenreel.files import printable
@@ -48,7 +48,6 @@ SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALU
 DeviceOption = Annotated[str | None, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
 RetryOption = Annotated[bool, typer.Option("--retry", help="Try again what was set aside.")]
 
-MANY_NOTES = 10
 OF_A_RUN = ("workers", "device", "precision", "retry", "accept_missing", "accept_licence", "limits")
 """Settings that an exchange of the model takes; the others are the library's own, and stay."""
 
@@ -138,10 +137,7 @@ def _show_report(report: IndexReport, library: Path) -> None:
         out.print(f"  [yellow]cannot be opened:[/] {safe(folder)}")
     for warning in report.warnings:
         out.print(f"[yellow]{safe(warning)}[/]")
-    for path, note in report.notes[:MANY_NOTES]:
-        out.print(f"  note: {safe(path)}: {safe(note)}")
-    if len(report.notes) > MANY_NOTES:
-        out.print(f"  and {len(report.notes) - MANY_NOTES} more notes (--json lists them all)")
+    list_notes(report.notes)
     list_aside(report.set_aside, more=AGAIN)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 AGAIN = " (tried again when changed, or with --retry)"  # follows what was set aside, where the next run tries again
 WITHOUT = "Without {} that had been set aside"
+MANY_NOTES = 10
 PARTS = {"seen": "what is seen", "on_screen": "words on screen", "both": "both together"}
 """What the parts of a matcher's score are called."""
 
@@ -79,6 +80,13 @@ def list_aside(
     for one in set_aside[:most]:
         where = f" ({safe(one.path)})" if one.clip_id and one.path else ""
         out.print(f"  {safe(one.clip_id or one.path)}{where}: {safe(one.sentence)} [dim]({safe(one.reason)})[/]")
+
+
+def list_notes(notes: Sequence[tuple[str, str]]) -> None:
+    for path, note in notes[:MANY_NOTES]:
+        console().print(f"  note: {safe(path)}: {safe(note)}")
+    if len(notes) > MANY_NOTES:
+        console().print(f"  and {len(notes) - MANY_NOTES:,} more notes (--json lists them all)")
 
 
 def show_result(result: SearchResult, as_json: bool, *, others: bool = False) -> None:

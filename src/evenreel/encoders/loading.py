@@ -43,7 +43,7 @@ from evenreel.encoders.checkpoint import (
 )
 from evenreel.encoders.encoder import OnnxEncoder, garbage_left, of_model
 from evenreel.errors import EncoderError, MediaError, UsageError
-from evenreel.extras import HUB_ID, UnavailableError, cached_folder, fetch, installed, named_folder
+from evenreel.extras import HUB_ID, UnavailableError, cached_folder, fetch, installed, located, named_folder
 from evenreel.media.workers import Message, Worker
 from evenreel.types import Encoder
 
@@ -287,30 +287,20 @@ def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
     name = name if revision else _loadable(name)
     if name == BUILTIN and revision is None:
         return BUILTIN, BUILTIN_FOLDER
-    folder = None if name == BUILTIN else named_folder(name)
-    hub = None if folder is not None else HUB_ID.fullmatch(name)
-    if revision is not None and (hub is None or hub["revision"] is not None):
-        raise UsageError(f"A revision ({revision}) goes with a hub id without one, not with {name!r}.")
-    if folder is not None:
-        return str(folder), folder
-    if hub is None or ".." in name:
-        raise _nothing(name)
-    repository = hub["repository"]
-    wanted = revision or _revision(repository, hub["revision"])
-    from huggingface_hub.errors import HFValidationError
+    return located(name, revision, _fetched, _nothing(name))
 
+
+def _fetched(repository: str, revision: str | None) -> Path:
+    wanted, with_torch = _revision(repository, revision), installed("torch")
     try:
-        with_torch = installed("torch")
         found = fetch(repository, wanted, FILES_WANTED if with_torch else SETTINGS_WANTED, _missing)
         if with_torch and is_open_clip(found):
             found = fetch(repository, wanted, (*FILES_WANTED, OPEN_CLIP_WEIGHTS), _missing)
         elif _missing(found):
             found = fetch(repository, wanted, (*SETTINGS_WANTED, *ONNX_WANTED), _missing)
-    except HFValidationError as error:
-        raise _nothing(name) from error
     except UnavailableError as error:
         raise _unavailable(repository, wanted, str(error)) from error
-    return f"{repository}@{found.name}", found
+    return found
 
 
 def folder_here(name: str) -> Path | None:

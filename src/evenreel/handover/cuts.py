@@ -29,9 +29,8 @@ from evenreel.handover.frames import SAME_TIME_S, FileFacts, FrameRate, read_fac
 from evenreel.media import open_video
 from evenreel.media.encode import BT709, LIMITED_RANGE, even_sided
 from evenreel.media.opening import FFMPEG_ERRORS, choose_stream, copy_options, open_file, packets_of
-from evenreel.media.picture import to_jpeg
 from evenreel.media.sampling import GivenTimes
-from evenreel.media.video import JOINABLE, WITHOUT_PTS, Source, time_base_of
+from evenreel.media.video import JOINABLE, WITHOUT_PTS, Source, still_jpeg, time_base_of
 from evenreel.media.workers import Message
 from evenreel.types import FloatArray
 
@@ -434,11 +433,7 @@ class CutReader:
         elif "facts" in task:
             yield read_facts(task["facts"], self._limits).to_json(), None
         else:
-            with open_video(task["still"], self._limits) as video:
-                frame = next(video.frames(GivenTimes((task["time_s"],))), None)
-            if frame is None:
-                raise MediaError("no_frames", "there is no picture at this time")
-            yield {}, np.frombuffer(to_jpeg(frame.pixels, task["width"], 4 * task["width"]), np.uint8)
+            yield {}, still_jpeg(task["still"], GivenTimes((task["time_s"],)), task["width"], self._limits)
 
     def _cut(self, task: dict[str, Any], facts: FileFacts) -> Iterator[Message]:
         stretch = Fraction(task["stretch"][0]), Fraction(task["stretch"][1])

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media import opening
-from evenreel.media.picture import PictureMaker, orientation_of, shown_size
+from evenreel.media.picture import PictureMaker, orientation_of, shown_size, to_jpeg
 from evenreel.media.sampling import SamplingRule, TimeRule
 from evenreel.media.workers import Message
 from evenreel.types import Frame, Pixels, VideoInfo
@@ -185,6 +185,15 @@ def open_video(path: str | os.PathLike[str], limits: MediaLimits | None = None, 
         yield video
 
 
+def still_jpeg(path: str, rule: SamplingRule, width: int, limits: MediaLimits) -> NDArray[np.uint8]:
+    """Make a JPEG of the one frame that a rule asks for, at most so wide."""
+    with open_video(path, limits) as video:
+        frame = next(video.frames(rule), None)
+    if frame is None:
+        raise MediaError("no_frames", "there is no picture at this time")
+    return np.frombuffer(to_jpeg(frame.pixels, width, 4 * width), np.uint8)
+
+
 def probe(path: str | os.PathLike[str], limits: MediaLimits | None = None) -> VideoInfo:
     """Return what the header, the first frame and the last packets of a video file say.
 
@@ -230,10 +239,6 @@ class Video:
         if opening.is_dolby_vision_alone(stream):
             of = "Dolby Vision that no other decoder can show (profile 5 or 10.0)"
             self._note(f"{of}; its colours are near what is meant")
-
-    @property
-    def packets_decoded(self) -> int:
-        return self._source.reader.packets
 
     @property
     def answered(self) -> int:

@@ -26,7 +26,6 @@ from pathlib import Path, PurePath
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-import numpy as np
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -40,7 +39,7 @@ from evenreel.features.shards import SIDE_PX, read_still
 from evenreel.files import printable, replacing
 from evenreel.library.contents import ClipMedia, Located, SameContent
 from evenreel.library.search.query import decode_image, image_worker
-from evenreel.media.picture import BT709, to_jpeg
+from evenreel.media.picture import BT709
 from evenreel.media.sampling import EverySeconds, Part
 from evenreel.media.workers import FileStamp, Worker
 from evenreel.media.workers import Message as Told
@@ -645,16 +644,12 @@ class PictureReader:
         self._limits = MediaLimits(**limits)
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Told]:
-        from evenreel.media import open_video  # with PyAV, which the server itself does without
+        from evenreel.media.video import still_jpeg  # with PyAV, which the server itself does without
 
-        if "still" not in task:
+        if "still" in task:
+            yield {}, still_jpeg(task["still"], OneMoment(task["time_s"]), task["width"], self._limits)
+        else:
             yield from self._preview(task)
-            return
-        with open_video(task["still"], self._limits) as video:
-            frame = next(video.frames(OneMoment(task["time_s"])), None)
-        if frame is None:
-            raise MediaError("no_frames", "there is no picture at this time")
-        yield {}, np.frombuffer(to_jpeg(frame.pixels, task["width"], 4 * task["width"]), np.uint8)
 
     def _preview(self, task: dict[str, Any]) -> Iterator[Told]:
         import av

@@ -22,7 +22,7 @@ import numpy as np
 from evenreel.config import MediaLimits, allowed_threads
 from evenreel.documents import parse_json
 from evenreel.errors import EncoderError, UsageError
-from evenreel.extras import HUB_ID, UnavailableError, cached_folder, fetch, installed, named_folder
+from evenreel.extras import HUB_ID, UnavailableError, cached_folder, fetch, installed, located, named_folder
 from evenreel.media.sampling import language_tag, same_language
 from evenreel.media.workers import Message, Worker
 from evenreel.speech.subtitles import SpokenWord, Utterance, utterance
@@ -473,33 +473,12 @@ def check_extra() -> None:
 def locate_speech_model(name: str, revision: str | None = None) -> tuple[str, Path]:
     """Find the id and the folder of a model, downloading it where it is missing and that is allowed."""
     name = next((model.id for model in known_speech_models() if model.name == name), name)
-    folder = named_folder(name)
-    hub = None if folder is not None else HUB_ID.fullmatch(name)
-    if revision is not None and (hub is None or hub["revision"] is not None):
-        raise UsageError(f"A revision ({revision}) goes with a hub id without one, not with {name!r}.")
-    speech_id = str(folder)
-    if folder is None:
-        known = ", ".join(model.name for model in known_speech_models())
-        nothing = EncoderError(
-            f"{name!r} is neither a folder that exists, nor a hub id such as Systran/faster-whisper-small, nor one of "
-            f"the names {known}; name one of these."
-        )
-        if hub is None or ".." in name:
-            raise nothing
-        repository, wanted = hub["repository"], revision or hub["revision"] or "main"
-        from huggingface_hub.errors import HFValidationError
-
-        try:
-            folder = fetch(repository, wanted, FILES_WANTED, _missing)
-        except HFValidationError as error:
-            raise nothing from error
-        except UnavailableError as error:
-            raise EncoderError(
-                f"The speech model {repository} ({wanted}) cannot be had, because {error}; fetch it on a machine with "
-                f"network (`hf download {repository} --revision {wanted} --local-dir FOLDER`), copy the folder here "
-                "and name it."
-            ) from error
-        speech_id = f"{repository}@{folder.name}"
+    known = ", ".join(model.name for model in known_speech_models())
+    nothing = EncoderError(
+        f"{name!r} is neither a folder that exists, nor a hub id such as Systran/faster-whisper-small, nor one of "
+        f"the names {known}; name one of these."
+    )
+    speech_id, folder = located(name, revision, _fetched, nothing)
     if missing := _missing(folder):
         convert = ""
         if model_type(folder) == "whisper" and not (folder / "model.bin").exists():
@@ -510,6 +489,18 @@ def locate_speech_model(name: str, revision: str | None = None) -> tuple[str, Pa
             f"CTranslate2's form is wanted, or one in ONNX form that onnx-asr reads.{convert}"
         )
     return speech_id, folder
+
+
+def _fetched(repository: str, revision: str | None) -> Path:
+    wanted = revision or "main"
+    try:
+        return fetch(repository, wanted, FILES_WANTED, _missing)
+    except UnavailableError as error:
+        raise EncoderError(
+            f"The speech model {repository} ({wanted}) cannot be had, because {error}; fetch it on a machine with "
+            f"network (`hf download {repository} --revision {wanted} --local-dir FOLDER`), copy the folder here "
+            "and name it."
+        ) from error
 
 
 def speech_model_here(name: str) -> bool:

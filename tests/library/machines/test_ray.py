@@ -32,8 +32,6 @@ from tests.library.videos import write_folder
 pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-
-
 SECRET = "made-up-secret-of-the-tests"
 
 
@@ -100,9 +98,12 @@ def test_a_run_whose_workers_are_killed_ends_as_one_without_ray(
     assert report.to_json() | {"seconds": 0} == plain[1].to_json() | {"seconds": 0}
 
 
+@pytest.mark.parametrize("blocks", [spread.MOST_BLOCKS, 2])
 def test_a_file_that_takes_worker_after_worker_with_it_is_set_aside_alone(
-    cluster: Cluster, videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, blocks: int
 ) -> None:
+    drive = f"from evenreel.library.index import spread; spread.MOST_BLOCKS = {blocks}; spread.drive()"
+    monkeypatch.setattr(spread, "command", lambda module: [sys.executable, "-c", drive])
     monkeypatch.setattr(spread, "LOADER", "tests.library.machines.here:load_deadly")
     report = index_folders([videos], library, SETTINGS, machines=Machines(ray=cluster.address))
     assert [(Path(one.path).name, one.reason) for one in report.set_aside] == [("clip_02.mp4", "killed")]

@@ -246,11 +246,8 @@ def drive() -> None:
     except KeyboardInterrupt:
         pass  # the index run has ended
     except Exception as error:
-        tell(
-            Status(
-                "", "", "fault", str(error) if isinstance(error, LibraryError) else f"Ray failed ({in_short(error)})."
-            )
-        )
+        why = str(error) if isinstance(error, LibraryError) else f"Ray failed ({in_short(error)})."
+        tell(Status("", "", "fault", why))
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         ray.shutdown()
