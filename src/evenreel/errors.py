@@ -31,6 +31,11 @@ Reason = Literal[
 """Stable codes of why a video was set aside; they go into the catalog, the log and `--json`."""
 
 
+DownloadTrouble = Literal["offline", "refused", "missing", "disk_full", "checksum", "failed"]
+"""Why a model cannot be downloaded: no network, or it is switched off; the host refuses; the hub has no such model or
+file; no room; what arrived is not what the hub has; anything else."""
+
+
 class EvenreelError(Exception):
     """Base of all errors that this library raises on purpose: what, where, the limit, what to do about it.
 
@@ -67,6 +72,22 @@ class MediaError(EvenreelError):
 
 class EncoderError(EvenreelError):
     """Raised for a model that cannot be found, read or trusted."""
+
+
+class DownloadError(EncoderError):
+    """Raised for a model that is not on this machine and cannot be downloaded now.
+
+    Attributes:
+        model: hub id.
+        kind: stable code of why.
+    """
+
+    def __init__(self, sentence: str, model: str = "", kind: DownloadTrouble = "failed") -> None:
+        super().__init__(sentence)
+        self.model, self.kind = model, kind
+
+    def __reduce__(self) -> tuple[type[DownloadError], tuple[str, str, DownloadTrouble]]:
+        return type(self), (str(self), self.model, self.kind)
 
 
 class LibraryError(EvenreelError):

@@ -65,6 +65,16 @@ class VideoProgress:
     file: str = ""  # of which something was read last, printable
 
 
+@dataclass(frozen=True)
+class Download:
+    """How far the download of a model is."""
+
+    model: str  # hub id
+    done_bytes: int  # with those of an earlier try
+    total_bytes: int  # 0 where the hub does not say
+    remaining_s: float | None = None  # None before that can be told
+
+
 class StagedProgress(Protocol):
     """Receives the events of a run that reads video files. Calls come from several threads."""
 
@@ -74,6 +84,7 @@ class StagedProgress(Protocol):
     def stage(self, name: str, count: int | None = None) -> None: ...  # of so many steps; None: they cannot be counted
     def advance(self, steps: int) -> None: ...  # so many more of the stage are finished
     def forecast(self, forecast: Forecast) -> None: ...  # how much there is to read, once
+    def download(self, progress: Download) -> None: ...  # how far a model's download is, a few times a second at most
     def video(self, progress: VideoProgress) -> None: ...  # how far it has read, a few times a second at most
 
 
@@ -86,6 +97,7 @@ class NoProgress:
     def stage(self, name: str, count: int | None = None) -> None: ...
     def advance(self, steps: int) -> None: ...
     def forecast(self, forecast: Forecast) -> None: ...
+    def download(self, progress: Download) -> None: ...
     def video(self, progress: VideoProgress) -> None: ...
 
 
