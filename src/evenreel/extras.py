@@ -303,7 +303,7 @@ class _Download:
         with get_session().stream("GET", url, headers=headers, timeout=timeout, follow_redirects=True) as response:
             hf_raise_for_status(response)
             goes_on = response.status_code == 206
-            if not goes_on:
+            if have and not goes_on:
                 self._count(-have)
             with part.open("ab" if goes_on else "wb") as file:
                 for piece in response.iter_raw():
