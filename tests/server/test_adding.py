@@ -474,7 +474,7 @@ def test_others_at_the_machine_see_the_home_folder_alone_without_a_token(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = SimpleNamespace(mountpoint="/media/me/disk")
-    monkeypatch.setattr(adding.psutil, "disk_partitions", lambda all: [disk, SimpleNamespace(mountpoint="/proc")])  # noqa: A006
+    monkeypatch.setattr(adding.psutil, "disk_partitions", lambda all: [disk, SimpleNamespace(mountpoint="/proc")])
     monkeypatch.setattr(Path, "home", lambda: home)
     monkeypatch.setattr(Path, "is_dir", lambda path: True)
     for users, with_token, places in ((["you"], False, 1), (["you"], True, 2), ([], False, 2)):

@@ -167,7 +167,9 @@ export class Adding {
       shown === "running" ? element("progress") : null,
       element("p", { class: "figures" }),
       element("p", { class: "calm latest", dir: "auto" }),
-      element("details", { class: "details", hidden: true }, element("summary", {}, "Details"), element("pre")),
+      shown.startsWith("failed")
+        ? element("details", { class: "details" }, element("summary", {}, "Details"), element("pre"))
+        : null,
       element("p", { class: "unseen", role: "status" }),
       element("div", { class: "acts" }, buttons),
     );
@@ -181,8 +183,10 @@ export class Adding {
     panel.querySelector("[role=status]").textContent = state.state === "running" ? "" : `${title(state)}. ${state.sentence}`;
     const bar = panel.querySelector("progress");
     const details = panel.querySelector("details");
-    details.hidden = !(state.state === "failed" && state.details);
-    details.querySelector("pre").textContent = state.details ?? "";
+    if (details) {
+      details.hidden = !state.details;
+      details.querySelector("pre").textContent = state.details ?? "";
+    }
     if (!bar) return;
     bar.setAttribute("aria-label", state.download ? "Downloaded so far" : "Done so far");
     showShare(bar, share(state));
