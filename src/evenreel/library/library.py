@@ -319,10 +319,10 @@ class Library:
         """Favourites, notes and saved searches of the library, to read and to write; filters choose by them too."""
         return PersonalData(self.path, self._connection, self.clip_named, self.search)
 
-    def roots(self) -> tuple[str, ...]:
-        """Return the folders that were indexed, as the system names them."""
+    def roots(self, *, with_files: bool = False) -> tuple[str, ...]:
+        """Return the folders that were indexed, as the system names them; those alone of which a file is known."""
         with self._reading():
-            return tuple(catalog.roots(self._connection))
+            return tuple(catalog.roots(self._connection, with_files=with_files))
 
     def single_files(self) -> tuple[str, ...]:
         """List the files that were indexed by themselves, not with a folder, as the system names them."""

@@ -335,8 +335,10 @@ def load_metadata(stored: str) -> Metadata:
 # Indexed folders, and what is said of clips --------------------------------------------------------------------------
 
 
-def roots(connection: sqlite3.Connection) -> list[str]:
-    return [loaded_path(stored) for (stored,) in connection.execute("SELECT path FROM roots")]
+def roots(connection: sqlite3.Connection, *, with_files: bool = False) -> list[str]:
+    """The folders of the library; of one whose first run failed no file may be known."""
+    some = "WHERE path IN (SELECT root FROM files)" if with_files else ""
+    return [loaded_path(stored) for (stored,) in connection.execute(f"SELECT path FROM roots {some}")]
 
 
 def root_of(path: str, known: Sequence[str]) -> str:
