@@ -213,9 +213,9 @@ def models_read_here() -> Iterator[None]:
     from evenreel.encoders import loading
     from evenreel.encoders.loading import check_tokenizer, load_encoder, locate
 
-    def found(*name: str | None, told: Told | None = None) -> tuple[str, Path] | None:
+    def found(name: str, revision: str | None = None, told: Told | None = None) -> tuple[str, Path] | None:
         played = vars(encoders).get("load_encoder", load_encoder) is not load_encoder
-        return None if told and played else locate(*name, told=told)  # type: ignore[arg-type]
+        return None if told and played else locate(name, revision, told)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading, "locate", found)

@@ -254,12 +254,20 @@ class _Job:
         for new_stage in () if alone else stages.STAGES:
             if not self._run.brake.eased and (people or new_stage is not FaceStage):
                 self._take_through(self._speech if new_stage is stages.SpeechStage else new_stage(self._run))
-        if self._model is not None and self._model.window() is not None:
-            self._parts.encoders[self._settings.model or ""] = self._model.encoder()
+        self._tell_model()
         if not self._run.brake.eased:
             store.begin(found.roots, {})
         if report.indexed and (unknown := catalog.unknown_to_builtin(store.connection, store.meta())):
             report.warnings.append(unknown)
+
+    def _tell_model(self) -> None:
+        """Hand over the model where it was loaded, and report what it computed on and how fast."""
+        if self._model is None or self._model.window() is None:
+            return
+        self._parts.encoders[self._settings.model or ""] = encoder = self._model.encoder()
+        if self._model.pictures:
+            self._report.computed_on = getattr(encoder, "computed_on", "")  # of a caller's own it is not known
+            self._report.pictures_per_s = self._model.pictures / self._model.seconds
 
     def _plan(self, title: str) -> scan.IndexPlan:
         """What a pass is to do with each file; most of a folder gone at once is refused."""
