@@ -258,7 +258,7 @@ def test_a_download_is_told_gone_on_with_and_can_be_stopped(
     hub, told = serve(break_after=50_000), list[tuple[str, int, int, float | None]]()
 
     def stop(*progress: Any) -> None:
-        told.append(progress)  # type: ignore[arg-type]
+        told.append(progress)
         if progress[1] > 60_000:
             raise KeyboardInterrupt
 
