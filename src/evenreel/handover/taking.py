@@ -370,9 +370,7 @@ def _otio_item(take: CheckedTake, *, silent: bool) -> dict[str, Any]:
         name=printable(take.take.name),
         metadata={"evenreel": about},
         source_range=source_range,
-        media_reference=_otio(
-            "ExternalReference.1", target_url=url_of(take.take.shown_path), available_range=whole
-        ),
+        media_reference=_otio("ExternalReference.1", target_url=url_of(take.take.shown_path), available_range=whole),
     )
 
 
