@@ -230,7 +230,8 @@ def test_without_its_model_words_are_searched_and_it_is_said(
         wait_until(lambda: visitor.get("/api/v1/health").json()["model"] == "failed")
         answer = visitor.get("/api/v1/search", params={"q": "harbour"}).json()
         assert answer["hits"][0]["on_screen"][0]["text"] == "HARBOUR"
-        assert answer["notices"][0] == "The model could not be loaded, so only words were searched."
+        told = visitor.get("/api/v1/stats").json()["notices"]
+        assert told[0] == "Only words are searched: the model could not be loaded."
         assert visitor.get("/api/v1/stats").json()["vision"] is False
         refused = visitor.post("/api/v1/search/image", content=b"x", headers={"content-type": "image/png"})
         assert refused.status_code == 400

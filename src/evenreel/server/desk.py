@@ -181,8 +181,8 @@ class Desk:
             raise EncoderError(self._held.trouble or "The library is searched by words alone, so pictures cannot be.")
 
     def notices(self) -> tuple[str, ...]:
-        of_matcher = "The matcher that is to re-rank cannot be used here, so the clips stand in the library's order."
-        found = ("The model could not be loaded, so only words were searched.",) if self._held.trouble else ()
+        of_matcher = "The first results are not re-ranked: the matcher cannot be used with this library."
+        found = ("Only words are searched: the model could not be loaded.",) if self._held.trouble else ()
         return (*found, of_matcher) if self.matcher_trouble else found
 
     def _look(self) -> None:
