@@ -1,4 +1,4 @@
-"""Stretches of an open library taken away in one call: found, read by a process of its own, written.
+"""Stretches of an open library exported in one call: found, read by a process of its own, written.
 
 EDL (CMX3600), FCPXML and OTIO are short texts that are written here: nothing has to be installed for them, and rates
 stay fractions (OpenTimelineIO's adapter of FCPXML has none for 24000/1001 and reads 30000/1001 as 29).
@@ -228,13 +228,13 @@ class Handover:
         self._cut_spans[place] = Fraction(said["starts_s"]), Fraction(said["ends_s"])
         early_s, late_s = float(checked.stretch[0]) - said["starts_s"], said["ends_s"] - float(checked.stretch[1])
         if why := said.get("why"):
-            report.note(path.name, f"was encoded anew, as {why}")
+            report.note(path.name, f"was re-encoded, as {why}")
         elif not self._settings.exact:
             if early_s > 1 / facts.fps:
-                said_early = f"begins {early_s:.2f} s before the start asked for, at the key frame there (see --exact)"
+                said_early = f"begins {early_s:.2f} s early, at a key frame; a frame-accurate export (--exact) does not"
                 report.note(path.name, said_early)
             if late_s > 2 / facts.fps:
-                report.note(path.name, f"ends {late_s:.2f} s after the end asked for")
+                report.note(path.name, f"ends {late_s:.2f} s late")
             if said["format"] != formats[0]:
                 report.note(path.name, f"is {KIND[path.suffix]}, as {formats[0]} does not hold its codecs")
         if said["left_out"]:
