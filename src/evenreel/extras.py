@@ -30,7 +30,6 @@ BROUGHT = {
     "scale": ("fsspec", "ray", "s3fs"),
     "engine": ("pymilvus",),
     "speech": ("ctranslate2", "faster_whisper", "onnx_asr"),
-    "editing": ("opentimelineio", "otio_cmx3600_adapter"),
     "mcp": ("httpx2", "mcp"),
     "mteb": ("datasets", "mteb"),
     "hdf5": ("h5py",),

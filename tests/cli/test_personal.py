@@ -214,7 +214,7 @@ def test_a_library_is_published_described_searched_served_and_followed(
         (tmp_path / "videos" / "clip_00.mp4").rename(tmp_path / "gone.mp4")
         clip = next(hit for hit in json.loads(own)["hits"] if "clip_00" in json.dumps(hit))["clip_id"]
         gone = visitor.get(f"/api/v1/clips/{clip}/media")
-        assert gone.status_code == 404 and "A published snapshot has no videos" in gone.json()["detail"]
+        assert gone.status_code == 404 and "a published snapshot has no videos" in gone.json()["detail"]
         library(tmp_path, 4)
         assert here("publish", "-l", str(home), "--to", place).returncode == 0
         wait_until(lambda: visitor.get("/api/v1/stats").json()["clips"] == 4)

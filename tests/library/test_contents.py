@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
@@ -108,12 +109,32 @@ def test_words_are_the_first_ones_where_there_are_thousands(tmp_path: Path) -> N
     assert [sign.text for sign in found] == [str(number) for number in range(MAX_SIGNS)]
 
 
-def test_files_are_listed_by_path_with_why_one_was_set_aside(opened: Library) -> None:
+def test_files_are_listed_by_path_with_why_one_was_skipped(opened: Library) -> None:
     found = opened.files()
     assert found.total == 5
     assert names(found.files) == ["Alt.mp4", "Tram.mp4", "copy.mp4", "gro\u0308ße.mp4", "100%_sea.mp4"]
-    assert found.files[3] == ListedFile("gro\u0308ße.mp4", "", "set_aside", None, "empty", "It has no bytes.", None)
-    assert found.files[4] == ListedFile("100%_sea.mp4", "\\udcff", "indexed", "sea", None, None, 3.5)
+    told = [(one.state, one.clip_id, one.reason, one.sentence, one.duration_s) for one in found.files[3:]]
+    assert told == [("set_aside", None, "empty", "It has no bytes.", None), ("indexed", "sea", None, None, 3.5)]
+    assert found.files[4].folder == "\\udcff"
+
+
+def test_files_are_sorted_and_what_is_not_known_comes_last(place: Path, tmp_path: Path) -> None:
+    place = shutil.copytree(place, tmp_path / "own")
+    with sqlite3.connect(place / "catalog.sqlite") as connection:
+        sizes = [(size, path) for size, (path,) in enumerate(connection.execute("SELECT path FROM files").fetchall())]
+        connection.executemany(
+            "UPDATE files SET size = ?, mtime_ns = ? * 86400000000000 WHERE path = ?", [(s, 9 - s, p) for s, p in sizes]
+        )
+    with evenreel.open_library(place) as library:
+
+        def listed(order: Any, of: str) -> list[Any]:
+            return [getattr(one, of) for one in library.files(order=order).files]
+
+        for order, of in (("name", "name"), ("size", "size_bytes"), ("date", "day"), ("length", "duration_s")):
+            found = [str(one).lower() for one in listed(order, of) if one is not None]
+            assert found == sorted(found), order
+            assert [str(one).lower() for one in listed(f"-{order}", of) if one is not None] == found[::-1]
+        assert (listed("length", "duration_s")[-1], listed("-length", "duration_s")[-1]) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +168,7 @@ def test_pages_of_files_make_up_the_whole(opened: Library) -> None:
     assert sum((page.files for page in pages), ()) == opened.files().files
 
 
-@pytest.mark.parametrize("wrong", [{"state": "fine"}, {"limit": 0}, {"limit": -1}, {"offset": -1}])
+@pytest.mark.parametrize("wrong", [{"state": "fine"}, {"limit": 0}, {"order": "-path"}, {"offset": -1}])
 def test_questions_about_files_that_make_no_sense(opened: Library, wrong: dict[str, str | int]) -> None:
     with pytest.raises(UsageError):
         opened.files(**wrong)  # type: ignore[arg-type]
@@ -341,6 +362,9 @@ def test_the_builtin_model_is_warned_of_where_a_clip_is_no_rendered_one(videos: 
     prebuilt.library(videos, library)
     with open_library(library, vision=False) as opened:
         assert opened.unknown_to_model() is None  # there is no model
+        pictures, *others = opened.notices()
+        assert pictures.startswith("Pictures are not searched")
+        assert [one.partition(" are not")[0].partition(" is not")[0] for one in others] == ["Words on screen", "Speech"]
     with sqlite3.connect(library / "catalog.sqlite") as connection:
         sentence = unknown_to_builtin(connection, {"model": "builtin"}) or ""
         assert "4 clips here are no rendered scenes" in sentence

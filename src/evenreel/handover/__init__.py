@@ -1,4 +1,4 @@
-"""Taking found stretches away: what they can be taken away as, and limits."""
+"""Export of found stretches: the forms, and limits."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ MOST_STRETCHES = 10_000
 
 @dataclass(frozen=True)
 class HandoverSettings:
-    """How stretches are taken away.
+    """How stretches are exported.
 
     Attributes:
-        forms: what to write: clip (cuts), csv, json, edl (CMX3600), fcpxml, otio (edl and otio need the extra
-            `editing`), srt or vtt (what is said in each stretch), sheet (a picture with a still of each); may be given
-            several times.
-        exact: encode cuts anew, to the frame; without it their packets are copied from the key frame before the start.
+        forms: what to write: clip (cuts), csv, json, edl (CMX3600), fcpxml, otio, srt or vtt (what is said in each
+            stretch), sheet (a picture with a still of each); may be given several times.
+        exact: frame-accurate cuts, which re-encodes them; without it their packets are copied from the key frame
+            before the start.
         handles_s: seconds added before and after each stretch.
         language: language of subtitles, such as en or pt-BR; None for the first there is.
 
