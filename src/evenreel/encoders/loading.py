@@ -43,7 +43,7 @@ from evenreel.encoders.checkpoint import (
 )
 from evenreel.encoders.encoder import OnnxEncoder, garbage_left, of_model
 from evenreel.errors import EncoderError, MediaError, UsageError
-from evenreel.extras import HUB_ID, UnavailableError, cached_folder, fetch, installed, located, named_folder
+from evenreel.extras import HUB_ID, Told, cached_folder, fetch, installed, located, named_folder
 from evenreel.media.workers import Message, Worker
 from evenreel.types import Encoder
 
@@ -272,35 +272,42 @@ SETTINGS_WANTED = (
     *("config.json", OPEN_CLIP_CONFIG, "preprocessor_config.json", "processor_config.json"),
     *("video_preprocessor_config.json", "1_Pooling/config.json", *TOKENIZER_FILES),
 )
-FILES_WANTED = (*SETTINGS_WANTED, "model.safetensors", "model.safetensors.index.json", "model-*.safetensors")
+WEIGHTS_WANTED = ("model.safetensors", "model.safetensors.index.json", "model-*.safetensors")
 """All that is fetched of a model: no pickle, no code; of one without safetensors, its graphs in ONNX form."""
 ONNX_WANTED = tuple(
     f"{folder}{part}{end}" for part in (TEXT, PICTURES) for folder in ("onnx/", "") for end in ("", "_data", ".data")
 )
 
 
-def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
-    """Find the id and the folder of a model, downloading it where it is missing and that is allowed."""
+def locate(name: str, revision: str | None = None, told: Told | None = None) -> tuple[str, Path]:
+    """Find the id and the folder of a model, downloading it where it is missing and that is allowed.
+
+    Whoever is `told` how far that is loads the model later, which says what a name stands for.
+    """
     if (known := model_id(name)) != name:
-        log.warning("the model '%s' is %s", name, known)
+        if told is None:
+            log.warning("the model '%s' is %s", name, known)
         name = known
-    name = name if revision else _loadable(name)
+    name = name if revision else _loadable(name, quiet=told is not None)
     if name == BUILTIN and revision is None:
         return BUILTIN, BUILTIN_FOLDER
-    return located(name, revision, _fetched, _nothing(name))
+    return located(name, revision, functools.partial(_fetched, told=told), _nothing(name))
 
 
-def _fetched(repository: str, revision: str | None) -> Path:
-    wanted, with_torch = _revision(repository, revision), installed("torch")
-    try:
-        found = fetch(repository, wanted, FILES_WANTED if with_torch else SETTINGS_WANTED, _missing)
-        if with_torch and is_open_clip(found):
-            found = fetch(repository, wanted, (*FILES_WANTED, OPEN_CLIP_WEIGHTS), _missing)
-        elif _missing(found):
-            found = fetch(repository, wanted, (*SETTINGS_WANTED, *ONNX_WANTED), _missing)
-    except UnavailableError as error:
-        raise _unavailable(repository, wanted, str(error)) from error
-    return found
+def _fetched(repository: str, revision: str | None, told: Told | None) -> Path:
+    wanted, otherwise = _revision(repository, revision), "add --no-vision to search by words only for now"
+    if lacks_torch(f"{repository}@{wanted}"):
+        otherwise = "use its checkpoint, which is here and needs torch: pip install 'evenreel[torch]'"
+
+    def get(*files: str) -> Path:
+        return fetch(repository, wanted, (*SETTINGS_WANTED, *files), _missing, told, otherwise)
+
+    if not installed("torch"):
+        return get(*ONNX_WANTED)
+    found = get(*WEIGHTS_WANTED)
+    if is_open_clip(found):
+        return get(*WEIGHTS_WANTED, OPEN_CLIP_WEIGHTS)
+    return get(*ONNX_WANTED) if _missing(found) else found
 
 
 def folder_here(name: str) -> Path | None:
@@ -375,21 +382,6 @@ def _nothing(name: str) -> EncoderError:
     return EncoderError(
         f"{name!r} is neither 'builtin', nor a folder that exists, nor a hub id such as "
         f"{DEFAULT_MODEL}, nor one of the names that `evenreel models` lists; name one of these."
-    )
-
-
-def _unavailable(repository: str, revision: str, reason: str) -> EncoderError:
-    from huggingface_hub import constants
-
-    command = f"hf download {repository} --revision {revision} --local-dir {repository.split('/')[1]}"
-    weights = ("*.safetensors",) if installed("torch") else tuple(f"onnx/{part}*" for part in (TEXT, PICTURES))
-    patterns = " ".join(f"--include '{pattern}'" for pattern in ("*.json", "*.txt", "spiece.model", *weights))
-    extra = "" if installed("torch") else " Its checkpoint, if it has one, needs torch: pip install 'evenreel[torch]'."
-    return EncoderError(
-        f"The model {repository} ({revision}) cannot be had, because {reason}; it was looked for in "
-        f"{constants.HF_HUB_CACHE} and on {constants.ENDPOINT}. Ways on: run `{command} {patterns}` on a "
-        "machine with network, copy the folder here and point --model at it; or use --model builtin, the small "
-        "model inside the package; or --no-vision, to search by on-screen text and file names only." + extra
     )
 
 
