@@ -204,6 +204,37 @@ def test_the_root_holds_the_file_and_no_inner_one_does(parts: list[str], roots: 
     assert found == "/" + "/".join(inner)
 
 
+def test_a_clip_is_found_by_the_name_that_is_shown(tmp_path: Path) -> None:
+    made = on_disk(tmp_path)
+    for clip_id, names in {"one": ("a/Tram.mp4", "copy.mp4"), "two": ("b/TRAM.mov",), "three": ("Café 3.mp4",)}.items():
+        made.add_clip(clip_id)
+        for name in names:
+            made.add_file(f"/v/{name}", clip_id)
+    asked = {
+        "a/Tram.mp4": "one",
+        "A/tram": "one",
+        "copy": "one",
+        "/v/a/Tram.mp4": "one",
+        "TRAM.mov": "two",
+        "cafe\u0301 3": "three",
+    }
+    assert {name: contents.clip_named(made.connection, name) for name in asked} == asked
+    with pytest.raises(UsageError, match=r"2 videos are named 'Tram'; give the path of one: /v/a/Tram.mp4, /v/b/TRAM"):
+        contents.clip_named(made.connection, "Tram")
+    for name in ("ram.mp4", "/", "", "."):
+        with pytest.raises(NotFoundError):
+            contents.clip_named(made.connection, name)
+
+
+def test_patterns_are_neither_shown_nor_tried(tmp_path: Path) -> None:
+    made = on_disk(tmp_path)
+    made.add_clip("one")
+    for text in ("★", "AAAA", "FIRST"):
+        made.add_track("one", text)
+    assert [sign.text for sign in contents.clip_detail(made.connection, "one").signs] == ["AAAA", "FIRST"]
+    assert examples(made.connection) == Examples(None, "FIRST")
+
+
 def test_examples_are_the_first_candidates(opened: Library) -> None:
     assert opened.examples() == Examples(None, "FIRST")
     assert examples(empty_catalog()) == Examples(None, None)

@@ -189,7 +189,7 @@ def test_a_clip_with_all_that_is_known_of_it(client: TestClient) -> None:
     assert clip["name"] == "cross.mp4"
     assert clip["files"] == [{"name": "cross.mp4", "folder": "", "state": "indexed"}]
     assert clip["duration_s"] == pytest.approx(5.0, abs=0.1)
-    assert (clip["container"], clip["codec"], clip["moments"]) == ("mp4", "h264", 5)
+    assert (clip["container"], clip["codec"], clip["moments"]) == ("mp4", "H.264", 5)
     assert clip["signs"][0]["text"] == "HARBOUR"
     assert clip["metadata"] == {"source": "generator_a"}
 

@@ -192,7 +192,7 @@ def _save(corpus: Corpus, writer: CorpusWriter, form: Form, report: EqualiseRepo
         raise CorpusError("No clip could be encoded; the first: " + report.set_aside[0].sentence + ".")
     sizes = {"width": pl.lit(form.width, pl.Int64), "height": pl.lit(form.height, pl.Int64)}
     length_s = pl.col("frame_count") / float(form.fps)
-    writer.save(corpus, {"codec": pl.lit("h264"), **sizes, "duration_s": length_s})
+    writer.save(corpus, {"codec": pl.lit("H.264"), **sizes, "duration_s": length_s})
     folder = Path(report.folder)
     for path in set((folder / CLIPS).iterdir()) - {folder / clip.path for clip in writer.clips.values()}:
         if _OURS.search(path.name):

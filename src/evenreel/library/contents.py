@@ -151,7 +151,7 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
         clip_id=clip_id,
         name=files[0][1] if files else clip_id,
         files=tuple(ClipFile(name, folder_of(loaded_path(path), known), state) for path, name, state, _ in files),
-        signs=tuple(TextHit(text, (), start_s, end_s, 1.0) for text, start_s, end_s in signs),
+        signs=tuple(TextHit(text, (), *span, 1.0) for text, *span in signs if any(map(str.isalnum, text))),
         metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
         starts_s=starts_s,
         shots=tuple(shots),
@@ -229,7 +229,21 @@ def clip_named(connection: sqlite3.Connection, name: str) -> str:
     )
     for (clip_id,) in rows:
         return str(clip_id)
+    end, named = "/" + name_key(name).lstrip("/"), dict[str, str]()
+    if end != "/" and not re.fullmatch("[0-9a-f]{32}", name):
+        for stored, clip_id in connection.execute("SELECT path, clip_id FROM files WHERE state = 'indexed'"):
+            key = name_key(path := loaded_path(stored))
+            if key.endswith(end) or os.path.splitext(key)[0].endswith(end):
+                named.setdefault(clip_id, printable(path))
+    if len(named) > 1:
+        paths = ", ".join(sorted(named.values())[:MOST_NAMED]) + (", …" if len(named) > MOST_NAMED else "")
+        raise UsageError(f"{len(named)} videos are named {printable(name[-80:])!r}; give the path of one: {paths}.")
+    for clip_id in named:
+        return clip_id
     raise no_clip(name)
+
+
+MOST_NAMED = 5  # videos of one name that an error lists
 
 
 # Whether a file is still the one that was indexed --------------------------------------------------------------------
@@ -410,8 +424,13 @@ def example_candidates(connection: sqlite3.Connection) -> dict[ExampleKind, list
     found: dict[ExampleKind, list[str]] = {}
     for kind, sql in _CANDIDATES.items():
         texts = (str(text).strip() for (text,) in connection.execute(sql, (LONGEST_EXAMPLE, TRIED)))
-        found[kind] = [text for text in dict.fromkeys(texts) if all(map(is_printable, text))]
+        found[kind] = [text for text in dict.fromkeys(texts) if all(map(is_printable, text)) and _says_something(text)]
     return found
+
+
+def _says_something(text: str) -> bool:
+    """Whether a text has letters, and is no pattern such as PPPPRR or ★★★★."""
+    return len(set(filter(str.isalpha, text.casefold()))) > 2
 
 
 def examples(connection: sqlite3.Connection) -> Examples:

@@ -358,7 +358,7 @@ class Library:
             return contents.clip_detail(self._connection, clip_id, self.path / catalog.SHARDS)
 
     def clip_named(self, name: str) -> str:
-        """Return the id of the clip with this id, or of the file with this path."""
+        """Return the id of a clip by its id, the path of a file, or the end of it such as `day 1/tram`."""
         with self._reading():
             return contents.clip_named(self._connection, name)
 

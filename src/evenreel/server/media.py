@@ -63,16 +63,15 @@ TYPES = {
     "apng": "image/apng",
 }
 CODECS = {
-    "h264": "avc1.640028",
-    "hevc": "hvc1.1.6.L120.90",
-    "vp8": "vp8",
-    "vp9": "vp09.00.40.08",
-    "av1": "av01.0.08M.08",
-    "libdav1d": "av01.0.08M.08",
-    "theora": "theora",
+    "H.264": "avc1.640028",
+    "HEVC": "hvc1.1.6.L120.90",
+    "VP8": "vp8",
+    "VP9": "vp09.00.40.08",
+    "AV1": "av01.0.08M.08",
+    "Theora": "theora",
 }
-"""Codec as a browser is asked about it, by its name in FFmpeg: an ordinary profile of each."""
-IN_WEBM = frozenset({"vp8", "vp9", "av1", "libdav1d"})
+"""Codec as a browser is asked about it, by its name: an ordinary profile of each."""
+IN_WEBM = frozenset({"VP8", "VP9", "AV1"})
 CHUNK_BYTES = 2**18  # bytes of a file that are read at a time to be sent
 READERS = 8  # threads that open and read files; on a disk that does not answer they are all that is held
 COMPARED_S = 5.0  # seconds that a visitor waits while a file is read through; then the answer is 'come back later'
@@ -108,7 +107,7 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 def media_type(container: str, codec: str) -> str:
     """Return the media type of a file for browsers (`canPlayType` and Content-Type).
 
-    >>> media_type("mp4", "h264"), media_type("avi", "mpeg4"), media_type("matroska", "vp8")
+    >>> media_type("mp4", "H.264"), media_type("avi", "MPEG-4"), media_type("matroska", "VP8")
     ('video/mp4; codecs="avc1.640028"', 'video/x-msvideo', 'video/webm; codecs="vp8"')
     """
     kind = TYPES.get(container, "application/octet-stream")

@@ -13,11 +13,12 @@ import codecs
 import contextlib
 import html
 import itertools
+import math
 import os
 import re
 import stat
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -144,6 +145,45 @@ def transcript_of(record: dict[str, Any]) -> Transcript:
 def utterance(fields: dict[str, Any]) -> Utterance:
     """Make an utterance of the fields that JSON has of it, with lists for tuples; those without a value may lack."""
     return Utterance(**{**fields, "words": tuple(SpokenWord(**word) for word in fields.get("words", ()))})
+
+
+def within(said: Iterable[Utterance], end_s: float | None) -> tuple[Utterance, ...]:
+    """Utterances that start before a clip's end, each at its end at the latest; None where that is not known."""
+    last_s = math.inf if end_s is None else end_s
+    inside = [one for one in said if one.start_s < last_s]
+    return tuple(
+        one if one.end_s <= last_s else replace(one, end_s=last_s, words=_until(one, last_s)) for one in inside
+    )
+
+
+def _until(said: Utterance, end_s: float) -> tuple[SpokenWord, ...]:
+    return tuple(replace(word, end_s=min(word.end_s, end_s)) for word in said.words if word.start_s < end_s)
+
+
+_SAME_S = 0.1  # by which the times of a cue differ at most that two subtitles both have
+
+
+def said_once(transcripts: Iterable[Transcript]) -> Iterator[tuple[int, Utterance]]:
+    """Each utterance with the number of its transcript; one that an earlier transcript has too is left out.
+
+    The same words at other times, or in another language, are said once more.
+    """
+    known: dict[tuple[str, int], list[Utterance]] = defaultdict(list)
+    for number, transcript in enumerate(transcripts):
+        new = []
+        for one in transcript.utterances:
+            tick = int(one.start_s / _SAME_S)
+            near = itertools.chain.from_iterable(known.get((one.text, tick + step), ()) for step in (-1, 0, 1))
+            if not any(_is_same(one, other) for other in near):
+                new.append((one.text, tick, one))
+                yield number, one
+        for text, tick, one in new:
+            known[text, tick].append(one)
+
+
+def _is_same(one: Utterance, other: Utterance) -> bool:
+    near = abs(one.start_s - other.start_s) <= _SAME_S and abs(one.end_s - other.end_s) <= _SAME_S
+    return near and (one.language == other.language or None in (one.language, other.language))
 
 
 SUFFIXES = (".srt", ".vtt", ".ass", ".ssa")  # what the names of subtitle files end in

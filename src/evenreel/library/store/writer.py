@@ -62,7 +62,7 @@ from evenreel.library.store.fulltext import (
 )
 from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix, null_scores_hold, update_null_scores
 from evenreel.media.workers import FileStamp
-from evenreel.speech.subtitles import SpokenWord, Transcript, Utterance
+from evenreel.speech.subtitles import SpokenWord, Transcript, Utterance, said_once
 from evenreel.types import Encoder, Metadata
 
 _MOVED = (
@@ -422,7 +422,6 @@ def sound_rows(clip_id: str, sounds: ClipSounds | None) -> Rows:
 
 
 def speech_rows(clip_id: str, transcripts: Sequence[Transcript]) -> Rows:
-    said = [(number, one) for number, transcript in enumerate(transcripts) for one in transcript.utterances]
     return {
         "transcripts": [
             (clip_id, number, one.source, stored_path(one.origin), one.language)
@@ -432,7 +431,7 @@ def speech_rows(clip_id: str, transcripts: Sequence[Transcript]) -> Rows:
         "utterances": [
             (clip_id, number, transcript, one.text, one.start_s, one.end_s)
             + (one.language, one.confidence, one.speaker, json.dumps([astuple(word) for word in one.words]))
-            for number, (transcript, one) in enumerate(said)
+            for number, (transcript, one) in enumerate(said_once(transcripts))
         ],
     }
 
