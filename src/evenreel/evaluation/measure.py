@@ -10,7 +10,7 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.config import check_progress, check_settings_kind, whole
+from evenreel.config import check_progress, check_settings_kind, described, whole
 from evenreel.corpus.accepted import CorpusLike, as_corpus
 from evenreel.corpus.relevance import Relevance
 from evenreel.corpus.tables import splits_of
@@ -96,7 +96,7 @@ def evaluate(
     settings = settings or EvaluationSettings()
     notices: list[str] = []
     if not (allowed := whole(1)).holds(captions_per_clip):
-        raise UsageError(f"captions_per_clip is {captions_per_clip!r}; it must be {allowed.words}.")
+        raise UsageError(f"captions_per_clip is {described(captions_per_clip)}; it must be {allowed.words}.")
     if corpus is None:
         where = str(scores) if isinstance(scores, (str, PathLike)) else "scores"
         own = own_scores(scores)
