@@ -117,6 +117,57 @@ def test_against_another_system(place: Path) -> None:
     assert first["p_randomisation"] < 0.05
 
 
+def test_a_matrix_alone_in_an_empty_folder(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a corpus the diagonal is the truth, which is said; two matrices are compared."""
+    monkeypatch.chdir(tmp_path)
+    np.save("scores.npy", values(0, 1.0))
+    np.savetxt("new.csv", values(0, 3.0), delimiter=",")
+    wanted = figures(place, "old.npz", "--against", "new.npz")
+    done = here("evaluate", "scores.npy")
+    assert done.returncode == 0, done.stderr
+    assert "30 queries × 30 clips; no corpus given, so clip i is taken as the answer of query i." in done.stdout
+    found = printed_json(here("evaluate", "scores.npy", "--against", "new.csv", "--json"))
+    for one, known in zip(found["systems"], wanted["systems"], strict=True):
+        assert {side: one["directions"][side]["summary"] for side in ("t2v", "v2t")} == {
+            side: known["directions"][side]["summary"] for side in ("t2v", "v2t")
+        }
+    assert [row["difference"] for row in found["comparison"]["rows"]] == [
+        row["difference"] for row in wanted["comparison"]["rows"]
+    ]
+    np.save("tall.npy", values(0, 1.0).repeat(2, axis=0))
+    np.savez("short.npz", values(0, 1.0)[:9, :9])
+    for words, sentence in (
+        ("tall.npy", "tall.npy is 60 × 30, and without a corpus the truth is the diagonal of a square matrix"),
+        ("scores.npy --against short.npz", "short.npz is 9 × 9, and the first matrix is 30 × 30; both must be of the"),
+        ("scores.npy --split test", "--split test names a part of a corpus; give --corpus FOLDER too"),
+        ("scores.npy --moments", "--moments needs the true windows of a corpus; name it with --corpus FOLDER."),
+        (f"{place / 'short.run'}", "lists pairs and says not what answers what; give --qrels FILE or --corpus FOLDER"),
+    ):
+        with pytest.raises(EvenreelError, match=re.escape(sentence)):
+            app(["evaluate", *words.split()], standalone_mode=False)
+    done = here("evaluate", "tall.npy", "--captions-per-clip", "2", "--html", "page.html", "--save-qrels", "q.txt")
+    assert done.returncode == 0, done.stderr
+    assert "2 rows in turn are taken as the captions of a clip" in (tmp_path / "page.html").read_text()
+    assert (tmp_path / "q.txt").read_text().splitlines()[2] == "2 0 1 1"
+
+
+def test_runs_against_judgements_have_one_gallery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lists = {"old": "a x 2\na z 3\nb y 1", "new": "a x 2\nb w 3\nb y 1\nb v .5"}
+    for name, pairs in lists.items():
+        lines = [f"{query} Q0 {item} 1 {score} t\n" for query, item, score in map(str.split, pairs.splitlines())]
+        Path(f"{name}.run").write_text("".join(lines))
+    Path("qrels.tsv").write_text("query-id\tcorpus-id\tscore\na\tx\t1\nb\ty\t1\nc\tv\t1\n")
+    words = ("old.run", "--against", "new.run", "--qrels", "qrels.tsv", "-m", "R@1", "--resamples", "9", "--json")
+    found = printed_json(here("evaluate", *words))
+    sides = [one["directions"]["t2v"] for one in found["systems"]]
+    assert [(one["queries"], one["gallery_size"], one["summary"]["R@1"]["value"]) for one in sides] == [
+        (3, 5, pytest.approx(100 / 3)) for _ in lists
+    ]
+    assert found["comparison"]["rows"][0]["difference"]["value"] == 0
+    assert "qrels.tsv" in str(found["provenance"]["inputs"])
+
+
 def test_systems_side_by_side_in_every_form(place: Path, tmp_path: Path) -> None:
     """The figures of each system alone, what is significantly the best marked, in five places."""
     shutil.copy(place / "old.npz", tmp_path / "a_b|50%.npz")
@@ -348,12 +399,15 @@ def test_what_must_fail_fails_before_anything_is_read(
         ("--save-scores x.npz", "--save-scores keeps corrected scores; name the correction with --rescore"),
         ("--rescore csls --save-scores x.npy", "x.npy does not end in .npz"),
         ("--rescore csls --save-scores old.npz", "old.npz is one of the files to read; give what is written another"),
-        ("--against new.npz --run new.npz", "new.npz is one of the files to read"),
-        ("--rescore nnn --bank new.npz --run ./new.npz", "new.npz is one of the files to read"),
+        ("--against new.npz --save-run new.npz", "new.npz is one of the files to read"),
+        ("--rescore nnn --bank new.npz --save-run ./new.npz", "new.npz is one of the files to read"),
         ("--against new.npz --resamples 0", "at least one resample"),
         ("--against missing.npz", "There is no file"),
         ("--rescore magic", "'magic' is no re-scoring"),
         ("--relevance taste", "'taste' is no kind of relevance"),
+        ("--qrels none.txt", "There is no file none.txt of judgements to read; --save-qrels"),
+        ("--qrels new.npz --relevance text", "--qrels says what is relevant, and so does --relevance text; give one"),
+        ("--captions-per-clip 2", "The corpus says which captions a clip has; leave --captions-per-clip out."),
     ):
         with pytest.raises(EvenreelError, match=re.escape(sentence)):
             app(["evaluate", "old.npz", *arguments.split(), "--corpus", "no corpus is read"], standalone_mode=False)
@@ -395,13 +449,16 @@ def test_hazard_56_no_name_is_a_formula_in_a_spreadsheet(place: Path, tmp_path: 
 
 @pytest.mark.parametrize("direction", ["t2v", "v2t"])
 def test_a_run_and_judgements_are_written(place: Path, tmp_path: Path, direction: str) -> None:
-    out = ("--direction", direction, "--rescore", "csls", "--run", tmp_path / "o.run", "--qrels", tmp_path / "o.qrels")
+    run, qrels = tmp_path / "o.run", tmp_path / "o.qrels"
+    out = ("--direction", direction, "--rescore", "csls", "--save-run", run, "--save-qrels", qrels)
     done = evaluate(place, "old.npz", *out)
     assert done.returncode == 0, done.stderr
     before = figures(place, "old.npz", *out[:4])["systems"][0]
-    after = figures(place, tmp_path / "o.run", "--direction", direction)["systems"][0]
-    assert after["directions"][direction]["summary"] == before["directions"][direction]["summary"]
-    assert after["uses"] == ["other queries"]
+    alone = printed_json(here("evaluate", run, "--qrels", qrels, "--direction", direction, "--json"))["systems"][0]
+    for after in (figures(place, run, "--direction", direction)["systems"][0], alone):
+        assert after["directions"][direction]["summary"] == before["directions"][direction]["summary"]
+        assert after["uses"] == ["other queries"]
+    assert f"{qrels} names 30 answers of 30 queries; no corpus given" in alone["notices"][0]
     pairs = {tuple(line.split()) for line in (tmp_path / "o.qrels").read_text().splitlines()}
     sides = zip(*((CAPTIONS, CLIPS) if direction == "t2v" else (CLIPS, CAPTIONS)), strict=True)
     assert pairs == {(query, "0", item, "1") for query, item in sides}

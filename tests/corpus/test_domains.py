@@ -48,7 +48,7 @@ SOURCE = corpus(
     [("a", "a man sings"), ("a", "A dog  runs"), ("b", "a car"), ("c", "rain"), ("d", "snow")],
     path=["a.mp4", "b.mp4", "c.mp4", "d.mp4"],
     domain=["music", "cars", None, None],
-    duration_s=[1.0, 2.0, 3.0, 4.0],
+    minutes=[1.0, 2.0, 3.0, 4.0],
 )
 TARGET = corpus(
     {"a": "test", "x": "test", "y": "val", "z": "train"},
@@ -82,7 +82,7 @@ def test_the_source_is_learned_from_and_the_target_is_the_test_split() -> None:
         ("a#1", "a", "an owl"),
         ("x#0", "x", "the owl runs"),
     ]
-    assert pair.corpus.clips["duration_s"].to_list() == [1, 2, 3, None, None]
+    assert pair.corpus.clips["minutes"].to_list() == [1, 2, 3, None, None]
     assert pair.corpus.clips["url"].to_list() == [None, None, None, "u", "v"]
     assert [notice.sentence for notice in pair.notices] == [
         "1 clips and 2 captions of the source are called as some of the target, and source/ID here (a, a#0, a#1). If "
@@ -240,8 +240,8 @@ def test_what_cannot_be_joined_is_one_sentence() -> None:
         pair_domains(*sides(source={"training": "train"}))
     with pytest.raises(CorpusError, match="target has no split 'dev'; it has: test, val, train. .* --target-val"):
         pair_domains(*sides(target={"test": "test", "dev": "target_val"}))
-    unlike = corpus({"a": "test"}, duration_s=[["long"]])
-    with pytest.raises(CorpusError, match=r"columns of one name that hold different things \(duration_s\)"):
+    unlike = corpus({"a": "test"}, minutes=[["long"]])
+    with pytest.raises(CorpusError, match=r"columns of one name that hold different things \(minutes\)"):
         pair_domains(sides()[0], DomainSide("target", unlike, {"test": "test"}))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import subprocess
@@ -148,7 +149,8 @@ def figures(found: evenreel.evaluation.Evaluation) -> dict[str, Any]:
     return {name: part for name, part in found.to_json(per_query=True).items() if name != "notices"}
 
 
-EXPECTED = figures(evaluate(Scores(VALUES, CAPTIONS, CLIPS), CORPUS, FEW))
+WANTED = evaluate(Scores(VALUES, CAPTIONS, CLIPS), CORPUS, FEW)
+EXPECTED = figures(WANTED)
 
 
 @of_each(KINDS)
@@ -255,7 +257,7 @@ def test_the_diagonal_is_the_corpus_in_which_each_row_is_of_its_column(values: n
     corpus = make_corpus({"clip_id": ids}, {"caption_id": ids, "clip_id": ids, "text": ids})
     asked = EvaluationSettings(metrics=("R@1", "MRR"), resamples=0)
     wanted = figures(evaluate(Scores(values, ids, ids), corpus, asked))
-    found = figures(evaluate(values, relevance="diagonal", settings=asked))
+    found = figures(evaluate(values, settings=asked))
     assert found.pop("relevance") == "diagonal"
     assert wanted.pop("relevance") == "clip"
     assert found == wanted
@@ -263,11 +265,73 @@ def test_the_diagonal_is_the_corpus_in_which_each_row_is_of_its_column(values: n
 
 def test_the_diagonal_goes_by_place_where_there_are_ids_too(tmp_path: Path) -> None:
     square = VALUES[:5]
-    wanted = evaluate(square, relevance="diagonal", settings=FEW).directions["t2v"].summary
+    wanted = evaluate(square, settings=FEW)
+    assert wanted.notices[0] == "5 queries × 5 clips; no corpus given, so clip i is taken as the answer of query i."
     np.save(tmp_path / "s.npy", square)
+    np.savetxt(tmp_path / "s.csv", square, delimiter=",")
     table = pd.DataFrame(square, index=CAPTIONS[:5], columns=CLIPS)
-    for one in (Scores(square, CAPTIONS[:5], CLIPS), table, torch.tensor(square), tmp_path / "s.npy"):
-        assert evaluate(one, relevance="diagonal", settings=FEW).directions["t2v"].summary == wanted
+    for one in (Scores(square, CAPTIONS[:5], CLIPS), table, torch.tensor(square), *map(str, tmp_path.iterdir())):
+        found = evaluate(one, relevance="diagonal", settings=FEW)
+        assert found.directions["t2v"].summary == wanted.directions["t2v"].summary
+
+
+def test_rows_that_follow_each_other_are_the_captions_of_a_clip() -> None:
+    values = np.random.default_rng(1).normal(size=(6, 3))
+    names = {"caption_id": list("012345"), "clip_id": list("001122"), "text": list("abcdef")}
+    wanted = evaluate(values, make_corpus({"clip_id": list("012")}, names), FEW)
+    found = evaluate(values, settings=FEW, captions_per_clip=2)
+    assert figures(found) | {"relevance": "clip"} == figures(wanted)
+    assert "2 rows in turn are taken as the captions of a clip: clip i answers queries 2i to 2i + 1" in found.notices[0]
+
+
+QRELS = pd.DataFrame({"query_id": CAPTIONS, "item_id": OWN, "relevance": 1})
+
+
+def test_judgements_of_every_kind_are_the_corpus_that_they_say(tmp_path: Path) -> None:
+    """Of captions or of clips, in any order, with pairs of no relevance among them."""
+    by_query = {
+        caption: {clip: 1, "v9": 0, CLIPS[0]: int(clip == "v0")} for caption, clip in zip(CAPTIONS, OWN, strict=True)
+    }
+    QRELS[::-1].to_csv(tmp_path / "q.csv", index=False)
+    QRELS.rename(columns={"query_id": "query-id", "item_id": "corpus-id"}).to_csv(
+        tmp_path / "q.tsv", index=False, sep="\t"
+    )
+    QRELS.rename(columns={"query_id": "item_id", "item_id": "query_id"}).to_parquet(tmp_path / "turned.parquet")
+    (tmp_path / "q.json").write_text(json.dumps(by_query))
+    (tmp_path / "q.txt").write_text(
+        "# judged\n" + "".join(f"{one} 0 {OWN[row]} 1\n" for row, one in enumerate(CAPTIONS))
+    )
+    write_run(Scores(VALUES, CAPTIONS, CLIPS), tmp_path / "a.run")
+    files = [path for path in tmp_path.iterdir() if path.suffix != ".run"]
+    expected = EXPECTED | {"relevance": "qrels"}
+    for judged in (*files, str(files[0]), by_query, QRELS, pl.DataFrame(QRELS)):
+        assert figures(evaluate(Scores(VALUES, CAPTIONS, CLIPS), None, FEW, relevance=judged)) == expected
+        assert figures(evaluate(VALUES, CORPUS, FEW, relevance=judged)) == expected
+        assert means(evaluate(tmp_path / "a.run", None, FEW, relevance=judged)) == pytest.approx(means(WANTED))
+    numbers = QRELS.assign(query_id=range(8), item_id=[CLIPS.index(one) for one in OWN])
+    assert means(evaluate(VALUES, None, FEW, relevance=numbers)) == pytest.approx(means(WANTED))
+
+
+def means(found: evenreel.evaluation.Evaluation) -> list[float]:
+    return found.to_frame()["value"].to_list()
+
+
+def test_grades_are_degrees_and_the_highest_alone_is_an_answer() -> None:
+    degrees = np.random.default_rng(2).integers(0, 4, VALUES.shape)
+    degrees[np.arange(8), np.arange(8) % 5] = 3
+    judged = {one: dict(zip(CLIPS, row.tolist(), strict=True)) for one, row in zip(CAPTIONS, degrees, strict=True)}
+    asked = EvaluationSettings(metrics=("nDCG", "R@1"), resamples=0)
+    found = evaluate(Scores(VALUES, CAPTIONS, CLIPS), None, asked, relevance=judged)
+    wanted = evaluate(VALUES, CORPUS, asked, relevance=degrees / 3)
+    assert [one.summary for one in found.directions.values()] == [one.summary for one in wanted.directions.values()]
+    assert found.notices[1] == "Its grades go up to 3: nDCG has each as a gain, the others count 3 alone."
+
+
+def test_a_query_without_a_list_has_found_nothing_and_one_without_a_judgement_does_not_count() -> None:
+    lists = {"a": {"x": 2.0, "y": 1.0}, "c": {"x": 1.0}}
+    found = evaluate(lists, None, FEW, relevance={"a": {"x": 1}, "b": {"z": 1}})
+    assert (found.directions["t2v"].query_ids, found.directions["t2v"].without_relevant) == (["a", "b"], ("c",))
+    assert (found.directions["t2v"].gallery_size, found.directions["t2v"].summary["R@1"].value) == (3, 50.0)
 
 
 SPLIT = make_corpus({"clip_id": CLIPS, "split": ["test"] * 4 + ["train"]}, TABLE)
@@ -293,14 +357,28 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: evaluate({"c0": {"x": 1.0}}, CORPUS), "Row 1 of scores names 'x', which is no clip of the corpus"),
     (lambda: save_scores(VALUES, "s.npz"), "without ids; give a corpus too, or scores with their ids"),
     (lambda: fuse({"a": wide, "b": run}), r"systems\['b'\] has a row a pair, .*; give its corpus too: as_scores"),
-    (lambda: evaluate(VALUES, CORPUS, relevance=run), "relevance is a table with a row a pair; give one of "),
-    (lambda: as_scores("s.run"), "scores is 's.run', and without a corpus only an .npz, which has its ids, or the num"),
+    (lambda: as_scores("s.run"), "There is no file s.run"),
+    (lambda: evaluate(VALUES, relevance="qrels.txt"), "'qrels.txt' is no kind of relevance and no file of judgements"),
+    (lambda: evaluate(VALUES, relevance=Path("q.txt")), "There is no file q.txt of judgements to read"),
+    (lambda: evaluate(VALUES, relevance={"x": {"y": 1}}), "relevance judges 'y' for 'x', and nothing that has scores"),
+    (lambda: evaluate(VALUES, relevance={"x": {"y": 0}}), "relevance judges no pair relevant"),
+    (
+        lambda: evaluate(VALUES, relevance={"x": {"y": "?"}}),
+        r"Pair 1 of relevance has the grade '\?'; a grade is a num",
+    ),
+    (lambda: evaluate(VALUES, relevance="text"), "corpus is None, and the relevance 'text' needs one; give a Corpus"),
+    (lambda: evaluate(VALUES, captions_per_clip=0), "captions_per_clip is 0; it must be a whole number, at least 1"),
+    (lambda: evaluate(VALUES, captions_per_clip=3), "is the diagonal of 3 rows for each column, a caption a row"),
+    (lambda: evaluate(VALUES, CORPUS, captions_per_clip=2), "The corpus says what belongs together; leave it out"),
+    (lambda: evaluate(VALUES, relevance=QRELS, captions_per_clip=2), "The judgements say which captions a clip has"),
+    (lambda: evaluate(Scores(VALUES[:2, :2], ["a", "b"], ["b", "a"])), "same ids for rows and columns in two orders"),
+    (lambda: evaluate({"a": {"b": 1.0}}), "scores lists pairs and says not what answers what; give --qrels FILE or"),
     (
         lambda: evenreel.audit("visual", VALUES, CORPUS, inputs=audits.AuditInputs(edited={"a": VALUES.T})),
         r"edited\['a'\] is 5 x 8, but the corpus has 8 captions and 5 clips",
     ),
-    (lambda: evaluate(VALUES), "columns clip_id and text; or say relevance='diagonal' where the caption"),
-    (lambda: evaluate(VALUES, relevance="diagonal"), "8 captions and 5 videos, and only a square table has a diagonal"),
+    (lambda: evaluate(VALUES), "scores is 8 × 5, and without a corpus the truth is the diagonal of a square matrix, a"),
+    (lambda: evaluate(VALUES.repeat(5, 0)), r"\(in Python .*\), or --captions-per-clip 8 if so many rows in turn are"),
     (lambda: evaluate(VALUES, CORPUS, relevance="diagonal"), "The corpus says what belongs together; leave it out, or"),
     (lambda: evaluate(VALUES, pd.DataFrame({"text": TABLE["text"]})), "corpus has none of the columns clip_id, video_"),
     (lambda: evaluate(VALUES, TABLE["text"]), "corpus is a list; give a Corpus, the path of one, or a table of captio"),

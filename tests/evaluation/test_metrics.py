@@ -38,7 +38,9 @@ def test_other_words_are_refused_in_a_sentence(word: str) -> None:
 
 @pytest.mark.parametrize("word", ["RBP", "RBP(p=0.8)@10", "ERR@10", "Bpref", "unjudged@k", "unjudged@10"])
 def test_metrics_of_judgements_are_sent_to_ir_measures(word: str) -> None:
-    with pytest.raises(UsageError, match=r"is no metric; .* ir_measures .* the files that --run and --qrels write\.$"):
+    with pytest.raises(
+        UsageError, match=r"is no metric; .* ir_measures .* the files that --save-run and --save-qrels write\.$"
+    ):
         parse_metric(word)
 
 

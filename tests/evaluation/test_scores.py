@@ -6,9 +6,11 @@ import io
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from numpy.typing import NDArray
@@ -20,21 +22,21 @@ from evenreel.evaluation.bank import load_bank
 from evenreel.evaluation.listed import ListedScores
 from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 from tests.bombs import archive, claiming, endless_zeros
+from tests.each import of_each
 
 CAPTIONS = ["c0", "c1", "c2", "c3"]
 CLIPS = ["v0", "v1", "v2"]
 VALUES = np.random.default_rng(0).normal(size=(4, 3))
 
 
+CORPUS = make_corpus(
+    {"clip_id": CLIPS}, {"caption_id": CAPTIONS, "clip_id": ["v0", "v1", "v2", "v0"], "text": ["one", "two", "b", "a"]}
+)
+
+
 @pytest.fixture
 def corpus() -> Corpus:
-    clips = pl.DataFrame({"clip_id": CLIPS})
-    return make_corpus(
-        clips,
-        pl.DataFrame(
-            {"caption_id": CAPTIONS, "clip_id": ["v0", "v1", "v2", "v0"], "text": ["one", "two", "three", "a"]}
-        ),
-    )
+    return CORPUS
 
 
 def whole(scores: ScoreBlocks) -> NDArray[Any]:
@@ -79,6 +81,29 @@ def test_npz_goes_by_ids_in_any_order_and_either_way_round(corpus: Corpus, tmp_p
     save(tmp_path / "t.npz", values=MIXED.values.T, caption_ids=MIXED.video_ids, video_ids=MIXED.caption_ids)
     assert by_id(load_scores(tmp_path / "t.npz", corpus, notice=notices.append)) == EXPECTED
     assert "a video a row" in notices[0]
+
+
+PANDAS = pd.DataFrame(MIXED.values, MIXED.caption_ids, MIXED.video_ids)
+PAIRS = PANDAS.stack().reset_index(name="score").set_axis(["query", "item", "score"], axis=1)
+TEXTS: dict[str, Callable[[Path], object]] = {
+    "numbers.csv": lambda path: np.savetxt(path, VALUES, delimiter=", "),
+    "numbers.tsv": lambda path: np.savetxt(path, VALUES, delimiter="\t", header="made by x"),
+    "numbers.txt": lambda path: np.savetxt(path, VALUES),
+    "semicolons.txt": lambda path: np.savetxt(path, VALUES, delimiter=";"),
+    "numbers.csv.gz": lambda path: np.savetxt(path, VALUES, delimiter=","),
+    "numbered columns.csv": lambda path: pd.DataFrame(VALUES).to_csv(path, index=False),
+    "ids.csv": PANDAS.to_csv,
+    "ids.tsv": lambda path: PANDAS.rename_axis("caption_id").to_csv(path, sep="\t"),
+    "pairs.csv": lambda path: PAIRS.to_csv(path, index=False),
+    "matrix.npz": lambda path: np.savez(path, sims=VALUES),
+}
+
+
+@of_each(TEXTS)
+def test_scores_in_text_are_read_as_people_save_them(name: str) -> None:
+    with TemporaryDirectory() as folder:
+        TEXTS[name](Path(folder) / name)
+        assert by_id(load_scores(Path(folder) / name, CORPUS, notice=lambda _: None)) == pytest.approx(EXPECTED)
 
 
 def test_what_scores_use_is_saved_with_them(corpus: Corpus, tmp_path: Path) -> None:
@@ -267,7 +292,6 @@ def a_pair(**changes: Any) -> Write:
 
 
 GAP = pl.when(pl.int_range(12) != 4).then(pl.col("caption_id"))
-AS_CSV = pl.DataFrame({"caption_id": CAPTIONS, "v0": [0.5] * 4}).write_csv().encode()
 BAD_FILES: list[tuple[str, Write, str]] = [
     ("s.npy", holding(npy(VALUES.T)), "3 x 4, but .* lies the other way round"),
     ("s.npy", holding(npy(np.eye(5))), r"5 x 5, but the corpus has 4 captions and 3 clips .*split"),
@@ -281,10 +305,10 @@ BAD_FILES: list[tuple[str, Write, str]] = [
     ("s.npy", holding(npy(VALUES)[:-8]), "is cut short: 4 x 3 numbers of float64 .* take 224 bytes, and it has 216"),
     ("s.npy", holding(npy(VALUES)[:40]), "s.npy is cut short or damaged in its header; write it again"),
     ("s.npy", holding(b""), "s.npy is empty; write it again"),
-    ("s.npz", lambda p: p.mkdir(), r"s.npz is a folder; name a file of scores \(npz, npy, parquet or a run\)"),
+    ("s.npz", lambda p: p.mkdir(), r"s.npz is a folder; name a file of scores \(npz, npy, parquet, csv or a run\)"),
     ("s.npz", npz(caption_ids=np.array(CAPTIONS).astype("S")), r"caption_ids .* \|S2 .*: save it with .astype\(str\)"),
     ("s.npz", holding(b"PK\x03\x04 what"), "cannot be read as .npz"),
-    ("s.npz", lambda p: save(p, values=VALUES), "no array 'caption_ids' .it has: values."),
+    ("s.npz", lambda p: save(p, values=VALUES, video_ids=CLIPS), "no array 'caption_ids' .it has: values, video_ids."),
     ("s.npz", npz(values=VALUES.T), "3 x 4 for 4 captions and 3 videos"),
     ("s.npz", npz(caption_ids=np.array(CAPTIONS, dtype=object)), r"as .npz .*save the ids with .astype\(str\)"),
     ("s.npz", npz(uses="other"), "array uses of .* must be a row of text"),
@@ -293,10 +317,9 @@ BAD_FILES: list[tuple[str, Write, str]] = [
     ("s.npz", npz(caption_ids=["c0", "c1", "zz", "c3"]), "'zz', which is no caption"),
     ("s.npz", npz(video_ids=["v0", "v1", "v9"]), "'v9', which is no clip"),
     ("s.npz", npz(caption_ids=["c0", "c1", "c1", "c3"]), "caption 'c1' twice"),
-    ("s.csv", lambda p: np.savetxt(p, VALUES, delimiter=","), "is a table of numbers, not a run; save a matrix as"),
-    ("s.tsv", lambda p: np.savetxt(p, VALUES, delimiter="\t"), "is a table of numbers, not a run"),
-    ("s.txt", lambda p: np.savetxt(p, VALUES), "is a table of numbers, not a run"),
-    ("s.csv", holding(AS_CSV), "is a table of columns, not a run; .*, or, with its ids, as .npz or Parquet"),
+    ("s.csv", holding(b"1,2,3\n4,5\n"), "s.csv is no matrix of numbers .*; a row has a number for each clip"),
+    ("s.csv", holding(b"caption_id,v0\nc0,high\n"), "Column 'v0' of .*s.csv is not full of numbers"),
+    ("s.csv", holding(b"a,v0\n1,2\n1,2,3\n"), "s.csv cannot be read as a table"),
     ("s.parquet", holding(b"PAR1 no"), "cannot be read as Parquet"),
     ("s.parquet", table({"a": [1]}), "no column caption_id; it has: a"),
     ("s.parquet", table(pl.concat([long_table(), long_table().tail(1)])), "Row 13 of .* a second time"),

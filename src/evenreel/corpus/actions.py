@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenreel.corpus.summary import lengths_s
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
 
@@ -75,10 +76,7 @@ def clip_lengths(corpus: Corpus) -> tuple[NDArray[np.float64], Unit]:
         if "annotated_fps" in clips.columns:
             frames *= (pl.col("annotated_fps").cast(pl.Float64, strict=False) / pl.col("fps")).fill_null(1.0)
         return clips.select(frames).to_series().to_numpy(), "frames"
-    seconds = pl.col("end_s") - pl.col("start_s").fill_null(0.0)
-    if "duration_s" in clips.columns:
-        seconds = pl.coalesce(seconds, pl.col("duration_s").cast(pl.Float64))
-    return clips.select(seconds.fill_null(float("nan"))).to_series().to_numpy(), "seconds"
+    return lengths_s(clips).fill_null(float("nan")).to_numpy(), "seconds"
 
 
 def actions_of(corpus: Corpus) -> Actions:

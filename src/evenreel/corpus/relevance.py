@@ -34,11 +34,11 @@ class Relevance(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class RelevantPairs:
-    """Relevance of 1 or 0, stored as its pairs; implements `Relevance`.
+class GradedPairs:
+    """Degrees of relevance, stored where they are above 0; implements `Relevance`.
 
     Attributes:
-        matrix: (Q, V) sparse booleans, each stored entry a relevant pair.
+        matrix: (Q, V) sparse degrees.
     """
 
     matrix: sparse.csr_array
@@ -51,7 +51,16 @@ class RelevantPairs:
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
         """Return the relevance (rows, columns) of some captions and videos; both slices have a start and a stop."""
-        return np.asarray(self.matrix[captions][:, videos].toarray(), dtype=np.float64)
+        return np.asarray(self.above_zero(captions, videos).toarray(), dtype=np.float64)
+
+    def above_zero(self, captions: slice, videos: slice) -> sparse.csr_array:
+        """Return the relevance (rows, columns) of some captions and videos as a sparse array of the degrees above 0."""
+        return self.matrix[captions][:, videos]
+
+
+@dataclass(frozen=True, eq=False)
+class RelevantPairs(GradedPairs):
+    """Relevance of 1 or 0, stored as its pairs, sparse booleans (Q, V)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -105,9 +105,10 @@ def lengths_s(clips: pl.DataFrame) -> pl.Series:
 
     It is `end_s - start_s`, else the column `duration_s`, else `frame_count / fps`.
     """
-    said = pl.col("duration_s").cast(pl.Float64, strict=False) if "duration_s" in clips.columns else pl.lit(None)
+    said = pl.col("duration_s") if "duration_s" in clips.columns else pl.lit(None)
+    times = pl.col("end_s") - pl.col("start_s").fill_null(0.0)
     by_frames = pl.col("frame_count") / pl.col("fps")
-    return clips.select(pl.coalesce(pl.col("end_s") - pl.col("start_s"), said, by_frames).alias("length_s")).to_series()
+    return clips.select(pl.coalesce(times, said, by_frames).cast(pl.Float64).alias("length_s")).to_series()
 
 
 def _told(corpus: Corpus) -> pl.DataFrame:

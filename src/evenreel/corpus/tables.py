@@ -35,6 +35,9 @@ CLIP_COLUMNS: dict[str, pl.DataType] = {
 be in the corpus: a part of a corpus may hold the generated clips alone.
 """
 
+CLIP_FACTS = ("video_id", "duration_s", "width", "height", "codec")
+"""Further columns of clips that are read where they are there."""
+
 CAPTION_COLUMNS: dict[str, pl.DataType] = {
     "caption_id": pl.String(),
     "clip_id": pl.String(),
@@ -145,7 +148,7 @@ def violations(clips: pl.DataFrame, captions: pl.DataFrame) -> Iterator[str]:
 def _bad_numbers(clips: pl.DataFrame) -> Iterator[str]:
     """Times in order and finite; counts and rates positive."""
     start, end = clips["start_s"], clips["end_s"]
-    for column in ("start_s", "end_s"):
+    for column in {"start_s", "end_s", "duration_s"}.intersection(clips.columns):
         for row in _rows(~clips[column].is_finite() | (clips[column] < 0)):
             yield f"Row {row + 1} of clips, column {column}, is {clips[column][row]}; a time is 0 or more seconds."
     for row in _rows(end <= start):
@@ -180,9 +183,14 @@ def _in_form(
     filled = table.with_columns(
         pl.lit(None, dtype=kind).alias(column) for column, kind in columns.items() if column not in table.columns
     )
-    own = [column for column in table.columns if column not in columns]
+    own = {
+        column: pl.Float64() if column == "duration_s" else None for column in table.columns if column not in columns
+    }
     return pl.DataFrame(
-        [_cast(filled[column], kind, name) for column, kind in columns.items()] + [filled[column] for column in own]
+        [
+            filled[column] if kind is None else _cast(filled[column], kind, name)
+            for column, kind in (columns | own).items()
+        ]
     )
 
 

@@ -19,7 +19,7 @@ from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.fitted import Notice, by_ids, from_table, in_order, tell_of_gaps
 from evenreel.evaluation.listed import ListedScores
 from evenreel.evaluation.matrices import as_table
-from evenreel.evaluation.scores import check_file, load_scores, read_matrix, read_npz
+from evenreel.evaluation.scores import load_scores, read_scores
 from evenreel.types import Corpus, ScoreBlocks, Scores
 
 ScoresLike: TypeAlias = (
@@ -82,21 +82,27 @@ Scores(values, caption_ids, video_ids).
     return replace(found, about=replace(found.about, notices=(*found.about.notices, *said)))
 
 
-def numbered_scores(given: ScoresLike, name: str = "scores") -> ScoreBlocks:
-    """Convert what stands for scores without a corpus; rows and columns without ids are called by their numbers.
+OwnScores: TypeAlias = "ScoreBlocks | NDArray[Any]"
+"""Scores as they are without a corpus: with the ids that they name, or the numbers of a matrix that names none."""
+
+
+def own_scores(given: ScoresLike, name: str = "scores") -> OwnScores:
+    """Convert what stands for scores without a corpus.
 
     Raises:
-        UsageError: it is nothing of `ScoresLike`, or a file that needs a corpus.
-        ScoresError: it holds no numbers, or lists pairs, which need a corpus.
+        UsageError: it is nothing of `ScoresLike`.
+        ScoresError: it holds no numbers.
     """
     if _are_blocks(given):
         check_scores(given, name)
         return cast("ScoreBlocks", given)
-    found = _unfitted(given, None, name)
-    if not isinstance(found, np.ndarray):
-        return found
-    rows, columns = found.shape
-    return Scores(found, [str(row) for row in range(rows)], [str(column) for column in range(columns)])
+    return _unfitted(given, None, name)
+
+
+def numbered(values: NDArray[Any]) -> Scores:
+    """Call the rows and columns of a matrix by their numbers, from 0."""
+    rows, columns = values.shape
+    return Scores(values, [str(row) for row in range(rows)], [str(column) for column in range(columns)])
 
 
 def _are_blocks(given: object) -> bool:
@@ -108,6 +114,10 @@ def _fitted(given: object, corpus: Corpus | None, name: str, partial: bool, noti
     if isinstance(given, (str, os.PathLike)) and corpus is not None:
         return load_scores(given, corpus, partial=partial, notice=notice)
     found = _unfitted(given, corpus, name, partial)
+    if isinstance(found, ListedScores) and corpus is None:
+        raise ScoresError(
+            f"{name} has a row a pair, and pairs may be left out of it; give its corpus too: as_scores({name}, corpus)."
+        )
     if isinstance(found, ListedScores):
         tell_of_gaps(found, notice)
         return found
@@ -125,21 +135,10 @@ def _unfitted(
     given: object, corpus: Corpus | None, name: str, partial: bool = False
 ) -> Scores | ListedScores | NDArray[Any]:
     if isinstance(given, (str, os.PathLike)):
-        return _of_file(Path(given), name)
+        return read_scores(Path(given), corpus, partial=partial)
     if is_dataframe(given):
         return from_table(name, as_dataframe(given, name, _HOW, keep_index=True), corpus, partial=partial)
     return _of_mapping(given, corpus, name, partial) if isinstance(given, Mapping) else as_matrix(given, name)
-
-
-def _of_file(path: Path, name: str) -> Scores | NDArray[Any]:
-    kind = path.suffix.lower()
-    if kind not in (".npz", ".npy"):
-        raise UsageError(
-            f"{name} is {described(path)}, and without a corpus only an .npz, which has its ids, or the numbers of an "
-            ".npy can be read; give load_scores(path, corpus)."
-        )
-    check_file(path)
-    return read_npz(path) if kind == ".npz" else read_matrix(path)
 
 
 def _of_mapping(given: Mapping[Any, Any], corpus: Corpus | None, name: str, partial: bool) -> Scores | ListedScores:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evenreel.config import check_scores
-from evenreel.corpus.relevance import ClassRelevance, Relevance, RelevantPairs
+from evenreel.corpus.relevance import ClassRelevance, GradedPairs, Relevance, RelevantPairs
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.matrices import as_table, unmasked
 from evenreel.progress import Progress
@@ -321,7 +321,7 @@ class Search:
             return _of_sparse(self._pairs[queries])
         everything = slice(0, self.gallery_size)
         block = (everything, queries) if self.turned else (queries, everything)
-        if isinstance(self.relevance, ClassRelevance):
+        if isinstance(self.relevance, (ClassRelevance, GradedPairs)):
             degrees = self.relevance.above_zero(*block)
             return _of_sparse(sparse.csr_array(degrees.T) if self.turned else degrees)
         table = self.relevance.block(*block)

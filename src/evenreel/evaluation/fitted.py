@@ -17,30 +17,29 @@ from evenreel.types import Corpus, Scores
 
 Notice = Callable[[str], object]
 
-QUERY_NAMES = ("caption_id", "query_id", "query", "qid")
+QUERY_NAMES = ("caption_id", "query_id", "query", "qid", "query-id")
 """Names that a column of captions' ids may have, the first that is there counts."""
 
-ITEM_NAMES = ("clip_id", "video_id", "item_id", "item", "doc_id", "docno")
+ITEM_NAMES = ("clip_id", "video_id", "item_id", "item", "doc_id", "docno", "corpus-id")
 """Names that a column of clips' ids may have."""
 
 SCORE = "score"
 
 
-def lists_pairs(table: pl.DataFrame) -> bool:
-    """Return whether a table of scores has a row a pair of a query and an item.
+def lists_pairs(table: pl.DataFrame, values: Sequence[str] = (SCORE,)) -> bool:
+    """Return whether a table has a row a pair of a query and an item, and a column of `values`.
 
     >>> lists_pairs(pl.DataFrame({"caption_id": ["0"], "clip_id": ["a"], "score": [0.5]}))
     True
     >>> lists_pairs(pl.DataFrame({"caption_id": ["0"], "score": [0.5]}))  # a clip of that name
     False
     """
-    return SCORE in table.columns and None not in _named(table)
+    return None not in (column_of(table, names) for names in (values, QUERY_NAMES, ITEM_NAMES))
 
 
-def _named(table: pl.DataFrame) -> tuple[str | None, str | None]:
-    """The columns of queries and of items."""
-    query, item = (next((name for name in names if name in table.columns), None) for names in (QUERY_NAMES, ITEM_NAMES))
-    return query, item
+def column_of(table: pl.DataFrame, names: Sequence[str]) -> str | None:
+    """Return the first of some names that a table has a column of; None for none."""
+    return next((name for name in names if name in table.columns), None)
 
 
 def from_table(
@@ -52,7 +51,7 @@ def from_table(
         where: name of the table, for messages.
         table: a column of `QUERY_NAMES`, one of `ITEM_NAMES` and `score`; or ids of the rows, and a column of numbers
             named after each clip.
-        corpus: corpus of the scores; a row a pair needs it, since pairs may be left out.
+        corpus: corpus of the scores; None where it is not known.
         partial: leave out queries that have no row.
         queries: whether captions or clips have lists where ids are those of both; None for the names of the columns.
 
@@ -63,15 +62,11 @@ def from_table(
     Raises:
         ScoresError: a column is missing or holds something else, or an id is not in the corpus.
     """
-    query, item = _named(table)
+    query, item = column_of(table, QUERY_NAMES), column_of(table, ITEM_NAMES)
     if query is None or item is None or not lists_pairs(table):
         return _from_wide(where, table, query or item)
     if table[SCORE].dtype.is_nested():
         raise ScoresError(f"Column {SCORE!r} of {where} holds {table[SCORE].dtype}; it must hold numbers.")
-    if corpus is None:
-        raise ScoresError(
-            f"{where} has a row a pair, and pairs may be left out of it; give its corpus too: as_scores(table, corpus)."
-        )
     if query == QUERY_NAMES[0]:  # says that these are captions; a 'query' may be a clip
         queries = queries or "t2v"
     if queries == "v2t" and query == QUERY_NAMES[0]:

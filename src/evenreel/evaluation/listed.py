@@ -77,7 +77,7 @@ class ListedScores:
 
 
 def make_listed(
-    listing: Listing, corpus: Corpus, place: Place, *, partial: bool = False, queries: Direction | None = None
+    listing: Listing, corpus: Corpus | None, place: Place, *, partial: bool = False, queries: Direction | None = None
 ) -> ListedScores:
     """Make scores from ranked lists, checked against a corpus; a query without a list counts as having found nothing.
 
@@ -85,7 +85,7 @@ def make_listed(
 
     Args:
         listing: the pairs, in any order.
-        corpus: all captions and clips, listed or not.
+        corpus: all captions and clips, listed or not; None for those that are listed.
         place: function from the number of a row to its place for messages, such as `Line 7 of a.run`.
         partial: whether to leave out queries that have no list.
         queries: `t2v` for captions, `v2t` for clips, where the ids are those of both.
@@ -94,9 +94,13 @@ def make_listed(
         ScoresError: an id is not in the corpus, a pair is listed twice, a score is no number, or the ids fit both ways
             and `queries` is None.
     """
-    captions, clips = corpus.captions["caption_id"], corpus.clips["clip_id"]
-    turned = _are_clips_queries(listing, captions, clips, place, queries)
-    asking, items = (clips, captions) if turned else (captions, clips)
+    if corpus is None:
+        turned = queries == "v2t"
+        asking, items = (listing[side].drop_nulls().unique(maintain_order=True) for side in ("query", "item"))
+    else:
+        captions, clips = corpus.captions["caption_id"], corpus.clips["clip_id"]
+        turned = _are_clips_queries(listing, captions, clips, place, queries)
+        asking, items = (clips, captions) if turned else (captions, clips)
     _check(listing, (asking, items), ("clip", "caption") if turned else ("caption", "clip"), place)
     if partial:
         asking = asking.filter(asking.is_in(listing["query"].implode()))

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from os import PathLike
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.config import check_progress, check_settings_kind
+from evenreel.config import check_progress, check_settings_kind, described, whole
 from evenreel.corpus.accepted import CorpusLike, as_corpus
 from evenreel.corpus.relevance import Relevance
 from evenreel.corpus.tables import splits_of
-from evenreel.errors import ScoresError
-from evenreel.evaluation.accepted import ScoresLike, as_scores
-from evenreel.evaluation.answers import DIAGONAL, RelevanceLike, on_diagonal, relevance_of
+from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.accepted import ScoresLike, as_scores, own_scores
+from evenreel.evaluation.answers import DIAGONAL, QRELS, RelevanceLike, judgements_of, relevance_of, truth_of
 from evenreel.evaluation.bands import Ranked, RankingPlan, rank_all
 from evenreel.evaluation.blocks import (
     CaptionGroups,
@@ -45,9 +46,12 @@ def evaluate(
     settings: EvaluationSettings | None = None,
     *,
     relevance: RelevanceLike = "clip",
+    captions_per_clip: int = 1,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Evaluate the scores of captions and videos: rank in both directions, and compute metrics with intervals.
+
+    `evaluate(matrix)` takes the diagonal of a square matrix for the truth, and says so: row i is a caption of clip i.
 
     Nothing of the size Q x V is made: scores are read in bands of `settings.band_bytes`, each score once a direction,
     from the calling thread.
@@ -56,11 +60,12 @@ def evaluate(
         scores: scores of Q captions and V videos: `Scores` or any `ScoreBlocks`, a path, an array, a tensor, a
             DataFrame or a dictionary; see `ScoresLike`.
         corpus: corpus of these captions and clips, of which the split is selected first; its path, or a table of
-            captions; see `CorpusLike`. None only where the relevance is `diagonal`.
+            captions; see `CorpusLike`. None: the relevance says what answers what.
         settings: metrics, protocols, ties, intervals; see `EvaluationSettings`.
         relevance: a name of `RELEVANCE`, or degrees from 0 to 1, (Q, V) in the order of the scores' ids, as an array or
-            a `Relevance`, or as a DataFrame with these ids. `diagonal`, without a corpus: the caption of each row is of
-            the video in the column of the same number, and no video has another.
+            a `Relevance`, or as a DataFrame with these ids; or judgements (qrels), whose path may be given, see
+            `RelevanceLike`. Without a corpus it is judgements or the diagonal of a matrix.
+        captions_per_clip: without a corpus, how many rows that follow each other are captions of one clip.
         progress: called repeatedly with the share that is done, 0 to 1.
 
     Returns:
@@ -71,7 +76,7 @@ def evaluate(
         ScoresError: the scores do not fit the corpus, hold NaN, or leave nothing to compute a metric from.
         CorpusError: the relevance needs classes, and the corpus has none.
         UsageError: an argument is of the wrong kind; the relevance is not known, has another shape, or degrees outside
-            0 to 1; there is no corpus, and the relevance is another than `diagonal`.
+            0 to 1, or needs a corpus.
 
     >>> import polars as pl
     >>> from evenreel.corpus import make_corpus
@@ -83,20 +88,32 @@ def evaluate(
     >>> found = evaluate(Scores(np.array([[0.9, 0.1], [0.5, 0.5]]), ["0", "1"], ["a", "b"]), corpus)
     >>> found.directions["t2v"].per_query["R@1"].tolist()  # the tie is right half of the time
     [100.0, 50.0]
-    >>> evaluate([[0.9, 0.1], [0.5, 0.5]], relevance="diagonal").directions["t2v"].summary["R@1"].value
+    >>> evaluate([[0.9, 0.1], [0.5, 0.5]]).directions["t2v"].summary["R@1"].value
     75.0
     """
     check_settings_kind(settings, EvaluationSettings)
     check_progress(progress)
     settings = settings or EvaluationSettings()
     notices: list[str] = []
-    if corpus is None or (isinstance(relevance, str) and relevance == DIAGONAL):
-        scores, corpus = on_diagonal(scores, corpus, relevance)
-        what, relevance = DIAGONAL, "clip"
+    if not (allowed := whole(1)).holds(captions_per_clip):
+        raise UsageError(f"captions_per_clip is {described(captions_per_clip)}; it must be {allowed.words}.")
+    if corpus is None:
+        where = str(scores) if isinstance(scores, (str, PathLike)) else "scores"
+        own = own_scores(scores)
+        truth = truth_of({where: own}, relevance, captions_per_clip)
+        scores, corpus, relevance, what = (
+            truth.fitted(own, where, partial=settings.partial), truth.corpus, truth.relevance, truth.name
+        )  # fmt: skip
+        notices += truth.notices
     else:
+        if captions_per_clip != 1 or (isinstance(relevance, str) and relevance == DIAGONAL):
+            raise UsageError("The corpus says what belongs together; leave it out, or the diagonal and its captions.")
         corpus = as_corpus(corpus, notice=notices.append)
         scores = as_scores(scores, corpus, partial=settings.partial, notice=notices.append)
-        what = relevance if isinstance(relevance, str) else "given"
+        if (judged := judgements_of(relevance)) is not None:
+            relevance, what = judged, QRELS
+        else:
+            what = relevance if isinstance(relevance, str) else "given"
     checked = CheckedScores(scores)
     notices += _misfits(checked, corpus, settings)
     check_columns(corpus, settings.by)

@@ -162,8 +162,8 @@ def parse_metric(word: str) -> Metric:
     near = next((f", {hint}" for form, hint in _NEARLY.items() if re.fullmatch(form, text)), "")
     raise UsageError(
         f"{described(word)} is no metric{near}; there are R@k, P@k and nDCG@k for any whole k from 1, nDCG, nDCG@R, "
-        f"{', '.join(_PLAIN)}, and ir_measures computes others, such as RBP, ERR and Bpref, from the files that --run "
-        "and --qrels write."
+        f"{', '.join(_PLAIN)}, and ir_measures computes others, such as RBP, ERR and Bpref, from the files that "
+        "--save-run and --save-qrels write."
     )
 
 

@@ -18,7 +18,7 @@ _HEAD = "mteb_model_meta"
 
 def read_predictions(
     path: Path,
-    corpus: Corpus,
+    corpus: Corpus | None,
     *,
     split: str | None = None,
     subset: str | None = None,
@@ -29,7 +29,7 @@ def read_predictions(
 
     Args:
         path: file that `mteb.evaluate(prediction_folder=...)` wrote.
-        corpus: corpus with the task's ids.
+        corpus: corpus with the task's ids; None for those that are listed.
         split: split of the task; None where the file has one.
         subset: subset of the task; None where the file has one.
         partial: leave out queries that have no list.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
+import re
 import zipfile
+import zlib
 from collections.abc import Callable
 from math import prod
 from os import PathLike
@@ -16,8 +19,9 @@ from numpy.typing import NDArray
 
 from evenreel.config import as_path, check_corpus
 from evenreel.corpus.array_files import ArrayArchive
+from evenreel.corpus.dataframes import INDEX
 from evenreel.errors import ScoresError
-from evenreel.evaluation.fitted import Notice, by_ids, from_table, in_order, tell_of_gaps
+from evenreel.evaluation.fitted import ITEM_NAMES, QUERY_NAMES, Notice, by_ids, from_table, in_order, tell_of_gaps
 from evenreel.evaluation.listed import ListedScores
 from evenreel.evaluation.parts import cut_to
 from evenreel.evaluation.predictions import read_predictions
@@ -31,6 +35,8 @@ _Reader = Callable[..., Scores | ListedScores | NDArray[Any]]
 _logger = logging.getLogger(__name__)
 _ARRAYS = ("values", "caption_ids", "video_ids")
 _UNREADABLE = (OSError, ValueError)
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?inf|nan", re.IGNORECASE)
+_SEPARATORS = re.compile(r"\s*[,;\s]\s*")
 _PICKLES = {".pt", ".pth", ".pkl", ".pickle", ".bin", ".joblib"}
 
 
@@ -47,9 +53,11 @@ def load_scores(
 
     - `.npy`: (Q, V), which names no ids, so its rows and columns must be all captions and clips in the corpus's order.
       It is mapped, not read, so it may be larger than memory.
-    - `.npz`: `values` (Q, V), `caption_ids`, `video_ids` and perhaps `uses`, as `save_scores` writes them.
-    - `.parquet`: a row a pair (`caption_id`, `clip_id`, `score`), or a row a caption (`caption_id`, then a column named
-      after each clip); written by pandas, the index may be the `caption_id`.
+    - `.npz`: `values` (Q, V), `caption_ids`, `video_ids` and perhaps `uses`, as `save_scores` writes them; or one
+      matrix (Q, V) without ids.
+    - `.parquet`, `.csv`, `.tsv`: a row a pair (`caption_id`, `clip_id`, `score`), or a row a caption (`caption_id`,
+      then a column named after each clip); written by pandas, the index may be the `caption_id`.
+    - numbers in text (`.csv`, `.tsv`, `.txt`): (Q, V), as `.npy`.
     - `.json`: predictions of MTEB (`TASK_predictions.json`) of one split and subset.
     - anything else is read as a TREC run, see `read_run`; `.gz` is fine.
 
@@ -73,18 +81,7 @@ def load_scores(
     path = as_path(path, "path")
     check_corpus(corpus)
     notice = notice or (lambda sentence: _logger.warning("%s: %s", path, sentence))
-    kind = path.suffix.lower()
-    if kind in _PICKLES:
-        raise ScoresError(f"{path} may be a pickle, which can run code when it is read; save the scores as .npz.")
-    check_file(path)
-    found: Scores | ListedScores | NDArray[Any]
-    if kind == ".npy":
-        found = read_matrix(path)
-    elif kind == ".npz":
-        found = read_npz(path)
-    else:
-        readers: dict[str, _Reader] = {".parquet": _from_parquet, ".json": read_predictions}
-        found = readers.get(kind, read_run)(path, whole or corpus, partial=partial, queries=queries)
+    found = read_scores(path, whole or corpus, partial=partial, queries=queries)
     if isinstance(found, Scores):
         found = by_ids(str(path), found, whole or corpus, notice)
     elif not isinstance(found, ListedScores):
@@ -94,6 +91,90 @@ def load_scores(
     if isinstance(found, ListedScores):
         tell_of_gaps(found, notice)
     return found
+
+
+def read_scores(
+    path: Path, corpus: Corpus | None = None, *, partial: bool = False, queries: Direction | None = None
+) -> Scores | ListedScores | NDArray[Any]:
+    """Read a file of scores as `load_scores` does, but without fitting a matrix to the corpus.
+
+    Args:
+        path: path of the file.
+        corpus: captions and clips of what lists pairs; None for those that it lists.
+        partial: leave out queries of the corpus that have no list.
+        queries: whether captions or videos have the lists, see `load_scores`.
+
+    Returns:
+        Scores with the ids of the file, or the numbers alone of a matrix that names none.
+
+    Raises:
+        ScoresError: the file cannot be read.
+    """
+    kind = path.suffix.lower()
+    if kind in _PICKLES:
+        raise ScoresError(
+            f"{path} may be a pickle, which can run code when it is read; save the scores as .npy or .npz: "
+            "numpy.save('scores.npy', scores.cpu())."
+        )
+    check_file(path)
+    if kind == ".npy":
+        return read_matrix(path)
+    if kind == ".npz":
+        arrays = read_arrays(path)
+        if len(arrays) != 1 or (values := next(iter(arrays.values()))).ndim != 2:
+            return read_npz(path)
+        check_matrix(path, values)
+        return values
+    readers: dict[str, _Reader] = {".parquet": _from_parquet, ".json": read_predictions}
+    reader: _Reader = readers.get(kind, _from_text)
+    return reader(path, corpus, partial=partial, queries=queries)
+
+
+def _from_text(
+    path: Path, corpus: Corpus | None, *, partial: bool, queries: Direction | None
+) -> Scores | ListedScores | NDArray[Any]:
+    """A run, a matrix of numbers or a table with a head, as the first line says."""
+    first = _first_line(path)
+    words = first.split()
+    table = path.suffix.lower() in (".csv", ".tsv", ".txt")
+    is_run = len(words) == 6 and (words[1] == "Q0" or not table)
+    cells = re.split(_SEPARATORS, first.strip())
+    if not is_run and cells[0] and all(map(_NUMBER.fullmatch, cells)):
+        return _numbers(path, first)
+    if is_run or path.suffix.lower() not in (".csv", ".tsv"):
+        return read_run(path, corpus, partial=partial, queries=queries)
+    separator = next((one for one in "\t;" if one in first), ",")
+    try:
+        frame = pl.read_csv(path, separator=separator, infer_schema=False, comment_prefix="#")
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ScoresError(f"{path} cannot be read as a table ({_reason(error)}).") from error
+    frame = frame.rename({"": INDEX}) if "" in frame.columns else frame  # the index of pandas
+    ids = {*QUERY_NAMES, *ITEM_NAMES, INDEX}
+    numbers = {name: frame[name].cast(pl.Float64, strict=False) for name in frame.columns if name not in ids}
+    frame = frame.with_columns(one for name, one in numbers.items() if one.null_count() == frame[name].null_count())
+    return from_table(str(path), frame, corpus, partial=partial, queries=queries)
+
+
+def _first_line(path: Path) -> str:
+    """The first line that is no comment, as far as it is text."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", errors="replace") as file:
+            return next((line for line in file if not re.match(r"\s*(#|$)", line)), "")
+    except (OSError, EOFError, zlib.error):
+        return ""  # the reader of runs says why
+
+
+def _numbers(path: Path, first: str) -> NDArray[Any]:
+    separator = next((one for one in ",;" if one in first), None)
+    try:
+        values: NDArray[Any] = np.loadtxt(path, delimiter=separator, ndmin=2, encoding="utf-8-sig")
+    except _UNREADABLE as error:
+        raise ScoresError(
+            f"{path} is no matrix of numbers ({_reason(error)}); a row has a number for each clip."
+        ) from error
+    named = len(values) > 1 and (values[0] == np.arange(values.shape[1])).all()  # pandas writes the numbers of columns
+    return values[1:] if named else values
 
 
 def read_npz(path: Path) -> Scores:
@@ -127,7 +208,7 @@ def check_file(path: Path) -> None:
         ScoresError: nothing is there, or a folder.
     """
     if path.is_dir():
-        raise ScoresError(f"{path} is a folder; name a file of scores (npz, npy, parquet or a run).")
+        raise ScoresError(f"{path} is a folder; name a file of scores (npz, npy, parquet, csv or a run).")
     if not path.is_file():
         raise ScoresError(f"There is no file {path}.")
 
@@ -210,7 +291,7 @@ def row_of_text(path: Path, name: str, array: NDArray[Any]) -> list[str]:
 
 
 def _from_parquet(
-    path: Path, corpus: Corpus, *, partial: bool, queries: Direction | None
+    path: Path, corpus: Corpus | None, *, partial: bool, queries: Direction | None
 ) -> Scores | ListedScores | NDArray[Any]:
     try:
         table = read_table(path)

@@ -7,7 +7,6 @@ that begin with # are comments.
 from __future__ import annotations
 
 import gzip
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -32,50 +31,61 @@ GRADES = 100
 """Degrees of relevance, 0 to 1, become whole grades, 0 to this."""
 
 _LINE = r"^\s*(?<query>\S+)\s+\S+\s+(?<item>\S+)\s+\S+\s+(?<score>\S+)\s+(?<tag>\S+)\s*$"
-_NUMBER = re.compile(r"[-+]?([0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?|inf|nan)", re.IGNORECASE)
+JUDGED = r"^\s*(?<query>\S+)\s+\S+\s+(?<item>\S+)\s+(?<grade>[-+]?\d+(?:\.\d*)?)\s*$"
 _TAG = "evenreel"
-READABLE = "Scores are read from .npz, .npy, .parquet and TREC runs."
+READABLE = "Scores are read from .npz, .npy, .parquet, .csv, .tsv, .txt and TREC runs."
 _BAND_BYTES = 32 * 2**20
 
 Names = Sequence[str] | pl.Series
 
 
-def read_run(path: Path, corpus: Corpus, *, partial: bool = False, queries: Direction | None = None) -> ListedScores:
+def read_run(
+    path: Path, corpus: Corpus | None, *, partial: bool = False, queries: Direction | None = None
+) -> ListedScores:
     """Read the scores of a TREC run, also compressed as `.gz`; its ranks are ignored, the scores make the order.
 
     What the scores use is taken from tags that `write_run` has written.
 
     Args:
         path: path of the run.
-        corpus: captions and clips of the run.
+        corpus: captions and clips of the run; None for those that it lists.
         partial: whether to leave out queries that have no list.
         queries: `t2v` for captions, `v2t` for clips, where the ids fit both; see `make_listed`.
 
     Raises:
         ScoresError: the file cannot be read, a line is no line of a run, or the lists do not fit the corpus.
     """
-    try:
-        lines = pl.read_lines(path, row_index_name="number", row_index_offset=1)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ScoresError(f"{path} cannot be read as a run ({error}). {READABLE}") from error
-    lines = lines.with_columns(pl.col("line").str.strip_prefix("\ufeff"))
-    lines = lines.filter(~pl.col("line").str.contains(r"^\s*(#|$)"))
-    if lines.height == 0:
-        raise ScoresError(f"{path} has no line; a run has one for each listed pair.")
-    listing = lines.select("number", pl.col("line").str.extract_groups(_LINE)).unnest("line")
-    if len(wrong := listing["query"].is_null().arg_true()):
-        if what := _table_kind(path, lines["line"][0]):
-            raise ScoresError(
-                f"{path} is a table of {what}, not a run; save a matrix as .npy (numpy.save), its rows and columns in "
-                "the corpus's order, or, with its ids, as .npz or Parquet (caption_id, and a column for each clip)."
-            )
-        raise ScoresError(
-            f"Line {listing['number'][wrong[0]]} of {path} has not the six words of a run, which are query, Q0, item, "
-            f"rank, score and tag. {READABLE}"
-        )
+    wanted = f"six words of a run, which are query, Q0, item, rank, score and tag. {READABLE}"
+    listing = words_of(path, _LINE, "a run", wanted)
     listing = listing.with_columns(pl.col("score").cast(pl.Float64, strict=False))
     found = make_listed(listing, corpus, lambda number: f"Line {number} of {path}", partial=partial, queries=queries)
     return replace(found, uses=_uses_of(listing["tag"].unique(maintain_order=True)))
+
+
+def words_of(path: Path, form: str, what: str, wanted: str) -> pl.DataFrame:
+    """Read the lines of a file but for comments, each with its number, in the parts of a regular expression.
+
+    Args:
+        path: the file, perhaps compressed.
+        form: the regular expression of a line.
+        what: what the file is meant to be, for messages.
+        wanted: what a line has, for messages.
+
+    Raises:
+        ScoresError: it cannot be read, has no line, or a line is of another form.
+    """
+    try:
+        lines = pl.read_lines(path, row_index_name="number", row_index_offset=1)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ScoresError(f"{path} cannot be read as {what} ({error}). {READABLE}") from error
+    lines = lines.with_columns(pl.col("line").str.strip_prefix("\ufeff"))
+    lines = lines.filter(~pl.col("line").str.contains(r"^\s*(#|$)"))
+    if lines.height == 0:
+        raise ScoresError(f"{path} has no line; {what} has one for each pair.")
+    found = lines.select("number", pl.col("line").str.extract_groups(form)).unnest("line")
+    for row in found["query"].is_null().arg_true():
+        raise ScoresError(f"Line {found['number'][row]} of {path} has not the {wanted}")
+    return found
 
 
 def write_run(
@@ -155,17 +165,6 @@ def write_qrels(
             table = {"query": queries.gather(start + rows), "zero": 0, "item": gallery.gather(columns), "grade": grades}
             pl.DataFrame(table).write_csv(file, include_header=False, separator=" ", quote_style="never")
     return full
-
-
-def _table_kind(path: Path, line: str) -> str:
-    """What a file that is no run is a table of, by its name and its first line: `numbers`, `columns`, or nothing.
-
-    >>> _table_kind(Path("s.txt"), "0.1 -2e3"), _table_kind(Path("s.csv"), "id,v0"), _table_kind(Path("a.run"), "q0 Q0")
-    ('numbers', 'columns', '')
-    """
-    if all(_NUMBER.fullmatch(word) for word in re.split(r"[,;\s]+", line.strip())):
-        return "numbers"
-    return "columns" if path.suffix.lower() in (".csv", ".tsv") else ""
 
 
 def _tag_of(uses: Sequence[str]) -> str:

@@ -21,7 +21,8 @@ RELEVANCES = {
     "classes": "degrees from verb and noun classes, verbs equal or not",
     "classes-iou": "degrees from verb and noun classes, verbs by intersection over union",
     "given": "degrees of relevance that were given",
-    "diagonal": "the video in the column of the same number as the caption's row",
+    "diagonal": "the diagonal of the matrix, a caption a row and its clip the column",
+    "qrels": "a pair that the judgements name; no other is relevant",
 }
 TIES = {
     "expected": "items with equal scores are in random order, and each query counts with its mean over all orders",

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import huggingface_hub
+import numpy as np
 import polars as pl
 import pytest
 
+from evenreel.audits import measure_length
 from evenreel.corpus import FORMATS, Imported, save_corpus
 from evenreel.errors import CorpusError
+from evenreel.evaluation import EvaluationSettings, evaluate
 from tests.corpus.formats.test_official import splits, texts, write
 
 ROWS = pl.DataFrame(
@@ -35,6 +38,28 @@ def test_a_csv_with_standard_columns_and_own_ones(tmp_path: Path) -> None:
         ("a#1", "the dog", "lee"),
     ]
     assert done.notices == ()
+
+
+def test_what_is_one_value_a_clip_belongs_to_the_clip(tmp_path: Path) -> None:
+    """Where a clip has several captions; the length, which audits and figures read, in any case."""
+    several = "clip_id,text,duration_s,place,annotator\na,one,2.5,Rome,kim\na,two,2.5,Rome,lee\nb,three,9,Oslo,lee\n"
+    one = "clip_id,text,duration_s,place\na,one,2.5,Rome\nb,three,9,Oslo\n"
+    for rows, own, stays in ((several, ["duration_s", "place"], ["annotator"]), (one, ["duration_s"], ["place"])):
+        corpus = FORMATS["table"]([write(tmp_path, {"mine.csv": rows}) / "mine.csv"]).corpus
+        assert corpus.clips.columns[-len(own) :] == own
+        assert corpus.captions.columns[5:] == stays
+        assert corpus.clips["duration_s"].to_list() == [2.5, 9.0]
+        found = measure_length(np.eye(corpus.captions.height, 2), corpus)
+        assert (found.data.unit, found.data.whole.tolist()) == ("seconds", [2.5, 9.0])
+        asked = EvaluationSettings(by=("seconds",), resamples=0)
+        groups = evaluate(np.eye(corpus.captions.height, 2), corpus, asked).directions["t2v"].by["seconds"].groups
+        assert [group.name for group in groups] == ["2.5", "9.0"]
+    for value, sentence in (
+        ("long", "column duration_s, is 'long'; it must be a number"),
+        ("-1", "is -1.0; a time is"),
+    ):
+        with pytest.raises(CorpusError, match=sentence):
+            FORMATS["table"]([write(tmp_path, {"mine.csv": one.replace("2.5", value)}) / "mine.csv"])
 
 
 PICTURES = ROWS.with_columns(picture=pl.lit(b"\x00" * 100))

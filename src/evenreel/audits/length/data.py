@@ -116,8 +116,8 @@ class LengthData:
         whole = np.where(lengths[count:] > 0, lengths[count:], np.nan)
         if np.isnan(whole).all():
             raise CorpusError(
-                "The corpus says of no clip how long it is; give its clips a frame_count, or start_s and end_s, for "
-                "example with `evenreel corpus overview CORPUS --keep-facts`."
+                "The corpus says of no clip how long it is; give its clips duration_s, frame_count, or start_s and "
+                "end_s, for example with `evenreel corpus overview CORPUS --keep-facts`."
             )
         classes = _classes(both, count)
         own = whole if classes is None else _of_one_action(whole, classes.actions, count)

@@ -11,7 +11,7 @@ import typer
 
 from evenreel.cli.evaluate.files import EvaluationFiles, system_names, write_for_hub, write_per_query, write_ranked
 from evenreel.cli.evaluate.moments import MomentsJob
-from evenreel.cli.options import JsonOption, from_settings
+from evenreel.cli.options import MOST, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.errors import UsageError
 from evenreel.progress import Progress
@@ -20,6 +20,7 @@ from evenreel.provenance import provenance_of
 if TYPE_CHECKING:
     from evenreel.cli.evaluate.correction import Correction
     from evenreel.evaluation import Comparison, Evaluation, EvaluationSettings, RelevanceName
+    from evenreel.evaluation.answers import Judgements, Truth
     from evenreel.evaluation.settings import Direction
     from evenreel.evaluation.side_by_side import SideBySide
     from evenreel.types import Corpus, ScoreBlocks
@@ -32,15 +33,20 @@ class ScoredSystems:
     """Scores of one system or more, and the corpus that they are of.
 
     Attributes:
-        scores: matrix (npy, npz, parquet), TREC run or predictions of MTEB (json); with --moments predicted windows in
-            jsonl. Of several, the others are tested against the first, as with --against.
-        corpus: folder of the corpus the scores are of.
+        scores: matrix (npy, npz, csv, tsv, txt, parquet), TREC run or predictions of MTEB (json); with --moments
+            predicted windows in jsonl. Of several, the others are tested against the first, as with --against.
+        corpus: folder of the corpus the scores are of; without it and --qrels the diagonal of a square matrix is the
+            truth, row i a caption of clip i.
+        qrels: read what answers what from relevance judgements (TREC, csv, tsv, jsonl, parquet, json).
+        captions_per_clip: without a corpus, how many rows that follow each other are captions of one clip.
         against: another system's scores, tested against the first of SCORES; may be given again.
         split: part of the corpus the scores are of, such as test.
     """
 
     scores: Annotated[tuple[Path, ...], typer.Argument(metavar="SCORES...")]
-    corpus: Path
+    corpus: Path | None = None
+    qrels: Path | None = None
+    captions_per_clip: Annotated[int, typer.Option(min=1, max=MOST)] = 1
     against: tuple[Path, ...] = ()
     split: str | None = None
 
@@ -88,15 +94,15 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """Measure scores of any system: recall, ranks, nDCG, mAP with intervals, and paired tests against others."""
-    from evenreel.cli.evaluate.show import show_evaluation
-    from evenreel.cli.evaluate.systems import write_side_by_side
-    from evenreel.corpus import load_corpus, select
+    from evenreel.cli.evaluate.show import show_evaluation, write_side_by_side
     from evenreel.report import evaluation_page, write_page
 
     if choice.moments:
         tables = choice.side_by_side or choice.mean or files.side_by_side
         of_rankings = bool(choice.direction or choice.relevance != "clip" or tables or correction.given)
-        asked = MomentsJob(choice.metric, settings, files, of_rankings)
+        asked = MomentsJob(choice.metric, settings, files, of_rankings or systems.qrels is not None)
+        if systems.corpus is None:
+            raise UsageError("--moments needs the true windows of a corpus; name it with --corpus FOLDER.")
         asked.run(systems.files, systems.corpus, systems.split, as_json)
         return
     if choice.metric:
@@ -108,26 +114,26 @@ def evaluate(
     correction.check(choice.direction, alone=len(paths) == 1)
     if files.save_scores and not correction.rescore:
         raise UsageError("--save-scores keeps corrected scores; name the correction with --rescore, or leave it out.")
-    files.check([*paths.values(), *correction.banks])
-    whole = load_corpus(systems.corpus)
-    part = whole if systems.split is None else select(whole, split=systems.split)
-    job = _Job(whole, part, settings, choice, correction)
+    files.check([*paths.values(), *correction.banks, *([systems.qrels] if systems.qrels else ())])
+    job = _job(systems, paths, settings, choice, correction)
     evaluations = {name: job.evaluate(path) for name, path in paths.items()}
     comparison = _compared(evaluations, settings)
-    inputs = {"scores": [*paths.values()], "bank": correction.banks, "corpus": [systems.corpus]}
+    inputs = {
+        "scores": [*paths.values()], "bank": correction.banks, "corpus": systems.corpus, "qrels": systems.qrels
+    }  # fmt: skip
     made = provenance_of(inputs) if as_json or files.html else None
     together = _together(evaluations, settings, choice, files)
     show_evaluation(evaluations, comparison, as_json, made, together)
     if files.html:
-        write_page(evaluation_page(evaluations, part, comparison, settings, together), files.html, made)
+        write_page(evaluation_page(evaluations, job.part, comparison, settings, together), files.html, made)
     if together:
         write_side_by_side(files, together)
     write_for_hub(files, systems.files[0], next(iter(evaluations.values())), systems.split)
     if files.per_query:
         write_per_query(files.per_query, evaluations)
-    if files.run or files.qrels or files.save_scores:
+    if files.save_run or files.save_qrels or files.save_scores:
         first = next(iter(next(iter(evaluations.values())).directions))
-        write_ranked(files, job.scores_of(systems.files[0], first), part, job.relevance, first)
+        write_ranked(files, job.scores_of(systems.files[0], first), job.part, job.relevance, first)
 
 
 def _check(paths: Mapping[str, Path], settings: EvaluationSettings, relevance: str) -> None:
@@ -141,6 +147,45 @@ def _check(paths: Mapping[str, Path], settings: EvaluationSettings, relevance: s
         raise UsageError("A comparison needs at least one resample; leave --resamples 0 out, or name one system.")
     for path in paths.values():
         check_file(path)
+
+
+def _job(
+    systems: ScoredSystems,
+    paths: Mapping[str, Path],
+    settings: EvaluationSettings,
+    choice: MeasureChoice,
+    correction: Correction,
+) -> _Job:
+    """What answers what: by a corpus, by judgements, or by the diagonal."""
+    from evenreel.corpus import load_corpus, select
+    from evenreel.evaluation.answers import QRELS, read_qrels, truth_of
+    from evenreel.evaluation.scores import read_scores
+
+    if systems.qrels and choice.relevance != "clip":
+        raise UsageError(
+            f"--qrels says what is relevant, and so does --relevance {choice.relevance}; give one of them."
+        )
+    judged = read_qrels(systems.qrels) if systems.qrels else None
+    if systems.corpus is not None:
+        if systems.captions_per_clip != 1:
+            raise UsageError("The corpus says which captions a clip has; leave --captions-per-clip out.")
+        whole = load_corpus(systems.corpus)
+        part = whole if systems.split is None else select(whole, split=systems.split)
+        relevance = judged or cast("RelevanceName", choice.relevance)
+        return _Job(whole, part, settings, choice, correction, relevance, QRELS if judged else choice.relevance)
+    if systems.split is not None:
+        raise UsageError(
+            f"--split {systems.split} names a part of a corpus; give --corpus FOLDER too, or leave it out."
+        )
+    queries = _asked(choice, settings)
+    own = {str(path): read_scores(path, queries=queries) for path in paths.values()}
+    truth = truth_of(own, judged or choice.relevance, systems.captions_per_clip)
+    return _Job(truth.corpus, truth.corpus, settings, choice, correction, truth.relevance, truth.name, truth)
+
+
+def _asked(choice: MeasureChoice, settings: EvaluationSettings) -> Direction | None:
+    """The direction whose lists a run has, where one alone is asked for."""
+    return settings.directions[0] if choice.direction and len(settings.directions) == 1 else None
 
 
 def _compared(evaluations: Mapping[str, Evaluation], settings: EvaluationSettings) -> Comparison | None:
@@ -167,18 +212,16 @@ def _together(
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """What is done to each file alike."""
+    """What is done to each file alike; `truth` stands for a corpus where there is none."""
 
     whole: Corpus
     part: Corpus
     settings: EvaluationSettings
     choice: MeasureChoice
     correction: Correction
-
-    @property
-    def relevance(self) -> RelevanceName:
-        """What answers a caption."""
-        return cast("RelevanceName", self.choice.relevance)
+    relevance: RelevanceName | Judgements
+    named: str  # the relevance
+    truth: Truth | None = None
 
     def evaluate(self, path: Path) -> Evaluation:
         """Figures of one file, with what was noticed while it was read."""
@@ -206,10 +249,18 @@ class _Job:
 
     def _load(self, path: Path, notice: Callable[[str], object]) -> ScoreBlocks:
         from evenreel.evaluation import load_scores
+        from evenreel.evaluation.fitted import tell_of_gaps
+        from evenreel.evaluation.listed import ListedScores
+        from evenreel.evaluation.scores import read_scores
 
-        asked = self.settings.directions
-        queries = asked[0] if self.choice.direction and len(asked) == 1 else None
-        partial = self.settings.partial
+        queries, partial = _asked(self.choice, self.settings), self.settings.partial
+        if self.truth:
+            for sentence in self.truth.notices:
+                notice(sentence)
+            scores = self.truth.fitted(read_scores(path, queries=queries), str(path), partial=partial)
+            if isinstance(scores, ListedScores):
+                tell_of_gaps(scores, notice)
+            return scores
         return load_scores(path, self.part, partial=partial, queries=queries, whole=self.whole, notice=notice)
 
     def _directions(self, scores: ScoreBlocks, notices: list[str]) -> tuple[Direction, ...]:
@@ -226,7 +277,8 @@ class _Job:
         from evenreel.evaluation import evaluate as evaluate_scores
 
         settings = replace(self.settings, directions=directions)
-        return evaluate_scores(scores, self.part, settings, relevance=self.relevance, progress=progress)
+        found = evaluate_scores(scores, self.part, settings, relevance=self.relevance, progress=progress)
+        return replace(found, relevance=self.named)
 
     def _corrected(self, scores: ScoreBlocks, directions: tuple[Direction, ...], progress: Progress) -> Evaluation:
         """A correction is for one direction, so each is evaluated with its own."""

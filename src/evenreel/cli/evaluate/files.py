@@ -13,7 +13,7 @@ from evenreel.errors import OutputError, UsageError
 if TYPE_CHECKING:
     import polars as pl
 
-    from evenreel.evaluation import Evaluation, RelevanceName
+    from evenreel.evaluation import Evaluation, RelevanceLike
     from evenreel.evaluation.settings import Direction
     from evenreel.types import Corpus, ScoreBlocks
 
@@ -25,8 +25,8 @@ class EvaluationFiles:
     Attributes:
         html: also write a page with figures to this file.
         per_query: also write a row a query, csv or parquet.
-        run: also write the best 1,000 of the first SCORES as a TREC run, of the first direction.
-        qrels: also write what is relevant as TREC judgements; degrees of relevance become grades of 0 to 100.
+        save_run: also write the best 1,000 of the first SCORES as a TREC run, of the first direction.
+        save_qrels: also write what is relevant as TREC judgements; degrees of relevance become grades of 0 to 100.
         save_scores: also write the corrected scores of the first SCORES, of the first direction (.npz): for --rescore.
         latex: also write all systems side by side, as a table of LaTeX.
         markdown: also write all systems side by side, as a table of Markdown.
@@ -39,8 +39,8 @@ class EvaluationFiles:
 
     html: Path | None = None
     per_query: Path | None = None
-    run: Path | None = None
-    qrels: Path | None = None
+    save_run: Path | None = None
+    save_qrels: Path | None = None
     save_scores: Path | None = None
     latex: Path | None = None
     markdown: Path | None = None
@@ -184,16 +184,18 @@ def write_rows(path: Path, table: pl.DataFrame, names: Sequence[str]) -> None:
 
 
 def write_ranked(
-    files: EvaluationFiles, scores: ScoreBlocks, corpus: Corpus, relevance: RelevanceName, direction: Direction
+    files: EvaluationFiles, scores: ScoreBlocks, corpus: Corpus, relevance: RelevanceLike, direction: Direction
 ) -> None:
     """Write scores of one direction, as a TREC run or whole, and what is relevant in it, each where `files` says so."""
-    from evenreel.evaluation import RELEVANCE, save_scores
+    from evenreel.evaluation import save_scores
+    from evenreel.evaluation.answers import relevance_of
+    from evenreel.evaluation.blocks import CheckedScores
     from evenreel.evaluation.trec import write_qrels, write_run
 
-    if files.run:
-        write_run(scores, files.run, direction=direction)
+    if files.save_run:
+        write_run(scores, files.save_run, direction=direction)
     if files.save_scores:
         save_scores(scores, files.save_scores)
-    if files.qrels:
-        judged = RELEVANCE[relevance](corpus, scores.caption_ids, scores.video_ids)
-        write_qrels(judged, scores.caption_ids, scores.video_ids, files.qrels, direction=direction)
+    if files.save_qrels:
+        judged = relevance_of(relevance, corpus, CheckedScores(scores))
+        write_qrels(judged, scores.caption_ids, scores.video_ids, files.save_qrels, direction=direction)

@@ -1,13 +1,13 @@
-"""What `evenreel evaluate` prints: a sentence, tables and whatever has to be said of the figures."""
+"""What `evenreel evaluate` prints: a sentence, tables, whatever has to be said of the figures; systems side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
 
-from evenreel.cli.evaluate.systems import side_by_side_note, side_by_side_tables
+from evenreel.cli.evaluate.files import EvaluationFiles, write_rows
 from evenreel.cli.show_library import console, print_json, safe, table_of
 from evenreel.evaluation import Evaluation
 from evenreel.evaluation.comparison import Comparison, Difference
@@ -16,6 +16,7 @@ from evenreel.provenance import Provenance
 from evenreel.report.evaluation import difference_cells, figures_table
 from evenreel.report.groups import gaps_table, group_sentences, groups_table
 from evenreel.report.page import Table as PageTable
+from evenreel.report.side_by_side import as_latex, as_markdown, cells_of, note
 from evenreel.report.words import (
     GAP_METHOD,
     PROTOCOLS,
@@ -70,9 +71,9 @@ def show_evaluation(
         _show_groups(out, evaluation)
     if together:
         out.print("[bold]Side by side[/]")
-        for each in side_by_side_tables(together):
+        for each in _side_by_side(together):
             out.print(each)
-        out.print(side_by_side_note(together))
+        out.print(f"[dim]{safe(note(together, 'bold'))}[/]")
     if comparison:
         _show_comparison(out, next(iter(evaluations)), comparison)
     _show_rules(out, next(iter(evaluations.values())))
@@ -153,3 +154,32 @@ def _show_rules(out: Console, evaluation: Evaluation) -> None:
     if any(found.gaps for result in evaluation.directions.values() for found in result.by.values()):
         out.print(f"[dim]{GAP_METHOD}[/]")
     out.print(f"[dim]ties {evaluation.ties}: {TIES[evaluation.ties]}. Shares in percent.[/]")
+
+
+def _side_by_side(found: SideBySide) -> Iterator[Table]:
+    """A table of each direction: a metric a row, a system a column, the best in bold."""
+    cells = {name: cells_of(found, name, _cell) for name in found.figures}
+    for direction in dict.fromkeys(column.direction for column in found.columns):
+        table = table_of((direction, *found.figures))
+        for place, column in enumerate(found.columns):
+            if column.direction == direction:
+                table.add_row(column.metric, *(cells[name][place] for name in found.figures))
+        yield table
+
+
+def write_side_by_side(files: EvaluationFiles, found: SideBySide) -> None:
+    """Write systems side by side as LaTeX, Markdown and csv, each where `files` says so."""
+    import polars as pl
+
+    from evenreel.files import output_file
+
+    for path, text in ((files.latex, as_latex), (files.markdown, as_markdown)):
+        if path:
+            with output_file(path) as part:
+                part.write_text(text(found), encoding="utf-8")
+    if files.csv:
+        write_rows(files.csv, pl.DataFrame(found.to_json(), infer_schema_length=None), ("system",))
+
+
+def _cell(value: str, ends: str, best: bool) -> str:
+    return f"{f'[bold]{value}[/]' if best else value} [dim]{safe(ends)}[/]".rstrip()

@@ -2,10 +2,11 @@
 
 In a single table the clip is the first of these columns that is there: `clip_id`, `video_id`, `videoID`, `clip_name`,
 `video`, `video_path`, `path`, `file_name`; the words are `text`, `caption`, `sentence`, `description`, `captions`,
-`sentences`, `enCap`. A list of texts is one caption each. Standard columns of clips go to the clips, others stay with
-the captions; classes stay too, and a clip has those of all its captions. Without a column `split`, a file that is
-called after one (`train.csv`, `test-00000-of-00002.parquet`) gives its name. A json file is a list of objects, one a
-row; in a folder with other tables it is passed over.
+`sentences`, `enCap`. A list of texts is one caption each. Standard columns of clips go to the clips, and so do others
+of one value in all rows of each clip, where a clip has several, and those of `CLIP_FACTS`; the rest stays with the
+captions. Classes stay too, and a clip has those of all its captions. Without a column `split`, a file that is called
+after one (`train.csv`, `test-00000-of-00002.parquet`) gives its name. A json file is a list of objects, one a row; in a
+folder with other tables it is passed over.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import polars as pl
 from evenreel.corpus.dataframes import as_ids
 from evenreel.corpus.given_files import ReleaseFiles, csv_rows, parse_json, read_json, read_text, stem, typed
 from evenreel.corpus.imported import Imported, Notice, repeated, some, table
-from evenreel.corpus.tables import CAPTION_COLUMNS, CLASSES, CLIP_COLUMNS, make_corpus
+from evenreel.corpus.tables import CAPTION_COLUMNS, CLASSES, CLIP_COLUMNS, CLIP_FACTS, make_corpus
 from evenreel.errors import CorpusError
 from evenreel.parquet_files import scan_table
 
@@ -102,7 +103,7 @@ def from_captions(frames: Mapping[str, pl.DataFrame]) -> Imported:
     """
     where = some(list(frames))
     rows = _numbered(_with_ids(_together([_in_form(frame, name) for name, frame in frames.items()], where)))
-    of_clips = [name for name in rows.columns if name in CLIP_COLUMNS and name not in CLASS_NAMES]
+    of_clips = [name for name in rows.columns if name in CLIP_COLUMNS and name not in CLASS_NAMES] + _constant(rows)
     clips = _with_all_classes(_one_row_a_clip(rows.select(of_clips), where), rows)
     ids = ("caption_id", "clip_id", "text")
     captions = rows.select(*ids, *(name for name in rows.columns if name not in (*ids, *of_clips)))
@@ -295,6 +296,20 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
     number = pl.int_range(pl.len()).over("clip_id").cast(pl.String)
     own = [as_ids(rows["caption_id"])] if "caption_id" in rows.columns else []
     return rows.with_columns(caption_id=pl.coalesce(*own, pl.col("clip_id") + "#" + number))
+
+
+def _constant(rows: pl.DataFrame) -> list[str]:
+    """Columns of no standard name that say something of clips: in each clip all captions have one value."""
+    several = rows.filter(pl.col("clip_id").is_duplicated())
+    own = [
+        name
+        for name, kind in rows.schema.items()
+        if name not in {*CLIP_COLUMNS, *CAPTION_COLUMNS}
+        and not kind.is_nested()
+        and (name in CLIP_FACTS or several[name].null_count() < several.height)
+    ]
+    most = rows.group_by("clip_id").agg(pl.col(own).n_unique()).select(pl.col(own).max())
+    return [name for name in own if most[name].item() == 1]
 
 
 def _one_row_a_clip(clips: pl.DataFrame, where: str) -> pl.DataFrame:
