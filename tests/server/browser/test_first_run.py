@@ -141,6 +141,7 @@ def test_a_download_that_failed_is_tried_again_paused_and_gone_on_with(
         expect(run).to_contain_text("3 videos taken in.")
         assert all(sent < 1.5 * (hub.models[model] / name).stat().st_size for (model, name), sent in hub.sent.items())
         wait_for(int(visits.address.rpartition(":")[2]), "/api/v1/health", "model", {"ready"})
+        page.keyboard.press("/")
         search(page, "a red star")
         assert names(page)[0] == "star.mp4"
 
@@ -162,6 +163,7 @@ def test_without_a_network_words_only_find_and_pictures_can_be_added_later(
         chooser.get_by_role("button", name="Look again").click()
         expect(run.get_by_role("button", name="Search pictures too")).to_be_hidden()
         expect(run).to_contain_text("3 videos taken in.")
+        page.keyboard.press("/")
         search(page, "star")
         assert names(page)[0] == "star.mp4"
 
