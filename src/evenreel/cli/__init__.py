@@ -61,6 +61,7 @@ class Output(io.TextIOWrapper):
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 3 done but inputs were set aside."""
     from evenreel.cli.app import app, asked
+    from evenreel.cli.progress import downloads_shown
     from evenreel.errors import UsageError
     from evenreel.extras import needed_extra
     from evenreel.provenance import typed
@@ -75,7 +76,7 @@ def main() -> None:
     if words is None:
         return
     try:
-        with typed(words):
+        with typed(words), downloads_shown():
             app(words, standalone_mode=True)
     except UsageError as error:
         _fail(error.args, EXIT_USAGE)

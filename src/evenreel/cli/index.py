@@ -114,6 +114,8 @@ def _show_report(report: IndexReport, library: Path) -> None:
             f"Indexed {count(report.indexed, 'file')} ({count(report.frames, 'frame')}) into {safe(library)}"
             f" in {report.seconds:.1f} s{rate}."
         )
+        if report.computed_on:
+            out.print(f"  pictures encoded by {safe(report.computed_on)}, {report.pictures_per_s:.1f} a second")
         for number, noun, what in (
             (report.unchanged, "file", "unchanged"),
             (report.recognised, "file", "recognised by content (moved, copied or touched)"),

@@ -10,7 +10,9 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from evenreel.features.pool import Forecast, NoProgress, VideoProgress
+from evenreel import extras
+from evenreel.extras import byte_size
+from evenreel.features.pool import Download, Forecast, NoProgress, VideoProgress, telling
 from evenreel.files import printable
 from evenreel.wording import count, duration
 
@@ -79,6 +81,15 @@ class Bars(NoProgress):
             rates=f"{_speed(progress)}{frames}  {os.path.basename(progress.file)[-40:]}",
         )
 
+    def download(self, progress: Download) -> None:
+        name = f"downloading {progress.model}"
+        if self._task is None or self._progress.tasks[-1].description != name:
+            self._show(name, None)
+        assert self._task is not None
+        total = progress.total_bytes or None
+        self._progress.update(self._task, total=total, completed=progress.done_bytes, amount=_arrived(progress))
+        self._progress.update(self._task, rates=_byte_rate(progress))
+
     def _show(self, name: str, total: int | None) -> None:
         if self._task is not None:
             self._progress.remove_task(self._task)
@@ -108,6 +119,26 @@ class LogLines(NoProgress):
         if self._tells and progress.total_s and now - self._told_at >= LINE_S:
             self._told_at = now
             _log(f"{progress.stage}: {_amount(progress)}, {_speed(progress)}; {os.path.basename(progress.file)}")
+
+    def download(self, progress: Download) -> None:
+        now, ended = time.monotonic(), progress.done_bytes == progress.total_bytes
+        if _is_told() and (ended or now - self._told_at >= LINE_S):
+            self._told_at = now
+            parts = f"downloading {progress.model}: {_arrived(progress)}", _byte_rate(progress)
+            _log(", ".join(filter(None, parts)))
+
+
+def _arrived(progress: Download) -> str:
+    done = byte_size(progress.done_bytes)
+    return f"{done} of {byte_size(progress.total_bytes)}" if progress.total_bytes else done
+
+
+def _byte_rate(progress: Download) -> str:
+    """How fast, and how long it still takes: `23 MB/s, about 40 s left`."""
+    if not progress.remaining_s:
+        return ""
+    rate = (progress.total_bytes - progress.done_bytes) / progress.remaining_s
+    return f"{byte_size(rate)}/s, about {duration(progress.remaining_s)} left"
 
 
 def foretold(forecast: Forecast) -> str | None:
@@ -168,8 +199,35 @@ def bars() -> Iterator[Bars | LogLines]:
         TextColumn("{task.fields[rates]}", markup=False),
         TimeElapsedColumn(),
     )
+    before = extras.on_download
     with _drawn(columns) as progress:
-        yield LogLines() if progress.disable else Bars(progress)
+        told = LogLines() if progress.disable else Bars(progress)
+        extras.on_download = telling(told)
+        try:
+            yield told
+        finally:
+            extras.on_download = before
+
+
+@contextlib.contextmanager
+def downloads_shown() -> Iterator[None]:
+    """Show, for the time of a block, how far a model's download is, in a bar of its own where no other is drawn."""
+    with contextlib.ExitStack() as stack:
+        shown: list[Bars | LogLines] = []
+
+        def told(model: str, done_bytes: int, total_bytes: int, remaining_s: float | None) -> None:
+            if not shown:
+                shown.append(stack.enter_context(bars()))
+                extras.on_download = told
+            shown[0].download(Download(model, done_bytes, total_bytes, remaining_s))
+            if done_bytes == total_bytes:
+                shown.clear()
+                stack.pop_all().close()
+                extras.on_download = told
+
+        extras.on_download = told
+        stack.callback(setattr, extras, "on_download", None)
+        yield
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ from evenreel.encoders.checkpoint import (
     open_onnx,
     read_record,
 )
-from evenreel.encoders.encoder import OnnxEncoder, garbage_left, of_model
+from evenreel.encoders.encoder import OnnxEncoder, accelerator, garbage_left, of_model
 from evenreel.errors import EncoderError, MediaError, UsageError
 from evenreel.extras import HUB_ID, Told, cached_folder, fetch, installed, located, named_folder
 from evenreel.media.workers import Message, Worker
@@ -55,6 +55,7 @@ log = logging.getLogger("evenreel")
 LoadedEncoder: TypeAlias = "TowerEncoder | OnnxEncoder"
 Precision = Literal["float32", "bfloat16", "float16"]
 SAMPLES = ("", "a red ball", string.printable, "ﬁ Ａ é 红球 мяч كرة ０１ 🏖️")  # captions that it is tried with
+MOST_TWICE = 4 * 2**30  # bytes of weights that are loaded onto the CPU too, to see whether a GPU is faster
 LEAST_BYTES, LEAST_S = 4 * 2**30, 120.0  # that any model may take, beside what its files are worth
 
 _PUNCTUATION = r"""[!"\#\$%\&'\(\)\*\+,\-\./:;<=>\?@\[\\\]\^_`\{\|\}\~]"""
@@ -138,10 +139,20 @@ def _open(encoder_id: str, folder: Path, device: str, precision: str, batch_size
         with ThreadPoolExecutor(1) as pool, garbage_left():
             # Hashing 600 MB takes a second or two, about as long as the imports below: do both at once.
             digest = pool.submit(checkpoint.digest)
-            from evenreel.encoders.towers import TowerEncoder, load_towers, usable_device
+            import torch
 
-            loaded = load_towers(checkpoint, usable_device(device, precision), precision)
-            return TowerEncoder(loaded, encoder_id, digest.result(), batch_size)
+            from evenreel.encoders.towers import TowerEncoder, load_towers, offered_device, usable_device
+
+            target = offered_device(precision) if device == "auto" else usable_device(device, precision)
+
+            def loaded(on: torch.device) -> TowerEncoder:
+                return TowerEncoder(load_towers(checkpoint, on, precision), encoder_id, digest.result(), batch_size)
+
+            encoder = loaded(target)
+            small = sum(path.stat().st_size for path in checkpoint.weights) < MOST_TWICE
+            if device == "auto" and target.type != "cpu" and precision != "float16" and small:
+                encoder.on_cpu = lambda: loaded(torch.device("cpu"))
+            return encoder
 
     if not has_onnx(folder):
         return towers()
@@ -155,7 +166,11 @@ def _open(encoder_id: str, folder: Path, device: str, precision: str, batch_size
             "--precision out, or use its checkpoint."
         )
     model = open_onnx(folder)
-    return OnnxEncoder(model, encoder_id, model.weights_hash(), batch_size, towers if beside else None)
+    digest, then = model.weights_hash(), towers if beside else None
+    encoder = OnnxEncoder(model, encoder_id, digest, batch_size, then)
+    if device == "auto" and (offered := accelerator()) != "cpu":
+        encoder.device, encoder.on_cpu = offered, lambda: OnnxEncoder(model, encoder_id, digest, batch_size, then)
+    return encoder
 
 
 def read_first(folder: Path, device: str, precision: str) -> None:

@@ -440,6 +440,9 @@ class TowerEncoder(BatchedEncoder):
     def seen_box(self, height: int, width: int) -> tuple[float, float, float, float]:
         return self._towers.preprocessing.seen_box(height, width)
 
+    def _take(self, other: TowerEncoder) -> None:
+        self._towers = other._towers
+
     def _window_features(self, pixels: Pixels) -> FloatArray:
         return _array(self._towers.window_features(pixels))
 
@@ -480,6 +483,12 @@ class TowerEncoder(BatchedEncoder):
 
 def _array(features: torch.Tensor) -> FloatArray:
     return features.float().cpu().numpy()
+
+
+def offered_device(precision: str) -> torch.device:
+    """Return the device of `auto`, Apple's GPU included, whose vectors are looked at first."""
+    apple = precision == "float32" and torch.backends.mps.is_available()
+    return usable_device("mps" if apple else "auto", precision)
 
 
 def usable_device(name: str, precision: str) -> torch.device:

@@ -7,6 +7,7 @@ all readers share makes vectors of the frames meanwhile.
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -75,6 +76,7 @@ class SharedModel:
         self._load = load
         self._loaded: Future[Encoder] | None = None
         self._starting, self.in_use = threading.Lock(), threading.Lock()
+        self.pictures, self.seconds = 0, 0.0  # that were encoded, and how long that took
 
     def start(self) -> Future[Encoder]:
         """Begin to load the model in the background; a further call raises if loading has failed."""
@@ -100,7 +102,11 @@ class SharedModel:
         """Encode windows (N, T, 3, H, W) of uint8 RGB frames to (N, D) float32, waiting until the model is loaded."""
         encoder = self.encoder()
         with self.in_use:
-            return encoder.encode_windows(windows)
+            started = time.perf_counter()
+            made = encoder.encode_windows(windows)
+            self.seconds += time.perf_counter() - started
+            self.pictures += windows.shape[0] * windows.shape[1]
+        return made
 
 
 class OtherWindowsError(Exception):

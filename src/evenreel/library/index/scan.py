@@ -604,7 +604,8 @@ class IndexReport:
     `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
     run looked at. `other_suffixes` counts the files that are no videos by their names. `ignored`
     counts files and folders that an ignore list passed over. `unfinished` is True where the run was asked to end early:
-    the next one goes on. `warnings` are sentences about the whole library.
+    the next one goes on. `warnings` are sentences about the whole library. `computed_on` says what encoded the pictures
+    and what was left as slower, and `pictures_per_s` how fast; empty and None where none was encoded on this machine.
     """
 
     indexed: int = 0
@@ -621,6 +622,8 @@ class IndexReport:
     people: int = 0
     frames: int = 0
     seconds: float = 0.0
+    computed_on: str = ""
+    pictures_per_s: float | None = None
     set_aside: list[SetAside] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
     other_files: int = 0

@@ -36,8 +36,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from evenreel.config import AUTO, IndexSettings, allowed_threads
+from evenreel.encoders import loading
 from evenreel.errors import LibraryError, MediaError, UsageError
-from evenreel.extras import installed
+from evenreel.extras import Told, installed
 from evenreel.features.clip_reader import (
     ClipReader,
     ClipSource,
@@ -148,6 +149,14 @@ def load(name: str, settings: IndexSettings) -> Encoder:
     from evenreel.encoders import load_encoder
 
     return load_encoder(name, device=settings.device, precision=settings.precision)
+
+
+def fetch_models(settings: IndexSettings, told: Told) -> None:
+    """Download what this machine lacks of the models that a run names, before anything is read or written."""
+    if settings.model is not None:
+        loading.locate(settings.model, told=told)
+    if settings.speech not in (None, AUTO):
+        locate_speech_model(str(settings.speech), told=told)
 
 
 def made_with(encoder: Encoder, asked: str) -> dict[str, str]:
@@ -532,12 +541,11 @@ def _transcripts(found: list[Subtitles]) -> list[Transcript]:
 
 
 def check_speech(settings: IndexSettings) -> None:
-    """Check the speech model and the language of a run before anything is read; a model that is named is fetched."""
+    """Check the language of a run, and that models of speech can be used, before anything is read."""
     if settings.language is not None and language_tag(settings.language) is None:
         raise UsageError(f"{settings.language!r} is no language; name it by its tag, such as en, de or pt-BR.")
     if settings.speech not in (None, AUTO):
         check_extra()
-        locate_speech_model(str(settings.speech))
 
 
 class SpeechStage(Stage):

@@ -123,6 +123,7 @@ class Store:
         self._metadata = metadata
         self._lock = threading.RLock()
         self._new: set[str] = set()  # paths that no run before has seen
+        self.new_roots: Sequence[str] = ()  # folders that count once a file of theirs is here
 
     def done_stages(self, clip_id: str) -> WantedStages | None:
         """Return the stages done for a clip, None where it is unknown or has no whole shard."""
@@ -233,6 +234,8 @@ class Store:
             + (state, clip_id, reason, sentence, dump_metadata(metadata)),
         )
         if state == "indexed":
+            if file.root in self.new_roots:
+                self.connection.execute("INSERT OR IGNORE INTO roots (path) VALUES (?)", (stored_path(file.root),))
             index_about(self.connection, path, caption_of(metadata))
         else:
             remove_about(self.connection, path)
@@ -295,6 +298,14 @@ class Store:
                 "INSERT OR IGNORE INTO roots (path) VALUES (?)", [(stored_path(root),) for root in roots]
             )
             set_meta(self.connection, meta)
+
+    def untie(self) -> None:
+        """Have a library without a clip take any model: one that a run ended before its first clip was read tied."""
+        with self._lock, transaction(self.connection):
+            if self.connection.execute("SELECT 1 FROM clips LIMIT 1").fetchone() is None:
+                names = ("model", "asked_model", "encoder_id", "weights_hash", "dimension", "vectors_end", "rule")
+                self.connection.executemany("DELETE FROM meta WHERE key = ?", [(name,) for name in names])
+                self.connection.execute("DELETE FROM null_scores")
 
     def update_null_scores(self, encoder: Encoder, of: Matrix = FRAMES) -> None:
         """Score the bank of nonsense queries on the library's present clips, to say which matches are weaker."""
