@@ -475,11 +475,11 @@ def test_others_at_the_machine_see_the_home_folder_alone_without_a_token(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = SimpleNamespace(mountpoint="/media/me/disk")
-    monkeypatch.setattr(adding.psutil, "disk_partitions", lambda all: [disk, SimpleNamespace(mountpoint="/proc")])
+    monkeypatch.setattr("psutil.disk_partitions", lambda all: [disk, SimpleNamespace(mountpoint="/proc")])
     monkeypatch.setattr(Path, "home", lambda: home)
     monkeypatch.setattr(Path, "is_dir", lambda path: True)
     for users, with_token, places in ((["you"], False, 1), (["you"], True, 2), ([], False, 2)):
-        monkeypatch.setattr(adding.psutil, "users", lambda users=users: [SimpleNamespace(name=one) for one in users])
+        monkeypatch.setattr("psutil.users", lambda users=users: [SimpleNamespace(name=one) for one in users])
         assert len(adding.folders_here(with_token=with_token).listing("Videos").places) == places
 
 
@@ -619,9 +619,7 @@ def test_a_download_says_its_bytes_and_the_pass_of_words_counts_in_what_is_left(
     assert (told["download"], told["remaining_s"], told["share"]) == (None, 75.0, 0.5 * 10 / 80)
 
 
-def test_a_run_that_got_no_model_is_tried_again_without_one(
-    new_home: NewHome, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_got_no_model_is_tried_again_without_one(new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Item 1: what failed before the first file leaves nothing in the way."""
     new_home.gate.touch()
     monkeypatch.setenv("EVENREEL_OFFLINE", "1")

@@ -220,13 +220,6 @@ def tab_to(page: Page, target: Locator) -> None:
 
 
 def looked_at(page: Page) -> None:
-    if shots := os.environ.get("SHOTS"):
-        number = len(os.listdir(shots))
-        for width in (390, 1280, 1680):
-            page.set_viewport_size({"width": width, "height": 900})
-            for scheme in ("light", "dark"):
-                page.emulate_media(color_scheme=scheme)
-                page.screenshot(path=f"{shots}/{number:02d}-{width}-{scheme}.png")
     """Nothing of the page is wider than the window of a phone, a tablet or a desk; axe-core finds nothing."""
     assert_for_everyone(page)
     page.emulate_media(color_scheme="light")
