@@ -207,6 +207,7 @@ _WAYS: dict[DownloadTrouble, str] = {
     "failed": "Run this again later, and it goes on where it stopped",
 }
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_PATIENCE_S = 10.0  # for which a host may say nothing
 _TELL_S = 0.25  # least seconds between two calls of `Told`
 
 
@@ -244,7 +245,8 @@ class _Download:
         """Bring the files that the cache lacks, after looking whether the disk has room for them."""
         from huggingface_hub import HfApi, constants, hf_hub_url
 
-        info = HfApi().model_info(self._repository, revision=self._revision, files_metadata=True)
+        asked = HfApi().model_info
+        info = asked(self._repository, revision=self._revision, files_metadata=True, timeout=_PATIENCE_S)
         cache = Path(constants.HF_HUB_CACHE).expanduser()
         home = cache / f"models--{self._repository.replace('/', '--')}"
         lacking: list[tuple[str, Path, int]] = []
@@ -297,7 +299,6 @@ class _Download:
             part.replace(place)
 
     def _stream(self, url: str, part: Path, have: int) -> None:
-        from huggingface_hub import constants
         from huggingface_hub.utils import (  # type: ignore[attr-defined]
             build_hf_headers,
             get_session,
@@ -305,8 +306,7 @@ class _Download:
         )
 
         headers = build_hf_headers() | {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-        timeout = constants.HF_HUB_DOWNLOAD_TIMEOUT
-        with get_session().stream("GET", url, headers=headers, timeout=timeout, follow_redirects=True) as response:
+        with get_session().stream("GET", url, headers=headers, timeout=_PATIENCE_S, follow_redirects=True) as response:
             hf_raise_for_status(response)
             goes_on = response.status_code == 206
             if have and not goes_on:

@@ -246,6 +246,10 @@ def test_why_a_model_cannot_be_downloaded(
         kind, sentence = trouble()
         assert (kind, "272 kB are needed in" in sentence, "200 kB are free" in sentence) == ("disk_full", True, True)
         assert str(cache) in sentence
+    with socket.create_server(("127.0.0.1", 0)) as mute, monkeypatch.context() as patch:  # that never answers
+        patch.setattr(extras, "_PATIENCE_S", 0.2)
+        patch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{mute.getsockname()[1]}")
+        assert trouble()[0] == "offline"
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # the discard port: nobody listens
     kind, sentence = trouble()
     assert (kind, "there is no network (127.0.0.1:9 could not be reached)" in sentence) == ("offline", True)

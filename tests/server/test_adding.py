@@ -23,13 +23,14 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from evenreel.errors import NotFoundError, UsageError
+from evenreel.features.pool import Download, Forecast, VideoProgress
 from evenreel.library import index_folders, open_library, verify
 from evenreel.library.index.run import resolve
 from evenreel.library.index.scan import scan
 from evenreel.library.store.catalog import library_lock
-from evenreel.server import ServeSettings, adding
+from evenreel.server import ServeSettings, adding, adding_run
 from evenreel.server.adding import NOTE, Adder, Folders, Retry, Run, count_videos
-from evenreel.server.adding_run import HELD, RunOrder
+from evenreel.server.adding_run import HELD, RunOrder, SaidProgress
 from tests.library.damage import table_of, write
 from tests.library.words_only import WORDS_ONLY
 from tests.server.conftest import PATIENCE_S, NewHome, Served, wait_until
@@ -474,11 +475,11 @@ def test_others_at_the_machine_see_the_home_folder_alone_without_a_token(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = SimpleNamespace(mountpoint="/media/me/disk")
-    monkeypatch.setattr(adding.psutil, "disk_partitions", lambda all: [disk, SimpleNamespace(mountpoint="/proc")])
+    monkeypatch.setattr("psutil.disk_partitions", lambda all: [disk, SimpleNamespace(mountpoint="/proc")])
     monkeypatch.setattr(Path, "home", lambda: home)
     monkeypatch.setattr(Path, "is_dir", lambda path: True)
     for users, with_token, places in ((["you"], False, 1), (["you"], True, 2), ([], False, 2)):
-        monkeypatch.setattr(adding.psutil, "users", lambda users=users: [SimpleNamespace(name=one) for one in users])
+        monkeypatch.setattr("psutil.users", lambda users=users: [SimpleNamespace(name=one) for one in users])
         assert len(adding.folders_here(with_token=with_token).listing("Videos").places) == places
 
 
@@ -560,6 +561,116 @@ def test_hazard_156_names_that_are_no_text_are_left_out(home: Path) -> None:
     listed = Folders(home).listing("")
     assert ([one.name for one in listed.folders], listed.left_out) == (["Empty", "Videos"], 2)
     listed.model_dump_json().encode()
+
+
+PASS = st.tuples(
+    st.sampled_from(["pictures", "words", "pictures and words"]),
+    st.lists(st.tuples(st.floats(0, 90), st.floats(0, 90), st.integers(0, 9)), max_size=6),
+)
+EVENTS = st.lists(
+    st.one_of(PASS, st.tuples(st.sampled_from(["reading subtitles", "hearing what is said"]), st.integers(0, 4))),
+    max_size=6,
+)
+
+
+@given(events=EVENTS, forecast=st.sampled_from([None, Forecast(9, 90.0), Forecast(9, 90.0, True, 10.0, 70.0)]))
+def test_the_share_of_a_run_never_falls_and_its_total_is_that_of_the_folder(
+    events: list[Any], forecast: Forecast | None
+) -> None:
+    """Whatever lengths turn out to be, and whatever passes and stages follow each other."""
+    said: list[dict[str, Any]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adding_run, "_say", lambda what: said.append(what["reached"]))
+        patch.setattr(adding_run, "SAID_EVERY_S", 0)
+        progress = SaidProgress(0.1)
+        if forecast is not None:
+            progress.forecast(forecast)
+        for stage, told in events:
+            if isinstance(told, int):
+                progress.stage(stage, 4)
+                for _ in range(told):
+                    progress.advance(1)
+                continue
+            progress.video(VideoProgress(stage, 0, 0, 0, 7))
+            progress.begin(7)
+            for done_s, total_s, files in told:
+                progress.video(VideoProgress(stage, min(done_s, total_s), total_s, min(files, 7), 7))
+                progress.file_done("one.mp4")
+    shares = [one["share"] for one in said]
+    assert shares == sorted(shares) and all(0.1 <= share <= 1 for share in shares)
+    totals = {one["total"] for one in said if one["video_s"] is not None}
+    assert totals <= {9 if forecast else 7}
+    assert forecast is None or not said or max(shares) < 1
+
+
+def test_a_download_says_its_bytes_and_the_pass_of_words_counts_in_what_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[dict[str, Any]] = []
+    monkeypatch.setattr(adding_run, "_say", lambda what: said.append(what["reached"]))
+    progress = SaidProgress()
+    progress.download(Download("org/tiny", 430, 1_500, 180.0))
+    told = said[-1]
+    assert (told["stage"], told["remaining_s"], told["share"]) == ("downloading the model", 180.0, 0)
+    assert told["download"] == {"done_bytes": 430, "total_bytes": 1_500}
+    progress.forecast(Forecast(2, 90.0, True, 10.0, 70.0))
+    progress.video(VideoProgress("pictures", 45, 90, 1, 2, 9.0, 5.0))
+    told = said[-1]
+    assert (told["download"], told["remaining_s"], told["share"]) == (None, 75.0, 0.5 * 10 / 80)
+
+
+def test_a_run_that_got_no_model_is_tried_again_without_one(new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Item 1: what failed before the first file leaves nothing in the way."""
+    new_home.gate.touch()
+    monkeypatch.setenv("EVENREEL_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(new_home.home / ".cache"))
+    with new_home.visitor() as visitor:
+        order(visitor, action="start", folder="Videos", model="fast")
+        told = ended(visitor)
+        assert (told["state"], told["words_only"]) == ("failed", True)
+        assert told["sentence"] == "The model cannot be downloaded: there is no network."
+        assert "siglip2-base-patch32-256" in told["details"]
+        listed = visitor.get("/api/v1/folders?inside=Videos").json()
+        assert (listed["added"], listed["hindrance"]) == (False, "")
+        assert "There is no choice odd" in order(visitor, 400, action="resume", model="odd")["detail"]
+        order(visitor, action="resume", model="words")
+        assert (ended(visitor)["state"], clips(visitor)) == ("done", 3)
+        assert [one["name"] for one in state(visitor)["models"]] == ["default", "fast", "words", "builtin"]
+        order(visitor, action="start", model="builtin")
+        assert ended(visitor)["state"] == "done"
+        assert visitor.get("/api/v1/stats").json()["model"] == "builtin"
+        assert "has its model already" in order(visitor, 400, action="resume", model="words")["detail"]
+
+
+def test_a_root_without_a_file_does_not_count(here: TestClient, new_home: NewHome) -> None:
+    """One that an earlier version left behind."""
+    write(new_home.library, f"INSERT INTO roots (path) VALUES ('{new_home.home / 'Videos'}')")
+    new_home.gate.touch()
+    assert not here.get("/api/v1/folders?inside=Videos").json()["added"]
+    order(here, **ADD)
+    assert ended(here)["sentence"] == "3 videos taken in."
+
+
+def test_speech_is_asked_for_once(here: TestClient, new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that hears already goes on with its own model; where the extra is missing, the page says so."""
+    seen: list[RunOrder] = []
+
+    def follow(run: Run, hear: object) -> dict[str, str]:
+        seen.append(run.order)
+        return {"ended": "Nothing is new."}
+
+    monkeypatch.setattr(Run, "follow", follow)
+    monkeypatch.setattr("evenreel.speech.recogniser.installed", lambda package: package != "onnx_asr")
+    told = state(here)["speech"]
+    assert (told["hindrance"][:26], told["download_bytes"]) == ("Hearing speech needs onnx_", 148_000_000)
+    assert 5 < told["minutes_an_hour"] <= 23
+    order(here, **ADD, speech=True)
+    ended(here)
+    monkeypatch.setattr(adding, "_hears", lambda library: True)
+    assert state(here)["speech"] is None
+    order(here, **ADD, speech=True)
+    ended(here)
+    assert [one.settings.speech for one in seen] == ["base", "auto"]
 
 
 def test_counting_ends_after_so_many_entries(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,6 +141,7 @@ def test_a_download_that_failed_is_tried_again_paused_and_gone_on_with(
         expect(run).to_contain_text("3 videos taken in.")
         assert all(sent < 1.5 * (hub.models[model] / name).stat().st_size for (model, name), sent in hub.sent.items())
         wait_for(int(visits.address.rpartition(":")[2]), "/api/v1/health", "model", {"ready"})
+        page.keyboard.press("/")
         search(page, "a red star")
         assert names(page)[0] == "star.mp4"
 
@@ -162,6 +163,7 @@ def test_without_a_network_words_only_find_and_pictures_can_be_added_later(
         chooser.get_by_role("button", name="Look again").click()
         expect(run.get_by_role("button", name="Search pictures too")).to_be_hidden()
         expect(run).to_contain_text("3 videos taken in.")
+        page.keyboard.press("/")
         search(page, "star")
         assert names(page)[0] == "star.mp4"
 
@@ -218,13 +220,6 @@ def tab_to(page: Page, target: Locator) -> None:
 
 
 def looked_at(page: Page) -> None:
-    if shots := os.environ.get("SHOTS"):
-        number = len(os.listdir(shots))
-        for width in (390, 1280, 1680):
-            page.set_viewport_size({"width": width, "height": 900})
-            for scheme in ("light", "dark"):
-                page.emulate_media(color_scheme=scheme)
-                page.screenshot(path=f"{shots}/{number:02d}-{width}-{scheme}.png")
     """Nothing of the page is wider than the window of a phone, a tablet or a desk; axe-core finds nothing."""
     assert_for_everyone(page)
     page.emulate_media(color_scheme="light")

@@ -171,7 +171,7 @@ export class FolderChooser {
     fill(
       this.places,
       found.places.map((place) =>
-        step(place, { class: "quiet small", title: place.path, "aria-pressed": place.path === found.trail[0].path }),
+        step(place, { class: "quiet small", title: place.path, "aria-pressed": String(place.path === found.trail[0].path) }),
       ),
     );
     fill(
