@@ -56,7 +56,7 @@ def test_reasons_of_words_are_told_by_where_they_are(visits: Visits) -> None:
 
 
 def test_why_a_clip_is_found_is_said_in_words_with_the_numbers_folded(visits: Visits) -> None:
-    signs = [sign("RED STAR", 4), sign(" ", 5)]
+    signs = [sign("RED STAR", 4), sign("★", 5)]
     page = changed(visits, STAR, written=1.0, on_screen=signs, said=[sign("a star", 90)], moments=[moment(4)])
     page.locator("#results .card summary").first.click()
     why = page.locator("#results .card .explained").first

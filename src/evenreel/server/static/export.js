@@ -47,7 +47,7 @@ class ExportDialog {
         { method: "dialog", novalidate: true, onsubmit: (event) => this.#submit(event) },
         element("div", { class: "head" }, this.title, this.#closing()),
         this.times,
-        element("fieldset", { class: "forms", onchange: () => this.#chosen() }, element("legend", {}, "As"), FORMS.map(choice)),
+        element("fieldset", { class: "forms", onchange: () => this.#chosen() }, element("legend", {}, "Format"), FORMS.map(choice)),
         this.exactly,
         this.said,
         element("div", { class: "tools" }, this.save),

@@ -3,7 +3,7 @@
 
 import { ApiError, browse, examples, patiently } from "./api.js";
 import { asHit, card } from "./cards.js";
-import { byId, element, fill } from "./dom.js";
+import { byId, element, fill, hasText } from "./dom.js";
 import { count, dayTold, number, span, withinTold } from "./format.js";
 import { forgetSearches, recentSearches } from "./remembered.js";
 import { failure } from "./results.js";
@@ -113,7 +113,7 @@ export class Home {
       element(
         "ul",
         { class: "hints" },
-        found.filter(({ query }) => query.trim()).map(({ kind, query }) => hint(KINDS[kind] ?? kind, `“${query}”`, () => this.wishes.go({ q: query }))),
+        found.filter(({ query: text }) => hasText({ text })).map(({ kind, query }) => hint(KINDS[kind] ?? kind, `“${query}”`, () => this.wishes.go({ q: query }))),
         vision ? picture : null,
       ),
       element("p", { class: "calm" }, LANGUAGE),

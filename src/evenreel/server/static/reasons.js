@@ -121,10 +121,12 @@ const PARTS = { seen: "Matcher: seen", on_screen: "Matcher: on screen", both: "M
  * @param {import("./address.js").Place} place what was asked
  */
 export function explanation(hit, hits, place) {
+  const texts = textsFound(hit, place.q);
+  const seen = sight(hit, hits, place);
   const sentences = [
     ...steps(hit, place),
-    ...textsFound(hit, place.q),
-    ...sight(hit, hits, place),
+    ...texts,
+    ...(texts.length && isWeak(hit) ? [] : seen), // then it is there for its words
     hit.sounds !== null && `${hit.sounds < FITS ? "Weaker sound" : "Sound"} match: its sound fits your words.`,
     rank(hit, hits, "reranked", (place) => `The matcher put it ${place} of the clips that it ordered.`),
   ];
@@ -154,12 +156,14 @@ function textsFound(hit, query) {
   return found;
 }
 
+const isWeak = ({ above_nonsense: share }) => share !== null && share < FITS;
+
 function sight(hit, hits, { like, picture }) {
   if (!Object.hasOwn(hit.scores, "seen")) return [];
   const when = at(hit.moments[0]).join("");
   const among = rank(hit, hits, "seen", (place) => `By picture it is ${place} of the ${count(hits.length, "clip")} shown.`);
   if (like || picture) return [`It looks like ${like ? "that clip" : "your picture"}${when}.`, among];
-  if (hit.above_nonsense !== null && hit.above_nonsense < FITS)
+  if (isWeak(hit))
     return ["Weaker visual match: a nonsense query fits pictures here about as well.", among];
   return [`Visual match${when}: the picture fits your words better than nonsense does.`, among];
 }
