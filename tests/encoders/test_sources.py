@@ -20,6 +20,7 @@ from evenreel.encoders import load_encoder, loading
 from evenreel.encoders.loading import BUILTIN_FOLDER, check_licence, folder_here, known_models, locate, measure_speed
 from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import EncoderError, UsageError
+from evenreel.speech.recogniser import download_bytes as speech_bytes
 from evenreel.types import Pixels, WindowRule
 from tests.encoders.hub import COMMIT, Hub, go_online, serving
 from tests.encoders.onnx_files import alone, public_export
@@ -305,6 +306,21 @@ def test_the_table_is_whole() -> None:
     assert {model.name for model in table.models if model.name} == set(table.names) == {"default", "fast", "best"}
     assert {figure.source for model in table.models for figure in model.figures} == set(table.sources)
     assert all(model.licence and model.kind in {"pictures", "windows", "embedder"} for model in table.models)
+
+
+def test_how_much_is_downloaded_is_known_without_the_network(
+    checkpoints: dict[str, Path], tmp_path: Path, cache: Path, no_sockets: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = {None: 1_500_000_000, "fast": 1_500_000_000, "best": 1_600_000_000, "builtin": 0, "org/tiny": None}
+    assert {name: loading.download_bytes(name) for name in sizes} == sizes
+    assert speech_bytes("small") == speech_bytes("Systran/faster-whisper-small") == 486_000_000
+    assert (speech_bytes("org/tiny"), speech_bytes(None)) == (None, 0)
+    monkeypatch.setattr(loading, "installed", lambda package: False)
+    in_cache(cache, checkpoints["clip"], DEFAULT_MODEL, COMMIT)
+    assert loading.download_bytes(None) == 1_500_000_000  # what is here needs torch, so its export is wanted
+    in_cache(cache, alone(tmp_path / "graphs"), "onnx-community/siglip2-base-patch16-224-ONNX", COMMIT)
+    assert loading.download_bytes("default") == 0
+    assert no_sockets == []
 
 
 def test_what_is_said_of_the_builtin_model_is_true(builtin: TowerEncoder) -> None:

@@ -314,6 +314,18 @@ def folder_here(name: str) -> Path | None:
     return found if found and not _missing(found) else None
 
 
+def download_bytes(name: str | None) -> int | None:
+    """Return about how much a run with a model (None: the default) downloads; the network is not asked.
+
+    It is 0 where the model is on this machine, and None where its size is not known.
+    """
+    name = name or DEFAULT_MODEL
+    if folder_here(name) is not None:
+        return 0
+    known = known_models().find(name)
+    return known.file_bytes if known else None
+
+
 def lacks_torch(name: str) -> bool:
     """Return whether a model of the hub is on this machine as a checkpoint, which only torch is missing for."""
     name = model_id(name)
@@ -399,13 +411,19 @@ class KnownModel:
     family: str = ""
     name: str = ""  # short name, such as `fast`
     parameters_m: float | None = None  # in millions
-    size_mb: float | None = None  # of its files, in megabytes
+    size_mb: float | None = None  # of its files in float32, in megabytes, in either form
     licence: str = ""
     non_commercial: bool = False  # whether the licence of its weights forbids commercial use
     languages: str = ""
     dimension: int | None = None
     onnx: str = ""  # id of an export in ONNX form that others made, which stands in for it where torch is not installed
     figures: tuple[PublishedFigure, ...] = ()
+
+    @property
+    def file_bytes(self) -> int | None:
+        """About how large its files are, by their size or by its parameters in float32; None where neither is known."""
+        megabytes = self.size_mb or (self.parameters_m and 4 * self.parameters_m)
+        return round(megabytes * 1e6) if megabytes else None
 
 
 @dataclass(frozen=True)

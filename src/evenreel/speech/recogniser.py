@@ -510,6 +510,14 @@ def speech_model_here(name: str) -> bool:
     return folder is not None and not _missing(folder)
 
 
+def download_bytes(name: str | None) -> int | None:
+    """Return about how much a run with a model of speech (None: with none) downloads; see that of encoders."""
+    if name is None or speech_model_here(name):
+        return 0
+    known = next((model for model in known_speech_models() if name in (model.name, model.id)), None)
+    return round(known.size_mb * 1e6) if known else None
+
+
 def is_onnx(folder: Path) -> bool:
     """Return whether a folder holds a model in ONNX form, and none in CTranslate2's."""
     return not (folder / "model.bin").is_file() and next(folder.rglob("*.onnx"), None) is not None
