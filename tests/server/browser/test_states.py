@@ -41,7 +41,7 @@ def found(visits: Visits, look: Look) -> Page:
 def nothing_fits(visits: Visits, look: Look) -> Page:
     page = visits.found("/?q=quarterly+tax+spreadsheet", look)
     expect(page.locator("#summary")).to_have_text("Nothing fits “quarterly tax spreadsheet”")
-    expect(page.locator(".calm").first).to_contain_text("No clip fits this better than it fits nonsense.")
+    expect(page.locator(".calm").first).to_contain_text("No clip fits your words better than it fits nonsense.")
     expect(page.locator(".others > summary")).to_have_text("4 weaker matches")
     expect(page.locator(".card").first).to_be_hidden()
     return page

@@ -106,14 +106,16 @@ export class Home {
 
   #examples(found) {
     const { vision } = this.stats;
-    const picture = hint("Search by picture", "Drop one anywhere, or choose a file", () => byId("choose-picture").click());
+    const choosePicture = () => byId("choose-picture").click();
+    const picture = hint("Search by picture", "Drop one anywhere, or choose a file", choosePicture);
+    const readable = found.filter(({ query }) => hasText({ text: query }));
     fill(
       byId("home-examples"),
       heading("Try"),
       element(
         "ul",
         { class: "hints" },
-        found.filter(({ query: text }) => hasText({ text })).map(({ kind, query }) => hint(KINDS[kind] ?? kind, `“${query}”`, () => this.wishes.go({ q: query }))),
+        readable.map(({ kind, query: q }) => hint(KINDS[kind] ?? kind, `“${q}”`, () => this.wishes.go({ q }))),
         vision ? picture : null,
       ),
       element("p", { class: "calm" }, LANGUAGE),
