@@ -56,11 +56,11 @@ def test_reasons_of_words_are_told_by_where_they_are(visits: Visits) -> None:
 
 
 def test_why_a_clip_is_found_is_said_in_words_with_the_numbers_folded(visits: Visits) -> None:
-    signs = [sign("RED STAR", 4), sign(" ", 5)]
+    signs = [sign("RED STAR", 4), sign("★", 5)]
     page = changed(visits, STAR, written=1.0, on_screen=signs, said=[sign("a star", 90)], moments=[moment(4)])
     page.locator("#results .card summary").first.click()
     why = page.locator("#results .card .explained").first
-    assert why.locator("li").all_inner_texts() == [
+    sentences = [
         "“RED STAR” is on screen at 0:04.",
         "“a star” is said at 1:30.",
         "Its name has your words: “star.mp4”.",
@@ -68,6 +68,7 @@ def test_why_a_clip_is_found_is_said_in_words_with_the_numbers_folded(visits: Vi
         "Visual match at 0:04: the picture fits your words better than nonsense does.",
         "By picture it is the best of the 4 clips shown.",
     ]
+    expect(why.locator("li")).to_have_text(sentences)
     expect(why.locator("dl")).to_be_hidden()
     assert "%" not in why.inner_text()
     page.locator("#results .card h3 a").first.press("Enter")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from axe_core_python.base import AXE_SCRIPT  # type: ignore[import-untyped]
 from playwright.sync_api import Page, Route, expect
 
+from evenreel.media.picture import to_jpeg
 from tests.cli.test_serve import TOKEN
 from tests.server.browser.visits import Look, Visits, first_frame, names, search, settled, show_advanced, unfold
 from tests.server.conftest import SCENES
@@ -39,7 +41,7 @@ def found(visits: Visits, look: Look) -> Page:
 def nothing_fits(visits: Visits, look: Look) -> Page:
     page = visits.found("/?q=quarterly+tax+spreadsheet", look)
     expect(page.locator("#summary")).to_have_text("Nothing fits “quarterly tax spreadsheet”")
-    expect(page.locator(".calm").first).to_contain_text("No clip fits this better than it fits nonsense.")
+    expect(page.locator(".calm").first).to_contain_text("No clip fits your words better than it fits nonsense.")
     expect(page.locator(".others > summary")).to_have_text("4 weaker matches")
     expect(page.locator(".card").first).to_be_hidden()
     return page
@@ -212,25 +214,18 @@ def test_a_server_that_is_gone_can_be_tried_again(visits: Visits) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [STAR, "/?browse=latest"])
-def test_a_wrong_filter_is_explained_by_its_field(visits: Visits, path: str) -> None:
+def test_a_wrong_filter_is_explained_by_its_field(visits: Visits) -> None:
     visits.expected.append("status of 400")
-    page = visits.open(path)
-    page.locator(".card:not(.skeleton)").first.wait_for()
+    page = visits.found(STAR)
     show_advanced(page)
     page.get_by_label("Your own filter").fill("sauce = 'camera'")
     page.keyboard.press("Enter")
     expect(page.locator("#where-error")).to_contain_text("sauce")
     expect(page.get_by_label("Your own filter")).to_have_attribute("aria-invalid", "true")
-    page.get_by_label("Your own filter").fill("source = 'generator_a'")
-    page.keyboard.press("Enter")
-    expect(page.locator(".card")).to_have_count(1)
-    expect(page.locator("#where-error")).to_be_empty()
     page.get_by_label("Your own filter").fill("duration_s > 600")
     page.keyboard.press("Enter")
-    expect(page.locator(".card")).to_have_count(0)
-    if path == STAR:
-        expect(page.locator("#results")).to_contain_text("No clip passes the filters.")
+    expect(page.locator("#results")).to_contain_text("No clip passes the filters.")
+    expect(page.locator("#where-error")).to_be_empty()
 
 
 @pytest.mark.slow
@@ -274,19 +269,11 @@ def test_a_library_is_sorted_by_its_heads_and_the_focus_stays(visits: Visits) ->
     expect(visits.found(STAR).locator("#results .notices")).to_have_count(0)
 
 
-PICTURE = """() => new Promise((done) => {
-    const canvas = document.createElement('canvas');
-    canvas.width = canvas.height = 900;
-    canvas.getContext('2d').fillRect(0, 0, 450, 450);
-    canvas.toBlob(async (blob) => done([...new Uint8Array(await blob.arrayBuffer())]));
-})"""
-
-
 @pytest.mark.slow
 def test_a_picture_search_has_an_address_in_its_own_browser(visits: Visits) -> None:
     page = start(visits, Look())
-    picture = {"name": "a.png", "mimeType": "image/png", "buffer": bytes(page.evaluate(PICTURE))}
-    page.locator("#picture-file").set_input_files(picture)  # type: ignore[arg-type]
+    grey = to_jpeg(np.full((900, 1200, 3), 99, np.uint8), 1200, 1200)
+    page.locator("#picture-file").set_input_files({"name": "a.jpg", "mimeType": "image/jpeg", "buffer": grey})
     page.wait_for_url("**/?picture=*")
     settled(page)
     found_, address = names(page), page.url

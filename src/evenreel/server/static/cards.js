@@ -136,7 +136,13 @@ function addFolded(made, hit, actions) {
   };
   const button = element(
     "button",
-    { type: "button", class: "folded", "aria-expanded": "false", title: "Clips that are nearly the same", onclick: toggle },
+    {
+      type: "button",
+      class: "folded",
+      "aria-expanded": "false",
+      title: "Clips that are nearly the same",
+      onclick: toggle,
+    },
     told,
   );
   made.querySelector(".facts").append(button);

@@ -56,7 +56,7 @@ export function marked(text, marks) {
 }
 
 /** @returns {boolean} whether there is anything to read in what was read on screen or heard. */
-export const hasText = ({ text }) => text.trim() !== "";
+export const hasText = ({ text }) => /[\p{L}\p{N}]/u.test(text);
 
 /** A name of a file, which may break after a mark between its words, where text would go on or break anywhere. */
 export function breakable(name) {

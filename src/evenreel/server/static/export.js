@@ -34,7 +34,12 @@ class ExportDialog {
       "label",
       { class: "exactly" },
       this.exact,
-      element("span", {}, "Frame-accurate (re-encodes) ", element("small", {}, "otherwise it begins at an earlier key frame")),
+      element(
+        "span",
+        {},
+        "Frame-accurate (re-encodes) ",
+        element("small", {}, "otherwise it begins at an earlier key frame"),
+      ),
     );
     this.said = element("div", { class: "export-said", role: "status" });
     this.save = element("button", { type: "submit" }, "Save");
@@ -47,7 +52,12 @@ class ExportDialog {
         { method: "dialog", novalidate: true, onsubmit: (event) => this.#submit(event) },
         element("div", { class: "head" }, this.title, this.#closing()),
         this.times,
-        element("fieldset", { class: "forms", onchange: () => this.#chosen() }, element("legend", {}, "As"), FORMS.map(choice)),
+        element(
+          "fieldset",
+          { class: "forms", onchange: () => this.#chosen() },
+          element("legend", {}, "Format"),
+          FORMS.map(choice),
+        ),
         this.exactly,
         this.said,
         element("div", { class: "tools" }, this.save),

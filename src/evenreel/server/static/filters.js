@@ -217,7 +217,8 @@ export class FilterPanel {
 
   #chips() {
     const { conditions, where } = this.filters;
-    const wrong = (condition) => this.refused.find((one) => (condition ? one.condition && same(one.condition, condition) : one.text === where));
+    const isOf = (one, condition) => (condition ? one.condition && same(one.condition, condition) : one.text === where);
+    const wrong = (condition) => this.refused.find((one) => isOf(one, condition));
     const chips = conditions.map((one) => chip(this.#told(one), () => this.#remove(one), wrong(one)));
     if (where) chips.push(chip(where, () => this.#remove(null), wrong(null)));
     fill(byId("chips"), chips);

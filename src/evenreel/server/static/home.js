@@ -3,7 +3,7 @@
 
 import { ApiError, browse, examples, patiently } from "./api.js";
 import { asHit, card } from "./cards.js";
-import { byId, element, fill } from "./dom.js";
+import { byId, element, fill, hasText } from "./dom.js";
 import { count, dayTold, number, span, withinTold } from "./format.js";
 import { forgetSearches, recentSearches } from "./remembered.js";
 import { failure } from "./results.js";
@@ -106,14 +106,16 @@ export class Home {
 
   #examples(found) {
     const { vision } = this.stats;
-    const picture = hint("Search by picture", "Drop one anywhere, or choose a file", () => byId("choose-picture").click());
+    const choosePicture = () => byId("choose-picture").click();
+    const picture = hint("Search by picture", "Drop one anywhere, or choose a file", choosePicture);
+    const readable = found.filter(({ query }) => hasText({ text: query }));
     fill(
       byId("home-examples"),
       heading("Try"),
       element(
         "ul",
         { class: "hints" },
-        found.filter(({ query }) => query.trim()).map(({ kind, query }) => hint(KINDS[kind] ?? kind, `“${query}”`, () => this.wishes.go({ q: query }))),
+        readable.map(({ kind, query: q }) => hint(KINDS[kind] ?? kind, `“${q}”`, () => this.wishes.go({ q }))),
         vision ? picture : null,
       ),
       element("p", { class: "calm" }, LANGUAGE),

@@ -1,4 +1,4 @@
-// The library view: what is indexed, what is true of every search of it, what was skipped and why, and trying that again.
+// The library view: what is indexed, what is true of every search, what was skipped and why, and trying that again.
 
 import { ApiError, files, pause, retry, retryState, stats } from "./api.js";
 import { announce, breakable, byId, element, fill, icon, still } from "./dom.js";
@@ -128,7 +128,8 @@ export class LibraryView {
   /** The head of a column: a button that sorts by it, and turns the order when it is pressed again. */
   #head(column, text) {
     const sort = () => this.wishes.go({ sort: this.place.sort === column ? `-${column}` : column, page: 1 });
-    const button = element("button", { type: "button", onclick: sort }, text, element("span", { "aria-hidden": "true" }));
+    const arrow = element("span", { "aria-hidden": "true" });
+    const button = element("button", { type: "button", onclick: sort }, text, arrow);
     return element("th", { scope: "col", class: column, "data-column": column }, button);
   }
 
@@ -141,7 +142,8 @@ export class LibraryView {
   }
 
   #file(file) {
-    const badge = file.state === "indexed" ? null : element("span", { class: `badge ${file.state}` }, STATES[file.state]);
+    const { state } = file;
+    const badge = state === "indexed" ? null : element("span", { class: `badge ${state}` }, STATES[state]);
     const folder = file.folder ? element("p", { class: "folder" }, breakable(file.folder)) : null;
     const told = element("div", {}, this.#name(file), badge, folder, file.sentence ? why(file) : null);
     return element(

@@ -36,7 +36,8 @@ function fromDataUrl(url) {
 
 /** Keep a picture, and name it; one that this browser cannot show is kept as it is until the page is left. */
 async function keep(picture) {
-  const name = [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  const random = [...crypto.getRandomValues(new Uint8Array(8))];
+  const name = random.map((byte) => byte.toString(16).padStart(2, "0")).join("");
   pictures.set(name, picture);
   try {
     const url = await small(picture);

@@ -156,7 +156,8 @@ export class Player {
   }
 
   #why() {
-    return this.hit?.why ? element("section", { class: "explained" }, element("h3", {}, "Why this result"), this.hit.why()) : null;
+    if (!this.hit?.why) return null;
+    return element("section", { class: "explained" }, element("h3", {}, "Why this result"), this.hit.why());
   }
 
   /** All words on screen, those that the search matched with their marks. */

@@ -121,21 +121,24 @@ const PARTS = { seen: "Matcher: seen", on_screen: "Matcher: on screen", both: "M
  * @param {import("./address.js").Place} place what was asked
  */
 export function explanation(hit, hits, place) {
+  const texts = textsFound(hit, place.q);
+  const seen = sight(hit, hits, place);
   const sentences = [
     ...steps(hit, place),
-    ...textsFound(hit, place.q),
-    ...sight(hit, hits, place),
+    ...texts,
+    ...(texts.length && isWeak(hit) ? [] : seen), // then it is there for its words
     hit.sounds !== null && `${hit.sounds < FITS ? "Weaker sound" : "Sound"} match: its sound fits your words.`,
     rank(hit, hits, "reranked", (place) => `The matcher put it ${place} of the clips that it ordered.`),
   ];
-  const list = element("ul", { class: "sentences" }, sentences.filter(Boolean).map((one) => element("li", { dir: "auto" }, one)));
-  return [list, numbers(hit)];
+  const items = sentences.filter(Boolean).map((one) => element("li", { dir: "auto" }, one));
+  return [element("ul", { class: "sentences" }, items), numbers(hit)];
 }
 
 function steps({ steps: found }, { q, then }) {
   if (!found?.length) return [];
   const [first, second] = found.map((step) => clock(step.time_s));
-  return [then ? `“${q.trim()}” is at ${first}, followed by “${then.trim()}” at ${second}.` : `The first scene is at ${first}, the second at ${second}.`];
+  if (!then.trim()) return [`The first scene is at ${first}, the second at ${second}.`];
+  return [`“${q.trim()}” is at ${first}, followed by “${then.trim()}” at ${second}.`];
 }
 
 function textsFound(hit, query) {
@@ -154,12 +157,15 @@ function textsFound(hit, query) {
   return found;
 }
 
+const isWeak = ({ above_nonsense: share }) => share !== null && share < FITS;
+
 function sight(hit, hits, { like, picture }) {
   if (!Object.hasOwn(hit.scores, "seen")) return [];
   const when = at(hit.moments[0]).join("");
-  const among = rank(hit, hits, "seen", (place) => `By picture it is ${place} of the ${count(hits.length, "clip")} shown.`);
+  const shown = count(hits.length, "clip");
+  const among = rank(hit, hits, "seen", (place) => `By picture it is ${place} of the ${shown} shown.`);
   if (like || picture) return [`It looks like ${like ? "that clip" : "your picture"}${when}.`, among];
-  if (hit.above_nonsense !== null && hit.above_nonsense < FITS)
+  if (isWeak(hit))
     return ["Weaker visual match: a nonsense query fits pictures here about as well.", among];
   return [`Visual match${when}: the picture fits your words better than nonsense does.`, among];
 }
@@ -175,7 +181,8 @@ function rank(hit, hits, channel, sentence) {
 
 /** What the channels and the matcher measured, for those who study them. */
 function numbers(hit) {
-  const measured = Object.entries({ ...hit.scores, written: hit.written || null }).filter(([, value]) => value !== null);
+  const all = Object.entries({ ...hit.scores, written: hit.written || null });
+  const measured = all.filter(([, value]) => value !== null);
   const rows = [
     ...measured.map(([name, value]) => [NUMBERS[name] ?? name, value]),
     ...Object.entries(hit.parts).map(([name, value]) => [

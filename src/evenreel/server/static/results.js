@@ -260,7 +260,7 @@ const took = ({ took_ms: ms }) =>
 
 /** What 'nothing fits' means. */
 const calm = ({ answering }) =>
-  answering ? null : element("p", { class: "calm" }, "No clip fits this better than it fits nonsense.");
+  answering ? null : element("p", { class: "calm" }, "No clip fits your words better than it fits nonsense.");
 
 const notices = ({ notices: sentences }) =>
   sentences.length
@@ -286,7 +286,8 @@ function noPicture() {
   const sentence = "A picture stays in the browser in which it was chosen. Choose it again to search by it.";
   const shown = message("The picture is not in this browser", sentence);
   const choose = () => byId("choose-picture").click();
-  shown.append(element("p", {}, element("button", { type: "button", class: "quiet", onclick: choose }, "Choose a picture")));
+  const button = element("button", { type: "button", class: "quiet", onclick: choose }, "Choose a picture");
+  shown.append(element("p", {}, button));
   return shown;
 }
 
