@@ -59,9 +59,16 @@ def needed_extra(error: ImportError, what: str = "This") -> str | None:
     """
     package = (error.name or "").partition(".")[0]
     extra = EXTRAS.get(package)
-    return (
-        None if extra is None else f"{what} needs {package}, which is not installed: pip install 'evenreel[{extra}]'."
-    )
+    return None if extra is None else f"{what} needs {package}, which is not installed: {to_install(extra)}."
+
+
+def to_install(extra: str) -> str:
+    """Return the command that installs an extra where evenreel runs: an environment, or one that pipx or uv made."""
+    if Path(sys.prefix, "pipx_metadata.json").is_file():
+        return f"pipx inject evenreel 'evenreel[{extra}]'"
+    if Path(sys.prefix, "uv-receipt.toml").is_file():
+        return f"uv tool install '.[{extra}]' in the folder that evenreel was installed from"
+    return f"pip install 'evenreel[{extra}]'"
 
 
 def offered(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
