@@ -154,15 +154,7 @@ def fetch(
 ) -> Path:
     """Return a model's folder in the hub's cache, named by commit, after downloading what is missing and allowed.
 
-    Args:
-        repository, revision: of the hub.
-        wanted: patterns of its files.
-        missing: says what a folder lacks.
-        told: hears how far the download is.
-        otherwise: how to do without it, for the sentence of an error.
-
-    Raises:
-        DownloadError: it is not here and cannot be downloaded.
+    `wanted` are patterns of its files; `otherwise` says how to do without it, for the sentence of an error.
     """
     cached = cached_folder(repository, revision)
     if cached is not None and not missing(cached):
@@ -192,10 +184,9 @@ def byte_size(count: float) -> str:
     >>> byte_size(38_819), byte_size(412_345_678), byte_size(1_500_000_000)
     ('39 kB', '412 MB', '1.5 GB')
     """
-    for unit, length in (("GB", 1e9), ("MB", 1e6)):
-        if count >= 0.9995 * length:
-            return f"{count / length:.1f} {unit}" if unit == "GB" else f"{count / length:.0f} {unit}"
-    return f"{count / 1e3:.0f} kB"
+    if count >= 0.9995e9:
+        return f"{count / 1e9:.1f} GB"
+    return f"{count / 1e6:.0f} MB" if count >= 0.9995e6 else f"{count / 1e3:.0f} kB"
 
 
 _WAYS: dict[DownloadTrouble, str] = {
@@ -206,6 +197,7 @@ _WAYS: dict[DownloadTrouble, str] = {
     "checksum": "It was deleted: run this again",
     "failed": "Run this again later, and it goes on where it stopped",
 }
+_BLOB = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _PATIENCE_S = 10.0  # for which a host may say nothing
 _TELL_S = 0.25  # least seconds between two calls of `Told`
@@ -224,9 +216,8 @@ class _Download:
         self._before, self._began_at, self._told_at = 0, time.monotonic(), 0.0
 
     def error(self, kind: DownloadTrouble, why: str, way: str = "") -> DownloadError:
-        ways = ", or ".join(filter(None, (way or _WAYS[kind], self._otherwise)))
-        what = f"The model {self._repository} cannot be downloaded"
-        return DownloadError(f"{what}: {why}. {ways}.", self._repository, kind)
+        ways, model = ", or ".join(filter(None, (way or _WAYS[kind], self._otherwise))), self._repository
+        return DownloadError(f"The model {model} cannot be downloaded: {why}. {ways}.", model, kind)
 
     def run(self, wanted: Sequence[str]) -> Path:
         from huggingface_hub import snapshot_download
@@ -252,18 +243,18 @@ class _Download:
         lacking: list[tuple[str, Path, int]] = []
         for file in info.siblings or ():
             name, size, blob = file.rfilename, file.size, file.lfs.sha256 if file.lfs else file.blob_id
-            if size is None or not blob or not any(fnmatch.fnmatch(name, pattern) for pattern in wanted):
+            if size is None or not any(fnmatch.fnmatch(name, pattern) for pattern in wanted):
                 continue
-            place, self._total = home / "blobs" / blob, self._total + size
+            if not _BLOB.fullmatch(blob or ""):  # it becomes the name of a file
+                raise self.error("failed", f"its host names {name} {blob!r}, which is no digest")
+            place, self._total = home / "blobs" / str(blob), self._total + size
             if (home / "snapshots" / str(info.sha) / name).exists() or place.exists():
                 self._done += size
             else:
-                self._done += _size(_part(place))
+                self._done += _size(place.with_suffix(".incomplete"))
                 lacking.append((hf_hub_url(self._repository, name, revision=info.sha), place, size))
-        there, need = cache, self._total - self._done
-        while not there.exists():
-            there = there.parent
-        free = shutil.disk_usage(there).free
+        need = self._total - self._done
+        free = shutil.disk_usage(next(folder for folder in (cache, *cache.parents) if folder.exists())).free
         if need > free:
             raise self.error("disk_full", f"{byte_size(need)} are needed in {cache}, and {byte_size(free)} are free")
         left = f"{byte_size(need)} of " if self._done else ""
@@ -278,7 +269,7 @@ class _Download:
         from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[attr-defined]
         from huggingface_hub.utils import WeakFileLock  # type: ignore[attr-defined]
 
-        part = _part(place)
+        part = place.with_suffix(".incomplete")
         for folder in (place.parent, lock.parent):
             folder.mkdir(parents=True, exist_ok=True)
         with WeakFileLock(lock):
@@ -287,25 +278,23 @@ class _Download:
                 return
             while (have := _size(part)) < size:
                 try:
-                    self._stream(url, part, have)
+                    self._stream(url, part, have, size)
                 except HTTPError as error:  # what breaks off is gone on with at once, as long as something comes
                     if isinstance(error, HfHubHTTPError) or _size(part) <= have:
                         raise
                 if _size(part) <= have:
                     raise self.error("failed", "the connection broke off")
-            if _size(part) != size or _digest(part, place.name) != place.name:
+            git = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False) if len(place.name) == 40 else None
+            if _size(part) != size or file_digest(part, git) != place.name:
                 part.unlink()
                 raise self.error("checksum", f"{url.rpartition('/')[2]} arrived as another file than the hub has")
             part.replace(place)
 
-    def _stream(self, url: str, part: Path, have: int) -> None:
-        from huggingface_hub.utils import (  # type: ignore[attr-defined]
-            build_hf_headers,
-            get_session,
-            hf_raise_for_status,
-        )
+    def _stream(self, url: str, part: Path, have: int, size: int) -> None:
+        from huggingface_hub.utils import build_hf_headers as headers_of  # type: ignore[attr-defined]
+        from huggingface_hub.utils import get_session, hf_raise_for_status  # type: ignore[attr-defined]
 
-        headers = build_hf_headers() | {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+        headers = headers_of() | {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
         with get_session().stream("GET", url, headers=headers, timeout=_PATIENCE_S, follow_redirects=True) as response:
             hf_raise_for_status(response)
             goes_on = response.status_code == 206
@@ -315,6 +304,8 @@ class _Download:
                 for piece in response.iter_raw():
                     file.write(piece)
                     self._count(len(piece))
+                    if file.tell() > size:  # which its digest will tell
+                        return
 
     def _count(self, more: int, *, at_once: bool = False) -> None:
         self._done += more
@@ -326,18 +317,13 @@ class _Download:
             self._told(self._repository, self._done, self._total, left_s)
 
 
-def _part(place: Path) -> Path:
-    return place.with_name(f"{place.name}.incomplete")
-
-
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _digest(path: Path, like: str) -> str:
-    """SHA-256 in hex, or git's id of a file where `like` has its length."""
-    git = f"blob {_size(path)}\0".encode()
-    total = hashlib.sha256() if len(like) == 64 else hashlib.sha1(git, usedforsecurity=False)
+def file_digest(path: Path, begun: hashlib._Hash | None = None) -> str:
+    """Return the SHA-256 of a file in hex, or what a digest that has begun becomes."""
+    total = begun or hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):
             total.update(block)

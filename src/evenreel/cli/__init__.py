@@ -60,10 +60,12 @@ class Output(io.TextIOWrapper):
 
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 3 done but inputs were set aside."""
+    from evenreel import extras
     from evenreel.cli.app import app, asked
-    from evenreel.cli.progress import downloads_shown
+    from evenreel.cli.progress import LogLines
     from evenreel.errors import UsageError
     from evenreel.extras import needed_extra
+    from evenreel.features.pool import telling
     from evenreel.provenance import typed
 
     _open_output()
@@ -76,7 +78,8 @@ def main() -> None:
     if words is None:
         return
     try:
-        with typed(words), downloads_shown():
+        extras.on_download = telling(LogLines())
+        with typed(words):
             app(words, standalone_mode=True)
     except UsageError as error:
         _fail(error.args, EXIT_USAGE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from evenreel.cli.progress import bars, share_bar
 from evenreel.cli.show_library import AGAIN, console, list_aside, list_notes, print_json, safe
 from evenreel.config import DEFAULT_MODEL, IndexSettings, Machines, MediaLimits, default_library
 from evenreel.errors import UsageError
+from evenreel.extras import byte_size
 from evenreel.files import printable
 from evenreel.wording import count, other_files
 
@@ -247,9 +247,9 @@ def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_jso
     if stats.making:
         out.print(f"  in the making: {safe(stats.making)} (evenreel reindex --model {safe(stats.making)} goes on)")
     if snapshot is not None:
-        out.print(f"  published snapshot {snapshot.id}: {megabytes(snapshot.size_bytes)}")
-    parts = ", ".join(f"{name} {megabytes(size)}" for name, size in sizes.items() if size)
-    out.print(f"  on the disk: {megabytes(sum(sizes.values()))} ({parts})")
+        out.print(f"  published snapshot {snapshot.id}: {byte_size(snapshot.size_bytes)}")
+    parts = ", ".join(f"{name} {byte_size(size)}" for name, size in sizes.items() if size)
+    out.print(f"  on the disk: {byte_size(sum(sizes.values()))} ({parts})")
     if stats.ignored:
         out.print(f"  passed over: {printable('  '.join(stats.ignored))}", markup=False)
     if stats.metadata:
@@ -259,15 +259,6 @@ def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_jso
     list_aside(stats.set_aside, more=AGAIN)
     if has_people(place):
         out.print("people: looked for (evenreel people lists them; --forget ALL deletes them and looks no more)")
-
-
-def megabytes(size: int) -> str:
-    """Format a size in bytes as megabytes of a million.
-
-    >>> megabytes(0), megabytes(12_345), megabytes(2_345_678_901)
-    ('0.0 MB', '0.1 MB', '2,345.7 MB')
-    """
-    return f"{math.ceil(size / 1e5) / 10:,.1f} MB"
 
 
 def verify(
@@ -363,8 +354,8 @@ def publish(
         print_json(report)
         return
     console().print(
-        f"Published {safe(report.id)} to {safe(report.to)}: {megabytes(report.bytes)}, of which "
-        f"{megabytes(report.sent_bytes)} were sent, in {report.seconds:.1f} s."
+        f"Published {safe(report.id)} to {safe(report.to)}: {byte_size(report.bytes)}, of which "
+        f"{byte_size(report.sent_bytes)} were sent, in {report.seconds:.1f} s."
     )
     for dropped in report.dropped:
         console().print(f"  dropped {safe(dropped)}, which nobody needs any more")

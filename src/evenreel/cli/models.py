@@ -82,11 +82,8 @@ def models(
         for one in speech:
             here = ", on this machine" if one["here"] else ""
             console().print(f"[bold]{safe(one['id'])}[/] ({safe(one['name'] + here)})")
-            _print_wrapped(
-                f"{one['family']}; about {byte_size(1e6 * one['size_mb'])}; {one['licence']}; {one['languages']}",
-                "  ",
-                "  ",
-            )
+            size = byte_size(1e6 * one["size_mb"])
+            _print_wrapped(f"{one['family']}; about {size}; {one['licence']}; {one['languages']}", "  ", "  ")
     if any(row.trouble for row in rows):
         raise typer.Exit(EXIT_SET_ASIDE)
 

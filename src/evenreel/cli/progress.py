@@ -86,9 +86,8 @@ class Bars(NoProgress):
         if self._task is None or self._progress.tasks[-1].description != name:
             self._show(name, None)
         assert self._task is not None
-        total = progress.total_bytes or None
-        self._progress.update(self._task, total=total, completed=progress.done_bytes, amount=_arrived(progress))
-        self._progress.update(self._task, rates=_byte_rate(progress))
+        (amount, rates), total = _arrived(progress), progress.total_bytes or None
+        self._progress.update(self._task, total=total, completed=progress.done_bytes, amount=amount, rates=rates)
 
     def _show(self, name: str, total: int | None) -> None:
         if self._task is not None:
@@ -124,21 +123,17 @@ class LogLines(NoProgress):
         now, ended = time.monotonic(), progress.done_bytes == progress.total_bytes
         if _is_told() and (ended or now - self._told_at >= LINE_S):
             self._told_at = now
-            parts = f"downloading {progress.model}: {_arrived(progress)}", _byte_rate(progress)
-            _log(", ".join(filter(None, parts)))
+            _log(f"downloading {progress.model}: {', '.join(filter(None, _arrived(progress)))}")
 
 
-def _arrived(progress: Download) -> str:
+def _arrived(progress: Download) -> tuple[str, str]:
+    """How much of a download is here, how fast it comes and how long it still takes: `23 MB/s, about 40 s left`."""
     done = byte_size(progress.done_bytes)
-    return f"{done} of {byte_size(progress.total_bytes)}" if progress.total_bytes else done
-
-
-def _byte_rate(progress: Download) -> str:
-    """How fast, and how long it still takes: `23 MB/s, about 40 s left`."""
+    amount = f"{done} of {byte_size(progress.total_bytes)}" if progress.total_bytes else done
     if not progress.remaining_s:
-        return ""
+        return amount, ""
     rate = (progress.total_bytes - progress.done_bytes) / progress.remaining_s
-    return f"{byte_size(rate)}/s, about {duration(progress.remaining_s)} left"
+    return amount, f"{byte_size(rate)}/s, about {duration(progress.remaining_s)} left"
 
 
 def foretold(forecast: Forecast) -> str | None:
@@ -207,27 +202,6 @@ def bars() -> Iterator[Bars | LogLines]:
             yield told
         finally:
             extras.on_download = before
-
-
-@contextlib.contextmanager
-def downloads_shown() -> Iterator[None]:
-    """Show, for the time of a block, how far a model's download is, in a bar of its own where no other is drawn."""
-    with contextlib.ExitStack() as stack:
-        shown: list[Bars | LogLines] = []
-
-        def told(model: str, done_bytes: int, total_bytes: int, remaining_s: float | None) -> None:
-            if not shown:
-                shown.append(stack.enter_context(bars()))
-                extras.on_download = told
-            shown[0].download(Download(model, done_bytes, total_bytes, remaining_s))
-            if done_bytes == total_bytes:
-                shown.clear()
-                stack.pop_all().close()
-                extras.on_download = told
-
-        extras.on_download = told
-        stack.callback(setattr, extras, "on_download", None)
-        yield
 
 
 @contextlib.contextmanager

@@ -102,8 +102,7 @@ class BatchedEncoder(ABC):
     def _choose(self, pixels: Pixels) -> None:
         """Go on with the CPU where the accelerator is slower on the first pictures, or makes other vectors of them."""
         assert self.on_cpu is not None
-        load, self.on_cpu = self.on_cpu, None
-        other, name = load(), self.computed_on
+        other, self.on_cpu, name = self.on_cpu(), None, self.computed_on
         rates, made = zip(*(_pace(encoder, pixels) for encoder in (self, other)), strict=True)
         differs = (made[0] * made[1]).sum(1).min() < _ALIKE
         if differs or rates[0] < rates[1]:
@@ -112,8 +111,7 @@ class BatchedEncoder(ABC):
             self._take(other)
 
     def _take(self, other: Self) -> None:
-        """Calculate pictures as another encoder of the same model does."""
-        raise NotImplementedError
+        raise NotImplementedError  # calculate pictures as another encoder of the same model does
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
         """Encode captions to words (Q, W, D) and unit sentences (Q, D); words of padding are zero.
@@ -425,11 +423,11 @@ ACCELERATORS = {"cuda": "CUDAExecutionProvider", "coreml": "CoreMLExecutionProvi
 
 
 def accelerator() -> str:
-    """Return what ONNX Runtime offers beside the CPU, by our name of it; `cpu` for nothing."""
+    """Return what ONNX Runtime offers beside the CPU, '' for nothing."""
     import onnxruntime
 
     offered = onnxruntime.get_available_providers()
-    return next((name for name, provider in ACCELERATORS.items() if provider in offered), "cpu")
+    return next((name for name, provider in ACCELERATORS.items() if provider in offered), "")
 
 
 def _session(path: Path, device: str = "cpu") -> Any:

@@ -141,9 +141,10 @@ def _open(encoder_id: str, folder: Path, device: str, precision: str, batch_size
             digest = pool.submit(checkpoint.digest)
             import torch
 
-            from evenreel.encoders.towers import TowerEncoder, load_towers, offered_device, usable_device
+            from evenreel.encoders.towers import TowerEncoder, load_towers, usable_device
 
-            target = offered_device(precision) if device == "auto" else usable_device(device, precision)
+            apple = device == "auto" and precision == "float32" and torch.backends.mps.is_available()
+            target = usable_device("mps" if apple else device, precision)
 
             def loaded(on: torch.device) -> TowerEncoder:
                 return TowerEncoder(load_towers(checkpoint, on, precision), encoder_id, digest.result(), batch_size)
@@ -168,7 +169,7 @@ def _open(encoder_id: str, folder: Path, device: str, precision: str, batch_size
     model = open_onnx(folder)
     digest, then = model.weights_hash(), towers if beside else None
     encoder = OnnxEncoder(model, encoder_id, digest, batch_size, then)
-    if device == "auto" and (offered := accelerator()) != "cpu":
+    if device == "auto" and (offered := accelerator()):
         encoder.device, encoder.on_cpu = offered, lambda: OnnxEncoder(model, encoder_id, digest, batch_size, then)
     return encoder
 

@@ -485,12 +485,6 @@ def _array(features: torch.Tensor) -> FloatArray:
     return features.float().cpu().numpy()
 
 
-def offered_device(precision: str) -> torch.device:
-    """Return the device of `auto`, Apple's GPU included, whose vectors are looked at first."""
-    apple = precision == "float32" and torch.backends.mps.is_available()
-    return usable_device("mps" if apple else "auto", precision)
-
-
 def usable_device(name: str, precision: str) -> torch.device:
     chosen = ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
     try:
