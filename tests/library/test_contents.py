@@ -387,10 +387,10 @@ def test_remove_on_the_command_line(videos: Path, library: Path) -> None:
     assert dry.stdout.startswith("Would forget 1 file (1 clip)")
     assert "finds them again" in dry.stdout
     done = command("remove", videos / "clip_00.mp4", "--ignore", "--library", library)
-    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["  passed over from now on: /clip_00.mp4"])
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["  ignored from now on: /clip_00.mp4"])
     wrong = command("remove", videos / "nothing", "--library", library)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "knows no file" in wrong.stderr
     told = command("info", "--library", library).stdout
-    assert "passed over: /clip_00.mp4" in told
+    assert "ignored: /clip_00.mp4" in told
     assert "on the disk: " in told

@@ -232,7 +232,7 @@ class Handover:
             report.note(path.name, f"was encoded anew, as {why}")
         elif not self._settings.exact:
             if early_s > 1 / facts.fps:
-                said_early = f"begins {early_s:.2f} s before the start asked for, at the key frame there (see --exact)"
+                said_early = f"begins {early_s:.2f} s early, at a key frame (--exact cuts frame-accurately)"
                 report.note(path.name, said_early)
             if late_s > 2 / facts.fps:
                 report.note(path.name, f"ends {late_s:.2f} s after the end asked for")
