@@ -221,9 +221,9 @@ def test_examples_are_the_first_candidates(opened: Library) -> None:
 
 def test_of_a_long_path_that_is_no_clip_the_end_is_shown_where_its_name_is() -> None:
     error = no_clip(f"/{'deep/' * 60}film.mp4")
-    assert "deep/film.mp4'; give the path" in str(error)
+    assert "deep/film.mp4'; give the name" in str(error)
     assert len(str(error)) < 160
-    assert str(no_clip("ab" * 32)) == f"The library has no clip '{'ab' * 32}'; give the path of its video."
+    assert str(no_clip("ab" * 32)) == f"The library has no clip '{'ab' * 32}'; give the name or path of its video."
 
 
 # A file is the one that was indexed by its stamp, else by its content, whatever its times say ------------------------

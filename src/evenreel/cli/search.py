@@ -147,8 +147,10 @@ def _show_unlike(found: UnlikeClips, as_json: bool) -> None:
     out = console()
     if not found.clips:
         out.print("There are no highlights: no clip has pictures.")
+    else:
+        out.print("Highlights, the clips that are most unlike the rest:")
     for rank, clip in enumerate(found.clips, start=1):
-        out.print(f"[bold]{rank:2}. {safe(clip.path)}[/]  at {clock(clip.time_s)}  [dim]apart {clip.apart:.2f}[/]")
+        out.print(f"[bold]{rank:2}. {safe(clip.path)}[/]  at {clock(clip.time_s)}  [dim]distance {clip.apart:.2f}[/]")
     if found.compared < found.total:
         out.print(
             f"[dim]Of {count(found.total, 'clip')}, {found.compared:,} that lie evenly among them were compared.[/]"
