@@ -115,7 +115,9 @@ def test_without_words_the_clips_that_are_unlike_the_rest_are_shown(place: Path)
     assert kinds == set(NAMES)
     only = printed("search", "--where", "folder = 'copies'")
     assert [Path(clip["path"]).name for clip in only["clips"]] == ["boat again.mp4"]
-    assert told("search", "--where", "folder = 'elsewhere'").stdout == "No clip with pictures is there.\n"
+    assert (
+        told("search", "--where", "folder = 'elsewhere'").stdout == "There are no highlights: no clip has pictures.\n"
+    )
     assert told("search").stdout.splitlines()[0].startswith(" 1. ")
 
 
