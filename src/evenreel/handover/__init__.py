@@ -35,8 +35,8 @@ class HandoverSettings:
     """How clips are exported.
 
     Attributes:
-        forms: what to write: clip (video files), csv, json, edl (CMX3600), fcpxml, otio, srt or vtt (what is said in each clip), sheet (one picture with a still of each); may be given
-            several times.
+        forms: what to write: clip (video files), csv, json, edl (CMX3600), fcpxml, otio, srt or vtt (what is said in
+            each clip), sheet (one picture with a still of each); may be given several times.
         exact: cut frame-accurately (re-encodes). Otherwise a clip is copied, from the key frame before its start.
         handles_s: seconds to add before and after each clip.
         language: language of subtitles, such as en or pt-BR; None for the first there is.
