@@ -151,11 +151,7 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
         clip_id=clip_id,
         name=files[0][1] if files else clip_id,
         files=tuple(ClipFile(name, folder_of(loaded_path(path), known), state) for path, name, state, _ in files),
-<<<<<<< HEAD
         signs=tuple(TextHit(text, (), start, end, 1.0) for text, start, end in signs if any(map(str.isalnum, text))),
-=======
-        signs=tuple(TextHit(text, (), a, b, 1.0) for text, a, b in signs if any(map(str.isalnum, text))),
->>>>>>> signs
         metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
         starts_s=starts_s,
         shots=tuple(shots),
