@@ -11,7 +11,7 @@ import polars as pl
 
 from evenreel.corpus.tables import CAPTION_COLUMNS, CLIP_COLUMNS, make_corpus
 from evenreel.errors import CorpusError
-from evenreel.types import Corpus
+from evenreel.types import Corpus, Shown
 
 Columns = Mapping[str, Any]
 """Values of one row by column: standard columns, and a benchmark's own."""
@@ -33,7 +33,7 @@ class Notice:
 
 
 @dataclass(frozen=True, eq=False)
-class Imported:
+class Imported(Shown):
     """A corpus made from a benchmark's files, with notices about them.
 
     Attributes:

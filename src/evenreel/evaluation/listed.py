@@ -14,7 +14,7 @@ from scipy import sparse
 
 from evenreel.errors import ScoresError
 from evenreel.evaluation.settings import Direction
-from evenreel.types import Corpus, ScoreNotes
+from evenreel.types import Corpus, ScoreNotes, Shown
 
 Listing = pl.DataFrame
 """Columns `query`, `item`, `score`, and `number`, that of the line or row it was read from."""
@@ -26,7 +26,7 @@ Place = Callable[[int], str]
 
 
 @dataclass(frozen=True, eq=False)
-class ListedScores:
+class ListedScores(Shown):
     """Scores (Q, V) from ranked lists, of clips for captions or of captions for clips; implements `ScoreBlocks`.
 
     Attributes:

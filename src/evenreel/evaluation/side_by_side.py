@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from evenreel.evaluation.metrics import Metric, parse_metric
 from evenreel.evaluation.results import Evaluation, Interval
 from evenreel.evaluation.settings import EvaluationSettings
 from evenreel.progress import Progress, part_of
+from evenreel.types import Shown
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class FigureColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class SideBySide:
+class SideBySide(Shown):
     """Figures of several systems on the same queries.
 
     Attributes:
@@ -53,6 +54,11 @@ class SideBySide:
     figures: dict[str, list[Interval]]
     best: dict[FigureColumn, str | None]
     confidence: float
+
+    def _shown(self) -> Iterable[Sequence[object]]:
+        yield ("", *self.figures)
+        for place, column in enumerate(self.columns):
+            yield str(column), *(f"{figures[place].value:.2f}" for figures in self.figures.values())
 
     def to_json(self) -> list[dict[str, Any]]:
         """List the figures as a dictionary for each system and column, as a csv holds them."""
