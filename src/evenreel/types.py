@@ -11,19 +11,19 @@ from html import escape
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
+    from numpy.typing import NDArray
+
+    Pixels = NDArray[np.uint8]
+    FloatArray = NDArray[np.float32]
+else:  # whoever writes a record need not load numpy
+    Pixels = FloatArray = Any
+"""Pixels are (H, W, 3) or (N, 3, H, W) RGB, full range."""
 
 Array = TypeVar("Array")
 Changed = TypeVar("Changed")
-
-Pixels = NDArray[np.uint8]
-"""(H, W, 3) or (N, 3, H, W) RGB, full range."""
-
-FloatArray = NDArray[np.float32]
 
 CAMERA = "camera"
 """Source of a clip that nobody generated."""
@@ -304,6 +304,8 @@ class VideoFeatures(Shown):
 
     def taken(self, rows: NDArray[np.int64] | slice) -> VideoFeatures:
         """Select some videos by their rows."""
+        import numpy as np
+
         return VideoFeatures(
             tuple(self.ids[row] for row in np.arange(len(self.ids))[rows]),
             self.frames[rows],
