@@ -102,11 +102,7 @@ _HOW = "give what evaluate(scores, corpus) returns"
 
 
 def check_evaluations(given: object, name: str) -> None:
-    """Refuse an argument that is no mapping from the names of systems to their evaluations; `name` is its own.
-
-    Raises:
-        UsageError: it is no mapping, or one of its values is no `Evaluation`.
-    """
+    """Refuse an argument that is no mapping from the names of systems to their evaluations; `name` is its own."""
     check_named(given, name, "evaluations by the names of their systems", "evaluation")
     for system, one in cast("Mapping[str, object]", given).items():
         check_kind(one, Evaluation, f"{name}[{system!r}]", _HOW)
@@ -233,16 +229,7 @@ def _aligned(baseline: Evaluation, other: Evaluation, name: str) -> dict[Directi
 
 
 def in_order_of(base: DirectionResult, other: DirectionResult, name: str) -> DirectionResult:
-    """Reorder a system's result so that its queries are in the order of the baseline's.
-
-    Args:
-        base: result of the baseline.
-        other: result to reorder.
-        name: name of the other system, for messages.
-
-    Raises:
-        ScoresError: the systems differ in queries, gallery or protocol.
-    """
+    """Reorder a system's result so that its queries are in the order of the baseline's."""
     place = {one: row for row, one in enumerate(other.query_ids)}
     missing = [one for one in base.query_ids if one not in place]
     if missing or len(place) != len(base.query_ids):

@@ -88,16 +88,6 @@ def side_by_side(
 
     A system is the best of a column where the paired randomisation test, adjusted by Holm for the number of other
     systems, is significant for each of them.
-
-    Args:
-        evaluations: evaluations by name, on the same queries and galleries with the same metrics and rules.
-        settings: `resamples` and `seed` of the tests are used; with 0 resamples nothing is tested.
-        mean: whether with the means of both directions.
-        progress: called repeatedly with the share that is done, 0 to 1.
-
-    Raises:
-        ScoresError: the systems differ in queries, gallery or protocol.
-        UsageError: an argument is of the wrong kind, or there is no system.
     """
     check_evaluations(evaluations, "evaluations")
     check_settings_kind(settings, EvaluationSettings)

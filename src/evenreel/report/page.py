@@ -109,12 +109,7 @@ def write_page(page: Page, path: Path, made: Provenance | None = None) -> None:
 
 
 def render(page: Page, made: Provenance | None = None) -> str:
-    """Render a page as HTML text.
-
-    Args:
-        page: page to render.
-        made: provenance that is stated at the end; None for the present command and time, without inputs.
-    """
+    """Render a page as HTML text."""
     charts: list[str] = []
     body = "\n".join(
         f"<section>\n<h2>{escape(section.title)}</h2>\n"
