@@ -1,8 +1,8 @@
 """On-screen text: what reading costs and finds, against RapidOCR with its defaults on every sampled frame.
 
-    python benchmarks/ocr.py [FOLDER] [--threads N] [--clips N]
+    python benchmarks/ocr.py [FOLDER] [--threads N] [--clips N] [--font FILE] [--signs-only]
 
-Two tables. The first reads the real clips of a folder, one frame a second; what is truly written in them is not
+Three tables. The first reads the real clips of a folder, one frame a second; what is truly written in them is not
 known, so the words that the plain way finds are the measure. The second writes known words over frames of the
 same clips, so that both ways are measured against the truth.
 
@@ -10,29 +10,38 @@ A word is a run of letters and digits, at least two, in a reading with a confide
 letters; it counts once a clip. `exact` is the share of the plain way's words that ours finds letter by letter.
 A sign that is seen in many frames and misread in some gives the plain way several words; `tracks` is the share of
 those words that stay when its readings, too, are merged to the most confident one of each track. `new` are ours alone.
+
+The third asks which signs are text. Shapes are read as letters (a crescent as C, a cross as 中), so tracks are counted
+before and after `without_shapes`: on the scenes of the demo, on scenes with one short sign each, and on the real clips,
+where it counts words as above. `--font` names a font with Chinese characters, for signs of one of these.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
 import re
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
+from rapidfuzz import fuzz
 
 from evenreel.config import usable_cores
+from evenreel.demo import demo_scenes
 from evenreel.errors import MediaError
 from evenreel.media import open_video, parse_rule
 from evenreel.onscreen import TextReader, TextSettings
 from evenreel.onscreen.reader import follow
 from evenreel.onscreen.scene import bounding_box
+from evenreel.planted import Scene, sample_scene, write_scene
 from evenreel.types import Frame, Pixels, TextTrack, Word
 
 CONFIDENT = 0.8
@@ -43,6 +52,9 @@ VOCABULARY = (  # noqa: SIM905
     "harbour window yellow castle planet ticket garden silver mountain orchestra library bridge ocean festival "
     "thunder pepper cotton marble lantern velvet copper meadow engine market summer winter signal island rocket"
 ).split()
+
+LETTERS_ALONE = "A,P,7,H,B,R,8,3,2,T,E,22,11,3A,50,B2,NO,UP,WC,24,10,ATM,TAXI,EXIT 22,GATE 7".split(",")  # noqa: SIM905
+CHARACTERS_ALONE = "酒药茶停止中山大出湯男女"
 
 Way = Callable[[Sequence[Frame]], list[Word]]
 
@@ -65,6 +77,9 @@ def main() -> int:
         return 0
     clips = dict(list(_clips(options.folder))[: options.clips])
     reader = TextReader(TextSettings(threads=options.threads))
+    what_is_text(clips, reader, options.font)
+    if options.signs_only:
+        return 0
     plain, ours = plain_way(options.threads), our_way(reader)
     warm_up = [Frame(0.0, np.zeros((64, 64, 3), np.uint8))]
     plain(warm_up), ours(warm_up)
@@ -165,6 +180,78 @@ def with_words(picture: Pixels, chance: random.Random) -> tuple[Pixels, set[str]
     return np.array(image), truth
 
 
+def what_is_text(clips: dict[str, list[Frame]], reader: TextReader, font: Path | None) -> None:
+    """Tracks that are signs, and signs that have a track, before and after those of shapes are left out."""
+    print(f"{'signs':22}{'clips':>6}{'signs':>6}{'found before':>14}{'after':>7}{'precision before':>18}{'after':>7}")
+    signs = {"demo scenes": _demo_signs(), "letters and numbers": _short_signs(LETTERS_ALONE, None)}
+    if font:
+        signs["one Chinese character"] = _short_signs(CHARACTERS_ALONE, font)
+    for name, scenes in signs.items():
+        count, shown, found, total, right = 0, 0, [0, 0], [0, 0], [0, 0]
+        for frames, texts in scenes:
+            count, shown = count + 1, shown + len(texts)
+            for place, tracks in enumerate(_before_and_after(reader, frames)):
+                right[place] += sum(any(_same(track.text, text) for text in texts) for track in tracks)
+                found[place] += sum(any(_same(track.text, text) for track in tracks) for text in texts)
+                total[place] += len(tracks)
+        shares = [_share(part, whole) for part, whole in zip(right, total, strict=True)]
+        print(f"{name:22}{count:6}{shown:6}{found[0]:14}{found[1]:7}{shares[0]:>18}{shares[1]:>7}")
+    kept: list[set[str]] = [set(), set()]
+    for name, frames in clips.items():
+        before, after = _before_and_after(reader, frames)
+        for place, tracks in enumerate((before, after)):
+            kept[place] |= {f"{name} {word}" for word in _sure_words(tracks)}
+        if gone := [f"{track.text} ({track.confidence:.2f})" for track in before if track not in after]:
+            print(f"  left out of {name}: {', '.join(gone)}")
+    print(f"{'words of real clips':22}{len(clips):6}{'':6}{len(kept[0]):14}{len(kept[1]):7}\n")
+
+
+def _before_and_after(reader: TextReader, frames: Sequence[Frame]) -> tuple[list[TextTrack], list[TextTrack]]:
+    video = reader.new_video()
+    for frame in frames:
+        video.add(frame)
+    return follow(video.words, [frame.time_s for frame in frames]), video.tracks()
+
+
+def _same(read: str, shown: str) -> bool:
+    read, shown = ("".join(text.split()).casefold() for text in (read, shown))
+    return read == shown or (len(shown) > 3 and fuzz.ratio(read, shown) >= 60)
+
+
+def _demo_signs() -> Iterator[tuple[list[Frame], list[str]]]:
+    for scene in demo_scenes().values():
+        yield _rendered(scene), [sign.text for sign in scene.signs]
+
+
+def _short_signs(texts: Sequence[str], font: Path | None) -> Iterator[tuple[list[Frame], list[str]]]:
+    """Scenes with shapes, and one sign each in one of four sizes, on a board or not."""
+    chance, rng = random.Random(1), np.random.default_rng(1)
+    for text, share in itertools.product(texts, (0.06, 0.09, 0.13, 0.2)):
+        frames = _rendered(replace(sample_scene(rng), signs=(), duration_s=3.0))
+        height, width = frames[0].pixels.shape[:2]
+        px = round(share * height * 1.35)
+        face = ImageFont.truetype(str(font), px) if font else ImageFont.load_default(px)
+        left, top, right, bottom = face.getbbox(text)
+        pad = px // 3
+        x, y = (chance.randint(2, side - 2) for side in (width - int(right) - 2 * pad, height - int(bottom) - 2 * pad))
+        board, ink = chance.choice([("white", "black"), ("navy", "white"), ("darkred", "white")])
+        signed = []
+        for frame in frames:
+            image = Image.fromarray(frame.pixels)
+            pen = ImageDraw.Draw(image)
+            pen.rectangle((x, y, x + right - left + 2 * pad, y + bottom - top + 2 * pad), fill=board)
+            pen.text((x + pad - left, y + pad - top), text, font=face, fill=ink)
+            signed.append(Frame(frame.time_s, np.array(image)))
+        yield signed, [text]
+
+
+def _rendered(scene: Scene) -> list[Frame]:
+    with tempfile.TemporaryDirectory() as folder:
+        write_scene(Path(folder) / "scene.mp4", scene)
+        with open_video(Path(folder) / "scene.mp4") as video:
+            return list(video.frames(parse_rule("every 1 s")))
+
+
 def _row(name: str, clips: list[tuple[int, Cost, Cost]]) -> str:
     frames = sum(count for count, _, _ in clips)
     plain_s, ours_s = sum(plain.wall_s for _, plain, _ in clips), sum(ours.wall_s for *_, ours in clips)
@@ -191,7 +278,7 @@ def _clips(folder: Path) -> Iterator[tuple[str, list[Frame]]]:
             with open_video(path) as video:
                 yield path.name, list(video.frames(parse_rule("every 1 s")))
         except MediaError as error:
-            print(f"set aside {path.name}: {error}", file=sys.stderr)
+            print(f"skipped {path.name}: {error}", file=sys.stderr)
 
 
 def _options() -> argparse.Namespace:
@@ -201,6 +288,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("folder", type=Path, nargs="?", default=data / "videos")
     parser.add_argument("--threads", type=int, default=usable_cores(), help="threads of each model")
     parser.add_argument("--clips", type=int, default=None, help="only the first so many clips")
+    parser.add_argument("--font", type=Path, help="font with Chinese characters, for signs of one of these")
+    parser.add_argument("--signs-only", action="store_true", help="only the table of what is text")
     return parser.parse_args()
 
 

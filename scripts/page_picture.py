@@ -1,9 +1,7 @@
 """Photograph the page of `evenreel serve` over a library, the demo's by default; Chromium must be installed.
 
 evenreel demo && python -m scripts.page_picture demo docs/pictures/page.png
-python -m scripts.page_picture signs docs/pictures/page_parts.png --rerank runs/tcd/checkpoint --height 560 \
-    --query "the sign says ring"
-python -m scripts.page_picture demo docs/pictures/take_away.png --height 700 --press ".card .take-away-button"
+python -m scripts.page_picture demo docs/pictures/export.png --height 700 --press ".card .export-button"
 """
 
 from __future__ import annotations
@@ -33,12 +31,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="that the library lies in")
     parser.add_argument("picture", type=Path)
     parser.add_argument("--query", default=QUERY)
-    parser.add_argument("--rerank", help="a checkpoint that orders the first clips anew")
     parser.add_argument("--height", type=int, default=HEIGHT)
     parser.add_argument("--press", help="selector of a button that is pressed first")
     asked = parser.parse_args()
     command = [sys.executable, "-m", "evenreel", "serve", "--library", str(asked.folder / "library"), "--port", "0"]
-    command += ["--rerank", asked.rerank] if asked.rerank else []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             said = server.stdout.readline() if server.stdout else ""

@@ -1,4 +1,5 @@
-"""Build wheel and sdist, install the wheel into an environment of its own, and run the demo from there.
+"""Build wheel and sdist, install the wheel into an environment of its own, run the demo and a first index from there,
+and install as the README says.
 
     python scripts/try_wheel.py [--extras measure] [--keep FOLDER]
 
@@ -11,6 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -49,15 +52,53 @@ def main() -> int:
             [str(python), "-m", "evenreel", "search", "a red star", "--library", "demo/library", "--json"],
             cwd=place / "empty",
         )
+        default = first_hits(python, place)
         size_mib = sum(path.stat().st_size for path in (place / "environment").rglob("*") if path.is_file()) / 2**20
         hits = json.loads(found)["hits"]
         print(f"{wheel.name}: {wheel.stat().st_size / 2**20:.1f} MiB; installed with what it needs {size_mib:,.0f} MiB")
         print(f"the demo ran from {where}; its library answers with {len(hits)} clips")
+        print(f"without a model's name a small stand-in for the default was fetched; {default} clips were found")
+        for words in installs():
+            print(f"{shlex.join(words)}: {installed(words, place / words[0])}")
         for name in lacking:
             print(f"the wheel lacks {name}")
         for name in tests[:1]:
             print(f"the sdist holds {name}, which needs files that it does not hold")
-        return int(bool(lacking or tests or not hits or str(REPOSITORY) in where))
+        return int(bool(lacking or tests or not hits or not default or str(REPOSITORY) in where))
+
+
+def first_hits(python: Path, place: Path) -> int:
+    """Index the demo's videos with the default model, of a hub on this machine, and count the hits of a search."""
+    sys.path.insert(0, str(REPOSITORY))
+    from tests.encoders.hub import EXPORT, Hub, default_export
+
+    with Hub({EXPORT: default_export(place / "export")}) as hub:
+        variables = {"HF_ENDPOINT": hub.address, "HF_HOME": str(place / "hf")}
+        command, own = [str(python), "-m", "evenreel"], ["--library", "own"]
+        run([*command, "index", "demo/videos", "--no-ocr", *own], place / "empty", **variables)
+        found = run([*command, "search", "a red star", "--json", *own], place / "empty", **variables)
+    return len(json.loads(found)["hits"])
+
+
+def installs() -> list[list[str]]:
+    """Commands of the README that install evenreel."""
+    lines = (REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()
+    return [shlex.split(line, comments=True) for line in lines if re.match(r"pipx? install ", line)]
+
+
+def installed(words: list[str], place: Path) -> str:
+    """Install evenreel in a place of its own; what it says its version is."""
+    run([sys.executable, "-m", "venv", str(place)])
+    tool, where = str(place / "bin" / words[0]), {}
+    if words[0] == "pipx":
+        run([str(place / "bin" / "pip"), "install", "--quiet", "pipx"])
+        where = {
+            "PIPX_HOME": str(place / "pipx"),
+            "PIPX_BIN_DIR": str(place / "bin"),
+            "PIPX_MAN_DIR": str(place / "man"),
+        }
+    run([tool, *words[1:]], cwd=REPOSITORY, **where)
+    return run([str(place / "bin" / "evenreel"), "--version"], cwd=place).strip()
 
 
 def missing_files(wheel: Path) -> list[str]:
@@ -69,9 +110,9 @@ def missing_files(wheel: Path) -> list[str]:
     return sorted(name for path in wanted if (name := path.relative_to(package).as_posix()) not in there)
 
 
-def run(command: list[str], cwd: Path | None = None) -> str:
-    """Run a command outside of any checkout; what it says of a failure is shown."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+def run(command: list[str], cwd: Path | None = None, **more: str) -> str:
+    """Run a command without what lies on the path of modules; what it says of a failure is shown."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | more
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, env=environment)
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")

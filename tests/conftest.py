@@ -19,6 +19,7 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from evenreel.corpus import Imported
+    from evenreel.extras import Told
 
 # No deadline: a busy machine is no failure. Where an example is dear, a test sets a small number of its own.
 settings.register_profile("quick", deadline=None, max_examples=20, print_blob=True)
@@ -204,10 +205,20 @@ def forked_renderers() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def models_read_here() -> Iterator[None]:
-    """A model's tokenizer is checked as ever, but no process of its own reads a model first, as in `test_onnx`."""
-    from evenreel.encoders.loading import check_tokenizer
+    """A model's tokenizer is checked as ever, but no process of its own reads a model first, as in `test_onnx`.
+
+    Where something stands in for `load_encoder`, there is no model to fetch before a run.
+    """
+    from evenreel import encoders
+    from evenreel.encoders import loading
+    from evenreel.encoders.loading import check_tokenizer, load_encoder, locate
+
+    def found(name: str, revision: str | None = None, told: Told | None = None) -> tuple[str, Path] | None:
+        played = vars(encoders).get("load_encoder", load_encoder) is not load_encoder
+        return None if told and played else locate(name, revision, told)
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loading, "locate", found)
         patch.setattr("evenreel.encoders.loading.read_first", lambda folder, *_: check_tokenizer(folder))
         yield
 

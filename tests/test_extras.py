@@ -16,7 +16,7 @@ if sys.version_info >= (3, 11):
 else:
     tomllib = pytest.importorskip("tomli")
 
-from evenreel.extras import BROUGHT, EXTRAS, needed_extra
+from evenreel.extras import BROUGHT, EXTRAS, needed_extra, to_install
 from tests.cli.test_without_extras import REFUSAL
 from tests.conftest import REPOSITORY
 from tests.each import check_each
@@ -97,3 +97,15 @@ def test_in_python_too_what_needs_a_missing_extra_says_which(tmp_path: Path) -> 
         assert found[1].rpartition(".")[2] == name.rpartition(".")[2]
 
     check_each(told, check)
+
+
+@pytest.mark.parametrize(
+    ("file", "command"), [("pipx_metadata.json", "pipx inject evenreel"), ("uv-receipt.toml", "uv tool")]
+)
+def test_an_extra_is_added_by_the_tool_that_made_the_environment(
+    file: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert to_install("speech").startswith("pip install")
+    (tmp_path / file).touch()
+    assert to_install("speech").startswith(command)

@@ -19,7 +19,7 @@ from evenreel.encoders.checkpoint import Checkpoint, Family, open_checkpoint, re
 from evenreel.encoders.encoder import BatchedEncoder, TokenArray, garbage_left, of_model, quiet, unit_rows
 from evenreel.encoders.loading import folder_here, locate
 from evenreel.errors import EncoderError, MediaError
-from evenreel.extras import installed
+from evenreel.extras import installed, to_install
 from evenreel.features.shards import ClipSounds
 from evenreel.media.sound import SoundBlock, open_sound
 from evenreel.media.workers import Message, Worker
@@ -150,7 +150,7 @@ def load_sound_encoder(
 
 def check_torch() -> None:
     if not installed("torch"):
-        raise EncoderError("Hearing sounds needs torch, which is not installed: pip install 'evenreel[torch]'.")
+        raise EncoderError(f"Hearing sounds needs torch, which is not installed: {to_install('torch')}.")
 
 
 def locate_sound_model(name: str, revision: str | None = None) -> tuple[str, Path]:

@@ -46,7 +46,7 @@ def test_it_is_fetched_once_and_safe_files_only(hub: Hub, saved: Path) -> None:
 
 def test_offline_with_an_empty_cache(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVENREEL_OFFLINE", "1")
-    with pytest.raises(CheckpointError, match="the network is switched off .* `hf download org/tiny"):
+    with pytest.raises(CheckpointError, match="the network is switched off"):
         load_matcher("org/tiny")
     assert hub.requests == []
 

@@ -188,7 +188,7 @@ def test_a_model_that_cannot_be_had_is_one_sentence_with_the_ways_on(
     done = here("index", place / "videos", "--library", tmp_path / "library")
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    for words in ("google/siglip2-base-patch16-224", "--model builtin", "--no-vision"):
+    for words in ("google/siglip2-base-patch16-224", "--no-vision"):
         assert words in done.stderr
     assert not (tmp_path / "library").exists()
     searched = here("search", "tram", "--library", tmp_path / "library")

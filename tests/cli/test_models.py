@@ -40,7 +40,7 @@ def test_a_person_reads_all_models_in_80_columns() -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
     for model in known_models().models:
         assert model.id in done.stdout
-    for words in (f"{DEFAULT_MODEL} (default)", "MSR-VTT R@1 38.5 [2]", "builtin (on this machine)"):
+    for words in (f"{DEFAULT_MODEL} (default, recommended)", "about 1.5 GB", "builtin (small, on this machine)"):
         assert words in done.stdout
 
 
@@ -50,7 +50,7 @@ def test_models_of_speech_are_asked_for_by_name_or_id() -> None:
     assert [row["id"] for row in found["models"]] == ["timm/PE-Core-B-16"]
     shown = models("tiny.en").stdout
     assert "Systran/faster-whisper-tiny.en (tiny.en)" in shown
-    assert "Whisper; 78 MB; MIT; English" in shown
+    assert "Whisper; about 78 MB; MIT; English" in shown
     assert "google/siglip2" not in shown
     assert not any(row["here"] for row in found["speech"])
     (default,) = json.loads(models("default", "--json").stdout)["models"]

@@ -175,7 +175,7 @@ def brightening(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_clips_are_written_and_what_is_no_video_is_set_aside(brightening: Path, tmp_path: Path) -> None:
     words = ("corpus", "edit", brightening, "--remove", "motion", "--out", tmp_path / "still")
     made = here(*words)
-    assert (made.returncode, made.stderr) == (3, "") and "Set aside: 1 clip" in made.stdout
+    assert (made.returncode, made.stderr) == (3, "") and "Skipped: 1 clip" in made.stdout
     assert load_corpus(tmp_path / "still").clips.select("clip_id", "frame_count", "fps").rows() == [("a", 4, 4.0)]
     again = CliRunner().invoke(app, [*map(str, words), "--split", "test", "--json"])
     assert again.exit_code == 0, again.output
@@ -234,7 +234,7 @@ def test_overview_and_equalise_in_a_shell(folder: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (3, "")
     assert "camera, (none): 4 clips\n  frames a second 20, seconds 2.25 (1 to 3)\n  picture 96 x 64" in done.stdout
     assert "bad (bad.mp4): its content is not a video" in done.stdout
-    assert load_corpus(folder).clips["codec"].to_list() == ["h264"] * 3 + ["mpeg4"] * 2 + [None, "h264"]
+    assert load_corpus(folder).clips["codec"].to_list() == ["H.264"] * 3 + ["MPEG-4"] * 2 + [None, "H.264"]
     done = here("corpus", "equalise", folder, "--out", tmp_path / "out", "--fps", "5", "--workers", "1")
     assert (done.returncode, done.stderr) == (3, "")
     assert "H.264, 5 frames a second, 96 x 48 (pad)" in done.stdout

@@ -115,8 +115,9 @@ def test_without_words_the_clips_that_are_unlike_the_rest_are_shown(place: Path)
     assert kinds == set(NAMES)
     only = printed("search", "--where", "folder = 'copies'")
     assert [Path(clip["path"]).name for clip in only["clips"]] == ["boat again.mp4"]
-    assert told("search", "--where", "folder = 'elsewhere'").stdout == "No clip with pictures is there.\n"
-    assert told("search").stdout.splitlines()[0].startswith(" 1. ")
+    assert "There are no highlights" in told("search", "--where", "folder = 'elsewhere'").stdout
+    heading, first = told("search").stdout.splitlines()[:2]
+    assert heading.startswith("Highlights") and first.startswith(" 1. ")
 
 
 def run(*arguments: object, home: Path) -> subprocess.CompletedProcess[str]:
@@ -214,7 +215,7 @@ def test_a_library_is_published_described_searched_served_and_followed(
         (tmp_path / "videos" / "clip_00.mp4").rename(tmp_path / "gone.mp4")
         clip = next(hit for hit in json.loads(own)["hits"] if "clip_00" in json.dumps(hit))["clip_id"]
         gone = visitor.get(f"/api/v1/clips/{clip}/media")
-        assert gone.status_code == 404 and "A published snapshot has no videos" in gone.json()["detail"]
+        assert gone.status_code == 404 and "a published snapshot has no videos" in gone.json()["detail"]
         library(tmp_path, 4)
         assert here("publish", "-l", str(home), "--to", place).returncode == 0
         wait_until(lambda: visitor.get("/api/v1/stats").json()["clips"] == 4)

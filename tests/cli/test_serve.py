@@ -165,7 +165,7 @@ def test_a_port_that_is_taken_is_one_sentence(served: Served, workers: tuple[str
         port = str(taken.getsockname()[1])
         code, complained = refused("--library", str(served.library), "--no-vision", *workers, "--port", port)
     assert (code, complained.count("\n")) == (2, 1)
-    assert f"port {port} cannot be had" in complained or "--port" in complained
+    assert f"port {port} is not free" in complained or "--port" in complained
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:

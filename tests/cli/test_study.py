@@ -122,7 +122,7 @@ def test_what_the_files_are(place: Place, tmp_path: Path) -> None:
     done = place.study("ghost/t1", tmp_path / "out", "--features", place.features, "--json")
     assert done.exit_code == 3, done.output
     found = json.loads(done.stdout)
-    assert found["tables"][0]["rows"][0] == ["camera", "train", "4", "0.75", "64 x 48", "h264", 4]
+    assert found["tables"][0]["rows"][0] == ["camera", "train", "4", "0.75", "64 x 48", "H.264", 4]
     assert [one["clip_id"] for one in found["set_aside"]] == [BROKEN]
     assert any("frames by '2 midpoints'; the paper's is of '10 midpoints'" in one for one in found["notices"])
 

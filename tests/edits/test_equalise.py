@@ -67,7 +67,7 @@ def test_every_clip_has_one_form_and_a_pair_one_length(report: EqualiseReport, o
     said = new.clips.select("clip_id", "codec", "width", "height", "fps", "duration_s", "frame_count")
     assert_frame_equal(said, clip_facts(new, FactSettings(out, workers=1)).table)
     assert dict(new.clips.select("clip_id", "frame_count").iter_rows()) == FAMILY_FRAMES
-    assert said.select("codec", "width", "height", "fps").unique().rows() == [("h264", *MADE_SIZE, 10.0)]
+    assert said.select("codec", "width", "height", "fps").unique().rows() == [("H.264", *MADE_SIZE, 10.0)]
     assert new.clips["start_s"].null_count() == new.clips["end_s"].null_count() == 6
     assert new.captions["caption_id"].to_list() == ["0", "1", "2", "3"]
 
@@ -162,7 +162,7 @@ def test_mirrors_go_with_a_real_clip_that_cannot_be_encoded(folder: Path, tmp_pa
     assert new.clips["clip_id"].to_list() == ["kept", "mirror"]
     assert new.captions["caption_id"].to_list() == ["1"]
     assert [one.clip_id for one in report.set_aside] == ["lost", "orphan"]
-    assert report.set_aside[1].sentence == "the real clip that it mirrors, lost, was set aside"
+    assert report.set_aside[1].sentence == "the real clip that it mirrors, lost, was skipped"
 
 
 def test_defaults_are_the_lowest_medians_of_the_groups(corpus: Corpus) -> None:

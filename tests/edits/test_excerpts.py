@@ -66,7 +66,7 @@ def test_the_first_half_has_its_frames_at_their_rate(
     half.write_bytes(first.tobytes())
     assert numbers(half) == list(shown)
     info = probe(half)
-    assert (info.codec, info.width, info.height, info.fps) == ("h264", 96, 64, 25.0)
+    assert (info.codec, info.width, info.height, info.fps) == ("H.264", 96, 64, 25.0)
 
 
 def test_odd_sides_lose_a_row_or_column(tmp_path: Path) -> None:

@@ -2,19 +2,22 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import RECORD
-from evenreel.encoders.encoder import OnnxEncoder, _check_weights_inside, _session
+from evenreel.encoders.encoder import Graph, OnnxEncoder, _check_weights_inside, _session
 from evenreel.encoders.loading import BUILTIN_FOLDER, read_first
 from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import EncoderError, UsageError
@@ -355,3 +358,39 @@ def test_features_need_vectors_of_words(onnx: OnnxEncoder, monkeypatch: pytest.M
     assert np.array_equal(found.sentence, onnx.encode_text(CAPTIONS).sentence)
     with pytest.raises(EncoderError, match="gives no vectors of words, which features hold"):
         encode_block(CAPTIONS, encoder)
+
+
+def test_an_accelerator_that_is_slower_or_makes_other_vectors_is_left_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that is faster stays; one that is named is not compared."""
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 1, 3, 48, 64), np.uint8)
+    expected = load_encoder("builtin", device="cpu").encode_windows(pixels)
+    real_run, plays = Graph.run, dict[str, Any]({"slow": "coreml", "added": 0.0})
+
+    def run(self: Graph, inputs: dict[str, Any]) -> list[Any]:
+        time.sleep(0.2 if self.device == plays["slow"] else 0.0)
+        made = real_run(self, inputs)
+        return [made[0] + plays["added"] * np.arange(made[0].shape[1]), *made[1:]] if self.device == "coreml" else made
+
+    class Session:
+        def __init__(self, path: str, options: Any, providers: list[str]) -> None:
+            self._real, self.get_providers = real_session(path, options, providers=providers[-1:]), lambda: providers
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._real, name)
+
+    real_session = onnxruntime.InferenceSession
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CoreMLExecutionProvider"])
+    monkeypatch.setattr(Graph, "run", run)
+    for slow, added, said in (
+        ("coreml", 0.0, r"CPU \(CoreML was slower: [\d.]+ against [\d.]+ pictures/s\)"),
+        ("cpu", 0.0, "CoreML"),
+        ("cpu", 1.0, r"CPU \(CoreML made other vectors\)"),
+    ):
+        plays |= {"slow": slow, "added": added}
+        encoder = load_encoder("builtin")
+        assert np.allclose(encoder.encode_windows(pixels), expected, atol=1e-6)
+        assert re.fullmatch(said, encoder.computed_on), encoder.computed_on
+    assert load_encoder("builtin", device="cpu").computed_on == "CPU"

@@ -37,12 +37,12 @@ def test_facts_equal_what_was_written(facts: ClipFacts) -> None:
     said = {row.pop("clip_id"): row for row in facts.table.iter_rows(named=True)}
     for number, count in enumerate(REAL_FRAMES):
         assert said[f"r{number}"] == {
-            "codec": "h264", "width": REAL_SIZE[0], "height": REAL_SIZE[1], "fps": REAL_FPS,
+            "codec": "H.264", "width": REAL_SIZE[0], "height": REAL_SIZE[1], "fps": REAL_FPS,
             "duration_s": count / REAL_FPS, "frame_count": count,
         }  # fmt: skip
     for number, count in enumerate(MADE_FRAMES):
         made = said[f"g{number}"]
-        assert (made["codec"], made["width"], made["height"]) == ("mpeg4", *MADE_SIZE)
+        assert (made["codec"], made["width"], made["height"]) == ("MPEG-4", *MADE_SIZE)
         assert made["duration_s"] == pytest.approx(count / MADE_FPS, abs=0.1)
         assert made["frame_count"] is None  # Matroska does not say
 
@@ -125,7 +125,7 @@ def test_facts_go_into_a_corpus_and_what_is_unknown_stays(corpus: Corpus, facts:
     before = make_corpus(corpus.clips.with_columns(frame_count=7, codec=pl.lit("as said")), corpus.captions)
     after = with_facts(before, facts).clips
     rows = {row["clip_id"]: row for row in after.iter_rows(named=True)}
-    assert (rows["r0"]["codec"], rows["r0"]["frame_count"], rows["r0"]["duration_s"]) == ("h264", 40, 2.0)
+    assert (rows["r0"]["codec"], rows["r0"]["frame_count"], rows["r0"]["duration_s"]) == ("H.264", 40, 2.0)
     assert rows["part"]["frame_count"] == 7
     assert rows["bad"]["codec"] == "as said"
     assert rows["bad"]["width"] is None

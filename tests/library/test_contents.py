@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
@@ -108,12 +109,29 @@ def test_words_are_the_first_ones_where_there_are_thousands(tmp_path: Path) -> N
     assert [sign.text for sign in found] == [str(number) for number in range(MAX_SIGNS)]
 
 
-def test_files_are_listed_by_path_with_why_one_was_set_aside(opened: Library) -> None:
+def test_files_are_listed_by_path_with_why_one_was_skipped(opened: Library) -> None:
     found = opened.files()
     assert found.total == 5
     assert names(found.files) == ["Alt.mp4", "Tram.mp4", "copy.mp4", "gro\u0308ße.mp4", "100%_sea.mp4"]
-    assert found.files[3] == ListedFile("gro\u0308ße.mp4", "", "set_aside", None, "empty", "It has no bytes.", None)
-    assert found.files[4] == ListedFile("100%_sea.mp4", "\\udcff", "indexed", "sea", None, None, 3.5)
+    told = [(one.state, one.clip_id, one.reason, one.sentence, one.duration_s) for one in found.files[3:]]
+    assert told == [("set_aside", None, "empty", "It has no bytes.", None), ("indexed", "sea", None, None, 3.5)]
+    assert found.files[4].folder == "\\udcff"
+
+
+def test_files_are_sorted_and_what_is_not_known_comes_last(place: Path, tmp_path: Path) -> None:
+    place = shutil.copytree(place, tmp_path / "own")
+    with sqlite3.connect(place / "catalog.sqlite") as connection:
+        connection.execute("UPDATE files SET size = length(path) * 7 % 11, mtime_ns = length(path) * 86400000000000")
+    with evenreel.open_library(place) as library:
+
+        def listed(order: Any, of: str) -> list[Any]:
+            return [getattr(one, of) for one in library.files(order=order).files]
+
+        for order, of in (("name", "name"), ("size", "size_bytes"), ("date", "day"), ("length", "duration_s")):
+            found = [str(one).lower() for one in listed(order, of) if one is not None]
+            assert found == sorted(found), order
+            assert [str(one).lower() for one in listed(f"-{order}", of) if one is not None] == found[::-1]
+        assert (listed("length", "duration_s")[-1], listed("-length", "duration_s")[-1]) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +165,7 @@ def test_pages_of_files_make_up_the_whole(opened: Library) -> None:
     assert sum((page.files for page in pages), ()) == opened.files().files
 
 
-@pytest.mark.parametrize("wrong", [{"state": "fine"}, {"limit": 0}, {"limit": -1}, {"offset": -1}])
+@pytest.mark.parametrize("wrong", [{"state": "fine"}, {"limit": 0}, {"order": "-path"}, {"offset": -1}])
 def test_questions_about_files_that_make_no_sense(opened: Library, wrong: dict[str, str | int]) -> None:
     with pytest.raises(UsageError):
         opened.files(**wrong)  # type: ignore[arg-type]
@@ -183,6 +201,37 @@ def test_the_root_holds_the_file_and_no_inner_one_does(parts: list[str], roots: 
     assert found == "/" + "/".join(inner)
 
 
+def test_a_clip_is_found_by_the_name_that_is_shown(tmp_path: Path) -> None:
+    made = on_disk(tmp_path)
+    for clip_id, names in {"one": ("a/Tram.mp4", "copy.mp4"), "two": ("b/TRAM.mov",), "three": ("Café 3.mp4",)}.items():
+        made.add_clip(clip_id)
+        for name in names:
+            made.add_file(f"/v/{name}", clip_id)
+    asked = {
+        "a/Tram.mp4": "one",
+        "A/tram": "one",
+        "copy": "one",
+        "/v/a/Tram.mp4": "one",
+        "TRAM.mov": "two",
+        "cafe\u0301 3": "three",
+    }
+    assert {name: contents.clip_named(made.connection, name) for name in asked} == asked
+    with pytest.raises(UsageError, match=r"2 videos are named 'Tram'; give the path of one: /v/a/Tram.mp4, /v/b/TRAM"):
+        contents.clip_named(made.connection, "Tram")
+    for name in ("ram.mp4", "/", "", "."):
+        with pytest.raises(NotFoundError):
+            contents.clip_named(made.connection, name)
+
+
+def test_patterns_are_neither_shown_nor_tried(tmp_path: Path) -> None:
+    made = on_disk(tmp_path)
+    made.add_clip("one")
+    for text in ("★", "AAAA", "FIRST"):
+        made.add_track("one", text)
+    assert [sign.text for sign in contents.clip_detail(made.connection, "one").signs] == ["AAAA", "FIRST"]
+    assert examples(made.connection) == Examples(None, "FIRST")
+
+
 def test_examples_are_the_first_candidates(opened: Library) -> None:
     assert opened.examples() == Examples(None, "FIRST")
     assert examples(empty_catalog()) == Examples(None, None)
@@ -190,9 +239,9 @@ def test_examples_are_the_first_candidates(opened: Library) -> None:
 
 def test_of_a_long_path_that_is_no_clip_the_end_is_shown_where_its_name_is() -> None:
     error = no_clip(f"/{'deep/' * 60}film.mp4")
-    assert "deep/film.mp4'; give the path" in str(error)
+    assert "deep/film.mp4'; give the name" in str(error)
     assert len(str(error)) < 160
-    assert str(no_clip("ab" * 32)) == f"The library has no clip '{'ab' * 32}'; give the path of its video."
+    assert str(no_clip("ab" * 32)) == f"The library has no clip '{'ab' * 32}'; give the name or path of its video."
 
 
 # A file is the one that was indexed by its stamp, else by its content, whatever its times say ------------------------
@@ -341,6 +390,9 @@ def test_the_builtin_model_is_warned_of_where_a_clip_is_no_rendered_one(videos: 
     prebuilt.library(videos, library)
     with open_library(library, vision=False) as opened:
         assert opened.unknown_to_model() is None  # there is no model
+        pictures, *others = opened.notices()
+        assert pictures.startswith("Pictures are not searched")
+        assert [one.partition(" are not")[0].partition(" is not")[0] for one in others] == ["Words on screen", "Speech"]
     with sqlite3.connect(library / "catalog.sqlite") as connection:
         sentence = unknown_to_builtin(connection, {"model": "builtin"}) or ""
         assert "4 clips here are no rendered scenes" in sentence
@@ -356,10 +408,10 @@ def test_remove_on_the_command_line(videos: Path, library: Path) -> None:
     assert dry.stdout.startswith("Would forget 1 file (1 clip)")
     assert "finds them again" in dry.stdout
     done = command("remove", videos / "clip_00.mp4", "--ignore", "--library", library)
-    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["  passed over from now on: /clip_00.mp4"])
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["  ignored from now on: /clip_00.mp4"])
     wrong = command("remove", videos / "nothing", "--library", library)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "knows no file" in wrong.stderr
     told = command("info", "--library", library).stdout
-    assert "passed over: /clip_00.mp4" in told
+    assert "ignored: /clip_00.mp4" in told
     assert "on the disk: " in told

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import fisher_exact, hypergeom
+from scipy.stats import fisher_exact
 
 import evenreel
 from evenreel.errors import UsageError
@@ -26,6 +26,7 @@ from evenreel.library.favours import (
     length_edges,
     length_p_value,
     read_clips,
+    selects_length,
     share_p_value,
 )
 from evenreel.library.search.filters import Filter
@@ -109,11 +110,8 @@ def test_a_preferred_source_is_said() -> None:
     found = favours(population("a" * 20 + "c" * 20 + "b" * 20), ids([*range(14), 20, 21, 22, 40, 41, 42]))
     assert found.groups[0] == GroupShare("source", "a", 14, 20, 0.7, 20, 60, 1 / 3, found.groups[0].p_value)
     assert found.groups[0].p_value == pytest.approx(fisher_exact([[14, 6], [6, 34]]).pvalue)
-    assert found.sentences == (
-        "14 of 20 results are by a; of all 60 clips 20 are (a difference this large comes by chance in 1 of 14,000 "
-        "draws).",
-    )
-    assert found.note.startswith("The 20 clips shown are compared with all 60 that could have been.")
+    assert found.sentences == ("14 of 20 results come from a; of all 60 clips, 20 do (by chance: 1 in 14,000).",)
+    assert found.note.startswith("The 20 clips shown are compared with all 60 that could be shown.")
     assert found.lengths is None
 
 
@@ -121,7 +119,7 @@ def test_of_two_sources_only_the_preferred_one_is_said() -> None:
     found = favours(population("a" * 20 + "b" * 40), ids([*range(14), *range(20, 26)]))
     assert [group.shown for group in found.groups] == [14, 6]
     assert len(found.sentences) == 1
-    assert found.sentences[0].startswith("14 of 20 results are by a; of all 60 clips 20 are")
+    assert found.sentences[0].startswith("14 of 20 results come from a; of all 60 clips, 20 do")
 
 
 def test_preferred_lengths_and_words_are_said() -> None:
@@ -135,10 +133,8 @@ def test_preferred_lengths_and_words_are_said() -> None:
         "on-screen text", "words on screen", 20, 20, 1.0, 20, 60, 1 / 3, 0.0
     )
     assert found.sentences == (
-        "20 of 20 results have words on screen; of all 60 clips 20 have (a difference this large comes by chance in "
-        "fewer than 1 of 1,000,000 draws).",
-        "The results are longer on the whole: their median is 25.5 s, that of all 60 clips 15.5 s (a difference this "
-        "large comes by chance in 1 of 10,000 draws).",
+        "20 of 20 results have words on screen; of all 60 clips, 20 do (by chance: fewer than 1 in 1,000,000).",
+        "The results are longer: their median length is 25.5 s, that of all 60 clips 15.5 s (by chance: 1 in 10,000).",
     )
     assert found.lengths is not None
     ends, counts = [0.0, 6.0, 10.0, 15.0, 20.0, 25.0, None], [(0, 10), (0, 8), (0, 10), (0, 10), (8, 10), (12, 12)]
@@ -146,15 +142,33 @@ def test_preferred_lengths_and_words_are_said() -> None:
     assert [(one.shown, one.all) for one in found.lengths.bins] == counts
 
 
-def test_few_long_clips_among_equal_ones_are_nothing_much() -> None:
-    """Where nearly all are of one length a normal approximation would be sure of a difference."""
-    lengths = [10.0] * 950 + [60.0] * 50
-    shown = [*range(17), 950, 951, 952]
-    found = favours(population("a" * 1000, lengths), ids(shown))
-    assert found.lengths is not None
-    assert [found_in.shown for found_in in found.lengths.bins] == [17, 3]
-    assert found.lengths.p_value == pytest.approx(hypergeom(1000, 50, 20).sf(2), abs=0.01)
-    assert found.sentences == ()
+def test_a_difference_that_rounds_to_none_is_not_said() -> None:
+    lengths = [5.0] * 100 + [12.0] * 100 + [20.0] * 100
+    longer = favours(population("a" * 300, lengths), ids([*range(20), *range(100, 160), *range(200, 270)]))
+    assert longer.lengths is not None
+    assert (longer.lengths.p_value, longer.lengths.median_shown_s, longer.sentences) == (1e-4, 12.0, ())
+    count = 200_000
+    half = favours(population("a" * count + "b" * count), ids([*range(count - 2000), *range(count, 2 * count - 900)]))
+    assert half.groups[0].p_value < 1e-6
+    assert half.sentences == ()
+
+
+@pytest.mark.parametrize(
+    ("query", "where", "by_length"),
+    [
+        ("a short clip of a tram", None, True),
+        ("tram", "source = 'x' and duration_s < 60", True),
+        ("a tram in 20 seconds", None, True),
+        ("tram", "name = 'duration_s'", False),
+        ("shorts on a line", None, False),
+    ],
+)
+def test_where_a_query_chooses_by_length_lengths_are_left_out(query: str, where: str | None, by_length: bool) -> None:
+    assert selects_length(query, where) is by_length
+    lengths = [float(1 + number % 30) for number in range(CLIPS)]
+    shown = ids([number for number in range(CLIPS) if lengths[number] > 20])
+    found = favours(population("a" * CLIPS, lengths), shown, lengths_too=not by_length)
+    assert (found.lengths is None, found.sentences == ()) == (by_length, by_length)
 
 
 def test_the_whole_library_favours_nothing() -> None:
@@ -235,7 +249,7 @@ def test_a_planted_preference_is_found() -> None:
     weight = np.where(library.sources == library.source_names.index("c"), 5.0, 1.0)
     for _ in range(100):
         shown = library.clip_ids[rng.choice(CLIPS, 20, replace=False, p=weight / weight.sum())].astype(str).tolist()
-        found += any("are by c" in sentence for sentence in favours(library, shown).sentences)
+        found += any("come from c" in sentence for sentence in favours(library, shown).sentences)
     assert found > 50
 
 

@@ -426,8 +426,10 @@ def test_hazard_227_one_picture_beside_a_film_is_its_cover(
 
 def test_probe_says_what_header_and_packets_say(films: Path) -> None:
     info = probe(films / "b-frames.mp4")
-    assert (info.container, info.codec, info.width, info.height) == ("mp4", "h264", 96, 64)
+    assert (info.container, info.codec, info.width, info.height) == ("mp4", "H.264", 96, 64)
     assert (info.duration_s, info.frame_count, info.fps, info.rotation) == (6.0, 150, 25.0, 0)
+    codecs = {"av1.mp4": "AV1", "hevc-open-gop.mkv": "HEVC", "vp9.webm": "VP9", "prores.mov": "ProRes"}
+    assert {name: probe(films / name).codec for name in codecs} == codecs  # not of a decoder, such as libdav1d
     assert probe(films / "open-gop.mkv").frame_count is None
     assert (probe(films / "mpeg2.m2v").duration_s, probe(films / "mpeg2.m2v").frame_count) == (2.0, 50)  # counted
 

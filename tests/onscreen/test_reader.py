@@ -23,9 +23,10 @@ from evenreel.config import MediaLimits
 from evenreel.errors import UsageError
 from evenreel.media import open_video, parse_rule
 from evenreel.onscreen import TextReader, TextSettings, VideoText
-from evenreel.onscreen.reader import FileReader, follow, grouped
+from evenreel.onscreen.reader import FileReader, follow, grouped, without_shapes
 from evenreel.onscreen.scene import Models, SheetReader, close_shape, ways_to_read
-from evenreel.types import FloatArray, Frame, Pixels, Word
+from evenreel.planted import Entity, Scene, SignBoard, write_scene
+from evenreel.types import FloatArray, Frame, Pixels, TextTrack, Word
 from tests.media_files import Film, gop, steady, write_film
 
 HEIGHT, WIDTH = 360, 640
@@ -387,6 +388,38 @@ def test_a_sign_may_be_missed_in_one_frame_and_comes_back_as_another() -> None:
     assert len(follow([word("EXIT", 0.0), word("EXIT", 30.0)], times)) == 2
     tracks = follow([word("EXIT", second) for second in (2.0, 3.0, 10.0, 11.0)], [float(n) for n in range(13)])
     assert [(t.start_s, t.end_s) for t in tracks] == [(2, 3), (10, 11)]
+
+
+FAR: Box = (0.6, 0.1, 0.7, 0.2)
+LARGE: Box = (0.5, 0.1, 0.9, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("read", "stay"),
+    [
+        ([("大", 0.91, FAR), ("22", 0.88, FAR), ("PPPPRR", 0.68, FAR), ("444", 0.65, FAR)], []),
+        ([("C", 0.998, FAR), ("中", 0.993, HERE), ("★", 1.0, HERE), ("?", 1.0, HERE)], []),
+        ([("A", 0.99, FAR), ("22", 1.0, HERE), ("NO", 0.93, LARGE), ("中", 0.9995, HERE)], ["A", "22", "NO", "中"]),
+        ([("HYUNDRI", 0.6, HERE), ("EXIT 22", 0.8, FAR)], ["HYUNDRI", "EXIT 22"]),
+        ([("JPN", 0.99, HERE), ("0", 0.92, FAR)], ["JPN", "0"]),  # a score beside its team
+        ([("HARBOUR", 0.99, HERE), ("C", 0.998, LARGE)], ["HARBOUR"]),  # a crescent in another size
+        ([("HARBOUR", 0.99, HERE), ("中", 0.98, FAR)], ["HARBOUR"]),  # a cross, in another script
+    ],
+)
+def test_shapes_that_are_read_as_letters_are_no_signs(read: list[tuple[str, float, Box]], stay: list[str]) -> None:
+    tracks = [TextTrack(text, sure, 0.0, 1.0, box) for text, sure, box in read]
+    assert [track.text for track in without_shapes(tracks, TextSettings())] == stay
+
+
+def test_a_crescent_is_no_sign_and_the_words_below_it_are_one(tmp_path: Path, reader: TextReader) -> None:
+    scene = Scene((Entity("crescent", "yellow", "large"),), "grows", "city", signs=(SignBoard("GATE 7"),))
+    write_scene(tmp_path / "scene.mp4", scene)
+    video = reader.new_video()
+    with open_video(tmp_path / "scene.mp4") as clip:
+        for frame in clip.frames(parse_rule("every 0.5 s")):
+            video.add(frame)
+    assert "C" in {word.text for word in video.words}
+    assert {track.text.replace(" ", "") for track in video.tracks()} == {"GATE7"}
 
 
 def test_a_moving_sign_stays_one_track_while_its_copy_beside_it_stays_another() -> None:

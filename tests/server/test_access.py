@@ -240,7 +240,7 @@ def test_a_token_in_the_address_opens_no_api_and_holds_one_guess(visitor: TestCl
     assert visitor.get("/api/v1/search", params={"token": TOKEN}).status_code == 401
     assert visitor.get(f"/?token={TOKEN}&token=wrong").status_code == 401
     asked = visitor.get("/?q=star&token=wrong")
-    assert (asked.status_code, "not that of this server" in asked.text) == (401, True)
+    assert (asked.status_code, "The token in the address is wrong." in asked.text) == (401, True)
     assert action(asked.text) == "/session?next=%2F%3Fq%3Dstar"
     assert "<script" not in visitor.get('/?q="><script>alert(1)</script>').text
 
@@ -250,7 +250,7 @@ def test_logging_in_comes_back_to_the_address_that_was_asked_for(visitor: TestCl
     form = action(visitor.get(asked).text)
     wrong = visitor.post(form, data={"token": "wrong"})
     assert wrong.status_code == 401
-    assert "That is not the token of this server." in wrong.text
+    assert "This token is wrong." in wrong.text
     assert action(wrong.text) == form
     right = visitor.post(form, data={"token": TOKEN})
     assert right.status_code == 303

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,13 +23,14 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from evenreel.errors import NotFoundError, UsageError
+from evenreel.features.pool import Download, Forecast, VideoProgress
 from evenreel.library import index_folders, open_library, verify
 from evenreel.library.index.run import resolve
 from evenreel.library.index.scan import scan
 from evenreel.library.store.catalog import library_lock
-from evenreel.server import ServeSettings, adding
-from evenreel.server.adding import NOTE, Adder, HomeFolders, Retry, Run, count_videos
-from evenreel.server.adding_run import HELD, RunOrder
+from evenreel.server import ServeSettings, adding, adding_run
+from evenreel.server.adding import NOTE, Adder, Folders, Retry, Run, count_videos
+from evenreel.server.adding_run import HELD, RunOrder, SaidProgress
 from tests.library.damage import table_of, write
 from tests.library.words_only import WORDS_ONLY
 from tests.server.conftest import PATIENCE_S, NewHome, Served, wait_until
@@ -144,10 +147,10 @@ def test_a_paused_run_waits_for_a_person(new_home: NewHome, monkeypatch: pytest.
         told = state(visitor)
         assert (told["state"], told["folders"]) == ("paused", ["Videos"])
 
-    def nowhere() -> HomeFolders:
+    def nowhere(**_: object) -> Folders:
         raise UsageError("The system knows no home folder.")
 
-    monkeypatch.setattr(adding, "home_folders", nowhere)
+    monkeypatch.setattr(adding, "folders_here", nowhere)
     homeless = Adder(new_home.library)
     homeless.go_on()
     assert (homeless.state().state, homeless.state().folders) == ("paused", ["Videos"])
@@ -165,7 +168,7 @@ def test_hazard_157_no_folder_is_added_twice_and_its_new_videos_are_found(
     shutil.copyfile(rendered / "circle <b>.mp4", new_home.home / "Videos" / "more.mp4")
     (new_home.home / "Videos" / "broken.mp4").write_text("no video")
     order(here, action="start")
-    assert ended(here)["sentence"] == "1 video taken in; 1 file set aside (the view Library says why)."
+    assert ended(here)["sentence"] == "1 video taken in; 1 file skipped (Library says why)."
     assert "has its model already" in order(here, 400, action="start", model="fast")["detail"]
 
 
@@ -231,9 +234,11 @@ def test_hazard_218_single_files_alone_cannot_be_watched(new_home: NewHome, rend
 @pytest.mark.parametrize(
     ("wanted", "status", "sentence"),
     [
-        ({"folder": "Pictures"}, 404, "The folder Pictures is not there any more"),
+        ({"folder": "Pictures"}, 404, "There is no folder Pictures"),
+        ({"folder": ""}, 400, "Your whole home folder is too much"),
         ({"folder": "Empty"}, 400, "There is no video in Empty"),
-        *(({"folder": one}, 400, f"{one} is no folder that can be added") for one in ("../..", "/etc", ".library")),
+        ({"folder": "../.."}, 400, "../.. is no folder that can be added"),
+        ({"folder": "/etc"}, 400, "/etc is hidden or one of the system's"),
         ({"folder": "Videos", "model": "odd"}, 400, "There is no choice odd"),
         ({}, 400, "No folder of the library is there"),  # to look through again
         ({"action": "jump"}, 422, "action:"),
@@ -431,36 +436,71 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_folders_are_listed_with_the_videos_that_a_run_would_find(home: Path) -> None:
-    listed = HomeFolders(home).listing("")
+    listed = Folders(home).listing("")
     assert [(one.name, one.path, one.videos, one.more) for one in listed.folders] == [
-        ("Empty", "Empty", 0, False),
-        ("Videos", "Videos", 2, False),
+        ("Empty", str(home / "Empty"), 0, False),
+        ("Videos", str(home / "Videos"), 2, False),
     ]
-    assert (listed.name, listed.path, listed.videos, listed.added, listed.left_out) == ("Home", "", 2, False, 0)
+    assert (listed.name, listed.path, listed.videos, listed.added, listed.left_out) == ("Home", str(home), 2, False, 0)
+    assert listed.hindrance.startswith("Your whole home folder is too much to add at once")
     assert [Path(file.path).name for file in scan([home]).files] == ["two.mkv", "one.MP4"]
-    inside = HomeFolders(home).listing("Videos", [str(home / "Videos")])
-    assert (inside.videos, inside.added, [one.path for one in inside.folders]) == (2, True, ["Videos/Trips"])
+    inside = Folders(home).listing("Videos", [str(home / "Videos")])
+    assert (inside.videos, inside.added, [one.name for one in inside.folders]) == (2, True, ["Trips"])
+    assert inside.hindrance.startswith("Videos is in the library already")
+    assert Folders(home).listing("Videos").hindrance == ""
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["..", "../outside", "Videos/../../outside", "/etc", ".cache", "Videos/@eaDir", "Videos\0", ".", "Videos/./Trips"],
-)
-def test_hazard_153_a_path_out_of_the_home_folder_is_refused(home: Path, path: str) -> None:
-    with pytest.raises(UsageError, match="below your home folder"):
-        HomeFolders(home).find(path)
+def test_disks_and_typed_paths_are_offered_and_whole_disks_are_not(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adding, "SYSTEM", re.compile("etc"))
+    disk, films = home.parent / "disk", home.parent / "disk" / "Films"
+    films.mkdir(parents=True)
+    (films / "one.mp4").touch()
+    (home / "films").symlink_to(films)
+    folders = Folders(home, [disk])
+    assert [one.path for one in folders.listing("").places] == [str(home), str(disk)]
+    whole, listed = folders.listing(str(disk)), folders.listing(str(films))
+    assert whole.hindrance.startswith("A whole disk is too much")
+    assert (listed.hindrance, [one.path for one in listed.trail]) == ("", [str(disk), str(films)])
+    links = [(one.name, one.path) for one in folders.listing("~").folders if one.name == "films"]
+    assert links == [("films", str(films))]
+    assert folders.find("~/Videos") == folders.find(str(home / "Videos")) == home / "Videos"
+    assert folders.listing(str(home.parent / "outside")).trail[0].path == home.anchor
+    shared = Folders(home, [disk], shared=True)
+    assert ([one.name for one in shared.listing("").places], shared.listing("").left_out) == (["Home"], 1)
+    with pytest.raises(UsageError, match="need a token"):
+        shared.find(str(films))
 
 
-def test_hazard_153_a_link_that_leads_out_is_left_out_and_refused(home: Path) -> None:
+def test_others_at_the_machine_see_the_home_folder_alone_without_a_token(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = SimpleNamespace(mountpoint="/media/me/disk")
+    monkeypatch.setattr("psutil.disk_partitions", lambda all: [disk, SimpleNamespace(mountpoint="/proc")])
+    monkeypatch.setattr(Path, "home", lambda: home)
+    monkeypatch.setattr(Path, "is_dir", lambda path: True)
+    for users, with_token, places in ((["you"], False, 1), (["you"], True, 2), ([], False, 2)):
+        monkeypatch.setattr("psutil.users", lambda users=users: [SimpleNamespace(name=one) for one in users])
+        assert len(adding.folders_here(with_token=with_token).listing("Videos").places) == places
+
+
+@pytest.mark.parametrize("path", ["..", "../outside", "Videos/../../outside", "/etc", "/", "Videos\0", "~you/Videos"])
+def test_hazard_153_a_path_to_elsewhere_is_refused(home: Path, path: str) -> None:
+    with pytest.raises((UsageError, NotFoundError)):
+        folders = Folders(home)
+        folders.check_can_be_added(folders.find(path), (), has_video=True)
+
+
+def test_hazard_153_a_link_that_leads_out_is_left_out_and_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adding, "SYSTEM", re.compile(re.escape(home.parts[1])))
     (home / "out").symlink_to(home.parent / "outside")
     (home / "hidden").symlink_to(home / ".cache")
     (home / "round").symlink_to(home)
     (home / "trips").symlink_to(home / "Videos" / "Trips")
-    folders = HomeFolders(home)
+    folders = Folders(home)
     listed = folders.listing("")
-    assert ([one.path for one in listed.folders], listed.left_out) == (["Empty", "Videos/Trips", "Videos"], 2)
-    for path in ("out", "hidden", "hidden/previews", "trips/../../outside"):
-        with pytest.raises(UsageError, match="home folder"):
+    assert ([one.name for one in listed.folders], listed.left_out) == (["Empty", "trips", "Videos"], 2)
+    for path in ("out", "hidden", ".cache", "Videos/@eaDir", "hidden/previews", str(home.parent / "outside")):
+        with pytest.raises(UsageError, match="hidden or one of the system's"):
             folders.find(path)
     assert folders.find("trips") == home / "Videos" / "Trips"
 
@@ -477,20 +517,22 @@ def test_whatever_is_asked_for_is_below_the_home_folder_and_not_hidden(
     for link, to in (("out", root), ("inside", home / "Videos")):
         if not (home / link).is_symlink():
             (home / link).symlink_to(to)
-    try:
-        found = HomeFolders(home).find("/".join(parts))
-    except (UsageError, NotFoundError):
-        return
-    assert found.resolve() == found and (found == home or home in found.parents)
-    assert not any(part.startswith(".") for part in found.relative_to(home).parts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adding, "SYSTEM", re.compile(re.escape(home.parts[1])))
+        try:
+            found = Folders(home).find("/".join(parts))
+        except (UsageError, NotFoundError):
+            return
+    assert found.resolve() == found and (found == home or home in found.parents or found == Path("/"))
+    assert not any(part.startswith(".") for part in found.parts)
 
 
 def test_hazard_154_a_folder_that_has_gone_is_one_sentence(home: Path) -> None:
     for path in ("Pictures", "Videos/one.MP4"):
-        with pytest.raises(NotFoundError, match=r"^The folder .* is not there any more; choose another\.$"):
-            HomeFolders(home).find(path)
+        with pytest.raises(NotFoundError, match=r"^There is no folder .*; choose another\.$"):
+            Folders(home).find(path)
     with pytest.raises((NotFoundError, UsageError)):
-        HomeFolders(home).find("x" * 4_000)
+        Folders(home).find("x" * 4_000)
 
 
 def test_hazard_155_a_folder_without_the_right_to_it_is_left_out_and_refused(
@@ -505,20 +547,130 @@ def test_hazard_155_a_folder_without_the_right_to_it_is_left_out_and_refused(
 
     monkeypatch.setattr(os, "access", lambda path, _: str(path) != closed)  # for tests that root runs, too
     monkeypatch.setattr(os, "scandir", scandir)
-    listed = HomeFolders(home).listing("")
+    listed = Folders(home).listing("")
     assert ([one.name for one in listed.folders], listed.left_out) == (["Videos"], 1)
     with pytest.raises(
         UsageError, match=r"^Empty cannot be opened \(permission denied\); make it readable or choose another\.$"
     ):
-        HomeFolders(home).find("Empty")
+        Folders(home).find("Empty")
 
 
 def test_hazard_156_names_that_are_no_text_are_left_out(home: Path) -> None:
     os.mkdir(os.fsencode(home) + b"/caf\xe9")
     (home / "turned\u202e").mkdir()
-    listed = HomeFolders(home).listing("")
+    listed = Folders(home).listing("")
     assert ([one.name for one in listed.folders], listed.left_out) == (["Empty", "Videos"], 2)
     listed.model_dump_json().encode()
+
+
+PASS = st.tuples(
+    st.sampled_from(["pictures", "words", "pictures and words"]),
+    st.lists(st.tuples(st.floats(0, 90), st.floats(0, 90), st.integers(0, 9)), max_size=6),
+)
+EVENTS = st.lists(
+    st.one_of(PASS, st.tuples(st.sampled_from(["reading subtitles", "hearing what is said"]), st.integers(0, 4))),
+    max_size=6,
+)
+
+
+@given(events=EVENTS, forecast=st.sampled_from([None, Forecast(9, 90.0), Forecast(9, 90.0, True, 10.0, 70.0)]))
+def test_the_share_of_a_run_never_falls_and_its_total_is_that_of_the_folder(
+    events: list[Any], forecast: Forecast | None
+) -> None:
+    """Whatever lengths turn out to be, and whatever passes and stages follow each other."""
+    said: list[dict[str, Any]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adding_run, "_say", lambda what: said.append(what["reached"]))
+        patch.setattr(adding_run, "SAID_EVERY_S", 0)
+        progress = SaidProgress(0.1)
+        if forecast is not None:
+            progress.forecast(forecast)
+        for stage, told in events:
+            if isinstance(told, int):
+                progress.stage(stage, 4)
+                for _ in range(told):
+                    progress.advance(1)
+                continue
+            progress.video(VideoProgress(stage, 0, 0, 0, 7))
+            progress.begin(7)
+            for done_s, total_s, files in told:
+                progress.video(VideoProgress(stage, min(done_s, total_s), total_s, min(files, 7), 7))
+                progress.file_done("one.mp4")
+    shares = [one["share"] for one in said]
+    assert shares == sorted(shares) and all(0.1 <= share <= 1 for share in shares)
+    totals = {one["total"] for one in said if one["video_s"] is not None}
+    assert totals <= {9 if forecast else 7}
+    assert forecast is None or not said or max(shares) < 1
+
+
+def test_a_download_says_its_bytes_and_the_pass_of_words_counts_in_what_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[dict[str, Any]] = []
+    monkeypatch.setattr(adding_run, "_say", lambda what: said.append(what["reached"]))
+    progress = SaidProgress()
+    progress.download(Download("org/tiny", 430, 1_500, 180.0))
+    told = said[-1]
+    assert (told["stage"], told["remaining_s"], told["share"]) == ("downloading the model", 180.0, 0)
+    assert told["download"] == {"done_bytes": 430, "total_bytes": 1_500}
+    progress.forecast(Forecast(2, 90.0, True, 10.0, 70.0))
+    progress.video(VideoProgress("pictures", 45, 90, 1, 2, 9.0, 5.0))
+    told = said[-1]
+    assert (told["download"], told["remaining_s"], told["share"]) == (None, 75.0, 0.5 * 10 / 80)
+
+
+def test_a_run_that_got_no_model_is_tried_again_without_one(new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Item 1: what failed before the first file leaves nothing in the way."""
+    new_home.gate.touch()
+    monkeypatch.setenv("EVENREEL_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(new_home.home / ".cache"))
+    with new_home.visitor() as visitor:
+        order(visitor, action="start", folder="Videos", model="fast")
+        told = ended(visitor)
+        assert (told["state"], told["words_only"]) == ("failed", True)
+        assert told["sentence"] == "The model cannot be downloaded: there is no network."
+        assert "siglip2-base-patch32-256" in told["details"]
+        listed = visitor.get("/api/v1/folders?inside=Videos").json()
+        assert (listed["added"], listed["hindrance"]) == (False, "")
+        assert "There is no choice odd" in order(visitor, 400, action="resume", model="odd")["detail"]
+        order(visitor, action="resume", model="words")
+        assert (ended(visitor)["state"], clips(visitor)) == ("done", 3)
+        assert [one["name"] for one in state(visitor)["models"]] == ["default", "fast", "words", "builtin"]
+        order(visitor, action="start", model="builtin")
+        assert ended(visitor)["state"] == "done"
+        assert visitor.get("/api/v1/stats").json()["model"] == "builtin"
+        assert "has its model already" in order(visitor, 400, action="resume", model="words")["detail"]
+
+
+def test_a_root_without_a_file_does_not_count(here: TestClient, new_home: NewHome) -> None:
+    """One that an earlier version left behind."""
+    write(new_home.library, f"INSERT INTO roots (path) VALUES ('{new_home.home / 'Videos'}')")
+    new_home.gate.touch()
+    assert not here.get("/api/v1/folders?inside=Videos").json()["added"]
+    order(here, **ADD)
+    assert ended(here)["sentence"] == "3 videos taken in."
+
+
+def test_speech_is_asked_for_once(here: TestClient, new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that hears already goes on with its own model; where the extra is missing, the page says so."""
+    seen: list[RunOrder] = []
+
+    def follow(run: Run, hear: object) -> dict[str, str]:
+        seen.append(run.order)
+        return {"ended": "Nothing is new."}
+
+    monkeypatch.setattr(Run, "follow", follow)
+    monkeypatch.setattr("evenreel.speech.recogniser.installed", lambda package: package != "onnx_asr")
+    told = state(here)["speech"]
+    assert (told["hindrance"][:26], told["download_bytes"]) == ("Hearing speech needs onnx_", 148_000_000)
+    assert 5 < told["minutes_an_hour"] <= 23
+    order(here, **ADD, speech=True)
+    ended(here)
+    monkeypatch.setattr(adding, "_hears", lambda library: True)
+    assert state(here)["speech"] is None
+    order(here, **ADD, speech=True)
+    ended(here)
+    assert [one.settings.speech for one in seen] == ["base", "auto"]
 
 
 def test_counting_ends_after_so_many_entries(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -529,7 +681,7 @@ def test_counting_ends_after_so_many_entries(home: Path, monkeypatch: pytest.Mon
     assert count_videos(home, 1_000, below=False) == (0, False)
     assert count_videos(home / "gone", 10) == (0, False)
     monkeypatch.setattr(adding, "LOOKED_AT", 30)  # ten for each of two folders and for what is beside them
-    listed = HomeFolders(home).listing("")
+    listed = Folders(home).listing("")
     assert [(one.name, one.videos, one.more) for one in listed.folders] == [("Empty", 10, True), ("Videos", 2, False)]
     assert (listed.videos, listed.more) == (12, True)
 
@@ -558,7 +710,7 @@ def test_what_was_set_aside_is_tried_again_with_the_stages_that_the_library_has(
     def follow(run: Run, hear: object) -> dict[str, str]:
         seen.append(run.order)
         assert gate.wait(PATIENCE_S)
-        return {"ended": "1 file taken in; 0 files still set aside."}
+        return {"ended": "1 file taken in; 0 files still skipped."}
 
     monkeypatch.setattr(Run, "follow", follow)
     adder, other = Adder(library), Adder(library)
@@ -567,7 +719,7 @@ def test_what_was_set_aside_is_tried_again_with_the_stages_that_the_library_has(
         assert (other.retry(opened).state, other.retry_state().state) == ("running", "running")  # another worker
     gate.set()
     wait_until(lambda: adder.retry_state().state != "running")
-    told = Retry(state="done", sentence="1 file taken in; 0 files still set aside.")
+    told = Retry(state="done", sentence="1 file taken in; 0 files still skipped.")
     assert (adder.retry_state(), other.retry_state().state) == (told, "idle")
     (order,) = seen
     assert (order.retry, order.places, order.model, order.reads_text) == (True, (str(served.videos),), None, expected)

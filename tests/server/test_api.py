@@ -135,6 +135,13 @@ def test_hazard_48_nonsense_is_said_not_to_fit(client: TestClient) -> None:
     answer = ask(client, "/api/v1/search", q="quarterly tax spreadsheet")
     assert (answer["matches"], answer["answering"]) == (0, 0)
     assert answer["hits"]
+    assert (answer["favours"]["shown"], answer["favours"]["sentences"]) == (0, [])
+
+
+def test_what_is_true_of_the_library_is_told_of_it_and_of_no_search(client: TestClient) -> None:
+    speech = "Speech is not searched: there are no subtitles, and no speech was recognised."
+    assert ask(client, "/api/v1/stats")["notices"] == [speech]
+    assert ask(client, "/api/v1/search", q="a red star on a beach")["notices"] == []
 
 
 @pytest.mark.parametrize("where", ["' OR 1=1 --", "source = 'x'; DROP TABLE files", "nothing = 1", "(", "source"])
@@ -182,18 +189,21 @@ def test_a_clip_with_all_that_is_known_of_it(client: TestClient) -> None:
     assert clip["name"] == "cross.mp4"
     assert clip["files"] == [{"name": "cross.mp4", "folder": "", "state": "indexed"}]
     assert clip["duration_s"] == pytest.approx(5.0, abs=0.1)
-    assert (clip["container"], clip["codec"], clip["moments"]) == ("mp4", "h264", 5)
+    assert (clip["container"], clip["codec"], clip["moments"]) == ("mp4", "H.264", 5)
     assert clip["signs"][0]["text"] == "HARBOUR"
     assert clip["metadata"] == {"source": "generator_a"}
 
 
-def test_the_library_view_says_what_was_set_aside_and_why(client: TestClient) -> None:
+def test_the_library_view_says_what_was_skipped_and_why(client: TestClient) -> None:
     answer = ask(client, "/api/v1/files", state="set_aside")
     assert answer["total"] == 1
     (file,) = answer["files"]
     assert (file["name"], file["reason"], file["still"]) == ("broken.mp4", "not_media", None)
     assert "not a video" in file["sentence"]
     assert client.get("/api/v1/files", params={"state": "lost"}).status_code == 422
+    longest = ask(client, "/api/v1/files", order="-length")["files"]
+    assert [one["duration_s"] for one in longest] == [6.0, 5.0, 4.0, 3.0, None]
+    assert longest[0]["size_bytes"] > 0 and len(longest[0]["day"]) == 10
     past = ask(client, "/api/v1/files", offset=10**9)
     assert (past["total"], past["files"]) == (5, [])
 
@@ -237,7 +247,7 @@ def test_the_library_that_is_used_unasked_has_a_name_that_tells_something(
 ) -> None:
     def name() -> str:
         with open_library(served.library, vision=False) as opened:
-            return Stats.of(opened, vision=False, opens_folders=False).name
+            return Stats.of(opened, notices=(), vision=False, opens_folders=False).name
 
     assert name() == served.library.name == "library"
     monkeypatch.setenv("EVENREEL_LIBRARY", str(served.library))

@@ -76,7 +76,7 @@ def test_who_may_come_over_http_is_decided_as_for_the_page(visitor: TestClient) 
         (right, 200, '"serverInfo"'),
         (ACCEPTED, 401, "This server needs its token: send it as 'Authorization: Bearer TOKEN'."),
         (wrong, 401, "This server needs its token"),
-        ({**right, "host": "evil.example"}, 400, "The Host header names no address of this server"),
+        ({**right, "host": "evil.example"}, 400, "The Host header names another server"),
         ({**right, "origin": "https://evil.example"}, 403, "The request comes from another site."),
     ]
     for headers, status, sentence in cases:

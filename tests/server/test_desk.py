@@ -208,7 +208,7 @@ def test_a_model_of_sounds_is_taken_up_and_let_go_while_searches_go_on(
         wait_until(lambda: desk.model == "ready")
         assert heard(desk) == (NO_SOUNDS,)
         with_sounds(library, load("org/windows"))
-        assert "went on without the model org/windows@1: It is still being loaded" in heard(desk)[0]
+        assert "went on without the model org/windows@1: It is loading" in heard(desk)[0]
         gate.set()
         wait_until(lambda: not any("went on without" in notice for notice in heard(desk)))
         with closing(catalogs.open_for_writing(library)) as connection:
@@ -230,7 +230,8 @@ def test_without_its_model_words_are_searched_and_it_is_said(
         wait_until(lambda: visitor.get("/api/v1/health").json()["model"] == "failed")
         answer = visitor.get("/api/v1/search", params={"q": "harbour"}).json()
         assert answer["hits"][0]["on_screen"][0]["text"] == "HARBOUR"
-        assert answer["notices"][0] == "The model could not be loaded, so only words were searched."
+        told = visitor.get("/api/v1/stats").json()["notices"]
+        assert told[0] == "Only words are searched: the model could not be loaded."
         assert visitor.get("/api/v1/stats").json()["vision"] is False
         refused = visitor.post("/api/v1/search/image", content=b"x", headers={"content-type": "image/png"})
         assert refused.status_code == 400
@@ -242,7 +243,7 @@ def test_a_model_that_has_changed_since_is_refused(served: Served, monkeypatch: 
     monkeypatch.setattr("evenreel.server.desk.load_pictures", lambda *_, **__: WordsEncoder("another"))
     with open_desk(served.library, served.settings) as desk:
         wait_until(lambda: desk.model == "failed")
-        assert "another now" in desk._held.trouble
+        assert "has changed since" in desk._held.trouble
 
 
 def test_while_the_model_loads_searches_are_told_to_come_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

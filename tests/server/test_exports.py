@@ -129,11 +129,11 @@ def test_more_than_the_limits_is_refused(
     wanted = [(ids["star.mp4"], 0.0, 3.0)] * 4
     monkeypatch.setattr(exports, "MOST_COPIED_S", 10.0)
     answer = ask(client, "clip", *wanted)
-    assert (answer.status_code, "12 s long; at most 10 s are cut" in answer.json()["detail"]) == (400, True)
+    assert (answer.status_code, "12 s long; at most 10 s are exported" in answer.json()["detail"]) == (400, True)
     assert ask(client, "csv", *wanted).status_code == 200
     monkeypatch.setattr(exports, "MOST_COPIED_S", 3_600.0)
     monkeypatch.setattr(exports, "MOST_BYTES", 10)
-    assert "are cut at a time" in ask(client, "clip", *wanted).json()["detail"]
+    assert "are exported at a time" in ask(client, "clip", *wanted).json()["detail"]
     body = b'{"form": "csv", "stretches": [' + b" " * BODY_BYTES + b"]}"
     large = client.post("/api/v1/export", content=body, headers={"content-type": "application/json"})
     assert (large.status_code, "at most 256 KiB" in large.json()["detail"]) == (413, True)
@@ -210,7 +210,7 @@ def test_a_cache_that_cannot_be_written_is_one_sentence(served: Served, tmp_path
     with TestClient(app, base_url="http://127.0.0.1:8765") as visitor:
         answer = ask(visitor, "csv", (ids["star.mp4"], 0.0, 1.0))
     assert answer.status_code == 503
-    assert "A file of the server cannot be read or written" in answer.json()["detail"]
+    assert "The server cannot read or write a file" in answer.json()["detail"]
 
 
 HERE, ELSEWHERE = ("127.0.0.1", 50_000), ("192.0.2.7", 50_000)

@@ -380,7 +380,7 @@ def test_so_many_play_and_no_more(place: Served, monkeypatch: pytest.MonkeyPatch
         players = [crowd.submit(visitor.get, media) for _ in range(3)]
         wait_until(lambda: len(reading) == 3)
         busy = visitor.get(media)
-        assert (busy.status_code, "Too many visitors play" in busy.text) == (503, True)
+        assert (busy.status_code, "Too many clips are being played" in busy.text) == (503, True)
         assert visitor.get("/api/v1/search", params={"q": "star"}).status_code == 200
         going.set()
         assert [player.result().status_code for player in players] == [200] * 3

@@ -14,8 +14,8 @@ from evenreel.checkpoint.config_file import CONFIG, WEIGHTS, Config, read_config
 from evenreel.checkpoint.records import Pretrained
 from evenreel.config import check_kind
 from evenreel.encoders.towers import usable_device
-from evenreel.errors import CheckpointError, UsageError
-from evenreel.extras import HUB_ID, UnavailableError, fetch, named_folder
+from evenreel.errors import CheckpointError, DownloadError, UsageError
+from evenreel.extras import HUB_ID, fetch, named_folder
 from evenreel.matchers import Matcher
 
 FILES_WANTED = (
@@ -161,12 +161,8 @@ def _from_hub(repository: str, revision: str) -> Path:
         return fetch(repository, revision, FILES_WANTED, _missing)
     except HFValidationError as error:
         raise _nothing(repository) from error
-    except UnavailableError as error:
-        raise CheckpointError(
-            f"The checkpoint {repository} ({revision}) cannot be had, because {error}. Run `hf download {repository} "
-            f"--revision {revision} --local-dir {repository.split('/')[1]}` on a machine with network, copy the folder "
-            "here and name it instead."
-        ) from error
+    except DownloadError as error:
+        raise CheckpointError(str(error)) from error
 
 
 def _nothing(name: str) -> CheckpointError:

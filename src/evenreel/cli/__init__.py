@@ -59,10 +59,13 @@ class Output(io.TextIOWrapper):
 
 
 def main() -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 3 done but inputs were set aside."""
+    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 3 done but inputs were skipped."""
+    from evenreel import extras
     from evenreel.cli.app import app, asked
+    from evenreel.cli.progress import LogLines
     from evenreel.errors import UsageError
     from evenreel.extras import needed_extra
+    from evenreel.features.pool import telling
     from evenreel.provenance import typed
 
     _open_output()
@@ -75,6 +78,7 @@ def main() -> None:
     if words is None:
         return
     try:
+        extras.on_download = telling(LogLines())
         with typed(words):
             app(words, standalone_mode=True)
     except UsageError as error:

@@ -13,12 +13,15 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import DeviceOption, JsonOption, PrecisionOption
 from evenreel.cli.progress import bars
 from evenreel.cli.show_library import console, print_json, safe
+from evenreel.config import DEFAULT_MODEL
 from evenreel.errors import EncoderError, UsageError
+from evenreel.extras import byte_size
 
 if TYPE_CHECKING:
     from evenreel.encoders.loading import EncoderSpeed, KnownModel, ModelTable
 
 COLUMNS = 80
+ADVICE = {DEFAULT_MODEL: "recommended", "builtin": "small"}  # the same words as on the page
 
 
 @dataclass
@@ -79,7 +82,8 @@ def models(
         for one in speech:
             here = ", on this machine" if one["here"] else ""
             console().print(f"[bold]{safe(one['id'])}[/] ({safe(one['name'] + here)})")
-            _print_wrapped(f"{one['family']}; {one['size_mb']:,g} MB; {one['licence']}; {one['languages']}", "  ", "  ")
+            size = byte_size(1e6 * one["size_mb"])
+            _print_wrapped(f"{one['family']}; about {size}; {one['licence']}; {one['languages']}", "  ", "  ")
     if any(row.trouble for row in rows):
         raise typer.Exit(EXIT_SET_ASIDE)
 
@@ -121,7 +125,7 @@ def _show(rows: list[ModelRow], table: ModelTable) -> None:
     cited = list(dict.fromkeys(figure.source for row in rows for figure in row.model.figures))
     for row in rows:
         here = "on this machine" if row.here else "on this machine, needs torch" if row.lacks_torch else ""
-        marks = ", ".join(filter(None, (row.model.name, here)))
+        marks = ", ".join(filter(None, (row.model.name, ADVICE.get(row.model.id), here)))
         out.print(f"[bold]{safe(row.model.id)}[/]{f' ({safe(marks)})' if marks else ''}")
         _print_wrapped("; ".join(_facts(row.model)), "  ", "  ")
         figures = (f"{one.measure} {one.value} [{cited.index(one.source) + 1}]" for one in row.model.figures)
@@ -149,7 +153,7 @@ def _facts(model: KnownModel) -> list[str]:
     parts = (
         model.family and f"{model.family}, {model.kind}",
         size and (f"{size / 1000:g}B parameters" if size >= 1000 else f"{size:g}M parameters"),
-        model.size_mb and f"{model.size_mb:g} MB",
+        model.file_bytes and f"about {byte_size(model.file_bytes)}",
         model.licence + (", needs --accept-licence" if model.non_commercial else ""),
         model.languages,
         model.dimension and f"{model.dimension:,} numbers",

@@ -10,7 +10,9 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from evenreel.features.pool import Forecast, NoProgress, VideoProgress
+from evenreel import extras
+from evenreel.extras import byte_size
+from evenreel.features.pool import Download, Forecast, NoProgress, VideoProgress, telling
 from evenreel.files import printable
 from evenreel.wording import count, duration
 
@@ -79,6 +81,14 @@ class Bars(NoProgress):
             rates=f"{_speed(progress)}{frames}  {os.path.basename(progress.file)[-40:]}",
         )
 
+    def download(self, progress: Download) -> None:
+        name = f"downloading {progress.model}"
+        if self._task is None or self._progress.tasks[-1].description != name:
+            self._show(name, None)
+        assert self._task is not None
+        (amount, rates), total = _arrived(progress), progress.total_bytes or None
+        self._progress.update(self._task, total=total, completed=progress.done_bytes, amount=amount, rates=rates)
+
     def _show(self, name: str, total: int | None) -> None:
         if self._task is not None:
             self._progress.remove_task(self._task)
@@ -108,6 +118,22 @@ class LogLines(NoProgress):
         if self._tells and progress.total_s and now - self._told_at >= LINE_S:
             self._told_at = now
             _log(f"{progress.stage}: {_amount(progress)}, {_speed(progress)}; {os.path.basename(progress.file)}")
+
+    def download(self, progress: Download) -> None:
+        now, ended = time.monotonic(), progress.done_bytes == progress.total_bytes
+        if _is_told() and (ended or now - self._told_at >= LINE_S):
+            self._told_at = now
+            _log(f"downloading {progress.model}: {', '.join(filter(None, _arrived(progress)))}")
+
+
+def _arrived(progress: Download) -> tuple[str, str]:
+    """How much of a download is here, how fast it comes and how long it still takes: `23 MB/s, about 40 s left`."""
+    done = byte_size(progress.done_bytes)
+    amount = f"{done} of {byte_size(progress.total_bytes)}" if progress.total_bytes else done
+    if not progress.remaining_s:
+        return amount, ""
+    rate = (progress.total_bytes - progress.done_bytes) / progress.remaining_s
+    return amount, f"{byte_size(rate)}/s, about {duration(progress.remaining_s)} left"
 
 
 def foretold(forecast: Forecast) -> str | None:
@@ -168,8 +194,14 @@ def bars() -> Iterator[Bars | LogLines]:
         TextColumn("{task.fields[rates]}", markup=False),
         TimeElapsedColumn(),
     )
+    before = extras.on_download
     with _drawn(columns) as progress:
-        yield LogLines() if progress.disable else Bars(progress)
+        told = LogLines() if progress.disable else Bars(progress)
+        extras.on_download = telling(told)
+        try:
+            yield told
+        finally:
+            extras.on_download = before
 
 
 @contextlib.contextmanager

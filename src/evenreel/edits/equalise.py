@@ -192,7 +192,7 @@ def _save(corpus: Corpus, writer: CorpusWriter, form: Form, report: EqualiseRepo
         raise CorpusError("No clip could be encoded; the first: " + report.set_aside[0].sentence + ".")
     sizes = {"width": pl.lit(form.width, pl.Int64), "height": pl.lit(form.height, pl.Int64)}
     length_s = pl.col("frame_count") / float(form.fps)
-    writer.save(corpus, {"codec": pl.lit("h264"), **sizes, "duration_s": length_s})
+    writer.save(corpus, {"codec": pl.lit("H.264"), **sizes, "duration_s": length_s})
     folder = Path(report.folder)
     for path in set((folder / CLIPS).iterdir()) - {folder / clip.path for clip in writer.clips.values()}:
         if _OURS.search(path.name):
@@ -204,7 +204,7 @@ def _orphans(corpus: Corpus, aside: list[SetAside], there: Collection[str]) -> l
     gone = {one.clip_id for one in aside}
     rows = corpus.clips.select("clip_id", "path", "pair_id").iter_rows()
     return [
-        SetAside(clip, path, "failed", f"the real clip that it mirrors, {real}, was set aside")
+        SetAside(clip, path, "failed", f"the real clip that it mirrors, {real}, was skipped")
         for clip, path, real in rows
         if clip in there and real in gone
     ]

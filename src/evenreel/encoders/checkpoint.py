@@ -14,6 +14,7 @@ import numpy as np
 
 from evenreel.documents import brief, parse_json
 from evenreel.errors import EncoderError
+from evenreel.extras import file_digest
 from evenreel.types import FloatArray, Pixels
 
 _SQUEEZED: dict[str, Any] = {
@@ -301,7 +302,6 @@ TEXT, PICTURES = "text_model.onnx", "vision_model.onnx"
 RECORD = "evenreel_export.json"
 _SHARD_NAME = re.compile(r"[\w.-]{1,200}\.safetensors")
 _COUNTS_LAYERS = re.compile(r"^num_(\w+_)?layers$|^prompt_layers$|^num_block_repeats$|^layers$")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 _IGNORED = frozenset(
     {"_name_or_path", "_commit_hash", "transformers_version", "architectures", "torch_dtype", "dtype"}
@@ -342,7 +342,7 @@ class Checkpoint:
         for label, part in parts.items():
             total.update(f"{label}\0{hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()}\n".encode())
         for path in files:
-            total.update(f"{path.name}\0{_file_digest(path)}\n".encode())
+            total.update(f"{path.name}\0{file_digest(path)}\n".encode())
         return total.hexdigest()
 
     def weights_hash(self) -> str:
@@ -581,15 +581,3 @@ def _plain(config: dict[str, Any]) -> dict[str, Any]:
     return {
         key: _plain(value) if isinstance(value, dict) else value for key, value in config.items() if key not in _IGNORED
     }
-
-
-def _file_digest(path: Path) -> str:
-    total = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            total.update(block)
-    real = path.resolve()
-    # The hub's cache calls a large file by its SHA-256, so a bad download gives itself away.
-    if real.parent.name == "blobs" and _SHA256.fullmatch(real.name) and real.name != total.hexdigest():
-        raise EncoderError(f"The file {real} is not what the hub sent out; delete it and run the command again.")
-    return total.hexdigest()

@@ -8,12 +8,13 @@ import contextlib
 import gc
 import json
 import logging
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +25,14 @@ from evenreel.encoders.checkpoint import TOKENIZER, TOKENIZER_SETTINGS, Checkpoi
 from evenreel.errors import EncoderError, EvenreelError, UsageError
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 log = logging.getLogger("evenreel")
 
 Made = TypeVar("Made")
 TokenArray = NDArray[np.int64]
+_TRIED, _ALIKE = 8, 0.999  # windows that an accelerator is tried on, and the least cosine with the CPU's vectors
 _SHORTEST = 1e-12  # a feature shorter than this has no direction
 
 
@@ -39,6 +44,19 @@ class BatchedEncoder(ABC):
     def __init__(self, folder: Path, encoder_id: str, weights_hash: str, batch_size: int) -> None:
         self._folder, self.encoder_id, self.weights_hash = folder, encoder_id, weights_hash
         self.batch_size = batch_size  # frames or captions at a time; it halves each time that memory does not suffice
+        self.on_cpu: Callable[[], Self] | None = None  # loads the same where an accelerator was not asked for by name
+        self._left = ""  # why the accelerator was
+
+    @property
+    def device(self) -> str:
+        """Where pictures are calculated: `cpu`, `cuda:0`, `mps`, `coreml`."""
+        return "cpu"
+
+    @property
+    def computed_on(self) -> str:
+        """Say in words where pictures are calculated, and where they are not, as that was slower."""
+        kind = self.device.partition(":")[0]
+        return {"coreml": "CoreML"}.get(kind, kind.upper()) + self._left
 
     @property
     @abstractmethod
@@ -74,10 +92,26 @@ class BatchedEncoder(ABC):
                 f"The model takes {windows}single pictures, and these have {pixels.shape[1]} frames; where a clip has "
                 "fewer frames than a window, sample some of them again."
             )
+        if self.on_cpu is not None and len(pixels) >= _TRIED:
+            self._choose(pixels[:_TRIED])
         parts = self._in_batches(
             len(pixels), lambda rows: unit_rows(self._window_features(pixels[rows]), "frame"), self.window.frames
         )
         return np.concatenate([np.zeros((0, self.dimension), np.float32), *parts])
+
+    def _choose(self, pixels: Pixels) -> None:
+        """Go on with the CPU where the accelerator is slower on the first pictures, or makes other vectors of them."""
+        assert self.on_cpu is not None
+        other, self.on_cpu, name = self.on_cpu(), None, self.computed_on
+        rates, made = zip(*(_pace(encoder, pixels) for encoder in (self, other)), strict=True)
+        differs = (made[0] * made[1]).sum(1).min() < _ALIKE
+        if differs or rates[0] < rates[1]:
+            why = "made other vectors" if differs else f"was slower: {rates[0]:.1f} against {rates[1]:.1f} pictures/s"
+            self._left = f" ({name} {why})"
+            self._take(other)
+
+    def _take(self, other: Self) -> None:
+        raise NotImplementedError  # calculate pictures as another encoder of the same model does
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
         """Encode captions to words (Q, W, D) and unit sentences (Q, D); words of padding are zero.
@@ -119,6 +153,14 @@ class BatchedEncoder(ABC):
                 self.batch_size //= 2
                 log.warning("memory ran out, going on with %d at a time", self.batch_size)
         return results
+
+
+def _pace(encoder: BatchedEncoder, pixels: Pixels) -> tuple[float, FloatArray]:
+    """Pictures a second, and their vectors; the first time, which loads and compiles, is not measured."""
+    encoder.encode_windows(pixels)
+    started = time.perf_counter()
+    made = encoder.encode_windows(pixels)
+    return len(pixels) / (time.perf_counter() - started), made
 
 
 @contextlib.contextmanager
@@ -218,7 +260,7 @@ _NUMBERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)
 class OnnxEncoder(BatchedEncoder):
     """An `evenreel.types.Encoder` over a model in ONNX form; several threads may use it at once."""
 
-    device, precision = "cpu", "float32"
+    device, precision = "cpu", "float32"  # the device becomes `cuda` or `coreml` where ONNX Runtime offers it
 
     def __init__(
         self,
@@ -255,6 +297,9 @@ class OnnxEncoder(BatchedEncoder):
         found: FloatArray = self._towers.encode_patches(pixels, whole=whole)
         return found
 
+    def _take(self, other: Self) -> None:
+        self._pictures, self.device = other._pictures, "cpu"
+
     def _window_features(self, pixels: Pixels) -> FloatArray:
         return self._pictures.run({"pixel_values": self._preprocessing.prepare(pixels[:, 0])})[0]
 
@@ -278,7 +323,8 @@ class OnnxEncoder(BatchedEncoder):
 
     @cached_property
     def _pictures(self) -> Graph:
-        graph = Graph(self._model.weights[1], PICTURE_INPUTS, PICTURE_VECTORS)
+        graph = Graph(self._model.weights[1], PICTURE_INPUTS, PICTURE_VECTORS, self.device)
+        self.device = graph.device
         if graph.dimension != self.dimension:
             raise EncoderError(
                 f"The towers in {self._folder} make vectors of {self.dimension} and {graph.dimension} numbers; "
@@ -318,8 +364,9 @@ class OnnxEncoder(BatchedEncoder):
 class Graph:
     """A tower in ONNX form, run by ONNX Runtime; `batch` and `length` are the only ones that it takes, if any."""
 
-    def __init__(self, path: Path, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        self._path, self._session = path, _session(path)
+    def __init__(self, path: Path, inputs: Sequence[str], outputs: Sequence[str], device: str = "cpu") -> None:
+        self._path, self._session = path, _session(path, device)
+        self.device = device if ACCELERATORS.get(device) in self._session.get_providers() else "cpu"
         self._inputs = {given.name: given for given in self._session.get_inputs()}
         there = {made.name: made.shape for made in self._session.get_outputs()}
         vectors = next((name for name in outputs if len(there.get(name, ())) == 2), "")
@@ -372,16 +419,28 @@ class Graph:
         return [np.asarray(array, np.float32) for array in made]
 
 
-def _session(path: Path) -> Any:
+ACCELERATORS = {"cuda": "CUDAExecutionProvider", "coreml": "CoreMLExecutionProvider"}
+
+
+def accelerator() -> str:
+    """Return what ONNX Runtime offers beside the CPU, '' for nothing."""
+    import onnxruntime
+
+    offered = onnxruntime.get_available_providers()
+    return next((name for name, provider in ACCELERATORS.items() if provider in offered), "")
+
+
+def _session(path: Path, device: str = "cpu") -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = allowed_threads()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # threads that wait burn processor time
+    providers = [*filter(None, [ACCELERATORS.get(device)]), "CPUExecutionProvider"]
     _check_weights_inside(path, onnxruntime.__version__)
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(str(path), options, providers=providers)
     except Exception as error:  # its errors have no common class
         what = "is damaged, takes weights from a file that is not beside it, or is no graph"
         raise _broken(path, what, error) from error

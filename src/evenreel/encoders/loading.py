@@ -41,9 +41,9 @@ from evenreel.encoders.checkpoint import (
     open_onnx,
     read_record,
 )
-from evenreel.encoders.encoder import OnnxEncoder, garbage_left, of_model
+from evenreel.encoders.encoder import OnnxEncoder, accelerator, garbage_left, of_model
 from evenreel.errors import EncoderError, MediaError, UsageError
-from evenreel.extras import HUB_ID, UnavailableError, cached_folder, fetch, installed, located, named_folder
+from evenreel.extras import HUB_ID, Told, cached_folder, fetch, installed, located, named_folder
 from evenreel.media.workers import Message, Worker
 from evenreel.types import Encoder
 
@@ -55,6 +55,7 @@ log = logging.getLogger("evenreel")
 LoadedEncoder: TypeAlias = "TowerEncoder | OnnxEncoder"
 Precision = Literal["float32", "bfloat16", "float16"]
 SAMPLES = ("", "a red ball", string.printable, "ﬁ Ａ é 红球 мяч كرة ０１ 🏖️")  # captions that it is tried with
+MOST_TWICE = 4 * 2**30  # bytes of weights that are loaded onto the CPU too, to see whether a GPU is faster
 LEAST_BYTES, LEAST_S = 4 * 2**30, 120.0  # that any model may take, beside what its files are worth
 
 _PUNCTUATION = r"""[!"\#\$%\&'\(\)\*\+,\-\./:;<=>\?@\[\\\]\^_`\{\|\}\~]"""
@@ -138,10 +139,21 @@ def _open(encoder_id: str, folder: Path, device: str, precision: str, batch_size
         with ThreadPoolExecutor(1) as pool, garbage_left():
             # Hashing 600 MB takes a second or two, about as long as the imports below: do both at once.
             digest = pool.submit(checkpoint.digest)
+            import torch
+
             from evenreel.encoders.towers import TowerEncoder, load_towers, usable_device
 
-            loaded = load_towers(checkpoint, usable_device(device, precision), precision)
-            return TowerEncoder(loaded, encoder_id, digest.result(), batch_size)
+            apple = device == "auto" and precision == "float32" and torch.backends.mps.is_available()
+            target = usable_device("mps" if apple else device, precision)
+
+            def loaded(on: torch.device) -> TowerEncoder:
+                return TowerEncoder(load_towers(checkpoint, on, precision), encoder_id, digest.result(), batch_size)
+
+            encoder = loaded(target)
+            small = sum(path.stat().st_size for path in checkpoint.weights) < MOST_TWICE
+            if device == "auto" and target.type != "cpu" and precision != "float16" and small:
+                encoder.on_cpu = lambda: loaded(torch.device("cpu"))
+            return encoder
 
     if not has_onnx(folder):
         return towers()
@@ -155,7 +167,11 @@ def _open(encoder_id: str, folder: Path, device: str, precision: str, batch_size
             "--precision out, or use its checkpoint."
         )
     model = open_onnx(folder)
-    return OnnxEncoder(model, encoder_id, model.weights_hash(), batch_size, towers if beside else None)
+    digest, then = model.weights_hash(), towers if beside else None
+    encoder = OnnxEncoder(model, encoder_id, digest, batch_size, then)
+    if device == "auto" and (offered := accelerator()):
+        encoder.device, encoder.on_cpu = offered, lambda: OnnxEncoder(model, encoder_id, digest, batch_size, then)
+    return encoder
 
 
 def read_first(folder: Path, device: str, precision: str) -> None:
@@ -272,35 +288,42 @@ SETTINGS_WANTED = (
     *("config.json", OPEN_CLIP_CONFIG, "preprocessor_config.json", "processor_config.json"),
     *("video_preprocessor_config.json", "1_Pooling/config.json", *TOKENIZER_FILES),
 )
-FILES_WANTED = (*SETTINGS_WANTED, "model.safetensors", "model.safetensors.index.json", "model-*.safetensors")
+WEIGHTS_WANTED = ("model.safetensors", "model.safetensors.index.json", "model-*.safetensors")
 """All that is fetched of a model: no pickle, no code; of one without safetensors, its graphs in ONNX form."""
 ONNX_WANTED = tuple(
     f"{folder}{part}{end}" for part in (TEXT, PICTURES) for folder in ("onnx/", "") for end in ("", "_data", ".data")
 )
 
 
-def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
-    """Find the id and the folder of a model, downloading it where it is missing and that is allowed."""
+def locate(name: str, revision: str | None = None, told: Told | None = None) -> tuple[str, Path]:
+    """Find the id and the folder of a model, downloading it where it is missing and that is allowed.
+
+    Whoever is `told` how far that is loads the model later, which says what a name stands for.
+    """
     if (known := model_id(name)) != name:
-        log.warning("the model '%s' is %s", name, known)
+        if told is None:
+            log.warning("the model '%s' is %s", name, known)
         name = known
-    name = name if revision else _loadable(name)
+    name = name if revision else _loadable(name, quiet=told is not None)
     if name == BUILTIN and revision is None:
         return BUILTIN, BUILTIN_FOLDER
-    return located(name, revision, _fetched, _nothing(name))
+    return located(name, revision, functools.partial(_fetched, told=told), _nothing(name))
 
 
-def _fetched(repository: str, revision: str | None) -> Path:
-    wanted, with_torch = _revision(repository, revision), installed("torch")
-    try:
-        found = fetch(repository, wanted, FILES_WANTED if with_torch else SETTINGS_WANTED, _missing)
-        if with_torch and is_open_clip(found):
-            found = fetch(repository, wanted, (*FILES_WANTED, OPEN_CLIP_WEIGHTS), _missing)
-        elif _missing(found):
-            found = fetch(repository, wanted, (*SETTINGS_WANTED, *ONNX_WANTED), _missing)
-    except UnavailableError as error:
-        raise _unavailable(repository, wanted, str(error)) from error
-    return found
+def _fetched(repository: str, revision: str | None, told: Told | None) -> Path:
+    wanted, otherwise = _revision(repository, revision), "add --no-vision to search by words only for now"
+    if lacks_torch(f"{repository}@{wanted}"):
+        otherwise = "use its checkpoint, which is here and needs torch: pip install 'evenreel[torch]'"
+
+    def get(*files: str) -> Path:
+        return fetch(repository, wanted, (*SETTINGS_WANTED, *files), _missing, told, otherwise)
+
+    if not installed("torch"):
+        return get(*ONNX_WANTED)
+    found = get(*WEIGHTS_WANTED)
+    if is_open_clip(found):
+        return get(*WEIGHTS_WANTED, OPEN_CLIP_WEIGHTS)
+    return get(*ONNX_WANTED) if _missing(found) else found
 
 
 def folder_here(name: str) -> Path | None:
@@ -312,6 +335,18 @@ def folder_here(name: str) -> Path | None:
         return folder
     found = _cached(name)
     return found if found and not _missing(found) else None
+
+
+def download_bytes(name: str | None) -> int | None:
+    """Return about how much a run with a model (None: the default) downloads; the network is not asked.
+
+    It is 0 where the model is on this machine, and None where its size is not known.
+    """
+    name = name or DEFAULT_MODEL
+    if folder_here(name) is not None:
+        return 0
+    known = known_models().find(name)
+    return known.file_bytes if known else None
 
 
 def lacks_torch(name: str) -> bool:
@@ -366,21 +401,6 @@ def _nothing(name: str) -> EncoderError:
     )
 
 
-def _unavailable(repository: str, revision: str, reason: str) -> EncoderError:
-    from huggingface_hub import constants
-
-    command = f"hf download {repository} --revision {revision} --local-dir {repository.split('/')[1]}"
-    weights = ("*.safetensors",) if installed("torch") else tuple(f"onnx/{part}*" for part in (TEXT, PICTURES))
-    patterns = " ".join(f"--include '{pattern}'" for pattern in ("*.json", "*.txt", "spiece.model", *weights))
-    extra = "" if installed("torch") else " Its checkpoint, if it has one, needs torch: pip install 'evenreel[torch]'."
-    return EncoderError(
-        f"The model {repository} ({revision}) cannot be had, because {reason}; it was looked for in "
-        f"{constants.HF_HUB_CACHE} and on {constants.ENDPOINT}. Ways on: run `{command} {patterns}` on a "
-        "machine with network, copy the folder here and point --model at it; or use --model builtin, the small "
-        "model inside the package; or --no-vision, to search by on-screen text and file names only." + extra
-    )
-
-
 @dataclass(frozen=True)
 class PublishedFigure:
     """A figure that others published, and its source, a key of `ModelTable.sources`; none was measured here."""
@@ -399,13 +419,19 @@ class KnownModel:
     family: str = ""
     name: str = ""  # short name, such as `fast`
     parameters_m: float | None = None  # in millions
-    size_mb: float | None = None  # of its files, in megabytes
+    size_mb: float | None = None  # of its files in float32, in megabytes, in either form
     licence: str = ""
     non_commercial: bool = False  # whether the licence of its weights forbids commercial use
     languages: str = ""
     dimension: int | None = None
     onnx: str = ""  # id of an export in ONNX form that others made, which stands in for it where torch is not installed
     figures: tuple[PublishedFigure, ...] = ()
+
+    @property
+    def file_bytes(self) -> int | None:
+        """About how large its files are, by their size or by its parameters in float32; None where neither is known."""
+        megabytes = self.size_mb or (self.parameters_m and 4 * self.parameters_m)
+        return round(megabytes * 1e6) if megabytes else None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ all readers share makes vectors of the frames meanwhile.
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,8 +25,9 @@ from evenreel.files import printable
 from evenreel.media.sampling import WHOLE, Part
 from evenreel.media.workers import FileStamp, Worker, changed_while_reading, stamp
 from evenreel.speech.recogniser import locate_speech_model
-from evenreel.speech.subtitles import NO_STREAM, Transcript
+from evenreel.speech.subtitles import NO_STREAM, Transcript, within
 from evenreel.types import Encoder, FloatArray, Pixels, VideoInfo, WindowRule
+from evenreel.wording import count
 
 READER = "evenreel.onscreen.reader:FileReader"
 BATCH_FRAMES = 32
@@ -75,6 +77,7 @@ class SharedModel:
         self._load = load
         self._loaded: Future[Encoder] | None = None
         self._starting, self.in_use = threading.Lock(), threading.Lock()
+        self.pictures, self.seconds = 0, 0.0  # that were encoded, and how long that took
 
     def start(self) -> Future[Encoder]:
         """Begin to load the model in the background; a further call raises if loading has failed."""
@@ -100,7 +103,11 @@ class SharedModel:
         """Encode windows (N, T, 3, H, W) of uint8 RGB frames to (N, D) float32, waiting until the model is loaded."""
         encoder = self.encoder()
         with self.in_use:
-            return encoder.encode_windows(windows)
+            started = time.perf_counter()
+            made = encoder.encode_windows(windows)
+            self.seconds += time.perf_counter() - started
+            self.pictures += windows.shape[0] * windows.shape[1]
+        return made
 
 
 class OtherWindowsError(Exception):
@@ -222,6 +229,14 @@ class SpeechHearing:
             raise self._fault
         return found
 
+    def within(self, path: str, heard: Transcript, end_s: float | None) -> Transcript:
+        """Leave out what is heard after the last picture, with a note."""
+        kept = within(heard.utterances, end_s)
+        if lost := len(heard.utterances) - len(kept):
+            of = count(len(heard.utterances), "utterance")
+            self._tell(printable(path), f"{lost:,} of {of} come after its last picture and were left out")
+        return replace(heard, utterances=kept)
+
     def close(self) -> None:
         """End the worker; what waits to be heard is cancelled, and what is being heard fails."""
         self._line.shutdown(wait=False, cancel_futures=True)
@@ -335,6 +350,8 @@ class ClipReader:
         if reading.heard is not None:
             heard = reading.heard.result()
         duration_s, cuts_s = reading.info.duration_s, reading.end["cuts_s"]
+        if heard is not None and self._hearing is not None:
+            heard = self._hearing.within(source.path, heard, duration_s)
         if source.part != WHOLE:
             duration_s = source.part.length_s(duration_s)
         times_s = sampled_s = np.array(reading.times_s, np.float64)

@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from evenreel.documents import parse_json
 from evenreel.errors import EvenreelError, MediaError
+from evenreel.extras import Told
 from evenreel.media.workers import watched_digest
 from evenreel.progress import Progress
 
@@ -130,6 +131,17 @@ class Brake:
 
     def halt(self) -> None:
         self.halted = self.eased = True
+
+
+def telling(progress: StagedProgress, brake: Brake | None = None) -> Told:
+    """Return what a download is told by: it tells the run's progress, and ends where the run is halted."""
+
+    def told(model: str, done_bytes: int, total_bytes: int, remaining_s: float | None) -> None:
+        if brake is not None and brake.halted:
+            raise RunHaltedError
+        progress.download(Download(model, done_bytes, total_bytes, remaining_s))
+
+    return told
 
 
 Item = TypeVar("Item")

@@ -28,7 +28,7 @@ from evenreel.errors import MediaError
 from evenreel.handover.frames import SAME_TIME_S, FileFacts, FrameRate, read_facts, slack_of
 from evenreel.media import open_video
 from evenreel.media.encode import BT709, LIMITED_RANGE, even_sided
-from evenreel.media.opening import FFMPEG_ERRORS, choose_stream, copy_options, open_file, packets_of
+from evenreel.media.opening import FFMPEG_ERRORS, choose_stream, codec_name, copy_options, open_file, packets_of
 from evenreel.media.sampling import GivenTimes
 from evenreel.media.video import JOINABLE, WITHOUT_PTS, Source, still_jpeg, time_base_of
 from evenreel.media.workers import Message
@@ -174,7 +174,7 @@ def _add_streams(
             if one.codec_context is not None and one.codec_context.name in target.supported_codecs:
                 targets[one.index] = target.add_stream_from_template(one)
             elif one is stream:
-                raise _UnfitError(f"{target.format.name} holds no {stream.codec_context.name}")
+                raise _UnfitError(f"{target.format.name} holds no {codec_name(stream)}")
             else:
                 left_out = ["sound"]
         if left_out and target.format.name != ANY:

@@ -1,4 +1,4 @@
-"""Stretches that are to be taken away: from a search's result, or given by hand; and checked against their files."""
+"""Stretches that are to be exported: from a search's result, or given by hand; and checked against their files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Stretches of an open library taken away in one call: found, read by a process of its own, written.
+"""Stretches of an open library exported in one call: found, read by a process of its own, written.
 
-OTIO and EDL (CMX3600) are written by OpenTimelineIO (extra `editing`). Its adapter of FCPXML (1.0.0) is not used: it
-takes rates as floats, has none for 24000/1001, and reads 30000/1001 as 29 a second.
+EDL (CMX3600), FCPXML and OTIO are short texts that are written here: nothing has to be installed for them, and rates
+stay fractions (OpenTimelineIO's adapter of FCPXML has none for 24000/1001 and reads 30000/1001 as 29).
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from PIL import Image, ImageDraw, ImageFont
 
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError, NotFoundError, OutputError
-from evenreel.extras import needed_extra
 from evenreel.features.shards import read_still
 from evenreel.files import make_folder, output_file, printable, sync_file, sync_folder
 from evenreel.handover import A_FILE_EACH, READER, SUFFIXES, HandoverForm, HandoverSettings
@@ -192,8 +191,8 @@ class Handover:
                     other.take,
                     MediaError(
                         "failed",
-                        f"it has {other.facts.rate}, and the EDL {ready[0].facts.rate}, of which it can have one only; "
-                        "take it away by itself, or as otio or fcpxml",
+                        f"it has {other.facts.rate}, and the EDL {ready[0].facts.rate}: an EDL has one frame rate; "
+                        "export it by itself, or as otio or fcpxml",
                     ),
                 )
         return LISTS[form](ready, title).encode("utf-8", "replace")
@@ -229,13 +228,13 @@ class Handover:
         self._cut_spans[place] = Fraction(said["starts_s"]), Fraction(said["ends_s"])
         early_s, late_s = float(checked.stretch[0]) - said["starts_s"], said["ends_s"] - float(checked.stretch[1])
         if why := said.get("why"):
-            report.note(path.name, f"was encoded anew, as {why}")
+            report.note(path.name, f"was re-encoded, as {why}")
         elif not self._settings.exact:
             if early_s > 1 / facts.fps:
-                said_early = f"begins {early_s:.2f} s before the start asked for, at the key frame there (see --exact)"
+                said_early = f"begins {early_s:.2f} s early, at a key frame (--exact cuts frame-accurately)"
                 report.note(path.name, said_early)
             if late_s > 2 / facts.fps:
-                report.note(path.name, f"ends {late_s:.2f} s after the end asked for")
+                report.note(path.name, f"ends {late_s:.2f} s late")
             if said["format"] != formats[0]:
                 report.note(path.name, f"is {KIND[path.suffix]}, as {formats[0]} does not hold its codecs")
         if said["left_out"]:
@@ -336,60 +335,58 @@ LONGEST_REEL = 8  # characters of a reel's name in CMX3600
 
 
 def as_otio(takes: Sequence[CheckedTake], title: str) -> str:
-    """Write stretches one after another, pictures and sound on a track each."""
-    otio = _opentimelineio()
-    made = otio.schema.Timeline(title)
-    made.global_start_time = otio.opentime.RationalTime(0, float(mode(take.facts.rate for take in takes).fps))
-    video, audio = otio.schema.TrackKind.Video, otio.schema.TrackKind.Audio
-    kinds = {"V1": video, "A1": audio} if any(take.facts.sounds for take in takes) else {"V1": video}
-    for name, kind in kinds.items():
-        track = otio.schema.Track(name, kind=kind)
-        for take in takes:
-            clip = _clip(otio, take, take.take.name, float(take.facts.fps))
-            clip.metadata["evenreel"] = {
-                "clip_id": take.take.pick.clip_id,
-                "start_s": str(take.stretch[0]),
-                "end_s": str(take.stretch[1]),
-                **{name: value for name, value in take.take.pick.reason.items() if value is not None},
-            }
-            silent = kind == audio and not take.facts.sounds
-            track.append(otio.schema.Gap(source_range=clip.source_range) if silent else clip)
-        made.tracks.append(track)
-    text: str = otio.adapters.write_to_string(made, "otio_json")
-    return text + "\n"
+    """Write stretches one after another, pictures and sound on a track each, as OpenTimelineIO's JSON."""
+    kinds = {"V1": "Video", "A1": "Audio"} if any(take.facts.sounds for take in takes) else {"V1": "Video"}
+    tracks = [
+        _otio("Track.1", name=name, kind=kind, children=[_otio_item(take, silent=kind == "Audio") for take in takes])
+        for name, kind in kinds.items()
+    ]
+    start = _otio("RationalTime.1", rate=float(mode(take.facts.rate for take in takes).fps), value=0.0)
+    stack = _otio("Stack.1", name="tracks", children=tracks)
+    made = _otio("Timeline.1", name=printable(title), global_start_time=start, tracks=stack)
+    return json.dumps(made, indent=4) + "\n"
+
+
+def _otio(schema: str, **fields: Any) -> dict[str, Any]:
+    return {"OTIO_SCHEMA": schema, **fields}
+
+
+def _otio_item(take: CheckedTake, *, silent: bool) -> dict[str, Any]:
+    """A stretch as a clip of its file; a gap on the track of sound where the file has none."""
+
+    def timed(first: int, count: int) -> dict[str, Any]:
+        start, length = (_otio("RationalTime.1", rate=float(facts.fps), value=float(one)) for one in (first, count))
+        return _otio("TimeRange.1", start_time=start, duration=length)
+
+    facts, pick = take.facts, take.take.pick
+    source_range = timed(take.source_frames.start, len(take.source_frames))
+    if silent and not facts.sounds:
+        return _otio("Gap.1", source_range=source_range)
+    reason = {name: value for name, value in pick.reason.items() if value is not None}
+    about = {"clip_id": pick.clip_id, "start_s": str(take.stretch[0]), "end_s": str(take.stretch[1]), **reason}
+    whole = timed(facts.first_frame, facts.frame_count)
+    return _otio(
+        "Clip.1",
+        name=printable(take.take.name),
+        metadata={"evenreel": about},
+        source_range=source_range,
+        media_reference=_otio("ExternalReference.1", target_url=url_of(take.take.shown_path), available_range=whole),
+    )
 
 
 def as_edl(takes: Sequence[CheckedTake], title: str) -> str:
     """Write stretches of one frame rate as a CMX3600 list; timecodes drop frames where those of the files do."""
-    otio, rate = _opentimelineio(), takes[0].facts.rate
-    # Labels count frames alike at 24 and 24000/1001; only where some are dropped does otio's rate change them.
-    labels = rate.base * 1000 / 1001 if rate.drop else float(rate.base)
-    track = otio.schema.Track("V1", kind=otio.schema.TrackKind.Video)
-    for take, reel in zip(takes, _reels(takes), strict=True):
-        clip = _clip(otio, take, printable(take.take.name).strip() or "evenreel", labels)
-        clip.metadata["cmx_3600"] = {"reel": reel}
-        track.append(clip)
-    listed = otio.schema.Timeline(printable(title).strip() or "evenreel")
-    listed.tracks.append(track)
-    try:
-        text: str = otio.adapters.write_to_string(listed, "cmx_3600", rate=labels)
-    except otio.exceptions.NoKnownAdapterForExtensionError as error:
-        raise _missing("otio_cmx3600_adapter") from error
-    head, _, events = text.partition("\n\n")
-    return f"{head}\nFCM: {'' if rate.drop else 'NON-'}DROP FRAME\n\n{events}"
-
-
-def _clip(otio: Any, take: CheckedTake, name: str, rate: float) -> Any:
-    """A stretch as a clip of its file, whose frames are counted at a rate."""
-
-    def timed(frames: range) -> Any:
-        start, duration = (otio.opentime.RationalTime(number, rate) for number in (frames.start, len(frames)))
-        return otio.opentime.TimeRange(start, duration)
-
-    first = take.facts.first_frame
-    available = timed(range(first, first + take.facts.frame_count))
-    file = otio.schema.ExternalReference(url_of(take.take.shown_path), available)
-    return otio.schema.Clip(name, file, timed(take.source_frames))
+    rate, at = takes[0].facts.rate, 0
+    lines = [f"TITLE: {printable(title).strip() or 'evenreel'}", f"FCM: {'' if rate.drop else 'NON-'}DROP FRAME", ""]
+    for number, (take, reel) in enumerate(zip(takes, _reels(takes), strict=True), 1):
+        frames, name = take.source_frames, printable(take.take.name).strip() or "evenreel"
+        times = (frames.start, frames.stop, at, at := at + len(frames))
+        lines += [
+            f"{number:03}  {reel:8} V     C        {' '.join(map(rate.timecode, times))}",
+            f"* FROM CLIP NAME:  {name}",
+            f"* FROM CLIP: {url_of(take.take.shown_path)}",
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def of_one_rate(takes: Sequence[CheckedTake]) -> tuple[list[CheckedTake], list[CheckedTake]]:
@@ -416,19 +413,6 @@ def _reels(takes: Iterable[CheckedTake]) -> list[str]:
                 reel = f"{(letters or 'CLIP')[: LONGEST_REEL - len(str(number))]}{number}"
             names[path] = reel
     return [names[take.take.path] for take in takes]
-
-
-def _opentimelineio() -> Any:
-    try:
-        import opentimelineio
-    except ImportError as error:
-        raise _missing("opentimelineio") from error
-    return opentimelineio
-
-
-def _missing(package: str) -> EvenreelError:
-    sentence = needed_extra(ImportError(name=package), "A list for editors in this form")
-    return EvenreelError(sentence or f"{package} is not installed.")
 
 
 def as_fcpxml(takes: Sequence[CheckedTake], title: str) -> str:

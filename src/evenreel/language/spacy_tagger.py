@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from evenreel.errors import UsageError
+from evenreel.extras import to_install
 from evenreel.language.folding import lemma_of, part_of
 from evenreel.language.tokens import Tagged, Token
 
@@ -31,7 +32,7 @@ class SpacyTagger:
         model = model or installed_model()
         if find_spec("spacy") is None or model is None:
             raise UsageError(
-                "Tagging with spaCy needs spaCy and an English model: `pip install evenreel[spacy]`, then "
+                f"Tagging with spaCy needs spaCy and an English model: `{to_install('spacy')}`, then "
                 "`python -m spacy download en_core_web_sm`; or choose the tagger `pattern`, which needs neither."
             )
         self._pipeline = _load(model)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import groupby, zip_longest
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from evenreel.errors import LibraryError, MediaError, UsageError
 from evenreel.features.pool import SetAside
@@ -41,6 +41,7 @@ from evenreel.library.store.catalog import (
     root_of,
     roots,
     stored_path,
+    unknown_to_builtin,
 )
 from evenreel.library.store.user_tables import COPY
 from evenreel.library.store.vectors import SOUNDS
@@ -83,7 +84,7 @@ class ClipDetail(Shown):
 
 @dataclass(frozen=True)
 class ListedFile:
-    """A file of a library; `reason` (of `evenreel.errors.Reason`) and `sentence` say why one was set aside."""
+    """A file of a library; `reason` (of `evenreel.errors.Reason`) and `sentence` say why one was skipped."""
 
     name: str
     folder: str
@@ -92,6 +93,12 @@ class ListedFile:
     reason: str | None
     sentence: str | None
     duration_s: float | None
+    size_bytes: int
+    day: str | None  # when it was recorded or, where it does not say, last changed, such as `2024-05-31`
+
+
+FileOrder = Literal["path", "name", "-name", "length", "-length", "size", "-size", "date", "-date"]
+"""What files are sorted by; a minus before it turns the order."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +151,7 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
         clip_id=clip_id,
         name=files[0][1] if files else clip_id,
         files=tuple(ClipFile(name, folder_of(loaded_path(path), known), state) for path, name, state, _ in files),
-        signs=tuple(TextHit(text, (), start_s, end_s, 1.0) for text, start_s, end_s in signs),
+        signs=tuple(TextHit(text, (), start, end, 1.0) for text, start, end in signs if any(map(str.isalnum, text))),
         metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
         starts_s=starts_s,
         shots=tuple(shots),
@@ -153,30 +160,39 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
 
 
 def list_files(
-    connection: sqlite3.Connection, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0
+    connection: sqlite3.Connection,
+    state: str | None = None,
+    text: str = "",
+    limit: int = 50,
+    offset: int = 0,
+    order: FileOrder = "path",
 ) -> FilePage:
-    """List a page of the files in a state whose folder or name has a text in it, in any case, by path."""
+    """List a page of the files in a state whose folder or name has a text in it, in any case."""
     if state is not None and state not in STATES:
         raise UsageError(f"There is no state {state!r} of a file; there are: {', '.join(STATES)}.")
+    if order not in get_args(FileOrder):
+        raise UsageError(f"Files cannot be sorted by {order!r}; choose of: {', '.join(get_args(FileOrder))}.")
     _check_page(limit, offset, "files")
-    known, wanted = roots(connection), name_key(text)
+    known, wanted, day = roots(connection), name_key(text), columns_of(connection)["date"].sql
 
     def shown(path: str) -> str:
         return os.path.join(folder_of(path, known), printable(os.path.basename(path)))
 
-    rows = connection.execute("SELECT path FROM files WHERE ?1 IS NULL OR state = ?1 ORDER BY path", (state,))
+    files = "FROM files LEFT JOIN clips USING (clip_id) WHERE"
+    columns = {"path": "path", "name": "files.name COLLATE NOCASE", "length": "duration_s", "size": "size", "date": day}
+    by, down = columns[order.lstrip("-")], "DESC" if order.startswith("-") else ""
+    sort = f"{by} IS NULL, {by} {down}, path"  # what is not known comes last
+    rows = connection.execute(f"SELECT path {files} ?1 IS NULL OR state = ?1 ORDER BY {sort}", (state,))
     found = [stored for (stored,) in rows if not wanted or wanted in name_key(shown(loaded_path(stored)))]
     page = []
     for stored in found[offset : offset + limit]:
-        name, is_in, clip_id, reason, sentence, duration_s = connection.execute(
-            "SELECT name, state, files.clip_id, reason, sentence, duration_s"
-            " FROM files LEFT JOIN clips USING (clip_id) WHERE path = ?",
-            (stored,),
+        name, is_in, clip_id, reason, sentence, *rest = connection.execute(
+            f"SELECT name, state, files.clip_id, reason, sentence, duration_s, size, {day} {files} path = ?", (stored,)
         ).fetchone()
         path = loaded_path(stored)
         if sentence is not None:  # a decoder may name the file that it failed on
             sentence = sentence.replace(os.path.dirname(path) + os.sep, "")
-        page.append(ListedFile(name, folder_of(path, known), is_in, clip_id, reason, sentence, duration_s))
+        page.append(ListedFile(name, folder_of(path, known), is_in, clip_id, reason, sentence, *rest))
     return FilePage(len(found), tuple(page))
 
 
@@ -213,7 +229,21 @@ def clip_named(connection: sqlite3.Connection, name: str) -> str:
     )
     for (clip_id,) in rows:
         return str(clip_id)
+    end, named = "/" + name_key(name).lstrip("/"), dict[str, str]()
+    if end != "/" and not re.fullmatch("[0-9a-f]{32}", name):
+        for stored, clip_id in connection.execute("SELECT path, clip_id FROM files WHERE state = 'indexed'"):
+            key = name_key(path := loaded_path(stored))
+            if key.endswith(end) or os.path.splitext(key)[0].endswith(end):
+                named.setdefault(clip_id, printable(path))
+    if len(named) > 1:
+        paths = ", ".join(sorted(named.values())[:MOST_NAMED]) + (", …" if len(named) > MOST_NAMED else "")
+        raise UsageError(f"{len(named)} videos are named {printable(name[-80:])!r}; give the path of one: {paths}.")
+    for clip_id in named:
+        return clip_id
     raise no_clip(name)
+
+
+MOST_NAMED = 5  # videos of one name that an error lists
 
 
 # Whether a file is still the one that was indexed --------------------------------------------------------------------
@@ -314,6 +344,25 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
     )
 
 
+def notices(connection: sqlite3.Connection, meta: Mapping[str, str]) -> tuple[str, ...]:
+    """What is true of every search of a library: what it cannot look at, a sentence each."""
+
+    def none(table: str) -> bool:
+        return connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None
+
+    if none("clips"):
+        return ()
+    found = (
+        unknown_to_builtin(connection, meta),
+        None
+        if meta.get("model")
+        else "Pictures are not searched: the library has no model. Add one: evenreel index FOLDER --model default.",
+        "Words on screen are not searched: none were read." if none("clips WHERE has_text") else None,
+        "Speech is not searched: there are no subtitles, and no speech was recognised." if none("utterances") else None,
+    )
+    return tuple(filter(None, found))
+
+
 PARTS = {
     "catalog": "the catalog with its full text, and the copy of a person's own",
     "vectors": "the vectors that are searched",
@@ -375,7 +424,9 @@ def example_candidates(connection: sqlite3.Connection) -> dict[ExampleKind, list
     found: dict[ExampleKind, list[str]] = {}
     for kind, sql in _CANDIDATES.items():
         texts = (str(text).strip() for (text,) in connection.execute(sql, (LONGEST_EXAMPLE, TRIED)))
-        found[kind] = [text for text in dict.fromkeys(texts) if all(map(is_printable, text))]
+        # With three different letters: what is read as PPPPRR or ★★★★ is a pattern.
+        worded = (text for text in dict.fromkeys(texts) if len(set(filter(str.isalpha, text.casefold()))) > 2)
+        found[kind] = [text for text in worded if all(map(is_printable, text))]
     return found
 
 
@@ -467,9 +518,8 @@ FEW_VALUES = {
     "favourite": "favourite",
     "codec": "codec",
     "orientation": "orientation",
-    "has_words": "has words on screen",
-    "has_speech": "has speech",
-    "has_text": "on-screen text was read",
+    "has_words": "words on screen",
+    "has_speech": "speech",
 }
 """Columns of days, and of few values, as people read them."""
 
@@ -548,12 +598,10 @@ def _counts(connection: sqlite3.Connection, sql: str) -> Counter[Scalar]:
 
 
 def _few(connection: sqlite3.Connection, name: str, label: str, columns: Mapping[str, FilterColumn]) -> Iterator[Facet]:
+    """A column of a few values; one of yes and no offers yes alone, as no is only the absence."""
     if name in columns:
         counts = _counts(connection, columns[name].sql)
-        is_flag = columns[name].kind == "number"
-        if name == "favourite" and not counts[1]:  # which says nothing, and most libraries have none
-            return
-        yield from _facet(name, label, Counter({bool(v) if is_flag else v: n for v, n in counts.items()}))
+        yield from _facet(name, label, Counter({True: counts[1]}) if columns[name].kind == "number" else counts)
 
 
 def _days(
@@ -615,6 +663,7 @@ def _metadata_counts(connection: sqlite3.Connection) -> dict[str, Counter[Scalar
 
 
 def _facet(column: str, label: str, counts: Counter[Scalar]) -> Iterator[Facet]:
+    counts = Counter({value: clips for value, clips in counts.items() if clips and str(value).strip()})
     if len(counts) <= MAX_VALUES:
         values = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
         if values:

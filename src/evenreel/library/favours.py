@@ -15,6 +15,7 @@ has one. Ranges and sources are chosen by the library alone, never by what is sh
 from __future__ import annotations
 
 import math
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -38,6 +39,9 @@ UNKNOWN, OTHERS = "unknown", "other sources"
 SOURCE, ON_SCREEN = "source", "on-screen text"
 SIGNIFICANT = 0.05
 DRAWS, SEED = 9_999, 0
+_OF_LENGTH = re.compile(
+    r"\b(short|shorter|shortest|brief|long|longer|longest|length|duration|seconds?|minutes?|hours?)\b", re.IGNORECASE
+)
 _READABLE = np.array([1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10])
 
 Share = Annotated[float, Interval(ge=0.0, le=1.0)]
@@ -197,31 +201,40 @@ class Favours(Shown):
     note: str
 
 
-def favours(population: Population, shown: Sequence[str]) -> Favours:
-    """Compare shown clips with all clips; ids that are not among those are passed over."""
+def selects_length(query: str, where: str | None) -> bool:
+    """Whether a search chooses clips by their length itself, so that the lengths found say nothing of the ranking."""
+    in_filter = re.sub("'[^']*'", "", where or "")
+    return _OF_LENGTH.search(query) is not None or re.search(r"\bduration_s\b", in_filter, re.IGNORECASE) is not None
+
+
+def favours(population: Population, shown: Sequence[str], *, lengths_too: bool = True) -> Favours:
+    """Compare shown clips with all clips; ids that are not among those are skipped.
+
+    Nothing is said of a difference that rounds to none.
+    """
     places = population.places(shown)
     rows = np.unique(places[places >= 0])
     if not len(rows):
         return Favours(0, len(population.clip_ids), (), None, (), "No clip is shown, so nothing was compared.")
     groups = _groups(population, rows)
-    lengths, longer = _lengths(population, rows)
+    lengths, longer = _lengths(population, rows) if lengths_too else (None, False)
     sources = [group for group in groups if group.measure == SOURCE]
     # Of two sources what the one has too much of, the other has too little of: that is said once.
     said_already = [min(sources, key=lambda one: one.share_shown - one.share_all)] if len(sources) == 2 else []
-    p_values = {_sentence(group): group.p_value for group in groups if group not in said_already}
+    tested = [(_sentence(group), group.p_value) for group in groups if group not in said_already]
     if lengths is not None:
-        p_values[_length_sentence(lengths, longer)] = lengths.p_value
+        tested.append((_length_sentence(lengths, longer), lengths.p_value))
     # Holm: of m comparisons the i-th least p value is held against 1 / (m + 1 - i) of the level, until one fails.
-    ordered = sorted(p_values.values())
+    ordered = sorted(p_value for _, p_value in tested)
     failed = (p for place, p in enumerate(ordered) if p * (len(ordered) - place) >= SIGNIFICANT)
     least = next(failed, math.inf)
-    sentences = tuple(sentence for sentence, p_value in p_values.items() if p_value < least)
+    sentences = tuple(sentence for sentence, p_value in tested if sentence and p_value < least)
     note = (
-        f"The {len(rows):,} clips shown are compared with all {len(population.clip_ids):,} that could have been. A "
-        "query can rightly favour such clips, so one result is a hint; audits over many queries tell."
+        f"The {len(rows):,} clips shown are compared with all {len(population.clip_ids):,} that could be shown. A "
+        "query may rightly favour such clips. One search is a hint; an audit over many queries tells more."
     )
     if len(rows) == len(population.clip_ids):
-        note = "All clips that the filter lets through are shown, so there is nothing to favour."
+        note = "All clips that pass the filters are shown, so there is nothing to favour."
     return Favours(len(rows), len(population.clip_ids), groups, lengths, sentences, note)
 
 
@@ -298,25 +311,31 @@ def _log_choose(total: int, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _sentence(group: GroupShare) -> str:
-    shown, all_ = f"{group.shown} of {group.shown_of} results", f"of all {group.all_of:,} clips"
-    if group.measure == ON_SCREEN:
-        return f"{shown} have words on screen; {all_} {group.all:,} have ({_chance(group.p_value)})."
-    by = "of unknown source" if group.label == UNKNOWN else f"by {group.label}"
-    return f"{shown} are {by}; {all_} {group.all:,} are ({_chance(group.p_value)})."
+    """What is said of a share where it is a difference; nothing where the two shares are the same in percent."""
+    if round(100 * group.share_shown) == round(100 * group.share_all):
+        return ""
+    come = "have words on screen" if group.measure == ON_SCREEN else f"come from {group.label}"
+    come = "have no known source" if group.label == UNKNOWN else come
+    chance = _chance(group.p_value)
+    return (
+        f"{group.shown} of {group.shown_of} results {come}; of all {group.all_of:,} clips, {group.all:,} do {chance}."
+    )
 
 
 def _length_sentence(lengths: Lengths, longer: bool) -> str:
+    shown, all_ = _duration(lengths.median_shown_s), _duration(lengths.median_all_s)
+    if shown == all_:
+        return ""
     return (
-        f"The results are {'longer' if longer else 'shorter'} on the whole: their median is "
-        f"{_duration(lengths.median_shown_s)}, that of all {sum(found.all for found in lengths.bins):,} clips "
-        f"{_duration(lengths.median_all_s)} ({_chance(lengths.p_value)})."
+        f"The results are {'longer' if longer else 'shorter'}: their median length is {shown}, that of all "
+        f"{sum(found.all for found in lengths.bins):,} clips {all_} {_chance(lengths.p_value)}."
     )
 
 
 def _chance(p_value: float) -> str:
     if p_value < 1e-6:
-        return "a difference this large comes by chance in fewer than 1 of 1,000,000 draws"
-    return f"a difference this large comes by chance in 1 of {float(f'{1 / p_value:.2g}'):,.0f} draws"
+        return "(by chance: fewer than 1 in 1,000,000)"
+    return f"(by chance: 1 in {float(f'{1 / p_value:.2g}'):,.0f})"
 
 
 def _duration(seconds: float) -> str:

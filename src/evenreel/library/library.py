@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from evenreel.config import RERANK_DEPTH, as_path
 from evenreel.errors import LibraryError, OtherModelError, UsageError
 from evenreel.library import contents
-from evenreel.library.favours import Favours, Population, favours, read_clips
+from evenreel.library.favours import Favours, Population, favours, read_clips, selects_length
 from evenreel.library.people import clips_of_people
 from evenreel.library.personal import PersonalData
 from evenreel.library.search import asking
@@ -319,10 +319,10 @@ class Library:
         """Favourites, notes and saved searches of the library, to read and to write; filters choose by them too."""
         return PersonalData(self.path, self._connection, self.clip_named, self.search)
 
-    def roots(self) -> tuple[str, ...]:
-        """Return the folders that were indexed, as the system names them."""
+    def roots(self, *, with_files: bool = False) -> tuple[str, ...]:
+        """Return the folders that were indexed, as the system names them; those alone of which a file is known."""
         with self._reading():
-            return tuple(catalog.roots(self._connection))
+            return tuple(catalog.roots(self._connection, with_files=with_files))
 
     def single_files(self) -> tuple[str, ...]:
         """List the files that were indexed by themselves, not with a folder, as the system names them."""
@@ -347,13 +347,18 @@ class Library:
         with self._reading():
             return catalog.unknown_to_builtin(self._connection, self._meta)
 
+    def notices(self) -> tuple[str, ...]:
+        """Say what is true of every search of this library: what it cannot look at, a sentence each."""
+        with self._reading():
+            return contents.notices(self._connection, self._meta)
+
     def clip(self, clip_id: str) -> contents.ClipDetail:
         """Return everything known about one clip."""
         with self._reading():
             return contents.clip_detail(self._connection, clip_id, self.path / catalog.SHARDS)
 
     def clip_named(self, name: str) -> str:
-        """Return the id of the clip with this id, or of the file with this path."""
+        """Return the id of a clip by its id, the path of a file, or the end of it such as `day 1/tram`."""
         with self._reading():
             return contents.clip_named(self._connection, name)
 
@@ -362,10 +367,17 @@ class Library:
         with self._reading():
             return tuple(clip_transcripts(self._connection, contents.clip_named(self._connection, clip)))
 
-    def files(self, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0) -> contents.FilePage:
-        """List files of the library, also those set aside or missing, by path."""
+    def files(
+        self,
+        state: str | None = None,
+        text: str = "",
+        limit: int = 50,
+        offset: int = 0,
+        order: contents.FileOrder = "path",
+    ) -> contents.FilePage:
+        """List files of the library, also those that were skipped or are missing."""
         with self._reading():
-            return contents.list_files(self._connection, state, text, limit, offset)
+            return contents.list_files(self._connection, state, text, limit, offset, order)
 
     def browse(
         self, where: str | None = None, order: contents.BrowseOrder = "latest", limit: int = 50, offset: int = 0
@@ -392,12 +404,18 @@ class Library:
         with self._reading():
             return contents.facets(self._connection)
 
-    def favours(self, clip_ids: Sequence[str], where: str | None = None, left_out: str | None = None) -> Favours:
-        """Compare the clips of a result with all clips that pass its filter, by source, on-screen text and length."""
+    def favours(
+        self, clip_ids: Sequence[str], where: str | None = None, left_out: str | None = None, query: str = ""
+    ) -> Favours:
+        """Compare the clips of a result with all clips that pass its filter, by source, on-screen text and length.
+
+        Lengths are left out where the query or the filter chooses by them.
+        """
         with self._reading():
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
             population = self._populations(version, where)
-            return favours(population.without(left_out) if left_out else population, clip_ids)
+            population = population.without(left_out) if left_out else population
+            return favours(population, clip_ids, lengths_too=not selects_length(query, where))
 
     @cached_property
     def _populations(self) -> Callable[[int, str | None], Population]:

@@ -64,6 +64,14 @@ PICTURE_SUBTITLES = ("pgssub", "dvdsub", "dvbsub")
 CONTAINER_NAMES = {"mov,mp4,m4a,3gp,3g2,mj2": "mp4", "matroska,webm": "matroska"}
 """Short names of the demuxers that FFmpeg names by a list."""
 
+CODEC_NAMES = {
+    "h264": "H.264", "mpeg4": "MPEG-4", "mpeg2video": "MPEG-2", "mpeg1video": "MPEG-1", "mjpeg": "Motion JPEG",
+    "prores": "ProRes", "dnxhd": "DNxHD", "dvvideo": "DV", "theora": "Theora", "rawvideo": "uncompressed",
+    "flv1": "Sorenson H.263", "h263": "H.263", "vc1": "VC-1", "qtrle": "QuickTime Animation", "cinepak": "Cinepak",
+    "huffyuv": "HuffYUV", "utvideo": "Ut Video",
+}  # fmt: skip
+"""Codecs as people know them; the others are known by their short names in capitals (HEVC, AV1, VP9, FFV1)."""
+
 
 def copy_options(limits: MediaLimits) -> dict[str, str]:
     """Options with which a file is opened to copy its pictures and sound: all trusted decoders."""
@@ -267,6 +275,12 @@ def _log_of(level: int) -> Iterator[list[tuple[int, str, str]]]:
     finally:
         av.logging.set_level(before)
         av.logging.set_skip_repeated(skips)
+
+
+def codec_name(stream: Stream) -> str:
+    """The name of a stream's codec, whichever decoder reads it."""
+    name = stream.codec_context.codec.canonical_name
+    return CODEC_NAMES.get(name, name.upper())
 
 
 def check_codec(stream: VideoStream | AudioStream, kind: str, trusted: Collection[str], remedy: str) -> None:

@@ -260,7 +260,7 @@ class Video:
         width, height = self._shown_size
         return VideoInfo(
             container=opening.CONTAINER_NAMES.get(name, name),
-            codec=stream.codec_context.name,
+            codec=opening.codec_name(stream),
             width=width,
             height=height,
             duration_s=end_s,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -99,7 +100,7 @@ class VideoText:
 
     def tracks(self) -> list[TextTrack]:
         """Return each sign once, by the time at which it appears."""
-        return follow(self.words, self._times)
+        return without_shapes(follow(self.words, self._times), self._settings)
 
 
 class FileReader:
@@ -196,6 +197,29 @@ def follow(words: Sequence[Word], frame_times: Sequence[float] = ()) -> list[Tex
             TextTrack(best.text, best.confidence, group[0].time_s, group[-1].time_s, best.box, readings=readings)
         )
     return sorted(tracks, key=lambda track: (track.start_s, track.box[1], track.box[0], track.text))
+
+
+def without_shapes(tracks: Sequence[TextTrack], settings: TextSettings) -> list[TextTrack]:
+    """Leave out what is no text: shapes and patterns are read as few different letters, and seldom surely."""
+    letters = [frozenset(filter(str.isalnum, track.text.casefold())) for track in tracks]
+    few, shapes = (math.inf, *settings.few_letters), set(settings.shape_letters)
+    needed = [few[len(found)] if len(found) < len(few) else settings.min_confidence for found in letters]
+    known = list(zip(tracks, letters, needed, strict=True))
+    words = [track for track, found, level in known if len(found) > 1 and track.confidence >= level]
+
+    def is_text(track: TextTrack, found: frozenset[str], level: float) -> bool:
+        if len(found) == 1 and found <= shapes:
+            level = few[2] if any(_beside(word, track) for word in words) else settings.shape_confidence
+        return track.confidence >= level
+
+    return [track for track, found, level in known if is_text(track, found, level)]
+
+
+def _beside(word: TextTrack, track: TextTrack) -> bool:
+    """Return whether two signs are up at one time, in one script and letters of about one size."""
+    heights = [box[3] - box[1] for box in (word.box, track.box)]
+    together = word.start_s <= track.end_s and track.start_s <= word.end_s
+    return together and word.text.isascii() == track.text.isascii() and max(heights) <= SAME_SIZE * min(heights)
 
 
 def grouped(words: Sequence[Word], frame_times: Sequence[float] = ()) -> list[list[Word]]:

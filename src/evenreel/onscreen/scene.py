@@ -39,6 +39,10 @@ class TextSettings:
         change_level: grey levels (0 to 255) by which a 3 x 3 patch of the glance must differ to be looked at.
         same_look_level: grey levels by which a patch of two crops may differ and still show the same sign.
         min_confidence: readings below this are not reported.
+        few_letters: confidence that a sign of one, two or three different letters and digits needs.
+        shape_letters: letters that shapes are read as (a ring, a crescent, a cross). A sign of one of them needs
+            `shape_confidence`, or a word as high beside it.
+        shape_confidence: see `shape_letters`.
     """
 
     threads: int = 1
@@ -50,6 +54,9 @@ class TextSettings:
     change_level: int = 12
     same_look_level: int = 24
     min_confidence: float = 0.5
+    few_letters: tuple[float, ...] = (0.98, 0.9, 0.75)
+    shape_letters: str = "co0q中十口日山半大"
+    shape_confidence: float = 0.999
 
     @property
     def digest(self) -> str:

@@ -13,6 +13,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import subprocess
 import tempfile
 import threading
@@ -25,13 +26,14 @@ import psutil
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from pydantic import BaseModel, Field
 
-from evenreel.errors import NotFoundError, UsageError
+from evenreel.config import DEFAULT_MODEL, usable_cores
+from evenreel.errors import EncoderError, NotFoundError, UsageError
 from evenreel.files import may_be_video, printable, replacing
 from evenreel.library import Library
 from evenreel.library.index.scan import SKIPPED_FOLDERS
 from evenreel.library.store.catalog import is_published
 from evenreel.media.workers import command
-from evenreel.server.adding_run import LOOKING, WORDS_ONLY, RunOrder
+from evenreel.server.adding_run import DEFAULT, LOOKING, WORDS_ONLY, RunOrder
 from evenreel.server.api import about, add_reading
 from evenreel.server.desk import Desk
 from evenreel.server.settings import ServeSettings, is_loopback, is_near
@@ -45,7 +47,7 @@ NOTE = "adding.json"  # file in the library's folder that says which folders are
 COMMAND = command("evenreel.server.adding_run")
 PATIENCE_S = 12.0  # seconds that a run may take to end before it is killed
 TOLD_BYTES = 4_000  # how much of what a failed run complained of goes into the log
-BROKE = "The run broke off, killed perhaps or out of memory (see the log); what it had finished is kept: go on."
+BROKE = "The run broke off, killed perhaps or out of memory; what it had finished is kept."
 PAUSED = "Paused; what is finished can be searched."
 AGAIN = "The folders are looked through again."
 ONLY_READ = "A published snapshot is only read; index into the library that it was made of, and publish that again."
@@ -54,40 +56,75 @@ ELSEWHERE = (
     "options --host, --allow-host, --trusted-proxy and --workers."
 )
 ORDERS = "Start, pause, go on with or stop adding folders."
-DEFAULT = "default"
+SPEECH_MODEL = "base"
+MINUTES_OF_SPEECH = 23.0
+"""For an hour of speech by `SPEECH_MODEL` on one core: 8.9 of tiny.en, measured, and 2.6 times as much to compute."""
+MOUNTS = ("/media", "/run/media", "/mnt", "/Volumes")
+SYSTEM = re.compile(
+    "bin|boot|cores|dev|etc|lib|lib32|lib64|library|lost[+]found|private|proc|run|sbin|snap|sys|system|usr|var|"
+    r"[$]recycle[.]bin|program files|program files \(x86\)|programdata|system volume information|windows"
+)
+"""Folders at the top of a disk that hold no videos of a person's, in lower case."""
 RunState = Literal["idle", "running", "pausing", "paused", "watching", "done", "failed"]
 
 
-class FolderInside(BaseModel):
-    """A folder that can be opened; `path` is what to ask for, below the home folder.
+class Place(BaseModel):
+    """A folder that can be opened; `path` is what to ask for."""
+
+    name: str
+    path: str
+
+
+class FolderInside(Place):
+    """A folder in another one, or one that a link there leads to: then `path` lies elsewhere.
 
     `videos` counts those in it and in the folders below, at least so many where `more` is true.
     """
 
-    name: str
-    path: str
     videos: int
     more: bool
 
 
 class FolderListing(FolderInside):
-    """A folder below the home folder and the folders in it; `path` is empty for the home folder itself.
+    """A folder and those in it; `trail` leads to it from one of `places`: the home folder, disks and shares.
 
-    `added` says whether the library has it already, alone or with one above it. `left_out` counts links that lead out
-    of the home folder, and folders that cannot be opened or whose names cannot be shown.
+    `hindrance` says why it cannot be added, `added` whether the library has it already, alone or with one above it.
+    `left_out` counts folders that are the system's, or cannot be opened, or whose names cannot be shown.
     """
 
+    hindrance: str
     added: bool
+    places: list[Place]
+    trail: list[Place]
     folders: list[FolderInside]
     left_out: int
 
 
 class ModelChoice(BaseModel):
-    """A model that a new library can be made with; `name` is what to ask for."""
+    """A model that a library without one can be made with; `name` is what to ask for.
+
+    `download_bytes` are about what it has to fetch once: 0 where nothing, None where that is not known.
+    """
 
     name: str
     label: str
     about: str
+    download_bytes: int | None = 0
+
+
+class SpeechChoice(BaseModel):
+    """What hearing speech costs: about so many minutes for an hour of it, and a download; or why it cannot be had."""
+
+    minutes_an_hour: float
+    download_bytes: int | None
+    hindrance: str = ""
+
+
+class Downloading(BaseModel):
+    """How far a download is; `total_bytes` is 0 where that is not known."""
+
+    done_bytes: int
+    total_bytes: int
 
 
 class Indexing(BaseModel):
@@ -97,8 +134,10 @@ class Indexing(BaseModel):
     `sentence` says what can be said of it. `watches` says whether it goes on with what changes there. `done` of
     `total` steps of `stage` are done, None where they cannot be counted; `per_minute` of them are done in a minute and
     `remaining_s` seconds are left at that pace, None before that is known. `file` is the one that was read last. Where
-    lengths are known, `video_done_s` of `video_s` seconds of video are read, `speed` of them in a second. `models` are
-    those that a library without one can be made with, the best first. `can_add` is false where it is only read.
+    lengths are known, `video_done_s` of `video_s` seconds of video are read, `speed` of them in a second. `share` is
+    what is done of the whole run, 0 to 1, and does not fall; `download` is there while a model is fetched. `models` are
+    those that a library without one can be made with, the best first. Of a run that failed, `details` are what the log
+    says, and `words_only` whether it can go on without a model. `can_add` is false where the library is only read.
     """
 
     state: RunState
@@ -115,7 +154,12 @@ class Indexing(BaseModel):
     video_done_s: float | None = None
     video_s: float | None = None
     speed: float | None = None
+    share: float = 0.0
+    download: Downloading | None = None
+    details: str | None = None
+    words_only: bool = False
     models: list[ModelChoice] = []
+    speech: SpeechChoice | None = None
 
 
 class Retry(BaseModel):
@@ -129,20 +173,17 @@ class IndexingOrder(BaseModel):
     """What is to be done: `start` takes a folder as `GET /api/v1/folders` names it, or None for all that were added.
 
     `watch` is `start` that goes on with what changes in the folders afterwards, until `stop`. `model` is a name of
-    `models`, for a library that has none yet.
+    `models`, for a library that has none yet, also with `resume`. `speech` has what is said written down.
     """
 
     action: Literal["start", "watch", "pause", "resume", "stop"]
     folder: Annotated[str | None, Field(max_length=4_096)] = None
     model: Annotated[str | None, Field(max_length=100)] = None
+    speech: bool = False
 
 
 MODELS = [
-    ModelChoice(
-        name=DEFAULT,
-        label="Pictures and words, best",
-        about="Knows what is seen, in many languages. 375 million parameters, fetched from the network once.",
-    ),
+    ModelChoice(name=DEFAULT, label="Pictures and words (recommended)", about="Knows what is seen, in many languages."),
     ModelChoice(
         name="fast",
         label="Pictures and words, faster",
@@ -151,75 +192,119 @@ MODELS = [
     ModelChoice(
         name=WORDS_ONLY,
         label="Words only",
-        about="Finds words on screen, words in subtitles, and names of files. Needs no network.",
+        about="Finds words on screen, words in subtitles, and names of files. Pictures can be added later.",
     ),
     ModelChoice(
-        name="builtin", label="Small model, to try things out", about="Knows coloured shapes only. Needs no network."
+        name="builtin", label="Shapes and colours (small)", about="To try things out: knows drawn shapes only."
     ),
 ]
 
 
-class HomeFolders:
-    """Folders below one home folder, named by their path there: no hidden ones, and no link that leads out of it."""
+class Folders:
+    """Folders that may be added: those below the home folder, on disks and shares, and others but the system's.
 
-    def __init__(self, home: Path) -> None:
-        self._home = Path(os.path.realpath(home))
+    No hidden one is; links are followed, and what they lead to counts. Where `shared` is set, only those below the home
+    folder are.
+    """
+
+    def __init__(self, home: Path, disks: Iterable[Path] = (), *, shared: bool = False) -> None:
+        self._home, self._shared = Path(os.path.realpath(home)), shared
+        self._places = [self._home, *(() if shared else sorted(disks))]
 
     def find(self, path: str) -> Path:
-        """Return the folder that a path below the home folder names, without links; '' is the home folder."""
-        parts = [part for part in path.split("/") if part]
-        if path.startswith("/") or "\0" in path or any(map(_is_out_of_the_way, parts)):
-            raise UsageError(f"{_shown(path)} is no folder that can be added: choose one below your home folder.")
-        folder = Path(os.path.realpath(self._home.joinpath(*parts)))
-        if not self._may_be_chosen(folder):
+        """Return the folder that a path names, absolute or below the home folder, without links; '' is that itself."""
+        given = Path(path[2:] if path == "~" or path.startswith(("~/", "~\\")) else path)
+        if "\0" in path or ".." in given.parts:
+            raise UsageError(f"{printable(path)} is no folder that can be added: write its path without '..'.")
+        folder = Path(os.path.realpath(self._home / given))
+        if self._shared and not folder.is_relative_to(self._home):
             raise UsageError(
-                f"{_shown(path)} leads out of your home folder, or to a hidden one in it; choose another, or add it in "
-                "a terminal: evenreel index FOLDER."
+                "Others are logged in at this machine, so folders outside your home folder need a token: "
+                "evenreel serve --token TOKEN, or evenreel index FOLDER in a terminal."
+            )
+        if self._place_of(folder) is None:
+            raise UsageError(
+                f"{printable(str(folder))} is hidden or one of the system's folders; choose another, or add it in a "
+                "terminal: evenreel index FOLDER."
             )
         try:
             if not folder.is_dir():
-                raise NotFoundError(f"The folder {_shown(path)} is not there any more; choose another.")
+                raise NotFoundError(f"There is no folder {self.shown(str(folder))}; choose another.")
             os.scandir(folder).close()
         except OSError as error:
             why = (error.strerror or str(error)).lower()
-            raise UsageError(f"{_shown(path)} cannot be opened ({why}); make it readable or choose another.") from error
+            shown = self.shown(str(folder))
+            raise UsageError(f"{shown} cannot be opened ({why}); make it readable or choose another.") from error
         return folder
 
+    def check_can_be_added(self, folder: Path, added: Iterable[str], *, has_video: bool) -> None:
+        """Refuse a whole disk or home folder, one that the library has, and one without a video."""
+        if folder in self._places or folder == Path(folder.anchor):
+            whole = "Your whole home folder" if folder == self._home else "A whole disk"
+            raise UsageError(
+                f"{whole} is too much to add at once: choose a folder in it, or add it in a terminal: evenreel index "
+                "FOLDER."
+            )
+        if is_below(folder, added):
+            raise UsageError(
+                f"{printable(folder.name)} is in the library already; look for new videos in it instead of adding it."
+            )
+        if not has_video:
+            raise UsageError(f"There is no video in {self.shown(str(folder))}; choose a folder that holds some.")
+
     def listing(self, path: str, added: Iterable[str] = ()) -> FolderListing:
-        folder = self.find(path)
+        folder, added = self.find(path), tuple(added)
         found, left_out = self._folders_in(folder)
         share = LOOKED_AT // (1 + len(found))
-        here, here_more = count_videos(folder, share, below=False)
+        here, more = count_videos(folder, share, below=False)
         inside = []
-        for one in found:
-            videos, more = count_videos(one, share)
-            inside.append(FolderInside(name=one.name, path=self.path_of(one), videos=videos, more=more))
+        for name, one in found:
+            videos, one_more = count_videos(one, share)
+            inside.append(FolderInside(name=name, path=str(one), videos=videos, more=one_more))
+        videos, more = here + sum(one.videos for one in inside), more or any(one.more for one in inside)
+        hindrance = ""
+        try:
+            self.check_can_be_added(folder, added, has_video=bool(videos or more))
+        except UsageError as error:
+            hindrance = str(error)
         return FolderListing(
-            name=printable(folder.name) if folder != self._home else "Home",
-            path=self.path_of(folder),
-            videos=here + sum(one.videos for one in inside),
-            more=here_more or any(one.more for one in inside),
+            name=self._name(folder),
+            path=str(folder),
+            videos=videos,
+            more=more,
+            hindrance=hindrance,
             added=is_below(folder, added),
+            places=[Place(name=self._name(one), path=str(one)) for one in self._places if one.is_dir()],
+            trail=self._trail(folder),
             folders=inside,
             left_out=left_out,
         )
 
-    def path_of(self, folder: Path) -> str:
-        return folder.relative_to(self._home).as_posix() if folder != self._home else ""
-
     def shown(self, folder: str) -> str:
-        """Return a folder as a person knows it: below the home folder where it is there, else its last name."""
+        """Return a folder as a person knows it: below the home folder where it is there, else its path."""
         path = Path(folder)
-        return printable(_shown(self.path_of(path)) if path.is_relative_to(self._home) else path.name)
+        inside = path.relative_to(self._home).as_posix() if path.is_relative_to(self._home) else folder
+        return "Your home folder" if inside == "." else printable(inside)
 
-    def _may_be_chosen(self, folder: Path) -> bool:
-        return folder.is_relative_to(self._home) and not any(
-            map(_is_out_of_the_way, folder.relative_to(self._home).parts)
-        )
+    def _name(self, folder: Path) -> str:
+        return "Home" if folder == self._home else printable(folder.name or str(folder))
 
-    def _folders_in(self, folder: Path) -> tuple[list[Path], int]:
+    def _trail(self, folder: Path) -> list[Place]:
+        place, steps = self._place_of(folder), [folder, *folder.parents]
+        above = steps[: steps.index(place) + 1] if place in steps else steps
+        return [Place(name=self._name(one), path=str(one)) for one in reversed(above)]
+
+    def _place_of(self, folder: Path) -> Path | None:
+        """The innermost place that holds a folder, or the root of its disk; None where it may not be chosen."""
+        holding = [one for one in self._places if folder.is_relative_to(one)]
+        place = max([Path(folder.anchor), *holding], key=lambda one: len(one.parts))
+        inside = folder.relative_to(place).parts
+        is_systems = len(place.parts) == 1 and inside and SYSTEM.fullmatch(inside[0].lower())
+        return None if is_systems or any(map(_is_out_of_the_way, inside)) else place
+
+    def _folders_in(self, folder: Path) -> tuple[list[tuple[str, Path]], int]:
         """The folders in a folder by their names, links to others followed, and how many cannot be chosen."""
-        found: dict[Path, None] = {}
+        found: dict[Path, str] = {}
         left_out = 0
         for entry in _entries(folder):
             if _is_out_of_the_way(entry.name) or not _is_folder(entry):
@@ -227,19 +312,26 @@ class HomeFolders:
             real = Path(os.path.realpath(entry.path)) if entry.is_symlink() else folder / entry.name
             if folder.is_relative_to(real):  # a link in a circle
                 continue
-            named = self._may_be_chosen(real) and printable(self.path_of(real)) == self.path_of(real)
+            outside = self._shared and not real.is_relative_to(self._home)
+            named = not outside and self._place_of(real) and printable(entry.name + str(real)) == entry.name + str(real)
             if len(found) < SHOWN_FOLDERS and named and os.access(real, os.R_OK | os.X_OK):
-                found[real] = None
+                found.setdefault(real, entry.name)
             else:
                 left_out += 1
-        return sorted(found, key=lambda one: (one.name.casefold(), one.name)), left_out
+        names = ((name, one) for one, name in found.items())
+        return sorted(names, key=lambda one: (one[0].casefold(), one[0])), left_out
 
 
-def home_folders() -> HomeFolders:
+def folders_here(*, with_token: bool = False) -> Folders:
+    """The folders of this machine; those outside the home folder need a token where others are logged in."""
     try:
-        return HomeFolders(Path.home())
+        home = Path.home()
     except RuntimeError as error:
         raise UsageError("The system knows no home folder to choose from; set HOME, or run evenreel index.") from error
+    own, disks = psutil.Process().username(), psutil.disk_partitions(all=True)
+    paths = {Path(one.mountpoint) for one in disks if os.name == "nt" or one.mountpoint.startswith(MOUNTS)}
+    others = any(user.name != own.rpartition("\\")[2] for user in psutil.users())
+    return Folders(home, paths - {Path(place) for place in MOUNTS}, shared=others and not with_token)
 
 
 def count_videos(folder: Path, most: int, *, below: bool = True) -> tuple[int, bool]:
@@ -278,10 +370,6 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 def _is_out_of_the_way(name: str) -> bool:
     return name.startswith(".") or name.lower() in SKIPPED_FOLDERS
-
-
-def _shown(path: str) -> str:
-    return printable(path) or "Your home folder"
 
 
 class Run:
@@ -332,7 +420,7 @@ class Run:
                 complained = complaints.read().decode("utf-8", "replace")[-TOLD_BYTES:]
                 if self.wanted is None:
                     log.error("adding folders broke off (status %s): %s", process.returncode, complained)
-                last = {"failed": BROKE}
+                last = {"failed": BROKE, "why": complained.strip()}
         return last
 
     def end(self, wanted: RunState) -> None:
@@ -396,27 +484,32 @@ class Adder:
                     retry=order.retry or self._order.retry,
                     places=tuple(dict.fromkeys((*self._order.places, *order.places))),
                     model=order.model or self._order.model,
+                    speech=order.speech or self._order.speech,
+                    share=self._order.share,
                     watch=order.watch or self._order.watch,
                 )
             before = _noted(self._library / NOTE)
             self._note(order, "running", os.getpid())
             watching, self._run, self._order, self._retries = self._run, Run(order), order, order.retry
-            self._told = self._said("running", stage=LOOKING)
+            self._told = self._said("running", stage=LOOKING).model_copy(update={"share": order.share})
             threading.Thread(target=self._work, args=(self._run, watching, before), name="adding", daemon=True).start()
             return self._told
 
     def pause(self) -> Indexing:
         with self._lock:
             if self._run is not None and self._order is not None:
+                self._order = replace(self._order, share=self._told.share)
                 self._note(self._order, "paused", os.getpid())
                 self._end("paused")
             return self._told
 
-    def resume(self) -> Indexing:
+    def resume(self, model: str | None = None) -> Indexing:
+        """Go on with what was begun, as it was or with another model."""
         with self._lock:
             if self._order is None:
                 raise UsageError("Nothing was begun that could go on; add a folder.")
-            return self._told if self._run is not None else self.start(self._order)
+            go_on = replace(self._order, model=model or self._order.model)
+            return self._told if self._run is not None else self.start(go_on)
 
     def stop(self) -> Indexing:
         with self._lock:
@@ -469,7 +562,7 @@ class Adder:
         def hear(told: dict[str, Any]) -> None:
             with self._lock:
                 if run is self._run and self._told.state != "pausing" and isinstance(told.get("reached"), dict):
-                    self._told = self._told.model_copy(update=told["reached"])
+                    self._told = Indexing(**self._told.model_dump() | told["reached"])
 
         last = run.follow(hear)
         with self._lock:
@@ -480,11 +573,13 @@ class Adder:
                 self._forget()
                 self._told, self._order = self._said("done", str(last["ended"])), None
             elif run.wanted == "paused":
-                self._told = self._said("paused", PAUSED)
+                share = {"share": run.order.share if self._order is None else self._order.share}
+                self._told = self._said("paused", PAUSED).model_copy(update=share)
             elif run.wanted == "idle":
                 self._told, self._order = Indexing(state="idle"), None
             else:
-                self._told = self._said("failed", str(last["failed"]))
+                told = {"details": last.get("why"), "words_only": bool(last.get("no_model"))}
+                self._told = self._said("failed", str(last["failed"])).model_copy(update=told)
                 left, state, pid = before
                 if not last.get("held") or left is None or state != "running":
                     left, state, pid = run.order, "paused", os.getpid()  # not begun again by itself
@@ -494,7 +589,7 @@ class Adder:
     def _said(self, state: RunState, sentence: str = "", stage: str = "") -> Indexing:
         places = self._order.places if self._order else ()
         try:
-            shown = list(map(home_folders().shown, places))
+            shown = list(map(folders_here().shown, places))
         except UsageError:  # there is no home folder any more
             shown = [printable(os.path.basename(place)) for place in places]
         watches = self._order is not None and self._order.watch
@@ -573,8 +668,11 @@ class AddingApi:
     async def folders(
         self, inside: Annotated[str, Query(max_length=4_096, description="A folder that this address named.")] = ""
     ) -> FolderListing:
-        added = await self._desk.query(Library.roots)
-        return await asyncio.to_thread(lambda: home_folders().listing(inside, added))
+        added = await self._desk.query(_added)
+        return await asyncio.to_thread(lambda: self._folders().listing(inside, added))
+
+    def _folders(self) -> Folders:
+        return folders_here(with_token=self._settings.token is not None)
 
     async def indexing(self) -> Indexing:
         return await self._with_choices(self.adder.state())
@@ -584,35 +682,52 @@ class AddingApi:
             self.adder.check_free()
             run = await self._planned(order)
             return await self._with_choices(await asyncio.to_thread(self.adder.start, run))
-        act = {"pause": self.adder.pause, "resume": self.adder.resume, "stop": self.adder.stop}[order.action]
+        if order.action == "resume" and order.model is not None:
+            self._check_choice(order.model)
+            await self._desk.query(_check_has_no_model)
+        acts = {"pause": self.adder.pause, "stop": self.adder.stop}
+        act = acts.get(order.action, lambda: self.adder.resume(order.model))
         return await self._with_choices(await asyncio.to_thread(act))
 
     async def _with_choices(self, told: Indexing) -> Indexing:
-        can_add = not is_published(self._library)
-        new = can_add and told.state != "running" and await self._desk.query(_is_new)
-        return told.model_copy(update={"can_add": can_add, "models": MODELS if new else []})
+        if is_published(self._library):
+            return told.model_copy(update={"can_add": False})
+        if told.state == "running":
+            return told
+        lacks_model, hears = await self._desk.query(lambda library: (_lacks_model(library), _hears(library)))
+        models = await asyncio.to_thread(_model_choices) if lacks_model else []
+        speech = None if hears else await asyncio.to_thread(_speech_choice)
+        words_only = told.words_only and lacks_model
+        return told.model_copy(update={"models": models, "speech": speech, "words_only": words_only})
+
+    @staticmethod
+    def _check_choice(model: str | None) -> None:
+        if model is not None and model not in {choice.name for choice in MODELS}:
+            raise UsageError(f"There is no choice {printable(model)}; GET /api/v1/indexing lists them as models.")
 
     async def _planned(self, order: IndexingOrder) -> RunOrder:
         if is_published(self._library):
             raise UsageError("A published snapshot is only read; add folders to the library that it was made of.")
-        if order.model is not None and order.model not in {choice.name for choice in MODELS}:
-            raise UsageError(f"There is no choice {printable(order.model)}; GET /api/v1/indexing lists them as models.")
-        folder = None if order.folder is None else await asyncio.to_thread(_with_video, order.folder)
+        self._check_choice(order.model)
+        folder, has_video = None, True
+        if order.folder is not None:
+            folder = await asyncio.to_thread(self._folders().find, order.folder)
+            has_video = await asyncio.to_thread(count_videos, folder, LOOKED_FOR) != (0, False)
 
         def planned(library: Library) -> RunOrder:
-            if folder is not None and is_below(folder, library.roots()):
-                known = f"{printable(folder.name)} is in the library already"
-                raise UsageError(f"{known}; look for new videos in it instead of adding it.")
+            if folder is not None:
+                self._folders().check_can_be_added(folder, _added(library), has_video=has_video)
             places = (str(folder),) if folder is not None else (*library.roots(), *library.single_files())
             places = tuple(filter(os.path.exists, places))
             if not places:
                 raise UsageError(
                     "No folder of the library is there to be looked at again; add one, or connect its disk."
                 )
-            if order.model is not None and not _is_new(library):
-                raise UsageError("The library has its model already; evenreel reindex --model MODEL exchanges it.")
-            model = None if order.model == DEFAULT else order.model
-            return RunOrder(str(library.path), places, model, reads_text(library), order.action == "watch")
+            if order.model is not None:
+                _check_has_no_model(library)
+            speech = SPEECH_MODEL if order.speech and not _hears(library) else None
+            watch, reads = order.action == "watch", reads_text(library)
+            return RunOrder(str(library.path), places, order.model, reads, watch, speech=speech)
 
         run = await self._desk.query(planned)
         if run.watch and all(map(os.path.isfile, run.places)):
@@ -620,14 +735,44 @@ class AddingApi:
         return run
 
 
-def _with_video(path: str) -> Path:
-    folder = home_folders().find(path)
-    if count_videos(folder, LOOKED_FOR) == (0, False):
-        where = printable(path) or "your home folder"
-        raise UsageError(f"There is no video in {where}; choose a folder that holds some.")
-    return folder
+def _added(library: Library) -> tuple[str, ...]:
+    return library.roots(with_files=True)
 
 
-def _is_new(library: Library) -> bool:
-    stats = library.stats()
-    return not stats.clips and stats.model is None
+def _lacks_model(library: Library) -> bool:
+    return library.stats().model is None
+
+
+def _check_has_no_model(library: Library) -> None:
+    if not _lacks_model(library):
+        raise UsageError("The library has its model already; evenreel reindex --model MODEL exchanges it.")
+
+
+def _hears(library: Library) -> bool:
+    """Whether a model of speech has heard clips of the library; later runs go on with the same."""
+    with library.snapshot() as snapshot:
+        heard = "SELECT 1 FROM transcripts WHERE source = 'recognised' LIMIT 1"
+        return snapshot.connection.execute(heard).fetchone() is not None
+
+
+def _model_choices() -> list[ModelChoice]:
+    from evenreel.encoders.loading import download_bytes
+
+    named = {DEFAULT: DEFAULT_MODEL}
+    return [
+        one
+        if one.name == WORDS_ONLY
+        else one.model_copy(update={"download_bytes": download_bytes(named.get(one.name, one.name))})
+        for one in MODELS
+    ]
+
+
+def _speech_choice() -> SpeechChoice:
+    from evenreel.speech.recogniser import check_extra, download_bytes
+
+    minutes, hindrance = MINUTES_OF_SPEECH / min(8, usable_cores()) ** (2 / 3), ""  # two cores took .63 of one's time
+    try:
+        check_extra()
+    except EncoderError as error:
+        hindrance = str(error)
+    return SpeechChoice(minutes_an_hour=minutes, download_bytes=download_bytes(SPEECH_MODEL), hindrance=hindrance)

@@ -33,6 +33,7 @@ from evenreel.library.contents import (
     ClipDetail,
     Examples,
     Facet,
+    FileOrder,
     FilePage,
     ListedFile,
     TriedExample,
@@ -325,6 +326,7 @@ class Clip(ClipDetail):
 class Stats(BaseModel):
     """Counts of what the library holds; `vision` says whether pictures can be searched for.
 
+    `notices` are sentences on what is true of every search of it.
     `opens_folders`: whether the server tells whoever sits at its machine where files are, and shows them in the file
     manager.
     """
@@ -343,9 +345,10 @@ class Stats(BaseModel):
     opens_folders: bool
     facets: list[Facet]
     examples: Examples
+    notices: list[Text]
 
     @staticmethod
-    def of(library: Library, *, vision: bool, opens_folders: bool) -> Stats:
+    def of(library: Library, *, notices: Sequence[str], vision: bool, opens_folders: bool) -> Stats:
         stats = library.stats()
         folder = PurePath(stats.library)
         # The library that is used unasked lies in a folder whose name tells nothing.
@@ -360,6 +363,7 @@ class Stats(BaseModel):
             vision=vision,
             opens_folders=opens_folders,
             examples=library.examples(),
+            notices=[*notices, *library.notices()],
             facets=[_facet(facet) for facet in library.facets() if printable(facet.column) == facet.column],
             **{name: getattr(stats, name) for name in ("files", "clips", "moments", "hours", "missing")},
         )
@@ -367,7 +371,7 @@ class Stats(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class LibraryFile(ListedFile):
-    """A file of the library; `reason` and `sentence` say why one was set aside, `still` is the address of a picture."""
+    """A file of the library; `reason` and `sentence` say why one was skipped, `still` is the address of a picture."""
 
     sentence: Annotated[str | None, PlainSerializer(lambda told: told and printable(told), return_type=str | None)]
     duration_s: Seconds
@@ -596,7 +600,7 @@ class Api:
             ("/stats", self.stats, about("What the library holds and can be filtered by.", Stats)),
             ("/examples", self.examples, about("Searches that some clip answers.", list[TriedExample])),
             ("/browse", self.browse, about("Clips without a query, by day or by path.", ListedClips)),
-            ("/files", self.files, about("Files of the library, also those that were set aside.", Files)),
+            ("/files", self.files, about("Files of the library, also those that were skipped.", Files)),
             ("/health", self.health, about("Whether the server answers and its model is loaded.", Health)),
             ("/marks", self.marks, about("Favourites and notes.", list[MarkRecord])),
             ("/saved", self.saved, about("Saved searches.", list[SavedRecord])),
@@ -694,9 +698,10 @@ class Api:
         return await self._playback.sent(made, SentAs("video/mp4", made.name, made.stem))
 
     async def stats(self) -> Response:
-        vision = self._desk.model in {"loading", "ready"}
-        made = partial(Stats.of, vision=vision, opens_folders=self._desk.settings.open_folders)
-        return _json(await self._desk.query_once("stats", lambda library: as_json(made(library))))
+        vision, notices = self._desk.model in {"loading", "ready"}, self._desk.notices()
+        opens = self._desk.settings.open_folders
+        made = partial(Stats.of, notices=notices, vision=vision, opens_folders=opens)
+        return _json(await self._desk.query_once(("stats", notices), lambda library: as_json(made(library))))
 
     async def examples(self) -> Response:
         self._desk.need_model()
@@ -713,8 +718,9 @@ class Api:
         text: Annotated[str, Query(max_length=400, description="Part of a name or folder.")] = "",
         limit: Annotated[int, Query(ge=1, le=FILES_AT_ONCE)] = 50,
         offset: Annotated[int, Query(ge=0, le=FURTHEST_FILE)] = 0,
+        order: FileOrder = "path",
     ) -> Response:
-        page = await self._desk.query(lambda library: library.files(state, text, limit=limit, offset=offset))
+        page = await self._desk.query(lambda library: library.files(state, text, limit, offset, order))
         return _json(as_json(Files(total=page.total, files=tuple(LibraryFile(**vars(file)) for file in page.files))))
 
     async def browse(
@@ -798,21 +804,16 @@ class Api:
         self, wanted: Wanted, key: Hashable = None, *, model: bool = True, rerank: bool = False
     ) -> Response:
         """The answer to a search; where it has a key, one that was given before is given again."""
-        notices = self._desk.notices()
 
         def answer(library: Library) -> bytes:
             began = time.perf_counter()
             search = partial(wanted.search, library)
             result = library.folded(search, wanted.k) if wanted.fold else search(wanted.k)
             took_ms, roots = 1000 * (time.perf_counter() - began), library.roots()
-            favours = library.favours([hit.clip_id for hit in result.hits], wanted.where, wanted.left_out)
-            seen = any("seen" in hit.scores for hit in result.hits)
-            unknown = library.unknown_to_model() if seen else None
-            added: dict[str, Any] = {
-                "hits": tuple(FoundClip.of(hit, roots) for hit in result.hits),
-                "notices": (*notices, *result.notices, *([] if unknown is None else [unknown])),
-            }
-            return as_json(SearchAnswer(**vars(result) | added, favours=favours, took_ms=took_ms))
+            shown = [hit.clip_id for hit in result.hits] if result.answering else []  # where nothing fits, of none
+            favours = library.favours(shown, wanted.where, wanted.left_out, result.query)
+            hits = tuple(FoundClip.of(hit, roots) for hit in result.hits)
+            return as_json(SearchAnswer(**vars(result) | {"hits": hits}, favours=favours, took_ms=took_ms))
 
         if key is None:
             return _json(await self._desk.query(answer, model=model, rerank=rerank))

@@ -86,7 +86,7 @@ FOR_PROGRAMS = ("/api/", "/mcp")  # beginnings of addresses that programs ask
 LOGIN_BYTES = 4_096
 WRONG_TOKEN_DELAY_S = 0.5
 LONGEST_LINE = 10
-TOO_MANY = "Too many wrong tokens come from your address; try again in a moment."
+TOO_MANY = "Too many wrong tokens were sent from your address; try again in a moment."
 ACTION = f'action="{SESSION}"'
 PROBLEM = '<p id="problem" role="alert">'
 OWN_BITS = 64
@@ -103,8 +103,8 @@ STATUS: dict[type[EvenreelError], int] = {
 TOLD = (UsageError, NotFoundError, MediaError, BusyError)
 """Errors whose sentences are for visitors; the others may tell how the disk is laid out, so they go into the log."""
 SECRET = {
-    400: "The server has no model that can answer this; only words can be searched.",
-    503: "The library cannot be used at the moment; the server's log says why.",
+    400: "The server has no model for this; only words can be searched.",
+    503: "The library cannot be used now; the server's log says why.",
 }
 
 _warned: dict[str, float] = {}
@@ -298,7 +298,7 @@ def _listening(settings: ServeSettings) -> socket.socket:
     except (OSError, OverflowError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise UsageError(
-            f"{settings.host} port {settings.port} cannot be had ({why.lower()}); choose another with --port or --host."
+            f"{settings.host} port {settings.port} is not free ({why.lower()}); choose another with --port or --host."
         ) from error
     return listener
 
@@ -461,7 +461,7 @@ class Guard:
         host = headers.get("host", "")
         found = HOST.fullmatch(host)
         if not self._is_known(found[1] if found else ""):
-            return _problem(400, "The Host header names no address of this server; name it with --allow-host.")
+            return _problem(400, "The Host header names another server; allow it with --allow-host.")
         if scope["method"] not in READING:  # browsers send Origin with whatever may write, other programs none
             origin = headers.get("origin")
             elsewhere = headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}
@@ -524,7 +524,7 @@ class Login:
         if known is False and not await self._may_guess(scope):
             return self._page(asked, TOO_MANY, 429)
         if not known:
-            return self._page(asked, "" if given is None else "The token in the address is not that of this server.")
+            return self._page(asked, "" if given is None else "The token in the address is wrong.")
         return None if given is None else self._with_session(scope, RedirectResponse(asked, 303))
 
     async def _log_in(self, request: Request) -> Response:
@@ -540,7 +540,7 @@ class Login:
             return self._with_session(request.scope, RedirectResponse(asked, 303))
         if not await self._may_guess(request.scope):
             return self._page(asked, TOO_MANY, 429)
-        return self._page(asked, "That is not the token of this server.")
+        return self._page(asked, "This token is wrong.")
 
     def _shows_token(self, scope: Scope, in_address: str | None = None) -> bool | None:
         """Whether a request shows the token; None where it shows nothing that could be it."""
@@ -658,7 +658,7 @@ def _add_errors(app: FastAPI) -> None:
 
     async def unreadable(_: Request, error: Exception) -> Response:
         log.error("a file of the server cannot be read or written: %s", error)
-        return _problem(503, "A file of the server cannot be read or written; the server's log says which.")
+        return _problem(503, "The server cannot read or write a file; its log says which.")
 
     async def nothing_here(request: Request, error: Exception) -> Response:
         """A page with a way back for a browser at an address of nothing, one sentence for a program."""
@@ -672,7 +672,7 @@ def _add_errors(app: FastAPI) -> None:
         return Response(status_code=400)  # nobody hears it
 
     async def failed(_: Request, error: Exception) -> Response:
-        return _problem(500, "The server failed; what happened is in its log.")  # uvicorn logs it
+        return _problem(500, "The server failed; its log says why.")  # uvicorn logs it
 
     app.add_exception_handler(404, nothing_here)
     app.add_exception_handler(Exception, failed)
@@ -685,6 +685,6 @@ def _add_errors(app: FastAPI) -> None:
 def sentence_of(problem: Mapping[str, Any], where: Sequence[object]) -> str:
     """`{"msg": "Input should be ...", ...}` at `k` -> `k: input should be ...`."""
     if problem["type"] == "json_invalid":
-        return "The body is no JSON."
+        return "The body is not JSON."
     message = str(problem["msg"])
     return f"{'.'.join(map(str, where))}: {message[:1].lower()}{message[1:]}"

@@ -238,7 +238,7 @@ class AskedLibrary:
             | {"values": [one["value"] for one in facet["values"][:MOST_COLUMNS]]}
             for facet in told["facets"][:MOST_FILTERS]
         ]
-        kept = ("name", "clips", "files", "hours", "moments", "missing", "set_aside", "vision")
+        kept = ("name", "clips", "files", "hours", "moments", "missing", "set_aside", "vision", "notices")
         return {
             "note": OF_STRANGERS,
             **{field: told[field] for field in kept},

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("evenreel")
 T = TypeVar("T")
 Version = tuple[FileState, ...]
-LOADING = "The model is still being loaded; try again in a moment."
+LOADING = "The model is loading; try again in a moment."
 CACHED_BYTES = 8 * 2**20  # most bytes of answers that are kept to be given again
 KEPT_TEXTS = 1_000  # most encoded captions that are kept
 
@@ -160,7 +160,7 @@ class Desk:
     async def look_up(self, function: Callable[[Library], T]) -> T:
         """Run a function that reads or notes little, by a key, in a thread of its own that waits for no search."""
         if self._looking_up >= self.settings.connections:
-            raise BusyError("Too many clips are looked up; try again in a moment.")
+            raise BusyError("Too many clips are being looked up; try again in a moment.")
         self._looking_up += 1
         try:
             return await self._in(self._looking, function)
@@ -178,11 +178,11 @@ class Desk:
     def need_vision(self) -> None:
         self.need_model()
         if self._held.encoder is None:
-            raise EncoderError(self._held.trouble or "The library is searched by words alone, so pictures cannot be.")
+            raise EncoderError(self._held.trouble or "This library is searched by words only, not by pictures.")
 
     def notices(self) -> tuple[str, ...]:
-        of_matcher = "The matcher that is to re-rank cannot be used here, so the clips stand in the library's order."
-        found = ("The model could not be loaded, so only words were searched.",) if self._held.trouble else ()
+        of_matcher = "The first results are not re-ranked: the matcher cannot be used with this library."
+        found = ("Only words are searched: the model could not be loaded.",) if self._held.trouble else ()
         return (*found, of_matcher) if self.matcher_trouble else found
 
     def _look(self) -> None:
@@ -225,7 +225,7 @@ class Desk:
         self._hold(Model("loading" if name else "none"))
         encoder = load_pictures(name, self.settings.device) if name else None
         if encoder is not None and encoder.weights_hash != weights:
-            raise EncoderError(f"The model {name} is another now than the one that the library was made with.")
+            raise EncoderError(f"The model {name} has changed since the library was made.")
         self._take_up(sounds)
         with Library(self.library, encoder=encoder, vision=encoder is not None, load=self._sound_encoder) as library:
             found = library.search("a first search", k=1)
@@ -271,7 +271,7 @@ class Desk:
     def _sound_encoder(self, name: str) -> Encoder:
         held = self._sounds
         if held.name != name or held.encoder is None:
-            raise EncoderError(held.trouble or "It is still being loaded; a later search asks it too.")
+            raise EncoderError(held.trouble or "It is loading; a later search uses it.")
         return held.encoder
 
     async def _in(self, pool: Executor, function: Callable[[Library], T]) -> T:
@@ -285,7 +285,7 @@ class Desk:
         try:
             return function(library)
         except OtherModelError as error:
-            raise BusyError("The library has another model now; try again in a moment.") from error
+            raise BusyError("The library's model has changed; try again in a moment.") from error
 
     def _library(self) -> Library:
         """This thread's own, opened anew where the model is another or the catalog was replaced by another."""

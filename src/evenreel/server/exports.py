@@ -1,5 +1,5 @@
-"""Taking stretches away through the API, made in a process that can be killed, sent as one file, and forgotten; and
-files of clips in the file manager of this machine, for whoever sits at it and asked for that.
+"""Export through the API: made in a process that can be killed, sent as one file, and forgotten; and files of clips in
+the file manager of this machine, for whoever sits at it and asked for that.
 """
 
 from __future__ import annotations
@@ -67,16 +67,17 @@ class ExportStretch(BaseModel):
 
 
 class ExportRequest(BaseModel):
-    """What is to be taken away: the form, and the stretches in the order in which they are listed.
+    """What is to be exported: the form, and the stretches in the order in which they are listed.
 
-    `exact` encodes cuts anew, to the frame; `language` is that of subtitles; `title` that of lists, and their name.
+    `exact` makes frame-accurate cuts, which re-encodes them; `language` is that of subtitles; `title` that of lists,
+    and their name.
     """
 
     form: HandoverForm
     stretches: Annotated[list[ExportStretch], Field(min_length=1, max_length=MOST_RESULTS)]
     exact: bool = False
     language: Annotated[str | None, Field(max_length=35)] = None
-    title: Annotated[str, Field(max_length=200)] = "stretches"
+    title: Annotated[str, Field(max_length=200)] = "clips"
 
 
 class ClipPlace(BaseModel):
@@ -89,7 +90,7 @@ Made = tuple[Path, str, HandoverReport]  # a file that was made, its media type,
 
 
 class Exports:
-    """Makes what is taken away, one request at a time; shows files of clips in the file manager."""
+    """Makes exports, one request at a time; shows files of clips in the file manager."""
 
     def __init__(self, desk: Desk, playback: Playback, settings: ServeSettings) -> None:
         self._desk, self._playback, self._settings = desk, playback, settings
@@ -126,12 +127,12 @@ class Exports:
     async def export(self, wanted: ExportRequest, request: Request) -> Response:
         """Send a file with the stretches in one form; several files come as a zip file.
 
-        What could not be taken is left out and told in the header `evenreel-notes`, which is a JSON list of sentences
-        in percent encoding, and in a zip file in `notes.txt`.
+        What could not be exported is left out and told in the header `evenreel-notes`, a JSON list of sentences in
+        percent encoding, and in a zip file in `notes.txt`.
         """
         for number, most, what in ((self._waiting, WAITING, "made"), (self._sending, SENDING, "sent")):
             if number >= self._settings.share(most):
-                raise BusyError(f"Others are being {what} at the moment; try again in a moment.")
+                raise BusyError(f"Other exports are being {what}; try again in a moment.")
         self._waiting += 1
         try:
             return await self._made(wanted, request)
@@ -202,11 +203,11 @@ class Exports:
         if wanted.form == "clip":
             most_s = MOST_ENCODED_S if wanted.exact else MOST_COPIED_S
             if length_s > most_s:
-                how = "are encoded anew" if wanted.exact else "are cut"
-                raise UsageError(f"The stretches are {length_s:,.0f} s long; at most {most_s:,.0f} s {how} at a time.")
+                how = "re-encoded" if wanted.exact else "exported"
+                raise UsageError(f"The clips are {length_s:,.0f} s long; at most {most_s:,.0f} s are {how} at a time.")
             if size > MOST_BYTES and not wanted.exact:
-                most = f"at most {MOST_BYTES >> 30} GiB are cut at a time"
-                raise UsageError(f"The cuts would come to some {size / 2**30:,.1f} GiB; {most}.")
+                most = f"at most {MOST_BYTES >> 30} GiB are exported at a time"
+                raise UsageError(f"The clips would take some {size / 2**30:,.1f} GiB; {most}.")
         return takes
 
     def _make(
@@ -236,7 +237,7 @@ class Exports:
         if len(report.files) == 1:
             (path,) = report.files
             return path, MEDIA_TYPES.get(wanted.form) or CUT_TYPES.get(path.suffix, "video/*"), report
-        path = scratch / f"{file_stem(wanted.title, 'stretches')}.zip"
+        path = scratch / f"{file_stem(wanted.title, 'clips')}.zip"
         with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, strict_timestamps=False) as archive:
             for file in report.files:
                 archive.write(file, file.name)
@@ -258,8 +259,7 @@ class Exports:
         if not self._settings.open_folders or not is_near(request, self._settings):
             raise HTTPException(
                 403,
-                "Places of files are told only at the machine that the library is served from, by evenreel serve "
-                "--open-folders.",
+                "Paths are shown only on the machine that serves the library, with evenreel serve --open-folders.",
             )
         located = await self._desk.locate(clip_id)
         paths = [file.path for file in located.files]

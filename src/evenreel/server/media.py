@@ -63,16 +63,15 @@ TYPES = {
     "apng": "image/apng",
 }
 CODECS = {
-    "h264": "avc1.640028",
-    "hevc": "hvc1.1.6.L120.90",
-    "vp8": "vp8",
-    "vp9": "vp09.00.40.08",
-    "av1": "av01.0.08M.08",
-    "libdav1d": "av01.0.08M.08",
-    "theora": "theora",
+    "H.264": "avc1.640028",
+    "HEVC": "hvc1.1.6.L120.90",
+    "VP8": "vp8",
+    "VP9": "vp09.00.40.08",
+    "AV1": "av01.0.08M.08",
+    "Theora": "theora",
 }
-"""Codec as a browser is asked about it, by its name in FFmpeg: an ordinary profile of each."""
-IN_WEBM = frozenset({"vp8", "vp9", "av1", "libdav1d"})
+"""Codec as a browser is asked about it, by its name: an ordinary profile of each."""
+IN_WEBM = frozenset({"VP8", "VP9", "AV1"})
 CHUNK_BYTES = 2**18  # bytes of a file that are read at a time to be sent
 READERS = 8  # threads that open and read files; on a disk that does not answer they are all that is held
 COMPARED_S = 5.0  # seconds that a visitor waits while a file is read through; then the answer is 'come back later'
@@ -98,7 +97,7 @@ LIMITED_RANGE = 1
 TICKS = 90_000  # ticks of a preview's clock in a second
 
 NOT_HERE = (
-    "A published snapshot has no videos, and this one's file is not where it was indexed; it cannot be played here."
+    "This clip cannot be played here: a published snapshot has no videos, and the file is not where it was indexed."
 )
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -108,7 +107,7 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 def media_type(container: str, codec: str) -> str:
     """Return the media type of a file for browsers (`canPlayType` and Content-Type).
 
-    >>> media_type("mp4", "h264"), media_type("avi", "mpeg4"), media_type("matroska", "vp8")
+    >>> media_type("mp4", "H.264"), media_type("avi", "MPEG-4"), media_type("matroska", "VP8")
     ('video/mp4; codecs="avc1.640028"', 'video/x-msvideo', 'video/webm; codecs="vp8"')
     """
     kind = TYPES.get(container, "application/octet-stream")
@@ -227,7 +226,7 @@ class OpenedFile(FileResponse):
         size, places = self._stamp.size, [one.groups() for one in found if one is not None]
         reversed_ones = [one for one in places if all(one) and int(one[1]) < int(one[0])]
         if len(places) < len(found) or ("", "") in places or reversed_ones:
-            raise HTTPException(400, "The Range header makes no sense; write it as 'bytes=0-99'.")
+            raise HTTPException(400, "The Range header cannot be read; write it as 'bytes=0-99'.")
         if len(places) > 1:
             return None
         first, last = places[0]
@@ -235,7 +234,7 @@ class OpenedFile(FileResponse):
         stop = min(size, int(last) + 1) if first and last else size
         if start >= stop:
             raise HTTPException(
-                416, "The range begins behind the end of the file.", {"content-range": f"bytes */{size}"}
+                416, "The range begins after the end of the file.", {"content-range": f"bytes */{size}"}
             )
         return start, stop
 
@@ -293,7 +292,7 @@ class Playback:
     def _send(self, descriptor: int, sent_as: SentAs, ended: Callable[[], None] = lambda: None) -> OpenedFile:
         if self._playing >= self._most:
             os.close(descriptor)
-            raise BusyError("Too many visitors play at the moment; try again in a moment.")
+            raise BusyError("Too many clips are being played; try again in a moment.")
         self._playing += 1
 
         def played() -> None:
@@ -339,14 +338,14 @@ class Playback:
 
         if key not in self._comparing:
             if len(self._comparing) >= COMPARING:
-                raise BusyError("Many files were touched and are being compared; try again in a moment.")
+                raise BusyError("Many files are being compared with what was indexed; try again in a moment.")
             check = partial(self._same.check, clip_id, file, found)
             self._comparing[key] = asyncio.get_running_loop().run_in_executor(self._comparer, check)
             self._comparing[key].add_done_callback(forget)
         try:
             return await asyncio.wait_for(asyncio.shield(self._comparing[key]), COMPARED_S)
         except asyncio.TimeoutError as error:
-            raise BusyError("The file was touched and is being compared with what it was; try again soon.") from error
+            raise BusyError("The file is being compared with what was indexed; try again in a moment.") from error
 
 
 async def received(receive: Receive, most: int, within_s: float) -> bytes:
@@ -470,7 +469,7 @@ class Pictures:
             self._waiting.append(job)
             if len(self._waiting) > WAITING:
                 oldest = self._waiting.pop(0)
-                self._finish(oldest, BusyError("Too many pictures are waited for; try again in a moment."))
+                self._finish(oldest, BusyError("Too many stills are being made; try again in a moment."))
             self._go_on()
         return await asyncio.shield(job.done)
 
@@ -491,7 +490,7 @@ class Pictures:
         self._painting -= 1
         self._painting_previews -= job.is_preview
         if painted.cancelled():
-            self._finish(job, BusyError("The server is being ended."))
+            self._finish(job, BusyError("The server is stopping."))
             return
         error = painted.exception()
         if isinstance(error, MediaError) and error.reason not in TRANSIENT:
@@ -594,7 +593,7 @@ class Uploads:
     async def picture(self, request: Request) -> AsyncIterator[Pixels]:
         """Receive and decode the picture of a request, (H, W, 3); the next one is decoded when the block has ended."""
         if not self._free:
-            raise BusyError("Other pictures are being searched for; try again in a moment.")
+            raise BusyError("Other picture searches are running; try again in a moment.")
         self._free -= 1
         try:
             content = await self._receive(request)

@@ -22,7 +22,7 @@ import numpy as np
 from evenreel.config import MediaLimits, allowed_threads
 from evenreel.documents import parse_json
 from evenreel.errors import EncoderError, UsageError
-from evenreel.extras import HUB_ID, UnavailableError, cached_folder, fetch, installed, located, named_folder
+from evenreel.extras import HUB_ID, Told, cached_folder, fetch, installed, located, named_folder
 from evenreel.media.sampling import language_tag, same_language
 from evenreel.media.workers import Message, Worker
 from evenreel.speech.subtitles import SpokenWord, Utterance, utterance
@@ -470,15 +470,19 @@ def check_extra() -> None:
             )
 
 
-def locate_speech_model(name: str, revision: str | None = None) -> tuple[str, Path]:
+def locate_speech_model(name: str, revision: str | None = None, told: Told | None = None) -> tuple[str, Path]:
     """Find the id and the folder of a model, downloading it where it is missing and that is allowed."""
+
+    def fetched(repository: str, wanted: str | None) -> Path:
+        return fetch(repository, wanted or "main", FILES_WANTED, _missing, told, "leave --speech out for now")
+
     name = next((model.id for model in known_speech_models() if model.name == name), name)
     known = ", ".join(model.name for model in known_speech_models())
     nothing = EncoderError(
         f"{name!r} is neither a folder that exists, nor a hub id such as Systran/faster-whisper-small, nor one of "
         f"the names {known}; name one of these."
     )
-    speech_id, folder = located(name, revision, _fetched, nothing)
+    speech_id, folder = located(name, revision, fetched, nothing)
     if missing := _missing(folder):
         convert = ""
         if model_type(folder) == "whisper" and not (folder / "model.bin").exists():
@@ -491,23 +495,19 @@ def locate_speech_model(name: str, revision: str | None = None) -> tuple[str, Pa
     return speech_id, folder
 
 
-def _fetched(repository: str, revision: str | None) -> Path:
-    wanted = revision or "main"
-    try:
-        return fetch(repository, wanted, FILES_WANTED, _missing)
-    except UnavailableError as error:
-        raise EncoderError(
-            f"The speech model {repository} ({wanted}) cannot be had, because {error}; fetch it on a machine with "
-            f"network (`hf download {repository} --revision {wanted} --local-dir FOLDER`), copy the folder here "
-            "and name it."
-        ) from error
-
-
 def speech_model_here(name: str) -> bool:
     name = next((model.id for model in known_speech_models() if model.name == name), name)
     hub = HUB_ID.fullmatch(name)
     folder = named_folder(name) or (cached_folder(hub["repository"], hub["revision"] or "main") if hub else None)
     return folder is not None and not _missing(folder)
+
+
+def download_bytes(name: str | None) -> int | None:
+    """Return about how much a run with a model of speech (None: with none) downloads; see that of encoders."""
+    if name is None or speech_model_here(name):
+        return 0
+    known = next((model for model in known_speech_models() if name in (model.name, model.id)), None)
+    return round(known.size_mb * 1e6) if known else None
 
 
 def is_onnx(folder: Path) -> bool:

@@ -151,7 +151,7 @@ def test_one_vector_a_clip_and_ids_that_are_given(corpus: Corpus, tmp_path: Path
     videos, aside = find_clips(tmp_path / "out", corpus).load()
     assert videos.frames[:, 0].argmax(axis=1).tolist() == [0, 1, 4]
     assert [one.clip_id for one in aside] == ["b"]
-    with pytest.raises(FeaturesError, match="1 clips were set aside"):
+    with pytest.raises(FeaturesError, match="1 clips were skipped"):
         load_video_features(tmp_path / "out", corpus)
 
 
@@ -345,7 +345,7 @@ def test_places_that_are_none(place: str, sentence: str, corpus: Corpus, tmp_pat
 def test_hdf5_without_its_package(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = write_form("hdf5", tmp_path, streams_of()["rgb"])
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(UsageError, match=r"needs a package that is missing: pip install 'evenreel\[hdf5\]'"):
+    with pytest.raises(UsageError, match=r"needs h5py, which is not installed: pip install"):
         store_features(corpus, tmp_path / "out", StoredSettings("s3d", {"rgb": [place]}))
 
 
@@ -428,7 +428,7 @@ def test_the_command(corpus: Corpus, tmp_path: Path) -> None:
         f"Features of stored:tbn in {tmp_path / 'corpus' / 'features' / 'tbn'}:",
         "  3 clips (12 frames) of audio 4 + flow 3 + rgb 5 = 12 numbers",
         "  every stream, and every frame of all streams together, is of unit length",
-        "Set aside: 1 clip",
+        "Skipped: 1 clip",
         "  b: there is no array of it in the stream flow (unreadable)",
     ]
 

@@ -10,13 +10,16 @@ import pytest
 import evenreel
 from evenreel import encoders
 from evenreel.config import IndexSettings
-from evenreel.errors import EncoderError, LibraryError
-from evenreel.library import index_folders, verify
+from evenreel.errors import DownloadError, EncoderError, LibraryError
+from evenreel.library import index_folders, open_library, verify
+from evenreel.library.index.run import make_empty
+from evenreel.library.index.stages import ReadingStage
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import CATALOG, library_lock, open_for_writing
 from tests.forked import context
 from tests.in_process import run_here
 from tests.library.videos import write_folder
+from tests.tiny_checkpoints import tiny_clip
 
 WORDS_ONLY = IndexSettings(model=None, read_text=False, workers=1)
 SEEN = IndexSettings(model="builtin", read_text=False, workers=1)
@@ -110,3 +113,27 @@ def test_an_empty_library_says_so(tmp_path: Path, form: tuple[str, ...]) -> None
         f"evenreel: The library {library} is empty: no video has been indexed into it yet; run evenreel index FOLDER "
         f"--library {library}.\n"
     )
+
+
+def test_a_root_counts_once_a_file_of_it_is_here(tmp_path: Path, videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that fails before leaves nothing that refuses the next, with another model or with none."""
+    library = tmp_path / "library"
+    make_empty(library)
+    with monkeypatch.context() as patch:
+        patch.setattr(encoders, "load_encoder", refuses(EncoderError("The model cannot be had.")))
+        with pytest.raises(EncoderError):
+            index_folders(videos, library, IndexSettings(read_text=False, workers=1))
+        with pytest.raises(DownloadError):
+            patch.undo()
+            index_folders(videos, library, IndexSettings(model="org/none", read_text=False, workers=1))
+    with monkeypatch.context() as patch:  # ended when its model is loaded and no file is read
+        patch.setattr(ReadingStage, "put", refuses(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            index_folders(videos, library, SEEN)
+    with open_library(library, vision=False) as opened:
+        assert opened.roots() == ()
+    other = IndexSettings(model=str(tiny_clip(tmp_path / "other")), read_text=False, workers=1)
+    assert index_folders(videos, library, other).indexed == 2
+    with open_library(library, vision=False) as opened:
+        assert opened.roots() == (str(videos),)
+        assert opened.stats().model == str(tmp_path / "other")

@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_read_is_set_aside_and_its_video_stays(videos: Pat
     bad = videos / "clip_0.srt"
     bad.write_text("no cue at all")
     say(videos / "clip_1.srt", "much later", start_ms=60_000)
-    say(videos / "clip_1.en.srt", "in time", "still in time", start_ms=1500)
+    say(videos / "clip_1.en.srt", "in time", "still in time", start_ms=1400)
     (videos / "clip_1.en.srt").write_text((videos / "clip_1.en.srt").read_text() + "9\n00:09:00,000 --> soon\nlost\n")
     report = index(videos)
     assert (report.indexed, report.newly_aside) == (2, 2)
@@ -129,6 +129,25 @@ def test_a_file_that_cannot_be_read_is_set_aside_and_its_video_stays(videos: Pat
     fixed = index(videos)
     assert [Path(one.path).name for one in fixed.set_aside] == ["clip_1.srt"]
     assert said(videos) == {"clip_0.srt": ["Now it can."]}
+
+
+def test_cues_end_with_their_clip_and_are_told_once(videos: Path) -> None:
+    say(videos / "clip_0.srt", "Here.", "Till the end.", "Afterwards.", start_ms=1250)
+    more = say(videos / "Subs" / "clip_0.vtt", "Here.", "Not there.", "Late.", start_ms=1180)
+    say(videos / "clip_0.de.srt", "Here.", start_ms=900)
+    report = index(videos)
+    assert said(videos) == {
+        "clip_0.vtt": ["Here.", "Not there."],
+        "clip_0.de.srt": ["Here."],
+        "clip_0.srt": ["Till the end."],
+    }
+    assert [one.end_s for source in transcripts(videos) for one in source.utterances] == [1.58, 2.0, 1.3, 2.0]
+    (note,) = [note for path, note in report.notes if path == str(videos / "clip_0.srt")]
+    assert note.startswith("1 of 3 cues come after the end of the video")
+    assert verify(videos.parent / "library") == []
+    more.unlink()
+    index(videos)
+    assert said(videos)["clip_0.srt"] == ["Here.", "Till the end."]
 
 
 def test_streams_are_read_once(videos: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from evenreel.server.adding import FolderListing, Indexing
+from evenreel.server.adding import FolderListing, Indexing, Place, SpeechChoice
 from tests.server.browser.visits import Visits
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,19 @@ def opened(visits: Visits, *states: Indexing | int) -> tuple[Page, ScriptedAddin
     """A page over such a server."""
     script, page = ScriptedAdding(list(states)), visits.blank()
     page.route("**/api/v1/indexing", script.answer)
-    films = FolderListing(name="Films", path="Films", videos=2, more=False, added=False, folders=[], left_out=0)
+    trail = [Place(name="Home", path="/home/me"), Place(name="Films", path="/home/me/Films")]
+    films = FolderListing(
+        name="Films",
+        path="/home/me/Films",
+        videos=2,
+        more=False,
+        hindrance="",
+        added=False,
+        places=trail[:1],
+        trail=trail,
+        folders=[],
+        left_out=0,
+    )
     page.route("**/api/v1/folders*", lambda route: route.fulfill(json=films.model_dump()))
     page.goto(visits.address + "/")
     return page, script
@@ -59,7 +71,23 @@ def test_the_switch_breaks_off_no_run(visits: Visits, state: Any) -> None:
     switch.check()
     dialog.get_by_role("button", name=re.compile("^Add “Films”")).click()
     expect(dialog).to_be_hidden()
-    assert script.orders == [{"action": "watch", "folder": "Films", "model": None}]
+    assert script.orders == [{"action": "watch", "folder": "/home/me/Films", "model": None, "speech": False}]
+
+
+def test_speech_is_a_tick_with_its_price_or_the_reason_why_not(visits: Visits) -> None:
+    price = SpeechChoice(minutes_an_hour=14.2, download_bytes=148_000_000)
+    page, script = opened(visits, Indexing(state="idle", speech=price))
+    dialog = chooser(page)
+    expect(dialog).to_contain_text("About 14 min for an hour of speech. 148 MB to download once.")
+    dialog.get_by_role("checkbox", name="Also what is said").check()
+    dialog.get_by_role("button", name="Look again").click()
+    expect(dialog).to_be_hidden()
+    assert script.orders == [{"action": "start", "model": None, "speech": True}]
+    lacking = price.model_copy(update={"hindrance": "Hearing speech needs faster_whisper."})
+    page, _ = opened(visits, Indexing(state="idle", speech=lacking))
+    dialog = chooser(page)
+    expect(dialog.get_by_role("checkbox", name="Also what is said")).to_be_disabled()
+    expect(dialog).to_contain_text("Hearing speech needs faster_whisper.")
 
 
 def test_a_server_that_is_busy_for_a_moment_is_asked_again(visits: Visits) -> None:

@@ -1,4 +1,4 @@
-"""What a person keeps and takes away on the page: favourites, notes, saved searches, takes, cuts."""
+"""What a person keeps and exports on the page: favourites, notes, saved searches, takes, cuts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_favourite_stays_and_is_on_the_home(visits: Visits, own: Path) -> None
     page.goto(visits.address)
     row = page.get_by_role("region", name="Favourites and notes")
     expect(row.locator(".card")).to_have_count(1)
-    row.get_by_role("button", name="All of them").click()
+    row.get_by_role("button", name="Show all").click()
     expect(page.locator("#browsed .card h3")).to_have_text(["heart.mp4"])
     page.locator("#browsed .card h3 a").click()
     page.locator("#player-actions").get_by_role("button", name="Favourite: heart.mp4").click()
@@ -76,7 +76,7 @@ def test_a_note_is_written_at_a_moment_by_keyboard_and_steers_nothing(visits: Vi
     page.keyboard.press("Enter")
     expect(page.get_by_role("textbox", name="Note")).to_be_focused()
     page.keyboard.type("? f m <b>a heart</b>, blue")
-    page.get_by_role("button", name="Keep for the clip").click()
+    page.get_by_role("button", name="Save for the clip").click()
     expect(page.locator(".notes-there .text")).to_have_text(["? f m <b>a heart</b>, blue"])
     assert in_light_and_dark(page) == {"light": [], "dark": []}
     with open_library(own / "library", vision=False) as opened:
@@ -94,14 +94,14 @@ def test_a_note_is_written_at_a_moment_by_keyboard_and_steers_nothing(visits: Vi
 
 def test_takes_open_from_the_card_of_the_best(visits: Visits) -> None:
     page = found(visits)
-    more = page.get_by_role("button", name="and 1 like it")
+    more = page.get_by_role("button", name="1 similar")
     expect(more).to_have_count(1)
     shown = page.locator(".card").count()
     more.click()
     expect(page.locator(".card.under")).to_have_count(1)
     assert in_light_and_dark(page) == {"light": [], "dark": []}
     expect(page.locator(".card")).to_have_count(shown + 1)
-    page.get_by_role("button", name="hide those like it").click()
+    page.get_by_role("button", name="Hide similar").click()
     expect(page.locator(".card")).to_have_count(shown)
 
 
@@ -129,7 +129,7 @@ def results(visits: Visits) -> Page:
 
 
 def dialog(page: Page) -> Locator:
-    shown = page.locator("dialog.take-away[open]")
+    shown = page.locator("dialog.export[open]")
     expect(shown).to_be_visible()
     return shown
 
@@ -143,33 +143,33 @@ def saved(page: Page, shown: Locator) -> tuple[str, bytes]:
 
 def test_a_stretch_is_cut_from_a_card_by_keyboard(visits: Visits) -> None:
     page = results(visits)
-    page.get_by_role("button", name="Take away star.mp4").first.press("Enter")
+    page.get_by_role("button", name="Export star.mp4").first.press("Enter")
     shown = dialog(page)
-    expect(shown.locator("h2")).to_have_text("Take away star.mp4")
+    expect(shown.locator("h2")).to_have_text("Export star.mp4")
     shown.get_by_label("Start").fill("0:01")
     shown.get_by_label("End").fill("2,0")
-    shown.get_by_label("To the frame").check()
+    shown.get_by_label("Frame-accurate").check()
     name, content = saved(page, shown)
     assert name == "star 00.00.01.000-00.00.02.000.mp4"
     with av.open(io.BytesIO(content)) as container:
         assert container.duration == pytest.approx(1_000_000, abs=1000)
-    expect(shown.locator(".take-away-said")).to_contain_text(f"{name} is saved.")
+    expect(shown.locator(".export-said")).to_contain_text(f"Saved {name}.")
     page.keyboard.press("Escape")
     expect(shown).to_be_hidden()
-    expect(page.get_by_role("button", name="Take away star.mp4").first).to_be_focused()
+    expect(page.get_by_role("button", name="Export star.mp4").first).to_be_focused()
 
 
-def test_what_is_selected_is_taken_away_together(visits: Visits) -> None:
+def test_what_is_selected_is_exported_together(visits: Visits) -> None:
     page = results(visits)
     page.locator("details.others > summary").click()
     for name in ("star.mp4", "heart.mp4"):
         page.get_by_label(f"Select {name}").first.check(force=True)
-    page.locator("#take-away button").click()
+    page.locator("#export button").click()
     shown = dialog(page)
-    expect(shown.locator("h2")).to_have_text("Take away 2 stretches")
+    expect(shown.locator("h2")).to_have_text("Export 2 clips")
     expect(shown.locator(".times")).to_be_hidden()
     shown.get_by_label("EDL").check()
-    expect(shown.get_by_label("To the frame")).to_be_hidden()
+    expect(shown.get_by_label("Frame-accurate")).to_be_hidden()
     name, content = saved(page, shown)
     assert name == "star.edl"
     assert content.count(b"CLIP NAME") == 2

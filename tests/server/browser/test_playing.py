@@ -150,15 +150,15 @@ def test_the_transcript_follows_the_player_and_leads_it(visits: Visits) -> None:
 
 def test_what_is_said_is_searched_and_changed_to_another_language(visits: Visits) -> None:
     page = played(visits, "ferry+waiting")
-    field = page.get_by_role("searchbox", name="Search what is said")
+    field = page.get_by_role("searchbox", name="Search the transcript")
     field.click()
     page.keyboard.type("CAFE k")
-    expect(page.locator(".words.said")).to_have_text("Nothing of it is said.")
+    expect(page.locator(".words.said")).to_have_text("No line has these words.")
     assert page.locator("#play").get_attribute("aria-label") == "Play"  # the keys of the player are no keys here
     field.fill("cafe")
     expect(page.locator(".words.said button")).to_have_count(1)
     field.fill("")
-    page.get_by_role("combobox", name="Language of what is said").select_option(label="de (subtitles)")
+    page.get_by_role("combobox", name="Language of the transcript").select_option(label="de (subtitles)")
     expect(page.locator(".words.said button")).to_have_text("0:01Die Fähre wartet auf niemanden.")
     expect(page.locator("#caption")).to_have_text("Die Fähre wartet auf niemanden.")
 

@@ -136,7 +136,7 @@ def test_what_the_browser_cannot_play_is_shown_as_a_preview(visits: Visits, real
     moment_s = open_at_moment(page)
     shows(page, real_library.parent / "clips" / "ucf101_eye_makeup.avi", moment_s)
     expect(page.locator("#player-note")).to_have_text(
-        "A small silent preview, because this browser cannot show the original."
+        "This browser cannot play the original. This is a small preview without sound."
     )
 
 
@@ -194,7 +194,7 @@ def test_a_clip_that_stands_on_its_side_is_shown_upright(visits: Visits) -> None
     still = page.locator(".file .still img")
     still.evaluate("image => image.decode()")
     width, height = still.evaluate("image => [image.naturalWidth, image.naturalHeight]")
-    page.locator(".file h2 a").click()
+    page.locator(".file .name a").click()
     video = page.locator("#video")
     page.wait_for_function("() => document.querySelector('#video').videoWidth")
     video_width, video_height = video.evaluate("video => [video.videoWidth, video.videoHeight]")

@@ -55,6 +55,30 @@ def test_reasons_of_words_are_told_by_where_they_are(visits: Visits) -> None:
     expect(page.locator("#results .card .reason").first).to_have_text("said: “A red star.” at 1:30")
 
 
+def test_why_a_clip_is_found_is_said_in_words_with_the_numbers_folded(visits: Visits) -> None:
+    signs = [sign("RED STAR", 4), sign("★", 5)]
+    page = changed(visits, STAR, written=1.0, on_screen=signs, said=[sign("a star", 90)], moments=[moment(4)])
+    page.locator("#results .card summary").first.click()
+    why = page.locator("#results .card .explained").first
+    sentences = [
+        "“RED STAR” is on screen at 0:04.",
+        "“a star” is said at 1:30.",
+        "Its name has your words: “star.mp4”.",
+        "It has all of your words.",
+        "Visual match at 0:04: the picture fits your words better than nonsense does.",
+        "By picture it is the best of the 4 clips shown.",
+    ]
+    expect(why.locator("li")).to_have_text(sentences)
+    expect(why.locator("dl")).to_be_hidden()
+    assert "%" not in why.inner_text()
+    page.locator("#results .card h3 a").first.press("Enter")
+    expect(page.locator("#about .explained li")).to_have_count(6)
+    page = visits.found("/?q=quarterly+tax+spreadsheet")
+    page.locator("details.others > summary").click()
+    page.locator("#results .card summary").first.click()
+    expect(page.locator("#results .card .explained li").first).to_contain_text("Weaker visual match")
+
+
 def test_moments_far_apart_in_a_long_film_are_results_of_their_own(visits: Visits) -> None:
     film = {
         "duration_s": 3600.0,
@@ -65,8 +89,8 @@ def test_moments_far_apart_in_a_long_film_are_results_of_their_own(visits: Visit
     page = changed(visits, STAR, **film)
     cards = page.locator("#results .groups > .cards .card")
     expect(cards.locator("h3")).to_have_text(["star.mp4", "star.mp4"])
-    expect(cards.locator(".reason")).to_have_text(["says LATE at 33:20", "says EARLY at 0:30"])
-    expect(cards.nth(1).locator(".facts")).to_contain_text("part 2 of 2 found")
+    expect(cards.locator(".reason")).to_have_text(["on screen: LATE at 33:20", "on screen: EARLY at 0:30"])
+    expect(cards.nth(1).locator(".facts")).to_contain_text("moment 2 of 2")
     expect(page.locator("#summary")).to_contain_text("1 clip matches")
     cards.nth(1).locator("h3 a").press("Enter")
     expect(page.locator("#player")).to_be_visible()
@@ -104,7 +128,7 @@ def test_a_card_is_one_stop_and_arrows_lead_from_the_field_to_it_and_on(visits: 
     assert page.evaluate("() => document.activeElement.matches('h3 a')")
     height = page.locator("#results .card").first.bounding_box()
     page.keyboard.press("s")
-    expect(page.locator("#results .card").first.locator(".scores dl")).to_be_visible()
+    expect(page.locator("#results .card").first.locator(".explained .over")).to_be_visible()
     assert page.locator("#results .card").first.bounding_box() == height  # over the card, which keeps its height
     page.keyboard.press("m")
     page.wait_for_url("**/?like=*")
@@ -211,7 +235,7 @@ def test_what_comes_after_has_a_box_of_its_own(visits: Visits) -> None:
     page.locator("#then-field").press("Enter")
     page.wait_for_url("**then=circle*")
     settled(page)
-    assert ", then at " in (page.locator(".card .reason").first.text_content() or "")
+    assert ", followed by " in (page.locator(".card .reason").first.text_content() or "")
     assert violations(page) == []
     page.reload()
     settled(page)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from axe_core_python.base import AXE_SCRIPT  # type: ignore[import-untyped]
 from playwright.sync_api import Page, Route, expect
 
+from evenreel.media.picture import to_jpeg
 from tests.cli.test_serve import TOKEN
 from tests.server.browser.visits import Look, Visits, first_frame, names, search, settled, show_advanced, unfold
+from tests.server.conftest import SCENES
 
 WIDTHS = (320, 390, 1024, 1680)
 STAR = "/?q=a+red+star+on+a+beach"
@@ -38,7 +41,7 @@ def found(visits: Visits, look: Look) -> Page:
 def nothing_fits(visits: Visits, look: Look) -> Page:
     page = visits.found("/?q=quarterly+tax+spreadsheet", look)
     expect(page.locator("#summary")).to_have_text("Nothing fits “quarterly tax spreadsheet”")
-    expect(page.locator(".calm").first).to_contain_text("No clip answers this better than a search for nonsense would.")
+    expect(page.locator(".calm").first).to_contain_text("No clip fits your words better than it fits nonsense.")
     expect(page.locator(".others > summary")).to_have_text("4 weaker matches")
     expect(page.locator(".card").first).to_be_hidden()
     return page
@@ -211,36 +214,98 @@ def test_a_server_that_is_gone_can_be_tried_again(visits: Visits) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [STAR, "/?browse=latest"])
-def test_a_wrong_filter_is_explained_by_its_field(visits: Visits, path: str) -> None:
+def test_a_wrong_filter_is_explained_by_its_field(visits: Visits) -> None:
     visits.expected.append("status of 400")
-    page = visits.open(path)
-    page.locator(".card:not(.skeleton)").first.wait_for()
+    page = visits.found(STAR)
     show_advanced(page)
     page.get_by_label("Your own filter").fill("sauce = 'camera'")
     page.keyboard.press("Enter")
     expect(page.locator("#where-error")).to_contain_text("sauce")
     expect(page.get_by_label("Your own filter")).to_have_attribute("aria-invalid", "true")
-    page.get_by_label("Your own filter").fill("source = 'generator_a'")
-    page.keyboard.press("Enter")
-    expect(page.locator(".card")).to_have_count(1)
-    expect(page.locator("#where-error")).to_be_empty()
     page.get_by_label("Your own filter").fill("duration_s > 600")
     page.keyboard.press("Enter")
-    expect(page.locator(".card")).to_have_count(0)
-    if path == STAR:
-        expect(page.locator("#results")).to_contain_text("Nothing passes the filters.")
+    expect(page.locator("#results")).to_contain_text("No clip passes the filters.")
+    expect(page.locator("#where-error")).to_be_empty()
 
 
 @pytest.mark.slow
-def test_what_was_set_aside_is_tried_again(visits: Visits) -> None:
+@pytest.mark.parametrize("asked", ["q=star", "browse=latest"])
+def test_a_bad_filter_of_an_address_says_what_is_wrong_and_is_removed(visits: Visits, asked: str) -> None:
+    visits.expected.append("status of 400")
+    page = visits.open(
+        f'/?{asked}&f=["sauce","camera"]&f=["source","camera"]&f=oops', Look(size=(390, 844), still=True)
+    )
+    expect(page.locator(".refused")).to_have_count(2)
+    expect(page.locator(".refused").first).to_contain_text("There is no column 'sauce'")
+    expect(page.locator("#chips .wrong")).to_have_count(2)
+    assert_for_everyone(page, (390, 1680))
+    page.get_by_role("button", name="Remove this filter", exact=True).first.click()
+    expect(page.locator(".refused")).to_have_count(1)
+    page.get_by_role("button", name="Remove this filter", exact=True).press("Enter")
+    expect(page.locator(".card:not(.skeleton)")).to_have_count(2)
+    expect(page.locator("#chips li")).to_have_text(["source: camera"])
+    expect(page.locator("#chips .wrong")).to_have_count(0)
+
+
+@pytest.mark.slow
+def test_a_library_is_sorted_by_its_heads_and_the_focus_stays(visits: Visits) -> None:
+    page = visits.open("/library")
+    names_ = page.locator(".file .name")
+    expect(names_).to_have_text(sorted([*SCENES, "broken.mp4"]))
+    expect(page.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "ascending")
+    head = page.get_by_role("button", name="Length")
+    head.focus()
+    page.keyboard.press("Enter")
+    expect(names_.first).to_have_text("star.mp4")
+    page.keyboard.press("Enter")
+    expect(names_.first).to_have_text("circle <b>.mp4")
+    expect(head).to_be_focused()
+    expect(page.get_by_role("columnheader", name="Length")).to_have_attribute("aria-sort", "descending")
+    assert page.url.endswith("/library?sort=-length")
+    expect(page.locator(".file .size").first).to_contain_text("kB")
+    page.reload()
+    expect(names_.first).to_have_text("circle <b>.mp4")
+    expect(page.locator(".notices li")).to_have_count(1)  # and above no result
+    expect(visits.found(STAR).locator("#results .notices")).to_have_count(0)
+
+
+@pytest.mark.slow
+def test_a_picture_search_has_an_address_in_its_own_browser(visits: Visits) -> None:
+    page = start(visits, Look())
+    grey = to_jpeg(np.full((900, 1200, 3), 99, np.uint8), 1200, 1200)
+    page.locator("#picture-file").set_input_files({"name": "a.jpg", "mimeType": "image/jpeg", "buffer": grey})
+    page.wait_for_url("**/?picture=*")
+    settled(page)
+    found_, address = names(page), page.url
+    assert len(page.evaluate("localStorage['evenreel-pictures']")) < 100_000
+    page.reload()
+    settled(page)
+    expect(page.locator("#query-picture img")).to_be_visible()
+    assert names(page) == found_
+    page.goto(visits.address + STAR)
+    settled(page)
+    page.go_back()
+    page.wait_for_url(address)
+    settled(page)
+    assert names(page) == found_
+    other = visits.open(address.removeprefix(visits.address))
+    expect(other.locator("#results h2")).to_have_text("The picture is not in this browser")
+    expect(other.get_by_role("button", name="Choose a picture")).to_be_visible()
+    page.goto(visits.address)
+    page.evaluate("import('/static/remembered.js').then(({forgetSearches}) => forgetSearches())")
+    page.goto(address)
+    expect(page.locator("#results h2")).to_have_text("The picture is not in this browser")
+
+
+@pytest.mark.slow
+def test_what_was_skipped_is_tried_again(visits: Visits) -> None:
     page = visits.open()
     page.get_by_role("link", name="Library").click()
-    page.locator("label", has_text="Set aside").click()
+    page.locator("label", has_text="Skipped").click()
     page.wait_for_url("**/library?state=set_aside")
-    expect(page.locator(".file h2")).to_have_text(["broken.mp4"])
+    expect(page.locator(".file .name")).to_have_text(["broken.mp4"])
     expect(page.locator(".file .why")).to_contain_text("not a video")
-    sentence = "0 files taken in; 1 file still set aside."
+    sentence = "0 files added, 1 file still skipped."
     started: list[str] = []
 
     def answer(route: Route) -> None:
@@ -249,9 +314,9 @@ def test_what_was_set_aside_is_tried_again(visits: Visits) -> None:
         route.fulfill(json={"state": state, "sentence": sentence if started else ""})
 
     page.route("**/api/v1/retry", answer)
-    page.get_by_role("button", name="Try again what was set aside").click()
+    page.get_by_role("button", name="Try skipped files again").click()
     expect(page.locator(".aside [role=status]")).to_have_text(sentence)
-    expect(page.get_by_role("button", name="Try again what was set aside")).to_be_enabled()
+    expect(page.get_by_role("button", name="Try skipped files again")).to_be_enabled()
     assert started[:2] == ["POST", "GET"]
 
 

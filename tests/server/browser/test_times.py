@@ -19,7 +19,7 @@ from tests.server.browser.visits import Visits
 pytestmark = pytest.mark.slow
 
 FPS = 25
-PREVIEW = "A small silent preview, because this browser cannot show the original."
+PREVIEW = "This browser cannot play the original. This is a small preview without sound."
 NUMBER = """() => {
     const video = document.querySelector("#video");
     if (video.readyState < 2 || video.seeking) return null;

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from evenreel.corpus.array_files import ArrayArchive, check_unpacked, map_array
 from evenreel.documents import parse_json
 from evenreel.errors import FeaturesError, UsageError
+from evenreel.extras import needed_extra
 
 TORCH = frozenset((".bin", ".pt", ".pth"))
 PICKLES = TORCH | frozenset((".pickle", ".pkl"))
@@ -157,7 +158,7 @@ def _hdf5_file(path: Path) -> Any:
     try:
         return importlib.import_module("h5py").File(path, "r")
     except ModuleNotFoundError as error:
-        raise UsageError(f"{path} needs a package that is missing: pip install 'evenreel[hdf5]'.") from error
+        raise UsageError(needed_extra(error, str(path))) from error
     except OSError as error:
         raise FeaturesError(f"{path} cannot be read as HDF5 ({error}); get or make it again.") from error
 

@@ -21,14 +21,14 @@ from typing import Any
 from evenreel.config import IndexSettings, as_path, as_paths, check_settings_kind
 from evenreel.errors import LibraryError, UsageError
 from evenreel.features.clip_reader import merge
-from evenreel.features.pool import NoProgress, StagedProgress
+from evenreel.features.pool import NoProgress, StagedProgress, telling
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard_path, tidy_shards, write_shard
 from evenreel.files import file_at, printable
 from evenreel.library.check import rebuild_vectors
 from evenreel.library.contents import single_files
 from evenreel.library.index import scan
 from evenreel.library.index.run import RunParts, finish_exchange, run_stages, waiting_shards, writing
-from evenreel.library.index.stages import load, made_with
+from evenreel.library.index.stages import fetch_models, load, made_with
 from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog
 from evenreel.library.store.fulltext import remove_about
@@ -69,6 +69,7 @@ def reindex(
     catalog.open_for_reading(library).close()
     check_licence(model, settings.accept_licence)
     progress = progress or NoProgress()
+    fetch_models(replace(settings, model=model, speech=None), telling(progress))
     with writing(library) as connection:
         store, encoder = Store(library, connection, {}), load(model, settings)
         _begin(store, encoder, anew)
@@ -149,7 +150,7 @@ def _check_all_made(store: Store, encoder: Encoder) -> None:
             f"The new model has no vectors of {count(len(lost), 'clip')}, for example of {next(iter(lost.values()))}; "
             "are the disks connected, can the files be read, and were they indexed since they changed? The old vectors "
             "stay, the new ones made so far are kept, and the same command goes on from there (--retry reads what was "
-            "set aside once more); with --set accept_missing=yes these clips lose their vectors."
+            "skipped once more); with --set accept_missing=yes these clips lose their vectors."
         )
 
 

@@ -135,6 +135,9 @@ def index_found(
     parts: RunParts | None = None,
 ) -> scan.IndexReport:
     """Bring a library up to date with files that were found, and what tables say of them; see `index_folders`."""
+    parts = parts or RunParts()
+    if found.files and not (library / catalog.CATALOG).exists():
+        fetch_models(resolve(settings, {}, library), parts)
     with writing(library, taken_back=True) as connection:
         if (library / ARRIVING).exists():  # of a run with Ray that was killed
             clear_arrivals(library)
@@ -143,7 +146,7 @@ def index_found(
             paths = [*there, *(file.path for file in found.files)]
             rows, lost = scan.rows_of_files(tables.rows, paths) if tables else ({}, None)
             aside = tables.set_aside if tables else []
-            report = run_stages(Store(library, connection, rows), found, settings, parts or RunParts(), aside)
+            report = run_stages(Store(library, connection, rows), found, settings, parts, aside)
         except (ValueError, TypeError, LookupError, ArithmeticError) as error:
             if not catalog.is_spoilt(connection):  # then the error is ours
                 raise
@@ -186,8 +189,13 @@ def run_stages(
     alone: bool = False,
 ) -> scan.IndexReport:
     """Index the files of a scan in an open library; `alone` is one of vectors, beside that of its files."""
-    started, meta = time.monotonic(), store.meta()
+    started = time.monotonic()
+    if settings.model != AUTO:
+        store.untie()
+    meta = store.meta()
     settings = resolve(settings, meta, store.library)
+    if found.files:
+        fetch_models(replace(settings, model=None), parts)  # that of pictures where a file is new
     report = scan.IndexReport(set_aside=list(tables_aside))
     with ExitStack() as opened:
         run = scan.IndexRun(store, found, settings, report, parts.progress, parts.brake, opened)
@@ -219,12 +227,15 @@ class _Job:
         found, store, report = self._run.found, self._store, self._report
         tidy_shards(store.library / catalog.STILLS)
         plan = self._plan(stages.BOTH)
+        if plan.work:
+            fetch_models(self._settings, self._parts)
         own, model = self._meta.get("model"), self._settings.model
         if own is None and model is None:
             store.begin((), {"model": ""})  # a new library without vision
         elif self._model and own and model not in {own, self._meta.get("asked_model")}:
             self._model.encoder()  # which may not be the library's own, and is compared with it
-        store.begin(found.roots, {"rule": self._settings.rule})
+        store.new_roots = tuple(found.roots)
+        store.begin((), {"rule": self._settings.rule})
         if found.patterns or scan.kept_patterns(self._meta):
             store.begin((), scan.noted_patterns(found.patterns))
         self._tell_plan(plan)
@@ -243,10 +254,20 @@ class _Job:
         for new_stage in () if alone else stages.STAGES:
             if not self._run.brake.eased and (people or new_stage is not FaceStage):
                 self._take_through(self._speech if new_stage is stages.SpeechStage else new_stage(self._run))
-        if self._model is not None and self._model.window() is not None:
-            self._parts.encoders[self._settings.model or ""] = self._model.encoder()
+        self._tell_model()
+        if not self._run.brake.eased:
+            store.begin(found.roots, {})
         if report.indexed and (unknown := catalog.unknown_to_builtin(store.connection, store.meta())):
             report.warnings.append(unknown)
+
+    def _tell_model(self) -> None:
+        """Hand over the model where it was loaded, and report what it computed on and how fast."""
+        if self._model is None or self._model.window() is None:
+            return
+        self._parts.encoders[self._settings.model or ""] = encoder = self._model.encoder()
+        if self._model.pictures:
+            self._report.computed_on = getattr(encoder, "computed_on", "")  # of a caller's own it is not known
+            self._report.pictures_per_s = self._model.pictures / self._model.seconds
 
     def _plan(self, title: str) -> scan.IndexPlan:
         """What a pass is to do with each file; most of a folder gone at once is refused."""
@@ -534,6 +555,12 @@ def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> 
     if model and model not in (own, meta.get("asked_model")):  # with its own, a library was made
         check_licence(model, settings.accept_licence)
     return replace(settings, rule=rule, model=model)
+
+
+def fetch_models(settings: IndexSettings, parts: RunParts) -> None:
+    if settings.model in parts.encoders:
+        settings = replace(settings, model=None)
+    stages.fetch_models(settings, pool.telling(parts.progress, parts.brake))
 
 
 def tied_model(store: Store, settings: IndexSettings, encoders: Mapping[str, Encoder]) -> Encoder:

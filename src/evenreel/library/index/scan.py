@@ -75,7 +75,7 @@ class Scan:
         parts.append(count(len(self.ignored), "ignored path"))
         passed = " and ".join(part for part in parts if not part.startswith("0 "))
         were = "was" if passed.startswith("1 ") and " and " not in passed else "were"
-        over = f" ({passed} {were} passed over)" if passed else ""
+        over = f" ({passed} {were} skipped)" if passed else ""
         folders = ", ".join(map(printable, self.roots))
         do = "name a folder that holds some, or a film itself, which may have any suffix"
         return f"There is no video in {folders}{over}, so no library was made; {do}."
@@ -296,7 +296,7 @@ class IgnoreRules:
             if (trouble := pattern_trouble(line)) is None:
                 kept.append(line)
             else:
-                self.troubles.append((printable(path), f"line {number} is passed over: {trouble}"))
+                self.troubles.append((printable(path), f"line {number} is skipped: {trouble}"))
         return (*outer, Ignored(folder, tuple(kept)))
 
 
@@ -394,7 +394,7 @@ def read_tables(beside: Sequence[Path], named: Sequence[Path], limits: MediaLimi
                 if table in named:
                     raise
                 if isinstance(error, NoPathsError):
-                    log.warning("%s has no column with the videos' paths and is passed over", table)
+                    log.warning("%s has no column with the videos' paths and is skipped", table)
                 else:
                     known.set_aside.append(SetAside("", printable(str(table)), "bad_table", str(error)))
                 continue
@@ -604,7 +604,8 @@ class IndexReport(Shown):
     `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
     run looked at. `other_suffixes` counts the files that are no videos by their names. `ignored`
     counts files and folders that an ignore list passed over. `unfinished` is True where the run was asked to end early:
-    the next one goes on. `warnings` are sentences about the whole library.
+    the next one goes on. `warnings` are sentences about the whole library. `computed_on` says what encoded the pictures
+    and what was left as slower, and `pictures_per_s` how fast; empty and None where none was encoded on this machine.
     """
 
     indexed: int = 0
@@ -621,6 +622,8 @@ class IndexReport(Shown):
     people: int = 0
     frames: int = 0
     seconds: float = 0.0
+    computed_on: str = ""
+    pictures_per_s: float | None = None
     set_aside: list[SetAside] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
     other_files: int = 0

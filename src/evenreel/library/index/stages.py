@@ -36,8 +36,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from evenreel.config import AUTO, IndexSettings, allowed_threads
+from evenreel.encoders import loading
 from evenreel.errors import LibraryError, MediaError, UsageError
-from evenreel.extras import installed
+from evenreel.extras import Told, installed
 from evenreel.features.clip_reader import (
     ClipReader,
     ClipSource,
@@ -70,6 +71,7 @@ from evenreel.speech.subtitles import (
     read_with,
     sidecars_of,
     streams_known,
+    within,
 )
 from evenreel.types import Encoder
 from evenreel.wording import count
@@ -148,6 +150,14 @@ def load(name: str, settings: IndexSettings) -> Encoder:
     from evenreel.encoders import load_encoder
 
     return load_encoder(name, device=settings.device, precision=settings.precision)
+
+
+def fetch_models(settings: IndexSettings, told: Told) -> None:
+    """Download what this machine lacks of the models that a run names, before anything is read or written."""
+    if settings.model is not None:
+        loading.locate(settings.model, told=told)
+    if settings.speech not in (None, AUTO):
+        locate_speech_model(str(settings.speech), told=told)
 
 
 def made_with(encoder: Encoder, asked: str) -> dict[str, str]:
@@ -347,7 +357,6 @@ class VideoMeter:
 
 SUBTITLE_READER = "evenreel.library.index.stages:subtitle_reader"
 _ORDER = {"sidecar": 0, "stream": 1, "recognised": 2}
-_AFTER_END_S = 1.0  # a subtitle may stay a little longer than the last picture
 
 
 def subtitle_reader(threads: int) -> SubtitleFiles:
@@ -500,9 +509,8 @@ class SubtitleStage(Stage):
             return [UNREAD if error.reason in TRANSIENT else replace(UNREADABLE, problem=printable(str(error)))]
 
     def _within(self, clip: _Clip, path: str, found: Subtitles) -> Subtitles:
-        """Subtitles without those that start after the clip's end; notes on these and on others go to the report."""
-        end_s = float("inf") if clip.duration_s is None else clip.duration_s + _AFTER_END_S
-        kept = tuple(one for one in found.utterances if one.start_s <= end_s)
+        """Subtitles that end with the clip; notes on those after its end and on others go to the report."""
+        kept = within(found.utterances, clip.duration_s)
         notes = list(found.notes)
         if lost := len(found.utterances) - len(kept):
             of = count(len(found.utterances), "cue")
@@ -532,12 +540,11 @@ def _transcripts(found: list[Subtitles]) -> list[Transcript]:
 
 
 def check_speech(settings: IndexSettings) -> None:
-    """Check the speech model and the language of a run before anything is read; a model that is named is fetched."""
+    """Check the language of a run, and that models of speech can be used, before anything is read."""
     if settings.language is not None and language_tag(settings.language) is None:
         raise UsageError(f"{settings.language!r} is no language; name it by its tag, such as en, de or pt-BR.")
     if settings.speech not in (None, AUTO):
         check_extra()
-        locate_speech_model(str(settings.speech))
 
 
 class SpeechStage(Stage):
@@ -589,17 +596,18 @@ class SpeechStage(Stage):
         assert self.hearing is not None  # as `begin` said
         return self.hearing
 
-    def read(self, reader: SpeechHearing, file: FoundFile) -> tuple[str, Transcript] | None:
+    def read(self, reader: SpeechHearing, file: FoundFile) -> tuple[FoundFile, Transcript] | None:
         heard = reader.hear(file.path)
-        return None if heard is None else (str(file.clip_id), heard)
+        return None if heard is None else (file, heard)
 
-    def put(self, store: Store, reading: tuple[str, Transcript]) -> None:
+    def put(self, store: Store, reading: tuple[FoundFile, Transcript]) -> None:
         """Keep what was heard beside what subtitles say, in the place of what another model heard."""
-        clip_id, heard = reading
+        file, heard = reading
         self._run.report.heard += 1
-        if (shard := _whole_shard(store, clip_id)) is None:
+        if (shard := _whole_shard(store, str(file.clip_id))) is None:
             return
         others = [one for one in shard.transcripts or () if one.source != "recognised"]
+        heard = self.reader().within(file.path, heard, shard.info.duration_s)
         put_transcripts(store.library, store.connection, shard, [*others, heard])
 
     def tell(self, path: str, note: str) -> None:

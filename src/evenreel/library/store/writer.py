@@ -62,7 +62,7 @@ from evenreel.library.store.fulltext import (
 )
 from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix, null_scores_hold, update_null_scores
 from evenreel.media.workers import FileStamp
-from evenreel.speech.subtitles import SpokenWord, Transcript, Utterance
+from evenreel.speech.subtitles import SpokenWord, Transcript, Utterance, said_once
 from evenreel.types import Encoder, Metadata
 
 _MOVED = (
@@ -123,6 +123,7 @@ class Store:
         self._metadata = metadata
         self._lock = threading.RLock()
         self._new: set[str] = set()  # paths that no run before has seen
+        self.new_roots: Sequence[str] = ()  # folders that count once a file of theirs is here
 
     def done_stages(self, clip_id: str) -> WantedStages | None:
         """Return the stages done for a clip, None where it is unknown or has no whole shard."""
@@ -233,6 +234,8 @@ class Store:
             + (state, clip_id, reason, sentence, dump_metadata(metadata)),
         )
         if state == "indexed":
+            if file.root in self.new_roots:
+                self.connection.execute("INSERT OR IGNORE INTO roots (path) VALUES (?)", (stored_path(file.root),))
             index_about(self.connection, path, caption_of(metadata))
         else:
             remove_about(self.connection, path)
@@ -295,6 +298,14 @@ class Store:
                 "INSERT OR IGNORE INTO roots (path) VALUES (?)", [(stored_path(root),) for root in roots]
             )
             set_meta(self.connection, meta)
+
+    def untie(self) -> None:
+        """Have a library without a clip take any model: one that a run ended before its first clip was read tied."""
+        with self._lock, transaction(self.connection):
+            if self.connection.execute("SELECT 1 FROM clips LIMIT 1").fetchone() is None:
+                names = ("model", "asked_model", "encoder_id", "weights_hash", "dimension", "vectors_end", "rule")
+                self.connection.executemany("DELETE FROM meta WHERE key = ?", [(name,) for name in names])
+                self.connection.execute("DELETE FROM null_scores")
 
     def update_null_scores(self, encoder: Encoder, of: Matrix = FRAMES) -> None:
         """Score the bank of nonsense queries on the library's present clips, to say which matches are weaker."""
@@ -411,7 +422,6 @@ def sound_rows(clip_id: str, sounds: ClipSounds | None) -> Rows:
 
 
 def speech_rows(clip_id: str, transcripts: Sequence[Transcript]) -> Rows:
-    said = [(number, one) for number, transcript in enumerate(transcripts) for one in transcript.utterances]
     return {
         "transcripts": [
             (clip_id, number, one.source, stored_path(one.origin), one.language)
@@ -421,7 +431,7 @@ def speech_rows(clip_id: str, transcripts: Sequence[Transcript]) -> Rows:
         "utterances": [
             (clip_id, number, transcript, one.text, one.start_s, one.end_s)
             + (one.language, one.confidence, one.speaker, json.dumps([astuple(word) for word in one.words]))
-            for number, (transcript, one) in enumerate(said)
+            for number, (transcript, one) in enumerate(said_once(transcripts))
         ],
     }
 

@@ -3,13 +3,17 @@
 import { breakable, element, marked, still } from "./dom.js";
 import { clock, length, shown } from "./format.js";
 
+const STATES = { set_aside: "skipped", missing: "missing" };
+
 /**
+ * @param {HTMLElement | null} why why it was found
  * @param {import("./api.js").Moment[]} moments in the order of time
  * @param {import("./api.js").Sign[]} signs in the order of time
  * @param {HTMLElement | null} said the list of what is said
  */
-export function about(clip, moments, signs, said, seek) {
-  return [momentList(moments, seek), said, signList(signs, seek), facts(clip), notes(clip.notes)].filter(Boolean);
+export function about(clip, why, moments, signs, said, seek) {
+  const parts = [why, momentList(moments, seek), said, signList(signs, seek), facts(clip), notes(clip.notes)];
+  return parts.filter(Boolean);
 }
 
 function momentList(moments, seek) {
@@ -54,7 +58,7 @@ function facts(clip) {
   const rate = clip.fps ? `, ${+clip.fps.toFixed(2)} frames a second` : "";
   const rows = [
     ...clip.files.map((file) => [
-      file.state === "indexed" ? "File" : `File (${file.state.replace("_", " ")})`,
+      file.state === "indexed" ? "File" : `File (${STATES[file.state]})`,
       breakable(inFolder(file)),
     ]),
     ["Length", clip.duration_s === null ? "unknown" : length(clip.duration_s)],

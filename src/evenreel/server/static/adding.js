@@ -3,7 +3,7 @@
 
 import { ApiError, indexing, orderIndexing, patiently, pause } from "./api.js";
 import { byId, element, fill, icon } from "./dom.js";
-import { FolderChooser } from "./folders.js";
+import { FolderChooser, size } from "./folders.js";
 import { count, number } from "./format.js";
 
 const POLL_S = 1;
@@ -25,9 +25,10 @@ export class Adding {
     this.isEmpty = false;
     this.state = null;
     this.following = false;
+    this.open = () => this.chooser.open(this.state, this.isEmpty);
     this.chooser = new FolderChooser(
-      (folder, model, watch) => this.#order({ action: watch ? "watch" : "start", folder, model }),
-      (watch) => this.#press({ action: watch ? "watch" : "start" }),
+      (order) => this.#order(order),
+      (order) => this.#press(order),
       () => this.#order({ action: "stop" }),
     );
     this.#meet();
@@ -97,17 +98,17 @@ export class Adding {
     const { state } = this;
     if (!state?.can_add) return;
     this.#showButton();
-    const shown = state.state === "idle" && !state.sentence ? (this.isEmpty ? "invitation" : "") : state.state;
+    const isQuiet = state.state === "idle" && !state.sentence;
+    const shown = isQuiet ? (this.isEmpty ? "invitation" : "") : state.words_only ? "failed no-model" : state.state;
     if (shown !== this.shown) this.#lay(shown);
     if (this.panel) this.#tell();
   }
 
   #showButton() {
     if (byId("add-folder").firstChild) return;
-    const open = () => this.chooser.open(this.state, this.isEmpty);
     const button = element(
       "button",
-      { type: "button", class: "quiet add-folder", onclick: open, title: "Add a folder of videos" },
+      { type: "button", class: "quiet add-folder", onclick: this.open, title: "Add a folder of videos" },
       icon("add"),
       element("span", {}, "Add a folder"),
     );
@@ -132,7 +133,7 @@ export class Adding {
       element("p", {}, "Choose a folder. The videos stay where they are and as they are; nothing is sent anywhere."),
       element(
         "button",
-        { type: "button", class: "strong", onclick: () => this.chooser.open(this.state, true) },
+        { type: "button", class: "strong", onclick: this.open },
         icon("add"),
         "Add a folder of videos",
       ),
@@ -140,29 +141,35 @@ export class Adding {
   }
 
   #panel(shown) {
-    const act = (action, name, word) =>
-      element(
-        "button",
-        { type: "button", class: "quiet", onclick: () => this.#press({ action }) },
-        name && icon(name),
-        word,
-      );
+    const button = (onclick, name, word, kind = "quiet") =>
+      element("button", { type: "button", class: kind, onclick }, name && icon(name), word);
+    const act = (action, name, word) => button(() => this.#press({ action }), name, word);
+    const words = () => this.#press({ action: "resume", model: "words" });
+    const dismiss = act("stop", "close", "Dismiss");
     const buttons = {
       running: () => [act("pause", "pause", "Pause"), act("stop", "close", "Stop")],
       pausing: () => [],
       paused: () => [act("resume", "play", "Go on"), act("stop", "close", "Stop")],
-      failed: () => [act("resume", "retry", "Try again"), act("stop", "close", "Dismiss")],
+      failed: () => [act("resume", "retry", "Try again"), dismiss],
+      "failed no-model": () => [
+        act("resume", "retry", "Try again"),
+        button(words, null, "Search by words only for now"),
+        dismiss,
+      ],
       watching: () => [act("stop", "close", "Stop watching")],
-      done: () => [act("stop", "close", "Dismiss")],
-      idle: () => [act("stop", "close", "Dismiss")],
+      done: () => [this.state.models.length ? button(this.open, "add", "Search pictures too") : null, dismiss],
+      idle: () => [dismiss],
     }[shown]();
     return element(
       "section",
       { class: `run ${shown}`, "aria-label": "Adding videos" },
       element("h2", { tabindex: "-1" }),
-      shown === "running" ? element("progress", { "aria-label": "Done so far" }) : null,
+      shown === "running" ? element("progress") : null,
       element("p", { class: "figures" }),
       element("p", { class: "calm latest", dir: "auto" }),
+      shown.startsWith("failed")
+        ? element("details", { class: "details" }, element("summary", {}, "Details"), element("pre"))
+        : null,
       element("p", { class: "unseen", role: "status" }),
       element("div", { class: "acts" }, buttons),
     );
@@ -175,7 +182,14 @@ export class Adding {
     panel.querySelector(".latest").textContent = state.state === "running" && state.file ? state.file : "";
     panel.querySelector("[role=status]").textContent = state.state === "running" ? "" : `${title(state)}. ${state.sentence}`;
     const bar = panel.querySelector("progress");
-    if (bar) showShare(bar, share(state));
+    const details = panel.querySelector("details");
+    if (details) {
+      details.hidden = !state.details;
+      details.querySelector("pre").textContent = state.details ?? "";
+    }
+    if (!bar) return;
+    bar.setAttribute("aria-label", state.download ? "Downloaded so far" : "Done so far");
+    showShare(bar, share(state));
   }
 }
 
@@ -203,8 +217,13 @@ function told(state) {
 }
 
 /** How far the stage is, how fast, and how long it still takes. */
-function figures({ stage, done, total, per_minute: perMinute, remaining_s: left, video_done_s, video_s, speed }) {
+function figures(state) {
+  const { stage, done, total, per_minute: perMinute, remaining_s: left, video_done_s, video_s, speed, download } = state;
   const parts = [];
+  if (download) {
+    const whole = download.total_bytes ? ` of ${size(download.total_bytes)}` : "";
+    parts.push(`${size(download.done_bytes)}${whole}`);
+  }
   if (video_s) parts.push(`${long(video_done_s)} of ${long(video_s)} of video`);
   if (total) parts.push(`${number(done)} of ${count(total, isReading(stage) ? "video" : "step")}`);
   if (speed) parts.push(`${number(speed, speed < 10 ? 1 : 0)} times as fast as they play`);
@@ -216,9 +235,9 @@ function figures({ stage, done, total, per_minute: perMinute, remaining_s: left,
 
 const isReading = (stage) => /video|picture|word/.test(stage);
 
-function share({ done, total, video_done_s: videoDone, video_s: video }) {
-  if (video) return videoDone / video;
-  return total ? done / total : null;
+function share({ download, share: done, total }) {
+  if (download) return download.total_bytes ? download.done_bytes / download.total_bytes : null;
+  return done || total ? done : null;
 }
 
 function showShare(bar, part) {

@@ -7,6 +7,7 @@ import { fromText, toText } from "./marks.js";
 export const FIRST_CLIPS = 24;
 const MOST_CLIPS = 200;
 const FILE_STATES = ["indexed", "set_aside", "missing"];
+const SORTS = ["name", "length", "size", "date"].flatMap((sort) => [sort, `-${sort}`]);
 const ORDERS = ["latest", "earliest", "path"];
 
 /**
@@ -17,7 +18,7 @@ const ORDERS = ["latest", "earliest", "path"];
  * @property {import("./marks.js").Mark[]} marks clips that were marked right or wrong, the latest last
  * @property {string | null} like id of the clip that results should be like
  * @property {number | null} likeTime where in it, in seconds
- * @property {number | null} picture number of the picture that is searched for; an address cannot hold it
+ * @property {string | null} picture name of the picture that is searched for, which this browser keeps
  * @property {import("./conditions.js").Condition[]} conditions filters that were clicked together
  * @property {string} where filter that was typed
  * @property {number} k how many clips to show
@@ -26,6 +27,7 @@ const ORDERS = ["latest", "earliest", "path"];
  * @property {number | null} time where it is, in seconds
  * @property {string} state library view: only files of this state
  * @property {string} text library view: only files with this in their name
+ * @property {string} sort library view: what files are sorted by, with a minus in the other direction
  * @property {number} page library view, from 1
  */
 
@@ -46,6 +48,7 @@ export const START = Object.freeze({
   time: null,
   state: "",
   text: "",
+  sort: SORTS[0],
   page: 1,
 });
 
@@ -54,12 +57,17 @@ export const wholeQuestion = ({ q, then }) => (then.trim() ? `${q.trim()}, then 
 
 /** The place that the address bar names. */
 export function here() {
-  return read(new URL(location.href), history.state?.picture ?? null);
+  return read(new URL(location.href));
 }
 
-/** The place that an address names; what cannot be understood in it is left out. */
-export function read(url, picture = null) {
+/**
+ * The place that an address names. What cannot be understood in it is left out; a filter that cannot is taken as typed,
+ * so that the server says what is wrong with it.
+ */
+export function read(url) {
   const given = url.searchParams;
+  const filters = given.getAll("f").map((text) => condition(text) ?? text);
+  const typed = [given.get("where") ?? "", ...filters.filter((one) => typeof one === "string")];
   const [clip, like] = [given.get("clip"), given.get("like")];
   return {
     view: url.pathname === "/library" ? "library" : "search",
@@ -68,15 +76,16 @@ export function read(url, picture = null) {
     marks: given.getAll("mark").map(fromText).filter(Boolean),
     like,
     likeTime: like ? seconds(given.get(clip ? "like_t" : "t")) : null,
-    picture,
-    conditions: given.getAll("f").map(condition).filter(Boolean),
-    where: given.get("where") ?? "",
+    picture: /^[0-9a-f]{16}$/.test(given.get("picture") ?? "") ? given.get("picture") : null,
+    conditions: filters.filter((one) => typeof one !== "string"),
+    where: typed.filter((one) => one.trim()).join(" and "),
     k: whole(given.get("k"), FIRST_CLIPS, MOST_CLIPS),
     browse: ORDERS.find((order) => order === given.get("browse")) ?? "",
     clip,
     time: clip ? seconds(given.get("t")) : null,
     state: FILE_STATES.find((state) => state === given.get("state")) ?? "",
     text: given.get("text") ?? "",
+    sort: SORTS.find((sort) => sort === given.get("sort")) ?? START.sort,
     page: whole(given.get("page"), 1, Infinity),
   };
 }
@@ -88,12 +97,14 @@ export function write(place) {
   if (place.view === "library") {
     give("state", place.state, "");
     give("text", place.text, "");
+    give("sort", place.sort, START.sort);
     give("page", place.page, 1);
   } else {
     give("q", place.q, "");
     give("then", place.then, "");
     for (const one of place.marks) give("mark", toText(one));
     give("like", place.like, null);
+    give("picture", place.picture, null);
     give(place.clip ? "like_t" : "t", round(place.likeTime), null);
     for (const one of place.conditions) give("f", JSON.stringify(toJson(one)));
     give("where", place.where, "");
@@ -123,7 +134,7 @@ export const searchKey = ({ q, then, marks, like, likeTime, picture, conditions,
  * @param {{replace?: boolean, opened?: boolean}} how `opened`: going back closes the player
  */
 export function put(place, { replace = false, opened = false } = {}) {
-  const state = { picture: place.picture, opened };
+  const state = { opened };
   if (replace) history.replaceState(state, "", write(place));
   else history.pushState(state, "", write(place));
 }

@@ -61,9 +61,9 @@ export const preview = async (clipId, part, signal) => {
 };
 
 /**
- * Stretches in one form: the file, its name, and sentences on what is unusual or left out; waits while others are made.
+ * Clips in one form: the file, its name, and sentences on what is unusual or left out; waits while others are made.
  */
-export const takeAway = async (wanted, signal) => {
+export const exported = async (wanted, signal) => {
   const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(wanted) };
   const response = await patiently(() => answered("/api/v1/export", { ...options, signal }), undefined, signal);
   const disposition = response.headers.get("Content-Disposition") ?? "";
@@ -71,7 +71,7 @@ export const takeAway = async (wanted, signal) => {
   const notes = response.headers.get("Evenreel-Notes");
   return {
     file: await response.blob(),
-    name: coded ? decodeURIComponent(coded) : plain || "stretches",
+    name: coded ? decodeURIComponent(coded) : plain || "clips",
     sentences: notes ? JSON.parse(decodeURIComponent(notes)) : [],
   };
 };
@@ -120,13 +120,13 @@ export const removeSearch = (name) => answered(`/api/v1/saved?${parameters({ nam
 export const newOf = (name, how) =>
   json(`/api/v1/saved/${how}?${parameters({ name })}`, how === "seen" ? { method: "POST" } : {});
 
-/** Clips that are unlike the rest. */
+/** Highlights: clips that are unlike the rest. */
 export const highlights = (k, signal) => json(`/api/v1/highlights?${parameters({ k })}`, { signal });
 
 /** Some files of the library. */
 export const files = (wanted, signal) => json(`/api/v1/files?${parameters(wanted)}`, { signal });
 
-/** Start to try again what was set aside. */
+/** Start to try again what was skipped. */
 export const retry = () => json("/api/v1/retry", { method: "POST" });
 
 /** The folders in one below the server's home folder, each with the number of its videos. */

@@ -6,6 +6,7 @@ import { ApiError, patiently, stats, stillAddress } from "./api.js";
 import { Browsing } from "./browsing.js";
 import { same } from "./conditions.js";
 import { byId, element, fill } from "./dom.js";
+import { listenToExport } from "./export.js";
 import { FilterPanel } from "./filters.js";
 import { Home } from "./home.js";
 import { listenToCards } from "./keys.js";
@@ -17,7 +18,6 @@ import { keepSearch, remember, remembered } from "./remembered.js";
 import { Results } from "./results.js";
 import { Saved } from "./saved.js";
 import { listenToSelection } from "./selection.js";
-import { listenToTakeAway } from "./take_away.js";
 
 const TYPING_MS = 300;
 const FEWEST_LETTERS = 2;
@@ -60,7 +60,7 @@ const wishes = {
     },
     narrow,
   },
-  refusedFilter: (sentence) => filters.refuse(sentence),
+  refusedFilter: (refused, signal) => filters.refuse(refused, signal),
   answered: explainClip,
 };
 const results = new Results(wishes);
@@ -149,7 +149,7 @@ function showQuestion() {
 
 function queryPicture() {
   if (place.like) return stillAddress(place.like, place.likeTime ?? 0, QUERY_PICTURE_PX);
-  const picture = place.picture === null ? undefined : pictureOf(place.picture);
+  const picture = place.picture ? pictureOf(place.picture) : undefined;
   if (picture) thumbnail = URL.createObjectURL(picture);
   return thumbnail;
 }
@@ -332,7 +332,7 @@ listenToLinks();
 listenToCards();
 listenToCompact();
 listenToSelection();
-listenToTakeAway();
+listenToExport();
 listenToThen({ place: () => place, go });
 listenToMarks({ place: () => place, go });
 listenForPictures(

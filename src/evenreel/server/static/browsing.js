@@ -5,7 +5,7 @@ import { asHit, card } from "./cards.js";
 import { compose } from "./conditions.js";
 import { announce, byId, element, fill } from "./dom.js";
 import { count, dayTold } from "./format.js";
-import { failure, message } from "./results.js";
+import { failure } from "./results.js";
 
 const PAGE_CLIPS = 48;
 const ORDERS = { latest: "Latest first", earliest: "Earliest first", path: "By folder and name" };
@@ -51,17 +51,16 @@ export class Browsing {
       this.wishes.refusedFilter(null);
       this.#showPage(answer);
     } catch (error) {
-      if (!request.signal.aborted) this.#refuse(error);
+      if (!request.signal.aborted) this.#refuse(error, request.signal);
     }
   }
 
-  #refuse(error) {
+  async #refuse(error, signal) {
     if (!(error instanceof ApiError)) throw error;
     this.key = null;
-    const isFilter = error.status === 400 && this.place.where !== "";
-    this.wishes.refusedFilter(isFilter ? error.message : null);
+    const told = error.status === 400 ? await this.wishes.refusedFilter(this.place, signal) : null;
+    if (signal.aborted) return;
     this.root.removeAttribute("aria-busy");
-    const told = isFilter ? message("Nothing is listed", "The filter has to be put right first.") : null;
     fill(this.root, told ?? failure(error, () => this.show(this.place)));
   }
 

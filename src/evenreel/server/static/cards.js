@@ -2,28 +2,11 @@
 // opens the clips that are nearly the same.
 
 import { clip as fetchClip } from "./api.js";
-import { breakable, element, icon, marked, still } from "./dom.js";
-import { clock, length, number } from "./format.js";
+import { breakable, element, fill, hasText, icon, marked, still } from "./dom.js";
+import { clock, count, length, number } from "./format.js";
 import { Playback } from "./playback.js";
 import { stretchOf } from "./reasons.js";
 import { cardActions, selectionBox } from "./selection.js";
-
-const CHANNELS = {
-  seen: "What is seen",
-  written: "Your words found",
-  on_screen: "Words on screen",
-  said: "What is said",
-  about: "Name and caption",
-  sounds: "What it sounds like",
-  reranked: "Reranked",
-  first: "First moment",
-  then: "Later moment",
-};
-const PARTS = { seen: "Seen", on_screen: "On screen", both: "Both" };
-const PARTS_NOTE =
-  "How near your words are to what is seen, to the words on screen, and to both together. The mean is the matcher's " +
-  "score; its rank is fused with those of the words on screen and of the name.";
-const NONE_READ = "No words were read on this clip; this is what the matcher learned to put in their place.";
 
 /**
  * What a card asks for: to open a clip at a time, to find clips like it, or only such that show the same.
@@ -49,11 +32,10 @@ export function card(hit, actions, why) {
     element("p", { class: "reason", dir: "auto", title: textOf(why) }, why),
     element("h3", {}, link(hit, time, actions)),
     facts(hit),
-    Object.keys(hit.parts).length ? parts(hit) : null,
     element(
       "footer",
       {},
-      Object.keys(hit.scores).length ? scores(hit) : null,
+      hit.why && explained(hit),
       cardActions(stretch),
       actions.like && likeButton(hit, time, actions),
     ),
@@ -82,7 +64,7 @@ export function skeletons(amount) {
 
 /** The words on screen or said that were found, which tell of a clip what its picture would. */
 function wordsFound({ on_screen, said }) {
-  const [sign] = [...on_screen, ...said];
+  const [sign] = [...on_screen, ...said].filter(hasText);
   return sign ? element("span", {}, marked(sign.text, sign.marks)) : undefined;
 }
 
@@ -111,64 +93,19 @@ function link(hit, time, actions) {
 function facts(hit) {
   const told = [
     hit.source ? element("span", { class: "badge" }, hit.source) : null,
-    hit.segment.of > 1 ? element("span", {}, `part ${hit.segment.number} of ${hit.segment.of} found`) : null,
+    hit.segment.of > 1 ? element("span", {}, `moment ${hit.segment.number} of ${hit.segment.of}`) : null,
     hit.other_files.length
-      ? element("span", { title: hit.other_files.join("\n") }, `+${hit.other_files.length} same`)
+      ? element("span", { title: hit.other_files.join("\n") }, count(hit.other_files.length, "more copy", "more copies"))
       : null,
   ].filter(Boolean);
   return told.length || hit.folded?.length ? element("p", { class: "facts" }, told) : null; // folded ones get a button
 }
 
-/** What a matcher's score is the mean of, a bar each; a similarity below 0 has an empty one. */
-function parts(hit) {
-  const rows = Object.entries(hit.parts).map(([name, value]) =>
-    part(PARTS[name] ?? name, value, name === "on_screen" && hit.none_read),
-  );
-  return element(
-    "dl",
-    { class: "parts", title: PARTS_NOTE, "aria-label": "The matcher's score" },
-    rows,
-    part("Mean", hit.scores.reranked, false),
-  );
-}
-
-function part(name, value, unread) {
-  return element(
-    "div",
-    unread ? { class: "unread", title: NONE_READ } : {},
-    element("dt", {}, name, unread && element("small", {}, " none read")),
-    element("dd", {}, decimals(value)),
-    bar(value),
-  );
-}
-
-/** Two decimals, and no minus before 0.00. */
-const decimals = (value) => (Math.round(value * 100) / 100 || 0).toFixed(2);
-
-function bar(value) {
-  const fill = element("span", {});
-  fill.style.inlineSize = `${Math.min(1, Math.max(0, value)) * 100}%`;
-  return element("dd", { class: "meter", "aria-hidden": "true" }, fill);
-}
-
-function scores(hit) {
-  const { scores: channels, written } = hit;
-  const measured = { ...channels, written: written || null };
-  const rows = Object.entries(measured)
-    .filter(([, score]) => score !== null)
-    .map(([channel, score]) => [CHANNELS[channel] ?? channel, score]);
-  return element(
-    "details",
-    { class: "scores" },
-    element("summary", {}, "Scores", element("span", { class: "unseen" }, " by channel")),
-    element(
-      "dl",
-      {},
-      [...rows, ["Together", hit.score]].map(([name, score]) =>
-        element("div", {}, element("dt", {}, name), element("dd", {}, score.toPrecision(3))),
-      ),
-    ),
-  );
+function explained(hit) {
+  const summary = element("summary", {}, "Why", element("span", { class: "unseen" }, " this result"));
+  const over = element("div", { class: "over", tabindex: 0 });
+  const told = ({ currentTarget }) => fill(over, currentTarget.open ? hit.why(hit) : null);
+  return element("details", { class: "explained", ontoggle: told }, summary, over);
 }
 
 function likeButton(hit, time, actions) {
@@ -188,18 +125,24 @@ function likeButton(hit, time, actions) {
  */
 function addFolded(made, hit, actions) {
   if (!hit.folded?.length || hit.segment.number > 1) return;
-  const told = `and ${number(hit.folded.length)} like it`;
+  const told = `${number(hit.folded.length)} similar`;
   let shown = [];
   const toggle = () => {
     if (shown.length) shown.forEach((one) => one.remove());
     shown = shown.length ? [] : hit.folded.map((one) => underCard(one, actions));
     made.after(...shown);
     button.setAttribute("aria-expanded", String(shown.length > 0));
-    button.textContent = shown.length ? "hide those like it" : told;
+    button.textContent = shown.length ? "Hide similar" : told;
   };
   const button = element(
     "button",
-    { type: "button", class: "folded", "aria-expanded": "false", title: "Nearly the same clips", onclick: toggle },
+    {
+      type: "button",
+      class: "folded",
+      "aria-expanded": "false",
+      title: "Clips that are nearly the same",
+      onclick: toggle,
+    },
     told,
   );
   made.querySelector(".facts").append(button);
@@ -207,7 +150,7 @@ function addFolded(made, hit, actions) {
 
 function underCard(one, actions) {
   const at = { time_s: one.time_s, start_s: one.time_s, end_s: one.time_s };
-  const made = card({ ...asHit({ ...one, metadata: {} }), moments: [at] }, actions, ["nearly the same"]);
+  const made = card({ ...asHit({ ...one, metadata: {} }), moments: [at] }, actions, ["nearly the same clip"]);
   made.classList.add("under");
   return made;
 }

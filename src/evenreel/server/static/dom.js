@@ -55,6 +55,9 @@ export function marked(text, marks) {
   return [...pieces, points.slice(end).join("")];
 }
 
+/** @returns {boolean} whether there is anything to read in what was read on screen or heard. */
+export const hasText = ({ text }) => /[\p{L}\p{N}]/u.test(text);
+
 /** A name of a file, which may break after a mark between its words, where text would go on or break anywhere. */
 export function breakable(name) {
   return name.split(BETWEEN_WORDS).flatMap((part, number) => (number ? [element("wbr"), part] : [part]));

@@ -1,9 +1,10 @@
 // The filter panel: what the library's metadata offers, and a field for the filter language.
 
-import { faceAddress } from "./api.js";
-import { isValue, isWithin, same } from "./conditions.js";
+import { ApiError, browse, faceAddress } from "./api.js";
+import { compose, isValue, isWithin, same } from "./conditions.js";
 import { byId, element, fill, icon } from "./dom.js";
 import { capital, number, shown, withinTold } from "./format.js";
+import { message } from "./results.js";
 
 /**
  * @typedef {import("./conditions.js").Condition} Condition
@@ -19,7 +20,7 @@ export class FilterPanel {
     this.facets = [];
     /** @type {Filters} */
     this.filters = { conditions: [], where: "" };
-    this.refusal = null;
+    this.refused = [];
     this.place = new FilterPlace();
   }
 
@@ -32,11 +33,11 @@ export class FilterPanel {
     });
     fill(
       byId("filters"),
-      choices.map((facet) => this.#facet(facet)),
+      this.#flags(choices.filter(isFlag)),
+      choices.filter((facet) => !isFlag(facet)).map((facet) => this.#facet(facet)),
       this.#typed(),
     );
     this.show(this.filters);
-    this.refuse(this.refusal);
   }
 
   /**
@@ -54,18 +55,50 @@ export class FilterPanel {
     const typed = byId("where");
     if (typed && typed !== document.activeElement) typed.value = filters.where;
     this.#chips();
+    this.#showRefused();
   }
 
-  /** Say by the field why the filter that was typed is wrong; null when it is not. */
-  refuse(sentence) {
-    this.refusal = sentence;
+  /**
+   * Find which filters the server refuses, each by itself, and say so by them.
+   *
+   * @param {Filters | null} filters null where all of them were taken
+   * @returns {Promise<HTMLElement | null>} what is wrong, with buttons that remove it; null where no filter is
+   */
+  async refuse(filters, signal) {
+    const parts = (filters?.conditions ?? []).map((one) => ({ condition: one, text: compose([one], "") }));
+    if (filters?.where.trim()) parts.push({ condition: null, text: filters.where });
+    const found = await Promise.all(parts.map((part) => refusalOf(part, signal)));
+    if (signal?.aborted) return null;
+    this.refused = found.filter(Boolean);
+    this.#chips();
+    this.#showRefused();
+    if (!this.refused.length) return null;
+    const shown = message(
+      this.refused.length > 1 ? `${this.refused.length} filters cannot be used` : "This filter cannot be used",
+      "Nothing was searched.",
+      "failed",
+    );
+    for (const one of this.refused) {
+      const remove = () => this.#remove(one.condition);
+      const button = element("button", { type: "button", class: "quiet", onclick: remove }, "Remove this filter");
+      shown.append(element("p", { class: "refused" }, one.sentence), element("p", {}, button));
+    }
+    return shown;
+  }
+
+  #remove(condition) {
+    if (condition) this.#toggle(condition, false);
+    else this.onChange({ ...this.filters, where: "" });
+  }
+
+  /** Say by the field why the filter that was typed is wrong. */
+  #showRefused() {
     const field = byId("where");
     if (!field) return; // shown as soon as the panel is there
-    field.setAttribute("aria-invalid", String(sentence !== null));
-    byId("where-error").textContent = sentence ?? "";
-    if (sentence === null) return;
-    field.closest("details").open = true;
-    this.place.open();
+    const wrong = this.refused.find((one) => !one.condition && one.text === this.filters.where);
+    field.setAttribute("aria-invalid", String(Boolean(wrong)));
+    byId("where-error").textContent = wrong?.sentence ?? "";
+    if (wrong) field.closest("details").open = true;
   }
 
   #has(condition) {
@@ -75,6 +108,13 @@ export class FilterPanel {
   #showEnd(field) {
     const range = this.filters.conditions.find((one) => "low" in one && one.column === field.dataset.column);
     if (field !== document.activeElement) field.value = range?.[field.dataset.end] ?? "";
+  }
+
+  /** What clips have or have not, in one group: that they have not is no choice. */
+  #flags(facets) {
+    if (!facets.length) return null;
+    const boxes = facets.map((facet) => this.#value(facet, facet.values[0], facet.label));
+    return element("fieldset", {}, element("legend", {}, "With"), element("div", { class: "values" }, boxes));
   }
 
   #facet(facet) {
@@ -96,7 +136,7 @@ export class FilterPanel {
     );
   }
 
-  #value({ column, kind }, { value, clips }) {
+  #value({ column, kind }, { value, clips }, label = null) {
     const box = element("input", { type: "checkbox", onchange: () => this.#toggle(box.condition, box.checked) });
     const isGroup = kind === "days" || kind === "folders";
     box.condition = isGroup ? { column, within: value, kind } : { column, value };
@@ -105,7 +145,7 @@ export class FilterPanel {
       {},
       box,
       column === "people" ? element("img", { src: faceAddress(value), alt: "", loading: "lazy" }) : null,
-      element("span", { dir: "auto" }, isGroup ? withinTold(kind, value) : shown(value)),
+      element("span", { dir: "auto" }, label ?? (isGroup ? withinTold(kind, value) : shown(value))),
       element("span", { class: "amount" }, number(clips)),
     );
   }
@@ -177,8 +217,10 @@ export class FilterPanel {
 
   #chips() {
     const { conditions, where } = this.filters;
-    const chips = conditions.map((one) => chip(this.#told(one), () => this.#toggle(one, false)));
-    if (where) chips.push(chip(where, () => this.onChange({ ...this.filters, where: "" })));
+    const isOf = (one, condition) => (condition ? one.condition && same(one.condition, condition) : one.text === where);
+    const wrong = (condition) => this.refused.find((one) => isOf(one, condition));
+    const chips = conditions.map((one) => chip(this.#told(one), () => this.#remove(one), wrong(one)));
+    if (where) chips.push(chip(where, () => this.#remove(null), wrong(null)));
     fill(byId("chips"), chips);
     byId("filter-count").hidden = chips.length === 0;
     byId("filter-count").textContent = String(chips.length);
@@ -187,22 +229,36 @@ export class FilterPanel {
   #told(condition) {
     const label = this.facets.find((facet) => facet.column === condition.column)?.label ?? condition.column;
     if (isWithin(condition)) return `${label}: ${withinTold(condition.kind, condition.within)}`;
-    if (isValue(condition)) return `${label}: ${shown(condition.value)}`;
+    if (isValue(condition)) return condition.value === true ? label : `${label}: ${shown(condition.value)}`;
     const { low, high } = condition;
     if (low === null) return `${label}: at most ${high}`;
     return high === null ? `${label}: at least ${low}` : `${label}: ${low} to ${high}`;
   }
 }
 
-function chip(text, remove) {
+function chip(text, remove, wrong) {
   const button = element(
     "button",
-    { type: "button", onclick: remove, title: "Remove this filter" },
+    { type: "button", onclick: remove, class: wrong ? "wrong" : null, title: wrong?.sentence ?? "Remove this filter" },
     element("span", {}, text),
     icon("close"),
   );
   button.setAttribute("aria-label", `Remove the filter ${text}`);
   return element("li", {}, button);
+}
+
+const isFlag = ({ kind, values }) => kind === "values" && values.length === 1 && values[0].value === true;
+
+/** A filter with the server's reason for refusing it; null where it takes it. */
+async function refusalOf(part, signal) {
+  try {
+    await browse({ where: part.text, limit: 1 }, signal);
+    return null;
+  } catch (error) {
+    if (signal?.aborted || (error instanceof ApiError && ![400, 422].includes(error.status))) return null;
+    if (!(error instanceof ApiError)) throw error;
+    return { ...part, sentence: error.message };
+  }
 }
 
 const WIDE = matchMedia("(min-width: 80rem)");

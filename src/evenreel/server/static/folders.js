@@ -1,4 +1,4 @@
-// The choice of a folder: a dialog that goes through the folders of the server's home, by mouse or by keys alone.
+// The choice of a folder: a dialog that goes through the folders of the server's machine, by mouse or by keys alone.
 
 import { ApiError, folders } from "./api.js";
 import { breakable, element, fill, icon } from "./dom.js";
@@ -7,11 +7,12 @@ import { count, number } from "./format.js";
 const BUSY = "Videos are being added; wait until that is done, or stop it first.";
 const BEGUN = "What was begun is to be watched; go on with it, or stop it first.";
 const TICKED = "Watched from when the folder is added, or the folders that were added are looked through.";
+const INSIDE = ["words", "builtin"]; // what comes with the package
 
 export class FolderChooser {
   /**
-   * @param {(folder: string, model: string | null, watch: boolean) => Promise<void>} add adds a folder, or throws the refusal
-   * @param {(watch: boolean) => Promise<void>} again looks through the folders that were added
+   * @param {(order: object) => Promise<void>} add adds a folder, or throws the refusal
+   * @param {(order: object) => Promise<void>} again looks through the folders that were added
    * @param {() => Promise<void>} unwatch has no folder watched any more, or throws the refusal
    */
   constructor(add, again, unwatch) {
@@ -19,20 +20,43 @@ export class FolderChooser {
     this.unwatch = unwatch;
     this.watches = element("input", { type: "checkbox", role: "switch", onchange: () => this.#turn() });
     this.title = element("h2", { id: "folders-title" }, "Add a folder");
+    this.places = element("nav", { class: "places", "aria-label": "Disks and shares" });
+    this.typed = element("input", {
+      type: "text",
+      placeholder: "/path or ~/path",
+      "aria-label": "Path of a folder",
+      spellcheck: "false",
+      autocomplete: "off",
+      autocapitalize: "off",
+    });
+    const typing = element(
+      "form",
+      { class: "typed", onsubmit: (event) => this.#type(event) },
+      this.typed,
+      element("button", { type: "submit", class: "quiet small" }, "Open"),
+    );
     this.trail = element("nav", { class: "trail", "aria-label": "Where you are" });
     this.list = element("ul", { class: "folders", onkeydown: (event) => this.#walk(event) });
     this.said = element("p", { class: "calm", role: "status" });
     this.models = element("fieldset", { class: "models", hidden: true });
+    this.speech = element("input", { type: "checkbox" });
+    this.speechTold = element("span", { class: "calm" });
+    this.hears = element(
+      "label",
+      { class: "watches" },
+      this.speech,
+      element("span", {}, "Also what is said", this.speechTold),
+    );
     this.choose = element("button", { type: "button", class: "strong", onclick: () => this.#choose() });
     const look = () => {
       this.dialog.close();
-      again(this.watches.checked);
+      again(this.#order());
     };
     this.again = element(
       "button",
       { type: "button", class: "quiet", onclick: look },
       icon("retry"),
-      "Look for new videos in folders that were added",
+      "Look again at the folders that were added",
     );
     const close = element(
       "button",
@@ -49,9 +73,10 @@ export class FolderChooser {
       "dialog",
       { class: "chooser", "aria-labelledby": "folders-title" },
       element("div", { class: "head" }, this.title, close),
+      element("div", { class: "from" }, this.places, typing),
       this.trail,
       this.list,
-      element("div", { class: "end" }, this.models, watches, this.said, element("div", { class: "acts" }, this.choose, this.again)),
+      element("div", { class: "end" }, this.models, this.hears, watches, this.said, element("div", { class: "acts" }, this.choose, this.again)),
     );
     document.body.append(this.dialog);
   }
@@ -59,12 +84,12 @@ export class FolderChooser {
   /**
    * Let a person choose.
    *
-   * @param {{models: {name: string, label: string, about: string}[], state: string, watches: boolean}} state how adding
-   * goes
+   * @param {{models: object[], speech: object | null, state: string, watches: boolean}} state how adding goes
    * @param {boolean} isEmpty whether no folder was added yet
    */
-  open({ models, state, watches }, isEmpty) {
-    this.#offer(models);
+  open({ models, speech, state, watches }, isEmpty) {
+    this.#offer(models, isEmpty);
+    this.#offerSpeech(speech);
     this.isWatching = state === "watching";
     this.isBusy = state === "running" || state === "pausing";
     this.isToWatch = watches;
@@ -74,16 +99,37 @@ export class FolderChooser {
     this.#go("");
   }
 
-  #offer(models) {
+  #offer(models, isEmpty) {
     this.models.hidden = models.length === 0;
-    const choice = ({ name, label, about }, number) =>
-      element(
-        "label",
-        {},
-        element("input", { type: "radio", name: "model", value: name, checked: number === 0 }),
-        element("span", {}, label, element("span", { class: "calm" }, about)),
-      );
+    const first = isEmpty ? models[0]?.name : "words"; // as it is searched now
+    const choice = ({ name, label, about, download_bytes: bytes }) => {
+      const told = `${about} ${toDownload(bytes, INSIDE.includes(name))}`;
+      const input = element("input", { type: "radio", name: "model", value: name, checked: name === first });
+      return element("label", {}, input, element("span", {}, label, element("span", { class: "calm" }, told)));
+    };
     fill(this.models, element("legend", {}, "How the videos are looked at"), models.map(choice));
+  }
+
+  #offerSpeech(speech) {
+    this.hears.hidden = !speech;
+    if (!speech) return;
+    const { minutes_an_hour: minutes, download_bytes: bytes, hindrance } = speech;
+    this.speech.disabled = hindrance !== "";
+    this.speech.checked &&= !hindrance;
+    this.speechTold.textContent =
+      hindrance || `About ${number(minutes)} min for an hour of speech. ${toDownload(bytes, false)}`;
+  }
+
+  /** What the boxes that are ticked say. */
+  #order() {
+    const model = this.models.hidden ? null : this.models.querySelector("input:checked").value;
+    const speech = this.speech.checked && !this.hears.hidden;
+    return { action: this.watches.checked ? "watch" : "start", model, speech };
+  }
+
+  #type(event) {
+    event.preventDefault();
+    if (this.typed.value.trim()) this.#go(this.typed.value.trim());
   }
 
   /** What is ticked holds with the next button; that nothing is watched any more holds at once, and breaks off no run. */
@@ -119,14 +165,27 @@ export class FolderChooser {
 
   #show(found) {
     this.found = found;
-    fill(this.trail, trail(found.path, (path) => this.#go(path)));
+    const step = ({ name, path }, attributes) =>
+      element("button", { type: "button", onclick: () => this.#go(path), ...attributes }, breakable(name));
+    const at = found.trail.length - 1;
+    fill(
+      this.places,
+      found.places.map((place) =>
+        step(place, { class: "quiet small", title: place.path, "aria-pressed": String(place.path === found.trail[0].path) }),
+      ),
+    );
+    fill(
+      this.trail,
+      found.trail.map((one, number) => step(one, { "aria-current": number === at ? "true" : null })),
+    );
     fill(
       this.list,
       found.folders.map((folder) => this.#folder(folder)),
     );
     this.said.textContent = sentence(found);
-    this.choose.disabled = found.added || !(found.videos || found.more);
-    fill(this.choose, icon("add"), `Add “${found.name}” (${videos(found)})`);
+    this.choose.disabled = found.hindrance !== "";
+    const chosen = at > 0 ? `Add “${found.name}” (${videos(found)})` : "Choose a folder";
+    fill(this.choose, icon("add"), chosen);
     (this.list.querySelector("button") ?? (this.choose.disabled ? this.trail.lastChild : this.choose)).focus();
   }
 
@@ -138,10 +197,16 @@ export class FolderChooser {
         "button",
         { type: "button", class: folder.videos ? "" : "without", onclick: () => this.#go(folder.path) },
         icon("folder"),
-        element("span", { class: "name", dir: "auto" }, breakable(folder.name)),
+        element("span", { class: "name", dir: "auto" }, breakable(folder.name), this.#leadsTo(folder)),
         element("span", { class: "amount" }, videos(folder)),
       ),
     );
+  }
+
+  /** Where a link leads to; nothing of a folder that lies here. */
+  #leadsTo({ path }) {
+    const here = path.startsWith(this.found.path) && !/[/\\]./.test(path.slice(this.found.path.length + 1));
+    return here ? null : element("span", { class: "calm" }, " → ", breakable(path));
   }
 
   /** Arrows go through the folders, Backspace goes to the one above. */
@@ -157,14 +222,14 @@ export class FolderChooser {
   }
 
   #up() {
-    if (this.found?.path) this.#go(this.found.path.split("/").slice(0, -1).join("/"));
+    const above = this.found?.trail.at(-2);
+    if (above) this.#go(above.path);
   }
 
   async #choose() {
     this.choose.disabled = true;
-    const model = this.models.hidden ? null : this.models.querySelector("input:checked").value;
     try {
-      await this.add(this.found.path, model, this.watches.checked);
+      await this.add({ ...this.#order(), folder: this.found.path });
       this.dialog.close();
     } catch (error) {
       this.choose.disabled = false;
@@ -178,26 +243,19 @@ export class FolderChooser {
   }
 }
 
-function trail(path, go) {
-  const parts = path ? path.split("/") : [];
-  const steps = [["Home", ""], ...parts.map((name, at) => [name, parts.slice(0, at + 1).join("/")])];
-  return steps.map(([name, to], at) =>
-    element(
-      "button",
-      { type: "button", "aria-current": at === steps.length - 1 ? "true" : null, onclick: () => go(to) },
-      breakable(name),
-    ),
-  );
-}
-
 const videos = ({ videos: amount, more }) =>
   more ? (amount ? `${number(amount)} videos or more` : "not counted") : amount ? count(amount, "video") : "no video";
 
-function sentence({ added, videos: amount, more, folders: inside, left_out: leftOut }) {
-  const parts = [];
-  if (added) parts.push("This folder is in the library already.");
-  else if (!amount && !more) parts.push("There is no video here.");
-  else if (!inside.length) parts.push("No further folders here.");
-  if (leftOut) parts.push(`Left out: ${count(leftOut, "folder")} that cannot be opened or that a link leads to elsewhere.`);
-  return parts.join(" ");
+function sentence({ hindrance, folders: inside, left_out: leftOut }) {
+  const parts = [hindrance || (inside.length ? "" : "No further folders here.")];
+  if (leftOut) parts.push(`Left out: ${count(leftOut, "folder")} of the system, hidden, or that cannot be opened.`);
+  return parts.filter(Boolean).join(" ");
 }
+
+function toDownload(bytes, isInside) {
+  if (bytes === 0) return isInside ? "Nothing to download." : "On this machine.";
+  return bytes === null ? "To download once; its size is not known." : `${size(bytes)} to download once.`;
+}
+
+/** 430 MB, 1.5 GB. */
+export const size = (bytes) => (bytes < 1e9 ? `${number(bytes / 1e6)} MB` : `${number(bytes / 1e9, 1)} GB`);

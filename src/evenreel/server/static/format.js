@@ -35,6 +35,14 @@ export function percent(share) {
   return `${Math.min(99, Math.max(1, Math.round(share * 100)))} %`;
 }
 
+/** A size in bytes: 740 kB, 12.3 MB. */
+export function size(bytes) {
+  const units = ["kB", "MB", "GB", "TB"];
+  const unit = Math.min(units.length, Math.max(1, Math.floor(Math.log10(Math.max(1, bytes)) / 3)));
+  const amount = bytes / 1000 ** unit;
+  return `${number(amount, amount < 10 ? 1 : 0)} ${units[unit - 1]}`;
+}
+
 /** 1 clip, 2 clips. */
 export function count(amount, one, many = `${one}s`) {
   return `${number(amount)} ${amount === 1 ? one : many}`;
@@ -58,7 +66,7 @@ export function dayTold(day) {
 
 /** A month, year or folder as a person reads it. */
 export function withinTold(kind, value) {
-  if (kind === "folders") return value || "(top)";
+  if (kind === "folders") return value || "(top folder)";
   if (value.length === 4) return value;
   const month = new Date(`${value}-01T00:00:00Z`);
   return month.toLocaleDateString("en-GB", { month: "long", year: "numeric", timeZone: "UTC" });

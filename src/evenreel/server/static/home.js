@@ -3,7 +3,7 @@
 
 import { ApiError, browse, examples, patiently } from "./api.js";
 import { asHit, card } from "./cards.js";
-import { byId, element, fill } from "./dom.js";
+import { byId, element, fill, hasText } from "./dom.js";
 import { count, dayTold, number, span, withinTold } from "./format.js";
 import { forgetSearches, recentSearches } from "./remembered.js";
 import { failure } from "./results.js";
@@ -11,13 +11,9 @@ import { failure } from "./results.js";
 const RECENT_CLIPS = 12;
 const FEW_GROUPS = 12;
 const LANGUAGE =
-  "In “quotes”, words are found just as they are written. " +
-  "Begin with said:, on-screen:, seen: or sounds: to ask for one of them alone.";
-const KINDS = {
-  read: "Words on screen",
-  said: "Words that are said",
-  caption: "Captions",
-};
+  "Put words in “quotes” to find them exactly. " +
+  "Start with said:, on-screen:, seen: or sounds: to search only one of them.";
+const KINDS = { read: "Words on screen", said: "Speech", caption: "Captions" };
 
 export class Home {
   /** @param {import("./results.js").Wishes} wishes */
@@ -35,7 +31,7 @@ export class Home {
     this.#searches();
     if (this.shown || !this.stats) return;
     this.shown = true;
-    const { clips, hours, name } = this.stats;
+    const { clips, hours, name, notices } = this.stats;
     if (!clips) {
       fill(byId("home-head"), emptyLibrary());
       return;
@@ -43,7 +39,7 @@ export class Home {
     fill(
       byId("home-head"),
       element("h2", {}, name),
-      element("p", { class: "totals" }, `${count(clips, "clip")}, ${span(hours)}`),
+      element("p", { class: "totals" }, `${count(clips, "clip")}, ${span(hours)}`, ...this.#toNotices(notices)),
     );
     this.#groups();
     this.#examples(this.found);
@@ -70,6 +66,16 @@ export class Home {
     fill(byId("home-head"), failure(error, again));
   }
 
+  /** What is true of every search stands in the view of the library. */
+  #toNotices({ length: amount }) {
+    if (!amount) return [];
+    const go = (event) => {
+      event.preventDefault();
+      this.wishes.go({ view: "library" });
+    };
+    return [", ", element("a", { href: "/library", onclick: go }, count(amount, "notice"))];
+  }
+
   async #ask(ask, take) {
     try {
       const answer = await patiently(ask);
@@ -89,7 +95,7 @@ export class Home {
     byId("home-searches").hidden = !searches.length;
     fill(
       byId("home-searches"),
-      heading("Last searches", element("button", { type: "button", class: "quiet small", onclick: forget }, "Forget")),
+      heading("Recent searches", element("button", { type: "button", class: "quiet small", onclick: forget }, "Clear")),
       element(
         "ul",
         { class: "words-list" },
@@ -100,14 +106,16 @@ export class Home {
 
   #examples(found) {
     const { vision } = this.stats;
-    const picture = hint("Show a picture", "Drop one anywhere, or choose a file", () => byId("choose-picture").click());
+    const choosePicture = () => byId("choose-picture").click();
+    const picture = hint("Search by picture", "Drop one anywhere, or choose a file", choosePicture);
+    const readable = found.filter(({ query }) => hasText({ text: query }));
     fill(
       byId("home-examples"),
       heading("Try"),
       element(
         "ul",
         { class: "hints" },
-        found.map(({ kind, query }) => hint(KINDS[kind] ?? kind, `“${query}”`, () => this.wishes.go({ q: query }))),
+        readable.map(({ kind, query: q }) => hint(KINDS[kind] ?? kind, `“${q}”`, () => this.wishes.go({ q }))),
         vision ? picture : null,
       ),
       element("p", { class: "calm" }, LANGUAGE),
@@ -184,7 +192,7 @@ function hint(what, example, act) {
 }
 
 function emptyLibrary() {
-  const text = element("p", {}, "At the machine that it is served from, a folder of videos can be added:");
+  const text = element("p", {}, "Add a folder of videos, on the machine that serves it:");
   const command = element("pre", {}, element("code", {}, "evenreel index VIDEOS"));
   return element("div", { class: "message empty" }, element("h2", {}, "This library is empty"), text, command);
 }

@@ -5,26 +5,26 @@ import { byId, element, fill } from "./dom.js";
 const SAME_ROW_PX = 8;
 const KEYS = {
   "On the page": [
-    ["/", "to the search field"],
-    ["↓", "from the field to the first result"],
+    ["/", "go to the search field"],
+    ["↓", "go from the field to the first result"],
     ["Esc", "leave a picture, a panel or the player"],
-    ["?", "this list"],
+    ["?", "show this list"],
   ],
   "On a result": [
-    ["← ↑ → ↓", "to the next one; up from the first row to the field"],
-    ["Enter", "play it from its moment"],
-    ["x", "select it, or no longer"],
+    ["← ↑ → ↓", "go to the next result; from the first row up to the field"],
+    ["Enter", "play from its moment"],
+    ["x", "select or deselect"],
     ["m", "more like this"],
-    ["s", "its scores"],
-    ["b", "to its buttons, with ← and → among them, Esc back"],
+    ["s", "why this result"],
+    ["b", "go to its buttons; ← and → move among them, Esc goes back"],
   ],
   "In the player": [
     ["Space", "play or pause"],
-    ["← →", "a second back or on; five in clips of more than a minute"],
-    [", .", "a frame back or on"],
+    ["← →", "one second back or forward; five in clips of more than a minute"],
+    [", .", "one frame back or forward"],
     ["< >", "slower or faster"],
     ["p n", "previous or next moment"],
-    ["m", "sound off or on"],
+    ["m", "mute"],
     ["f", "full screen"],
   ],
 };
@@ -57,7 +57,7 @@ function onCard(event, link) {
   const card = link.closest(".card");
   const acts = {
     m: () => card.querySelector(".like")?.click(),
-    s: () => card.querySelector(".scores summary")?.click(),
+    s: () => card.querySelector(".explained summary")?.click(),
     b: () => buttons(card)[0]?.focus(),
   };
   if (!Object.hasOwn(acts, event.key)) return;

@@ -1,14 +1,15 @@
-// The library view: what is indexed, what was set aside and why, and trying that again.
+// The library view: what is indexed, what is true of every search, what was skipped and why, and trying that again.
 
 import { ApiError, files, pause, retry, retryState, stats } from "./api.js";
 import { announce, breakable, byId, element, fill, icon, still } from "./dom.js";
-import { count, length, number, span } from "./format.js";
+import { count, dayTold, length, number, size, span } from "./format.js";
 import { failure } from "./results.js";
 
 const PAGE_FILES = 50;
 const POLL_S = 1;
 const TYPING_MS = 300;
-const STATES = { "": "All", indexed: "Indexed", set_aside: "Set aside", missing: "Missing" };
+const STATES = { "": "All", indexed: "Indexed", set_aside: "Skipped", missing: "Missing" };
+const COLUMNS = { name: "Name", length: "Length", size: "Size", date: "Date" };
 
 /**
  * @typedef {object} Wishes
@@ -23,8 +24,12 @@ export class LibraryView {
     this.wishes = wishes;
     this.key = null;
     this.totals = element("section", { class: "holdings", "aria-label": "Totals" });
-    this.aside = element("section", { class: "aside", "aria-label": "What was set aside", hidden: true });
+    this.notices = element("ul", { class: "notices", "aria-label": "Notices" });
+    this.aside = element("section", { class: "aside", "aria-label": "Skipped files", hidden: true });
     this.list = element("section", { class: "files", "aria-label": "Files" });
+    this.heads = Object.entries(COLUMNS).map(([column, text]) => this.#head(column, text));
+    this.rows = element("tbody", {});
+    this.table = element("table", {}, element("thead", {}, element("tr", {}, this.heads)), this.rows);
     this.field = this.#nameField();
     this.states = this.#stateChoice();
     const tools = element(
@@ -33,12 +38,13 @@ export class LibraryView {
       this.states,
       this.field,
     );
-    fill(byId("library-view"), element("h1", { tabindex: "-1" }, "Library"), this.totals, this.aside, tools, this.list);
+    const title = element("h1", { tabindex: "-1" }, "Library");
+    fill(byId("library-view"), title, this.totals, this.notices, this.aside, tools, this.list);
   }
 
   /** @param {import("./address.js").Place} place */
   show(place) {
-    const key = JSON.stringify([place.state, place.text, place.page]);
+    const key = JSON.stringify([place.state, place.text, place.sort, place.page]);
     if (key === this.key) return;
     if (this.key === null) this.#count();
     this.key = key;
@@ -46,6 +52,7 @@ export class LibraryView {
     for (const choice of this.states.querySelectorAll("input")) choice.checked = choice.value === place.state;
     const input = this.field.querySelector("input");
     if (input !== document.activeElement) input.value = place.text;
+    for (const head of this.heads) this.#showSort(head, place.sort);
     this.#list(place);
   }
 
@@ -65,16 +72,21 @@ export class LibraryView {
     try {
       const held = await stats();
       fill(this.totals, totals(held));
+      fill(
+        this.notices,
+        held.notices.map((one) => element("li", {}, one)),
+      );
+      this.notices.hidden = !held.notices.length;
       this.#showAside(held.set_aside);
     } catch (error) {
       this.#fail(this.totals, error);
     }
   }
 
-  async #list({ state, text, page }) {
+  async #list({ state, text, sort, page }) {
     this.request?.abort();
     const request = (this.request = new AbortController());
-    const wanted = { state, text: text.trim(), limit: PAGE_FILES, offset: (page - 1) * PAGE_FILES };
+    const wanted = { state, text: text.trim(), order: sort, limit: PAGE_FILES, offset: (page - 1) * PAGE_FILES };
     this.list.setAttribute("aria-busy", "true");
     try {
       this.#showFiles(await files(wanted, request.signal), page);
@@ -100,39 +112,60 @@ export class LibraryView {
         : count(total, "file");
     announce(range);
     fill(
-      this.list,
-      element("p", { class: "calm" }, total ? range : "No file is like that."),
-      element(
-        "ul",
-        {},
-        found.map((file) => this.#file(file)),
-      ),
-      total > PAGE_FILES ? this.#pages(page, Math.ceil(total / PAGE_FILES)) : null,
+      this.rows,
+      found.map((file) => this.#file(file)),
     );
+    const said = element("p", { class: "calm" }, total ? range : "No file matches.");
+    const pages = total > PAGE_FILES ? this.#pages(page, Math.ceil(total / PAGE_FILES)) : null;
+    if (this.table.isConnected) {
+      this.list.querySelector(".calm").replaceWith(said); // the focus stays in the table's head
+      this.list.querySelector(".pages")?.remove();
+      if (pages) this.list.append(pages);
+    } else fill(this.list, said, this.table, pages);
+    this.table.hidden = !found.length;
+  }
+
+  /** The head of a column: a button that sorts by it, and turns the order when it is pressed again. */
+  #head(column, text) {
+    const sort = () => this.wishes.go({ sort: this.place.sort === column ? `-${column}` : column, page: 1 });
+    const arrow = element("span", { "aria-hidden": "true" });
+    const button = element("button", { type: "button", onclick: sort }, text, arrow);
+    return element("th", { scope: "col", class: column, "data-column": column }, button);
+  }
+
+  #showSort(head, sort) {
+    const { column } = head.dataset;
+    const order = { [column]: "ascending", [`-${column}`]: "descending" }[sort];
+    if (order) head.setAttribute("aria-sort", order);
+    else head.removeAttribute("aria-sort");
+    head.querySelector("span").textContent = { ascending: " ▲", descending: " ▼" }[order] ?? "";
   }
 
   #file(file) {
+    const { state } = file;
+    const badge = state === "indexed" ? null : element("span", { class: `badge ${state}` }, STATES[state]);
+    const folder = file.folder ? element("p", { class: "folder" }, breakable(file.folder)) : null;
+    const told = element("div", {}, this.#name(file), badge, folder, file.sentence ? why(file) : null);
     return element(
-      "li",
+      "tr",
       { class: "file" },
-      still(file.still),
-      element("div", {}, this.#name(file), file.folder ? element("p", { class: "folder" }, breakable(file.folder)) : null),
-      element("span", { class: `badge ${file.state}` }, STATES[file.state] ?? file.state),
-      element("span", { class: "length" }, file.duration_s === null ? "" : length(file.duration_s)),
-      file.sentence ? why(file) : null,
+      element("th", { scope: "row" }, element("div", { class: "what" }, still(file.still), told)),
+      element("td", { class: "length" }, file.duration_s === null ? "" : length(file.duration_s)),
+      element("td", { class: "size" }, size(file.size_bytes)),
+      element("td", { class: "date" }, file.day === null ? "" : dayTold(file.day)),
     );
   }
 
   #name({ name, clip_id: clipId, state }) {
-    if (!clipId || state !== "indexed") return element("h2", { dir: "auto" }, breakable(name));
+    if (!clipId || state !== "indexed") return element("span", { class: "name", dir: "auto" }, breakable(name));
     const open = (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
       this.wishes.open(clipId);
     };
     return element(
-      "h2",
-      { "data-clip": clipId, dir: "auto" },
+      "span",
+      { class: "name", "data-clip": clipId, dir: "auto" },
       element("a", { href: this.wishes.address(clipId), onclick: open }, breakable(name)),
     );
   }
@@ -185,7 +218,7 @@ export class LibraryView {
     const input = element("input", {
       type: "search",
       placeholder: "Name or folder",
-      "aria-label": "Only files with this in their name",
+      "aria-label": "Name or folder of the files",
       oninput: typed,
       autocomplete: "off",
       spellcheck: "false",
@@ -202,9 +235,9 @@ export class LibraryView {
       "button",
       { type: "button", class: "quiet", onclick: () => this.#retry(button, said, retry) },
       icon("retry"),
-      "Try again what was set aside",
+      "Try skipped files again",
     );
-    const said = element("p", { class: "calm", role: "status" }, `${count(amount, "file")} could not be indexed.`);
+    const said = element("p", { class: "calm", role: "status" }, `${count(amount, "file")} skipped: not indexed.`);
     fill(this.aside, said, button);
     this.#resume(button, said);
   }
@@ -251,7 +284,7 @@ function totals(held) {
     ["Length", span(held.hours)],
     ["Moments", number(held.moments)],
     ["Words on screen", number(held.signs)],
-    ["Set aside", number(held.set_aside)],
+    ["Skipped", number(held.set_aside)],
     ["Missing", number(held.missing)],
   ];
   const row = ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value));

@@ -36,7 +36,7 @@ export function listenToMarks({ place, go }) {
         class: "quiet small mark",
         type: "button",
         "aria-pressed": String(marked),
-        title: right ? "Right: find more of this" : "Wrong: find less of this",
+        title: right ? "Right: show more like this" : "Wrong: show less like this",
         "aria-label": `${right ? "Right" : "Wrong"}: ${stretch.name}`,
         onclick: () => mark(right, stretch),
       },

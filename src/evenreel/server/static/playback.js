@@ -3,8 +3,8 @@
 
 import { preview, refusal, stillAddress } from "./api.js";
 
-const PREVIEW_NOTE = "A small silent preview, because this browser cannot show the original.";
-const STILL_NOTE = "This browser cannot play the clip; this is its picture at the time.";
+const PREVIEW_NOTE = "This browser cannot play the original. This is a small preview without sound.";
+const STILL_NOTE = "This browser cannot play the clip. This is a still of it.";
 const STILL_WIDTH_PX = 1280;
 const SOON_S = 0.25;
 const SHORT_BY_S = 1;
@@ -177,7 +177,7 @@ export class Playback {
     this.part = this.#partOf(this.wanted);
     this.video.pause();
     this.listener.noted(PREVIEW_NOTE);
-    this.listener.waiting("A preview is being made…");
+    this.listener.waiting("Making a preview…");
     try {
       const copy = await preview(this.clip.clip_id, this.part, request.signal);
       this.#load(copy);

@@ -2,7 +2,7 @@
 
 import { about } from "./about.js";
 import { ApiError, clip as fetchClip, filePlace, openFolder, transcripts } from "./api.js";
-import { breakable, byId, element, fill, icon } from "./dom.js";
+import { breakable, byId, element, fill, hasText, icon } from "./dom.js";
 import { Playback } from "./playback.js";
 import { showPlayerActions } from "./selection.js";
 import { Timeline } from "./timeline.js";
@@ -120,7 +120,7 @@ export class Player {
     this.dialog.classList.add("refused");
     byId("player-close").focus();
     byId("player-title").textContent = "This clip cannot be shown";
-    byId("player-note").textContent = error.status === 422 ? "The address names no clip." : error.message;
+    byId("player-note").textContent = error.status === 422 ? "This address names no clip." : error.message;
   }
 
   #describe() {
@@ -129,7 +129,9 @@ export class Player {
     this.transcript.show(this.spoken, said);
     fill(
       byId("about"),
-      about(this.clip, this.#moments(), this.#signs(), this.transcript.list(), (time) => this.seek(time)),
+      about(this.clip, this.#why(), this.#moments(), this.#signs(), this.transcript.list(), (time) =>
+        this.seek(time),
+      ),
     );
     this.#shown(this.playback.time);
     const none = this.#moments().length === 0;
@@ -153,11 +155,16 @@ export class Player {
     return { clip_id: this.clipId, name: this.clip.name, start_s, end_s };
   }
 
+  #why() {
+    if (!this.hit?.why) return null;
+    return element("section", { class: "explained" }, element("h3", {}, "Why this result"), this.hit.why());
+  }
+
   /** All words on screen, those that the search matched with their marks. */
   #signs() {
     const key = (sign) => `${sign.start_s.toFixed(3)} ${sign.text}`;
     const matched = new Map((this.hit?.on_screen ?? []).map((sign) => [key(sign), sign]));
-    return this.clip.signs.map((sign) => matched.get(key(sign)) ?? sign);
+    return this.clip.signs.filter(hasText).map((sign) => matched.get(key(sign)) ?? sign);
   }
 
   #listen() {

@@ -1,8 +1,9 @@
-// Why a clip is among the results, in one line; and its moments far apart, each a result of its own.
+// Why a clip is among the results, in one line and in sentences; and its moments far apart, each a result of its own.
 
-import { marked } from "./dom.js";
-import { clock } from "./format.js";
+import { element, hasText, marked } from "./dom.js";
+import { clock, count, number } from "./format.js";
 
+const FITS = 0.9; // share of nonsense queries that a match beats which is no weaker one
 const WRITTEN = 0.5; // share of the words from which a clip is found by them
 const LEAD = 24; // letters that may stand before the first mark
 const MOST_SIGNS = 3;
@@ -18,23 +19,23 @@ const COMMON = new Set(["the", "and", "for", "with", "that", "this", "from", "ar
 export function reason(hit, query) {
   if (hit.steps?.length) {
     const [first, second] = hit.steps.map((step) => clock(step.time_s));
-    return [hit.weaker ? "nearest: " : "", `at ${first}, then at ${second}`].filter(Boolean);
+    return [hit.weaker ? "weaker match: " : "", `at ${first}, followed by ${second}`].filter(Boolean);
   }
   const bySight = Object.hasOwn(hit.scores, "seen");
   if (hit.written >= WRITTEN || !bySight) {
     const words = written(hit, query);
     if (words) return words;
   }
-  if (hit.weaker) return ["nearest in looks"];
-  if (hit.sounds !== null && hit.sounds > (hit.above_nonsense ?? 0)) return ["sounds like it", ...at(hit.moments[0])];
-  return ["looks like it", ...at(hit.moments[0])];
+  if (hit.weaker) return ["weaker visual match"];
+  if (hit.sounds !== null && hit.sounds > (hit.above_nonsense ?? 0)) return ["sound match", ...at(hit.moments[0])];
+  return ["visual match", ...at(hit.moments[0])];
 }
 
 /** By which words it is found: those of its best moment, else those on screen, said, in its caption, in its name. */
 function written(hit, query) {
   const time = hit.moments[0]?.time_s;
   const holds = ({ start_s, end_s }) => time !== undefined && start_s - 0.01 <= time && time <= end_s + 0.01;
-  const { on_screen: signs, said } = hit;
+  const [signs, said] = [hit.on_screen, hit.said].map((texts) => texts.filter(hasText));
   const heard = said.find(holds);
   if (said.length && (!signs.length || (heard && !signs.some(holds)))) return spoken(heard ?? said[0]);
   if (signs.length) return shownWords(signs, holds, time);
@@ -55,7 +56,7 @@ function shownWords(signs, holds, time) {
   });
   const shown = (news.length ? news : signs).slice(0, MOST_SIGNS);
   const texts = shown.flatMap((sign, number) => [...(number ? [", "] : []), ...excerpt(sign)]);
-  return ["says ", ...texts, ` at ${clock(shown.some(holds) ? time : shown[0].start_s)}`];
+  return ["on screen: ", ...texts, ` at ${clock(shown.some(holds) ? time : shown[0].start_s)}`];
 }
 
 const spoken = (said) => ["said: “", ...excerpt(said), `” at ${clock(said.start_s)}`];
@@ -99,6 +100,105 @@ function words(text) {
 }
 
 const stem = (word) => (word.length > 3 ? word.replace(/(es|s)$/, "") : word);
+
+const NUMBERS = {
+  seen: "Visual similarity",
+  written: "Share of your words found",
+  on_screen: "Words on screen",
+  said: "Speech",
+  about: "Name and caption",
+  sounds: "Sound",
+  reranked: "Matcher",
+  first: "First scene",
+  then: "Second scene",
+};
+const PARTS = { seen: "Matcher: seen", on_screen: "Matcher: on screen", both: "Matcher: both together" };
+
+/**
+ * Why a clip is among the results, a sentence for each way in which it was found, and the numbers folded below.
+ *
+ * @param {import("./api.js").FoundClip[]} hits all that are shown, among which it has its rank
+ * @param {import("./address.js").Place} place what was asked
+ */
+export function explanation(hit, hits, place) {
+  const texts = textsFound(hit, place.q);
+  const seen = sight(hit, hits, place);
+  const sentences = [
+    ...steps(hit, place),
+    ...texts,
+    ...(texts.length && isWeak(hit) ? [] : seen), // then it is there for its words
+    hit.sounds !== null && `${hit.sounds < FITS ? "Weaker sound" : "Sound"} match: its sound fits your words.`,
+    rank(hit, hits, "reranked", (place) => `The matcher put it ${place} of the clips that it ordered.`),
+  ];
+  const items = sentences.filter(Boolean).map((one) => element("li", { dir: "auto" }, one));
+  return [element("ul", { class: "sentences" }, items), numbers(hit)];
+}
+
+function steps({ steps: found }, { q, then }) {
+  if (!found?.length) return [];
+  const [first, second] = found.map((step) => clock(step.time_s));
+  if (!then.trim()) return [`The first scene is at ${first}, the second at ${second}.`];
+  return [`“${q.trim()}” is at ${first}, followed by “${then.trim()}” at ${second}.`];
+}
+
+function textsFound(hit, query) {
+  const [signs, said] = [hit.on_screen, hit.said].map((texts) => texts.filter(hasText).slice(0, MOST_SIGNS));
+  const told = (texts, how) => texts.map((text) => ["“", ...excerpt(text), `” is ${how} at ${clock(text.start_s)}.`]);
+  const named = [
+    ["Its caption", String(hit.metadata.caption ?? "")],
+    ["Its name", hit.name],
+  ]
+    .map(([what, text]) => [what, { text, marks: marksOf(text, query) }])
+    .filter(([, text]) => text.marks.length)
+    .map(([what, text]) => [`${what} has your words: “`, ...excerpt(text), "”."]);
+  const found = [...told(signs, "on screen"), ...told(said, "said"), ...named];
+  const share = hit.written >= 0.995 ? "all" : "some";
+  if (found.length && hit.written > 0 && words(query).length > 1) found.push(`It has ${share} of your words.`);
+  return found;
+}
+
+const isWeak = ({ above_nonsense: share }) => share !== null && share < FITS;
+
+function sight(hit, hits, { like, picture }) {
+  if (!Object.hasOwn(hit.scores, "seen")) return [];
+  const when = at(hit.moments[0]).join("");
+  const shown = count(hits.length, "clip");
+  const among = rank(hit, hits, "seen", (place) => `By picture it is ${place} of the ${shown} shown.`);
+  if (like || picture) return [`It looks like ${like ? "that clip" : "your picture"}${when}.`, among];
+  if (isWeak(hit))
+    return ["Weaker visual match: a nonsense query fits pictures here about as well.", among];
+  return [`Visual match${when}: the picture fits your words better than nonsense does.`, among];
+}
+
+/** A sentence with the place of a clip by one score: the best, or number 2. */
+function rank(hit, hits, channel, sentence) {
+  const score = hit.scores[channel];
+  const scored = hits.filter((one) => Object.hasOwn(one.scores, channel));
+  if (score === undefined || scored.length < 2) return null;
+  const better = scored.filter((one) => one.scores[channel] > score).length;
+  return sentence(better ? `number ${number(better + 1)}` : "the best");
+}
+
+/** What the channels and the matcher measured, for those who study them. */
+function numbers(hit) {
+  const all = Object.entries({ ...hit.scores, written: hit.written || null });
+  const measured = all.filter(([, value]) => value !== null);
+  const rows = [
+    ...measured.map(([name, value]) => [NUMBERS[name] ?? name, value]),
+    ...Object.entries(hit.parts).map(([name, value]) => [
+      `${PARTS[name] ?? name}${name === "on_screen" && hit.none_read ? " (none read)" : ""}`,
+      value,
+    ]),
+    ["Score", hit.score],
+  ];
+  const row = ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value.toPrecision(3)));
+  return element(
+    "details",
+    { class: "numbers" },
+    element("summary", {}, "Numbers"),
+    element("dl", {}, rows.map(row)),
+  );
+}
 
 const LONG_S = 600;
 const APART_S = 120;

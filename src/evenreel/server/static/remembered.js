@@ -16,6 +16,7 @@ export function remember(key, text) {
   }
 }
 
+export const PICTURES = "evenreel-pictures";
 const KEY = "evenreel-searches";
 const MOST = 8;
 
@@ -35,7 +36,10 @@ export function keepSearch(query) {
   if (text) put([text, ...recentSearches().filter((one) => one !== text)].slice(0, MOST));
 }
 
-/** Forget them all. */
-export const forgetSearches = () => put([]);
+/** Forget them all, and the pictures that were searched for. */
+export function forgetSearches() {
+  put([]);
+  remember(PICTURES, "[]");
+}
 
 const put = (searches) => remember(KEY, JSON.stringify(searches));

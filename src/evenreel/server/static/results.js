@@ -10,7 +10,7 @@ import { favoursPanel } from "./favours.js";
 import { count, number } from "./format.js";
 import { named } from "./marks.js";
 import { pictureOf } from "./pictures.js";
-import { reason, segmentsOf } from "./reasons.js";
+import { explanation, reason, segmentsOf } from "./reasons.js";
 
 const MOST_CLIPS = 200;
 const SLOW_MS = 300;
@@ -19,7 +19,8 @@ const TYPING_ENDS_S = 0.9;
  * @typedef {object} Wishes what the results ask of the page
  * @property {(place: Partial<import("./address.js").Place>) => void} go
  * @property {import("./cards.js").Actions} cards
- * @property {(sentence: string | null) => void} refusedFilter
+ * @property {(place: import("./address.js").Place | null, signal?: AbortSignal) => Promise<HTMLElement | null>}
+ *   refusedFilter what is wrong with the filters of a place, and how to be rid of it; of null, that nothing is
  * @property {() => void} answered
  */
 
@@ -80,6 +81,11 @@ export class Results {
 
   async #search(place) {
     const request = (this.request = new AbortController());
+    if (place.picture && !pictureOf(place.picture)) {
+      this.answer = null;
+      this.#clear(noPicture());
+      return;
+    }
     this.#showLoading(place);
     try {
       const ask = () => this.#ask(place, request.signal);
@@ -89,35 +95,30 @@ export class Results {
       this.wishes.refusedFilter(null);
       this.#showAnswer(place, answer);
     } catch (error) {
-      if (!request.signal.aborted) this.#refuse(place, error);
+      if (!request.signal.aborted) this.#refuse(place, error, request.signal);
     }
   }
 
   #ask(place, signal) {
     const where = compose(place.conditions, place.where);
     const options = { where, k: place.k, signal, words: place.q.trim() };
-    if (place.picture !== null) return this.#askPicture(place.picture, options);
+    if (place.picture) return searchImage(pictureOf(place.picture), options);
     if (place.like) return similar(place.like, place.likeTime, options);
     const marked = (right) => place.marks.filter((one) => one.right === right).map(named);
     const beside = { then: place.then.trim(), right: marked(true), wrong: marked(false) };
     return search(place.q.trimStart(), { ...options, typing: this.typing, beside });
   }
 
-  #askPicture(number, options) {
-    const picture = pictureOf(number);
-    if (picture) return searchImage(picture, options);
-    throw new ApiError(400, "The picture is no longer here, because the page was loaded anew; drop it again.");
-  }
-
-  #refuse(place, error) {
-    const isFilter = error.status === 400 && place.where !== "";
-    this.wishes.refusedFilter(isFilter ? error.message : null);
-    if (!isFilter) {
+  async #refuse(place, error, signal) {
+    const told = error.status === 400 ? await this.wishes.refusedFilter(place, signal) : null;
+    if (signal.aborted) return;
+    if (!told) {
       this.fail(error);
       return;
     }
     this.answer = null;
-    this.#clear(message("Nothing was searched", "The filter has to be put right first."));
+    this.#clear(told);
+    announce(told.textContent);
   }
 
   #clear(...children) {
@@ -159,6 +160,7 @@ export class Results {
     const grows = this.answer !== null && this.#continues(answer);
     const from = grows ? this.answer.hits.length : 0;
     this.answer = answer;
+    for (const hit of answer.hits) hit.why = (one = hit) => explanation(one, answer.hits, place);
     const answering = Math.max(from, answer.answering);
     const cards = this.#cards(answer.hits.slice(from, answering));
     const others = this.#cards(answer.hits.slice(answering));
@@ -169,7 +171,7 @@ export class Results {
       if (grows) list.append(...own);
       else fill(list, own);
     }
-    const favours = answer.hits.length ? favoursPanel(answer.favours) : null;
+    const favours = answer.answering ? favoursPanel(answer.favours) : null;
     this.#clear(this.#summary(answer), this.#groups(place, answer, grows), favours);
     if (grows) [...cards, ...others][0]?.querySelector("h3 a").focus({ preventScroll: true });
     this.wishes.answered();
@@ -217,7 +219,7 @@ export class Results {
       announce("No clip was found.");
       return message(
         "No clip was found",
-        filtered ? "Nothing passes the filters." : "The library has nothing to show for this.",
+        filtered ? "No clip passes the filters." : "Try other words.",
       );
     }
     const found = `${told(answer)} ${asked(this.place)}`;
@@ -246,9 +248,9 @@ function told({ matches, answering, hits }) {
 function asked({ picture, like, q, then }) {
   const words = `“${q.trim()}”`;
   const beside = q.trim() ? ` with ${words}` : "";
-  if (picture !== null) return `like your picture${beside}`;
+  if (picture) return `like your picture${beside}`;
   if (like) return `like this one${beside}`;
-  return then.trim() ? `${words}, then “${then.trim()}”` : words;
+  return then.trim() ? `${words}, followed by “${then.trim()}”` : words;
 }
 
 const heading = (...children) => element("h2", { id: "summary", tabindex: "-1" }, ...children);
@@ -258,7 +260,7 @@ const took = ({ took_ms: ms }) =>
 
 /** What 'nothing fits' means. */
 const calm = ({ answering }) =>
-  answering ? null : element("p", { class: "calm" }, "No clip answers this better than a search for nonsense would.");
+  answering ? null : element("p", { class: "calm" }, "No clip fits your words better than it fits nonsense.");
 
 const notices = ({ notices: sentences }) =>
   sentences.length
@@ -277,6 +279,16 @@ export function message(title, sentence, kind = "") {
     element("h2", { id: "summary", tabindex: "-1" }, title),
     element("p", {}, sentence),
   );
+}
+
+/** Said where a link with a picture is opened in another browser than its own. */
+function noPicture() {
+  const sentence = "A picture stays in the browser in which it was chosen. Choose it again to search by it.";
+  const shown = message("The picture is not in this browser", sentence);
+  const choose = () => byId("choose-picture").click();
+  const button = element("button", { type: "button", class: "quiet", onclick: choose }, "Choose a picture");
+  shown.append(element("p", {}, button));
+  return shown;
 }
 
 /** What went wrong, with a way on. */

@@ -1,4 +1,4 @@
-// What a person keeps: favourites, notes and saved searches; and, beside them on the home, clips unlike the rest.
+// What a person keeps: favourites, notes and saved searches; and, beside them on the home, highlights.
 
 import { START, wholeQuestion } from "./address.js";
 import { ApiError, highlights, mark, marks, newOf, patiently, removeSearch, savedSearches, saveSearch } from "./api.js";
@@ -112,7 +112,7 @@ export class Saved {
     const on = this.#markOf(button.dataset.star)?.favourite ?? false;
     button.setAttribute("aria-pressed", String(on));
     button.setAttribute("aria-label", `Favourite: ${button.dataset.name}`);
-    button.title = on ? "A favourite; press to make it none" : "Make it a favourite";
+    button.title = on ? "Remove from favourites" : "Add to favourites";
     button.closest(".card")?.classList.toggle("is-favourite", on);
   }
 
@@ -121,8 +121,8 @@ export class Saved {
   #note({ clip_id: clipId }) {
     const field = element("textarea", { rows: "4", maxlength: "10000", "aria-label": "Note", dir: "auto" });
     const there = element("ul", { class: "notes-there" });
-    const when = element("button", { type: "button", class: "quiet" }, "Keep for this time");
-    const whole = element("button", { type: "button", class: "quiet" }, "Keep for the clip");
+    const when = element("button", { type: "button", class: "quiet" }, "Save at this time");
+    const whole = element("button", { type: "button", class: "quiet" }, "Save for the clip");
     const list = () => {
       fill(
         there,
@@ -189,7 +189,7 @@ export class Saved {
     const there = this.#savedHere() !== undefined;
     this.save.setAttribute("aria-pressed", String(there));
     this.save.textContent = there ? "Saved" : "Save search";
-    this.save.title = there ? "Press to remove it" : "The home says what is new for it";
+    this.save.title = there ? "Remove this saved search" : "The start page shows what is new for it";
   }
 
   #savedHere() {
@@ -272,7 +272,7 @@ export class Saved {
   #markRow(kept) {
     if (!kept.length) return null;
     const all = () => this.wishes.go({ ...START, browse: "latest", where: "favourite or note is not null" });
-    const button = element("button", { type: "button", class: "quiet small", onclick: all }, "All of them");
+    const button = element("button", { type: "button", class: "quiet small", onclick: all }, "Show all");
     const why = (one) => [one.note.split("\n")[0].slice(0, LONGEST_REASON) || "Favourite"];
     const made = kept.slice(0, SHOWN).map((one) => card(placed(one), this.wishes.cards, why(one)));
     return section("Favourites and notes", button, element("ul", { class: "cards row" }, made));
@@ -291,7 +291,7 @@ export class Saved {
   #unlikeRow() {
     if (!this.unlike?.length) return null;
     const made = this.unlike.map((one) => card(placed(one), this.wishes.cards, [one.folder || `at ${clock(one.time_s)}`]));
-    return section("Unlike the rest", null, element("ul", { class: "cards row" }, made));
+    return section("Highlights", null, element("ul", { class: "cards row" }, made));
   }
 }
 

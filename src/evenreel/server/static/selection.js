@@ -1,4 +1,4 @@
-// What can be done with cards: select results to take them away together, and buttons that other parts add.
+// What can be done with cards: select results to export them together, and buttons that other parts add.
 
 import { byId, element, fill } from "./dom.js";
 import { count } from "./format.js";

@@ -5,7 +5,7 @@ import { byId, element, fill, marked } from "./dom.js";
 import { clock } from "./format.js";
 
 const MOST_ROWS = 2000;
-const SOURCES = { sidecar: "subtitles", stream: "subtitles in the file", recognised: "recognised" };
+const SOURCES = { sidecar: "subtitles", stream: "subtitles in the file", recognised: "speech recognition" };
 
 /**
  * @typedef {import("./api.js").Utterance} Utterance
@@ -39,15 +39,15 @@ export class Transcript {
     if (!this.spoken.length) return (this.section = null);
     this.filter = element("input", {
       type: "search",
-      placeholder: "Search what is said",
-      "aria-label": "Search what is said",
+      placeholder: "Search the transcript",
+      "aria-label": "Search the transcript",
       oninput: () => this.#rows(),
     });
-    this.words = element("ul", { class: "words said", tabindex: 0, "aria-label": "What is said" });
+    this.words = element("ul", { class: "words said", tabindex: 0, "aria-label": "Transcript" });
     this.section = element(
       "section",
       { class: "transcript" },
-      element("h3", {}, "What is said"),
+      element("h3", {}, "Transcript"),
       element("div", { class: "tools" }, this.filter, this.#languages()),
       this.words,
     );
@@ -81,7 +81,7 @@ export class Transcript {
       this.#choose(this.spoken[Number(event.target.value)]);
       this.#rows(); // which the row of what is said now is among
     };
-    return element("select", { "aria-label": "Language of what is said", onchange: choose }, options);
+    return element("select", { "aria-label": "Language of the transcript", onchange: choose }, options);
   }
 
   #rows() {
@@ -91,8 +91,8 @@ export class Transcript {
     const more = kept.length - this.rows.size;
     fill(this.words, [
       ...this.rows.values(),
-      more > 0 && element("li", { class: "more" }, `and ${more} more; search for words to find them`),
-      !kept.length && element("li", { class: "more" }, "Nothing of it is said."),
+      more > 0 && element("li", { class: "more" }, `${more} more lines: search to find them`),
+      !kept.length && element("li", { class: "more" }, "No line has these words."),
     ]);
     this.#follow();
   }

@@ -1,6 +1,6 @@
-// The dialog that takes stretches away: the form, their times, and what is to be known of the file that comes.
+// The dialog that exports clips: the form, their times, and what is to be known of the file that comes.
 
-import { ApiError, takeAway } from "./api.js";
+import { ApiError, exported } from "./api.js";
 import { byId, element, fill, icon } from "./dom.js";
 import { count } from "./format.js";
 import { addCardAction, onSelection, selected } from "./selection.js";
@@ -9,45 +9,55 @@ const LEAST_S = 2; // a moment of one frame is widened to so much, as `evenreel 
 
 /** The forms, as the server names them, and what they are for. */
 const FORMS = [
-  ["clip", "Video", "the stretches cut out, one file each"],
-  ["edl", "EDL", "for editors: CMX3600, of one frame rate"],
+  ["clip", "Video", "one file for each clip"],
+  ["edl", "EDL", "CMX 3600, for editing programs; one frame rate"],
   ["fcpxml", "FCPXML", "for Final Cut Pro and DaVinci Resolve"],
-  ["otio", "OTIO", "for editors that read OpenTimelineIO"],
-  ["srt", "Subtitles (SRT)", "what is said in each stretch"],
-  ["vtt", "Subtitles (WebVTT)", "what is said in each stretch"],
-  ["sheet", "Contact sheet", "one picture with a still of each"],
-  ["csv", "Table (CSV)", "times in seconds, frames and timecodes"],
-  ["json", "JSON", "the same for a program"],
+  ["otio", "OTIO", "OpenTimelineIO, for editing programs"],
+  ["srt", "Subtitles (SRT)", "the speech in each clip"],
+  ["vtt", "Subtitles (WebVTT)", "the speech in each clip"],
+  ["sheet", "Contact sheet", "one picture with a still of each clip"],
+  ["csv", "Table (CSV)", "times, frames and timecodes"],
+  ["json", "JSON", "the same table for programs"],
 ];
 
 /** @typedef {import("./selection.js").Stretch & {name?: string}} Stretch */
 
-class TakeAway {
+class ExportDialog {
   constructor() {
     /** @type {Stretch[]} */
     this.stretches = [];
-    this.start = timeField("Start", "take-away-start");
-    this.end = timeField("End", "take-away-end");
+    this.start = timeField("Start", "export-start");
+    this.end = timeField("End", "export-end");
     this.times = element("div", { class: "times" }, this.start.label, this.end.label);
-    this.exact = element("input", { type: "checkbox", id: "take-away-exact" });
+    this.exact = element("input", { type: "checkbox", id: "export-exact" });
     this.exactly = element(
       "label",
       { class: "exactly" },
       this.exact,
-      element("span", {}, "To the frame ", element("small", {}, "encodes anew; else it begins at the key frame before")),
+      element(
+        "span",
+        {},
+        "Frame-accurate (re-encodes) ",
+        element("small", {}, "otherwise it begins at an earlier key frame"),
+      ),
     );
-    this.said = element("div", { class: "take-away-said", role: "status" });
+    this.said = element("div", { class: "export-said", role: "status" });
     this.save = element("button", { type: "submit" }, "Save");
-    this.title = element("h2", { id: "take-away-title" });
+    this.title = element("h2", { id: "export-title" });
     this.dialog = element(
       "dialog",
-      { class: "take-away", "aria-labelledby": "take-away-title", onclose: () => this.request?.abort() },
+      { class: "export", "aria-labelledby": "export-title", onclose: () => this.request?.abort() },
       element(
         "form",
         { method: "dialog", novalidate: true, onsubmit: (event) => this.#submit(event) },
         element("div", { class: "head" }, this.title, this.#closing()),
         this.times,
-        element("fieldset", { class: "forms", onchange: () => this.#chosen() }, element("legend", {}, "As"), FORMS.map(choice)),
+        element(
+          "fieldset",
+          { class: "forms", onchange: () => this.#chosen() },
+          element("legend", {}, "Format"),
+          FORMS.map(choice),
+        ),
         this.exactly,
         this.said,
         element("div", { class: "tools" }, this.save),
@@ -57,10 +67,10 @@ class TakeAway {
     document.body.append(this.dialog);
   }
 
-  /** Ask how these stretches are to be taken away. */
+  /** Ask how these clips are to be exported. */
   open(stretches, title) {
     this.stretches = stretches;
-    this.title.textContent = `Take away ${title}`;
+    this.title.textContent = `Export ${title}`;
     this.times.hidden = stretches.length !== 1;
     if (stretches.length === 1) this.#showTimes(stretches[0]);
     fill(this.said);
@@ -94,7 +104,7 @@ class TakeAway {
     const [start, end] = [seconds(this.start.input.value), seconds(this.end.input.value)];
     if (this.stretches.length !== 1) return this.stretches.map(widened);
     if (Number.isNaN(start) || Number.isNaN(end)) {
-      this.#say(["Write a time as 75.5, 1:15.5 or 1:02:03."], true);
+      this.#say(["Write times as 75.5, 1:15.5 or 1:02:03."], true);
       (Number.isNaN(start) ? this.start : this.end).input.focus();
       return null;
     }
@@ -107,13 +117,13 @@ class TakeAway {
     if (!stretches) return;
     const request = (this.request = new AbortController());
     this.save.disabled = true;
-    this.#say(["It is being made…"]);
+    this.#say(["Exporting…"]);
     try {
-      const title = new URLSearchParams(location.search).get("q")?.slice(0, 200) || "stretches";
+      const title = new URLSearchParams(location.search).get("q")?.slice(0, 200) || "clips";
       const wanted = { form: this.#form(), stretches, exact: this.exact.checked, title };
-      const { file, name, sentences } = await takeAway(wanted, request.signal);
+      const { file, name, sentences } = await exported(wanted, request.signal);
       download(file, name);
-      this.#say([`${name} is saved.`, ...sentences]);
+      this.#say([`Saved ${name}.`, ...sentences]);
     } catch (error) {
       if (request.signal.aborted) return;
       if (!(error instanceof ApiError)) throw error;
@@ -175,24 +185,24 @@ function download(file, name) {
 }
 
 /** Add the buttons: on each card, in the player, in the bar of what is selected. */
-export function listenToTakeAway() {
-  const takeAwayDialog = new TakeAway();
+export function listenToExport() {
+  const dialog = new ExportDialog();
   addCardAction((stretch) =>
     element(
       "button",
       {
-        class: "plain take-away-button",
+        class: "plain export-button",
         type: "button",
-        "aria-label": `Take away ${stretch.name}`,
-        title: "Take away: video, lists for editors, subtitles",
-        onclick: () => takeAwayDialog.open([stretch], stretch.name),
+        "aria-label": `Export ${stretch.name}`,
+        title: "Export: video, lists for editing programs, subtitles",
+        onclick: () => dialog.open([stretch], stretch.name),
       },
       icon("save"),
-      element("span", {}, "Take away"),
+      element("span", {}, "Export"),
     ),
   );
-  const button = element("button", { class: "quiet", type: "button" }, icon("save"), "Take away");
-  button.addEventListener("click", () => takeAwayDialog.open(selected(), count(selected().length, "stretch", "stretches")));
-  byId("take-away").append(button);
+  const button = element("button", { class: "quiet", type: "button" }, icon("save"), "Export");
+  button.addEventListener("click", () => dialog.open(selected(), count(selected().length, "clip")));
+  byId("export").append(button);
   onSelection((stretches) => (button.disabled = stretches.length === 0));
 }
