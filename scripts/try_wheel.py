@@ -1,5 +1,5 @@
-"""Build wheel and sdist, install the wheel into an environment of its own, and run from there the demo, and a first
-index with the default model.
+"""Build wheel and sdist, install the wheel into an environment of its own, run the demo and a first index from there,
+and install as the README says.
 
     python scripts/try_wheel.py [--extras measure] [--keep FOLDER]
 
@@ -12,12 +12,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -57,6 +58,8 @@ def main() -> int:
         print(f"{wheel.name}: {wheel.stat().st_size / 2**20:.1f} MiB; installed with what it needs {size_mib:,.0f} MiB")
         print(f"the demo ran from {where}; its library answers with {len(hits)} clips")
         print(f"without a model's name a small stand-in for the default was fetched; {default} clips were found")
+        for words in installs():
+            print(f"{shlex.join(words)}: {installed(words, place / words[0])}")
         for name in lacking:
             print(f"the wheel lacks {name}")
         for name in tests[:1]:
@@ -72,9 +75,30 @@ def first_hits(python: Path, place: Path) -> int:
     with Hub({EXPORT: default_export(place / "export")}) as hub:
         variables = {"HF_ENDPOINT": hub.address, "HF_HOME": str(place / "hf")}
         command, own = [str(python), "-m", "evenreel"], ["--library", "own"]
-        run([*command, "index", "demo/videos", "--no-ocr", *own], place / "empty", variables)
-        found = run([*command, "search", "a red star", "--json", *own], place / "empty", variables)
+        run([*command, "index", "demo/videos", "--no-ocr", *own], place / "empty", **variables)
+        found = run([*command, "search", "a red star", "--json", *own], place / "empty", **variables)
     return len(json.loads(found)["hits"])
+
+
+def installs() -> list[list[str]]:
+    """Commands of the README that install evenreel."""
+    lines = (REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()
+    return [shlex.split(line, comments=True) for line in lines if re.match(r"pipx? install ", line)]
+
+
+def installed(words: list[str], place: Path) -> str:
+    """Install evenreel in a place of its own; what it says its version is."""
+    run([sys.executable, "-m", "venv", str(place)])
+    tool, where = str(place / "bin" / words[0]), {}
+    if words[0] == "pipx":
+        run([str(place / "bin" / "pip"), "install", "--quiet", "pipx"])
+        where = {
+            "PIPX_HOME": str(place / "pipx"),
+            "PIPX_BIN_DIR": str(place / "bin"),
+            "PIPX_MAN_DIR": str(place / "man"),
+        }
+    run([tool, *words[1:]], cwd=REPOSITORY, **where)
+    return run([str(place / "bin" / "evenreel"), "--version"], cwd=place).strip()
 
 
 def missing_files(wheel: Path) -> list[str]:
@@ -86,9 +110,9 @@ def missing_files(wheel: Path) -> list[str]:
     return sorted(name for path in wanted if (name := path.relative_to(package).as_posix()) not in there)
 
 
-def run(command: list[str], cwd: Path | None = None, variables: Mapping[str, str] | None = None) -> str:
-    """Run a command outside of any checkout; what it says of a failure is shown."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | dict(variables or {})
+def run(command: list[str], cwd: Path | None = None, **more: str) -> str:
+    """Run a command without what lies on the path of modules; what it says of a failure is shown."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | more
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, env=environment)
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")

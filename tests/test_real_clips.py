@@ -96,7 +96,7 @@ def test_a_matcher_that_reads_tells_why_a_clip_stands_where_it_does(library: Pat
     done = CliRunner().invoke(
         app, ["search", "japan netherlands", "--library", str(library), "--rerank", str(checkpoint), "-k", "1"]
     )
-    assert "matcher: what is seen " in done.stdout
+    assert "matcher: visual match " in done.stdout
 
 
 def test_a_filter_removes_the_generated_clips(library: Path) -> None:

@@ -32,7 +32,7 @@ class MediaLimits:
         max_frames: most frames kept of one video; a longer one is sampled more sparsely, and says so.
         stall_timeout_s: a worker that reports nothing for this long is killed.
         memory_bytes: a worker whose resident memory passes this is killed.
-        max_damaged_share: share of a video's pictures that damage may spoil; past it the video is set aside.
+        max_damaged_share: share of a video's pictures that damage may spoil; past it the video is skipped.
     """
 
     max_side_px: int = 16_384
@@ -61,7 +61,7 @@ class IndexSettings:
         device: where the model runs: `auto`, `cpu`, `cuda`, `cuda:1`, `mps`.
         precision: `float32`, `bfloat16` or `float16`.
         limits: what one file may cost.
-        retry: try files again that were set aside before.
+        retry: try files again that were skipped before.
         accept_missing: mark files as missing even if most of a folder is gone.
         keep_stills: keep a small picture of each moment, so that a page need not decode it.
         accept_licence: accept the licence of a new library's model that forbids commercial use.
@@ -70,7 +70,7 @@ class IndexSettings:
         language: language that is spoken, as a tag such as `en`; None to have it detected.
         sound: model of what clips sound like: a hub id or folder of a CLAP checkpoint; `auto` is the library's own, and
             none for a new one; another one takes its place. It needs the extra `torch`.
-        ignore: pattern of files and folders to pass over from now on, in the syntax of gitignore; the library keeps it.
+        ignore: pattern of files and folders to ignore from now on, in the syntax of gitignore; the library keeps it.
         unignore: pattern to keep no longer.
         passes: 1 reads pictures, words and speech of a file together; 2 reads the pictures of all files first, so that
             they can be searched by these much sooner, and decodes each file twice; 0 takes two from ten minutes of

@@ -123,8 +123,9 @@ def run_demo(
         ) from error
     out.print(f"Rendered {count} videos into {videos}", markup=False)
     report = index_folders([videos], library, IndexSettings(model="builtin"), progress=progress)
-    known = f"{report.unchanged + report.recognised} were known"
-    out.print(f"Indexed {report.indexed} of them ({report.frames} frames; {known}) into {library}", markup=False)
+    known = report.unchanged + report.recognised
+    before = f"; {known} were indexed before" if known else ""
+    out.print(f"Indexed {report.indexed} of them ({report.frames} frames{before}) into {library}", markup=False)
     with open_library(library) as opened:
         results = [opened.search(query.text, k=3) for query in DEMO_QUERIES]
         audited = _audit(opened, audit_inputs, count, folder / "report.html")

@@ -45,7 +45,7 @@ def answered(place: Path, *arguments: object) -> dict[str, Any]:
 
 
 def test_then_is_printed_with_both_times(place: Path) -> None:
-    assert ", then 0:0" in search(place, "star, then a star", "--within", 2, "--all").stdout
+    assert ", followed by 0:0" in search(place, "star, then a star", "--within", 2, "--all").stdout
     found = answered(place, "star, then a star", "--within", 2)
     assert found["steps"] == ["star", "a star"]
     first, second = found["hits"][0]["steps"]

@@ -135,7 +135,7 @@ def test_prompts_that_cannot_be_made_are_listed(paired: Path, tmp_path: Path) ->
     """The videos of this corpus lie elsewhere."""
     asked = ("prompts", paired, "--setting", "video", "--split", "test", "--out", tmp_path, "--workers", 1)
     done = here(*asked)
-    assert done.exit_code == 3 and "Set aside: 3 clips" in done.stdout
+    assert done.exit_code == 3 and "Skipped: 3 clips" in done.stdout
     assert "c11 (real/c.mp4): it cannot be opened" in done.stdout
     listed = json.loads(here(*asked[:3], "text", *asked[4:], "--json").stdout)
     assert (listed["requests"], listed["set_aside"]) == (3, [])

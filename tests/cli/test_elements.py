@@ -122,7 +122,7 @@ def test_training_captions_are_mined_and_every_clip_is_looked_at(place: Place, t
     coverage = {row[1]: row[2:4] for row in found["audit"]["tables"][0]["rows"] if row[0] == "entities"}
     assert coverage == {"train": [6, 100.0], "test": [2, 0.0]}
     assert "secret answer" not in page.read_text(encoding="utf-8")
-    assert "Without 1 clip that had been set aside" in here(*words, "--tagger", "pattern").stdout
+    assert "Without 1 clip that had been skipped" in here(*words, "--tagger", "pattern").stdout
     again = (*words[:2], "--out", tmp_path / "x", "--split", "test", "--min-captions", "1", "--tagger", "pattern")
     assert "uses scene elements from captions of test" in here(*again).stdout
 

@@ -66,7 +66,7 @@ def test_a_stretch_of_a_clip_is_cut(place: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert names(tmp_path / "new") == ["tram 00.00.02.400-00.00.03.200.mp4"]
     assert numbers(tmp_path / "new" / names(tmp_path / "new")[0]) == list(range(48, 80))
-    assert "begins 0.48 s early, at a key frame" in done.stdout
+    assert "begins 0.48 s early, at a key frame (--exact cuts frame-accurately)" in done.stdout
     again = export(place, "videos/a/tram.mp4", "2.4", "3.2", "--exact", out=tmp_path / "new")
     assert again.returncode == 0
     assert names(tmp_path / "new")[0] == "tram 00.00.02.400-00.00.03.200 (2).mp4"
@@ -165,7 +165,7 @@ def test_a_clip_that_is_gone_costs_itself_and_the_rest_is_written(place: Path, t
     finally:
         kept.rename(gone)
     assert done.returncode == 3, done.stderr
-    assert "Not taken: 1\n" in done.stdout
+    assert "Skipped: 1\n" in done.stdout
     assert "its file is not there any more; is its disk connected?" in done.stdout
     assert len([name for name in names(tmp_path) if name.endswith(".mp4")]) == 1
     assert len((tmp_path / "said_tram.csv").read_text().splitlines()) == 2

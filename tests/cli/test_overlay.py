@@ -175,7 +175,7 @@ def brightening(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_clips_are_written_and_what_is_no_video_is_set_aside(brightening: Path, tmp_path: Path) -> None:
     words = ("corpus", "edit", brightening, "--remove", "motion", "--out", tmp_path / "still")
     made = here(*words)
-    assert (made.returncode, made.stderr) == (3, "") and "Set aside: 1 clip" in made.stdout
+    assert (made.returncode, made.stderr) == (3, "") and "Skipped: 1 clip" in made.stdout
     assert load_corpus(tmp_path / "still").clips.select("clip_id", "frame_count", "fps").rows() == [("a", 4, 4.0)]
     again = CliRunner().invoke(app, [*map(str, words), "--split", "test", "--json"])
     assert again.exit_code == 0, again.output

@@ -110,7 +110,7 @@ def test_a_matrix_without_ids(place: Place, tmp_path: Path) -> None:
     assert np.array_equal(np.load(tmp_path / "val.npy"), expected(place, "val"))
     left_out = place.score("--split", "train", "--out", tmp_path / "train.npy")
     assert isinstance(left_out.exception, UsageError)
-    assert "The features leave 1 clip out that had been set aside" in str(left_out.exception)
+    assert "The features leave 1 clip out that had been skipped" in str(left_out.exception)
 
 
 def test_the_mean_frame_scores_without_training(place: Place, tmp_path: Path) -> None:

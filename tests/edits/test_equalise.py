@@ -162,7 +162,7 @@ def test_mirrors_go_with_a_real_clip_that_cannot_be_encoded(folder: Path, tmp_pa
     assert new.clips["clip_id"].to_list() == ["kept", "mirror"]
     assert new.captions["caption_id"].to_list() == ["1"]
     assert [one.clip_id for one in report.set_aside] == ["lost", "orphan"]
-    assert report.set_aside[1].sentence == "the real clip that it mirrors, lost, was set aside"
+    assert report.set_aside[1].sentence == "the real clip that it mirrors, lost, was skipped"
 
 
 def test_defaults_are_the_lowest_medians_of_the_groups(corpus: Corpus) -> None:

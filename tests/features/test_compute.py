@@ -211,7 +211,7 @@ def test_unusable_clips_are_set_aside_with_the_reason_and_the_rest_goes_on(place
     reasons = {aside.clip_id: aside.reason for aside in report.set_aside}
     assert reasons == {"nameless": "unreadable", "gone": "unreadable", "text": "not_media", "late": "no_frames"}
     assert all(aside.sentence for aside in report.set_aside)
-    with pytest.raises(FeaturesError, match="4 clips were set aside .*leave_out_aside"):
+    with pytest.raises(FeaturesError, match="4 clips were skipped .*leave_out_aside"):
         place.load()
     kept = load_video_features(place.folder, place.corpus, leave_out_aside=True)
     listed = find_clips(place.folder, place.corpus).load()[1]

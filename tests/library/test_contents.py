@@ -239,9 +239,9 @@ def test_examples_are_the_first_candidates(opened: Library) -> None:
 
 def test_of_a_long_path_that_is_no_clip_the_end_is_shown_where_its_name_is() -> None:
     error = no_clip(f"/{'deep/' * 60}film.mp4")
-    assert "deep/film.mp4'; give the path" in str(error)
+    assert "deep/film.mp4'; give the name" in str(error)
     assert len(str(error)) < 160
-    assert str(no_clip("ab" * 32)) == f"The library has no clip '{'ab' * 32}'; give the path of its video."
+    assert str(no_clip("ab" * 32)) == f"The library has no clip '{'ab' * 32}'; give the name or path of its video."
 
 
 # A file is the one that was indexed by its stamp, else by its content, whatever its times say ------------------------
@@ -399,10 +399,10 @@ def test_remove_on_the_command_line(videos: Path, library: Path) -> None:
     assert dry.stdout.startswith("Would forget 1 file (1 clip)")
     assert "finds them again" in dry.stdout
     done = command("remove", videos / "clip_00.mp4", "--ignore", "--library", library)
-    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["  passed over from now on: /clip_00.mp4"])
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["  ignored from now on: /clip_00.mp4"])
     wrong = command("remove", videos / "nothing", "--library", library)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "knows no file" in wrong.stderr
     told = command("info", "--library", library).stdout
-    assert "passed over: /clip_00.mp4" in told
+    assert "ignored: /clip_00.mp4" in told
     assert "on the disk: " in told

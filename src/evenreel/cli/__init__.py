@@ -59,7 +59,7 @@ class Output(io.TextIOWrapper):
 
 
 def main() -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 3 done but inputs were set aside."""
+    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 3 done but inputs were skipped."""
     from evenreel import extras
     from evenreel.cli.app import app, asked
     from evenreel.cli.progress import LogLines

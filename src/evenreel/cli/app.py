@@ -25,9 +25,9 @@ from evenreel.version import __version__
 
 QUESTION = """What do you want to do?
 
-  1  Open the page: search your videos, and add folders of them
-  2  Add a folder of videos from here
-  3  Try the demo: a small library of made clips, indexed, searched and audited
+  1  Open the page, where you search your videos and add folders
+  2  Add a folder of videos here
+  3  Try the demo: render a few clips, then index, search and audit them
 
 evenreel --help lists all commands. 1, 2, 3, or q to leave [1]: """
 WHICH_FOLDER = "Which folder? Type its path, or drag it here; Enter alone goes back: "
@@ -185,7 +185,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "evaluate": Command("evenreel.cli.evaluate.command:evaluate", MEASURE),
     "audit": Command("evenreel.cli.audit.command:audit", MEASURE),
     "train": Command("evenreel.cli.train.command:train", MEASURE),
-    "saved": CommandGroup("Save searches, and see what is new since they were last run.", SAVED),
+    "saved": CommandGroup("Save searches, and see which clips are new since you last ran them.", SAVED),
     "mark": Command("evenreel.cli.marks:mark"),
     "people": Command("evenreel.cli.marks:people"),
     "transcript": Command("evenreel.cli.search:transcript"),

@@ -36,17 +36,17 @@ METADATA_HELP = (
     "read by themselves."
 )
 SPEECH_HELP = (
-    "Model that hears what is said where no subtitles say it: a name, a hub id or a folder. \\[default: the library's "
+    "Speech model for clips without subtitles: a name, a hub id or a folder. \\[default: the library's "
     "own, and none for a new one]"
 )
-RAY_HELP = "Have the workers of the Ray cluster at this address read and encode; 'local' starts one for this run."
+RAY_HELP = "Address of a Ray cluster whose workers read and encode; 'local' starts one for this run."
 SET_HELP = (
     "Any other setting, as NAME=VALUE; again for more. Lines of this form in LIBRARY/settings.txt hold for every run; "
     "--set help lists all."
 )
 SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP)]
 DeviceOption = Annotated[str | None, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
-RetryOption = Annotated[bool, typer.Option("--retry", help="Try again what was set aside.")]
+RetryOption = Annotated[bool, typer.Option("--retry", help="Try again what was skipped.")]
 
 OF_A_RUN = ("workers", "device", "precision", "retry", "accept_missing", "accept_licence", "limits")
 """Settings that an exchange of the model takes; the others are the library's own, and stay."""
@@ -55,15 +55,13 @@ OF_A_RUN = ("workers", "device", "precision", "retry", "accept_missing", "accept
 def index(
     folders: Annotated[list[Path], typer.Argument(help="Folders of videos, or single files.")],
     library: LibraryOption = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Go on watching the folders, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Watch the folders for changes until Ctrl-C.")] = False,
     model: Annotated[str | None, typer.Option(help=MODEL_HELP)] = None,
     sample: Annotated[str | None, typer.Option(help=SAMPLE_HELP)] = None,
     no_vision: Annotated[bool, typer.Option("--no-vision", help="No model: only words and names are found.")] = False,
     no_ocr: Annotated[bool, typer.Option("--no-ocr", help="Do not read on-screen text.")] = False,
     speech: Annotated[str | None, typer.Option(help=SPEECH_HELP)] = None,
-    people: Annotated[
-        bool, typer.Option("--people", help="Look for faces, and put those of one person together.")
-    ] = False,
+    people: Annotated[bool, typer.Option("--people", help="Find faces and group them by person.")] = False,
     metadata: Annotated[list[Path] | None, typer.Option(help=METADATA_HELP)] = None,
     device: DeviceOption = None,
     retry: RetryOption = False,
@@ -71,7 +69,7 @@ def index(
     given: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Index folders of videos; unchanged files cost nothing, and a broken-off run goes on."""
+    """Index folders of videos. Unchanged files are not read again, and a run that was broken off goes on."""
     from evenreel.library import index_folders
     from evenreel.library.settings import index_settings, usual_settings
 
@@ -134,7 +132,7 @@ def _show_report(report: IndexReport, library: Path) -> None:
     if report.other_files or report.links or report.ignored:
         parts = [other_files(report.other_suffixes), count(report.links, "link")]
         parts.append(count(report.ignored, "ignored path"))
-        out.print(f"  passed over: {', '.join(part for part in parts if not part.startswith('0 '))}")
+        out.print(f"  skipped: {', '.join(part for part in parts if not part.startswith('0 '))}")
     for folder in report.closed_folders:
         out.print(f"  [yellow]cannot be opened:[/] {safe(folder)}")
     for warning in report.warnings:
@@ -152,7 +150,7 @@ def _watch(library: Path, folders: Sequence[Path], settings: IndexSettings, **gi
             "recognised": report.recognised,
             "moved": report.moved,
             "gone": report.missing,
-            "set aside": report.newly_aside,
+            "skipped": report.newly_aside,
         }
         parts = [f"{count(number, 'file')} {what}" for what, number in counts.items() if number]
         console().print(f"{time.strftime('%H:%M:%S')} {', '.join(parts) or 'words or metadata updated'}")
@@ -181,7 +179,7 @@ def reindex(
     given: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Exchange the model of a library: new vectors are made, then take the place of the old ones at once."""
+    """Change the model of a library. Searches use the old vectors until all new ones are made."""
     from evenreel.library import reindex as reindex_library
     from evenreel.library.settings import index_settings
 
@@ -196,12 +194,12 @@ def remove(
     places: Annotated[list[Path], typer.Argument(help="Folders or videos to forget, there or not.")],
     library: LibraryOption = None,
     ignore: Annotated[
-        bool, typer.Option("--ignore", help="Pass over them from now on, where an indexed folder holds them.")
+        bool, typer.Option("--ignore", help="Ignore them from now on, where an indexed folder holds them.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be forgotten.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Forget the clips of folders or single videos; the files on the disk stay as they are."""
+    """Remove folders or single videos from a library. The files on the disk stay as they are."""
     from evenreel.library import remove_from_library
 
     report = remove_from_library(library or default_library(), places, ignore=ignore, dry_run=dry_run)
@@ -215,13 +213,13 @@ def remove(
     for source in report.sources:
         out.print(f"  {safe(source)} is no longer indexed")
     for pattern in report.ignored:
-        out.print(f"  passed over from now on: {printable(pattern)}", markup=False)
+        out.print(f"  ignored from now on: {printable(pattern)}", markup=False)
     for root in report.found_again:
-        out.print(f"  [yellow]evenreel index {safe(root)} finds them again[/]; --ignore passes over them from now on")
+        out.print(f"  [yellow]evenreel index {safe(root)} finds them again[/]; --ignore leaves them alone from now on")
 
 
 def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_json: JsonOption = False) -> None:
-    """Say what a library holds, and list what was set aside and why."""
+    """Say what a library holds, and list what was skipped and why."""
     from evenreel.library import open_library
     from evenreel.library.people import has_people
     from evenreel.library.published import copy_of
@@ -251,7 +249,7 @@ def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_jso
     parts = ", ".join(f"{name} {byte_size(size)}" for name, size in sizes.items() if size)
     out.print(f"  on the disk: {byte_size(sum(sizes.values()))} ({parts})")
     if stats.ignored:
-        out.print(f"  passed over: {printable('  '.join(stats.ignored))}", markup=False)
+        out.print(f"  ignored: {printable('  '.join(stats.ignored))}", markup=False)
     if stats.metadata:
         out.print(f"  metadata: {safe(', '.join(stats.metadata))}")
     if stats.missing:

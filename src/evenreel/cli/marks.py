@@ -27,15 +27,15 @@ GONE = {"replaced": "the file has another content than when it was marked", "gon
 
 def mark(
     clip: Annotated[
-        str | None, typer.Argument(help="Path of a video, or id of a clip as search prints it with --json.")
+        str | None, typer.Argument(help="Name or path of a video, or id of a clip as search --json prints it.")
     ] = None,
-    at: Annotated[float | None, typer.Option("--at", help="The moment, in seconds; the whole clip without it.")] = None,
-    note: Annotated[str | None, typer.Option("--note", help="Write a note; an empty one deletes it.")] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="It is no favourite any more; its note stays.")] = False,
+    at: Annotated[float | None, typer.Option("--at", help="Time of the moment, in seconds.")] = None,
+    note: Annotated[str | None, typer.Option("--note", help="Write a note; an empty text deletes it.")] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove it from the favourites; its note stays.")] = False,
     library: LibraryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a clip, or a moment of it, a favourite, or write a note to it; without one, list favourites and notes."""
+    """Mark a clip or a moment as a favourite, or write a note. Without a clip: list favourites and notes."""
     from evenreel.library import open_library
 
     with open_library(library or default_library(), vision=False) as opened:
@@ -61,14 +61,14 @@ def mark(
 
 
 def saved_add(
-    query: Annotated[str, typer.Argument(help="What is looked for, as in evenreel search.")],
-    name: Annotated[str | None, typer.Option("--name", help="Its name; the query without one.")] = None,
+    query: Annotated[str, typer.Argument(help="What to look for, as in evenreel search.")],
+    name: Annotated[str | None, typer.Option("--name", help="Name of the search; otherwise its query.")] = None,
     where: WhereOption = None,
     library: LibraryOption = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
-    """Save a search; what it finds now counts as seen."""
+    """Save a search. What it finds now counts as seen."""
     from evenreel.library import open_library
 
     with open_library(library or default_library(), device=device) as opened:
@@ -99,8 +99,8 @@ def saved_list(library: LibraryOption = None, as_json: JsonOption = False) -> No
 
 def saved_run(
     name: NameArgument,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave what is new as new.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Show all that it finds, not only what is new.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Do not mark the new clips as seen.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show all clips that it finds, not only new ones.")] = False,
     library: LibraryOption = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
@@ -143,19 +143,19 @@ FORGOTTEN = (
 
 def people(
     name: Annotated[Pair, typer.Option(metavar="WHO NAME", help="Name a person, by number or name.")] = None,
-    merge: Annotated[Pair, typer.Option(metavar="WHO OTHER", help="Make two one, who stays WHO.")] = None,
+    merge: Annotated[Pair, typer.Option(metavar="WHO OTHER", help="Merge two people under WHO's name.")] = None,
     forget: Annotated[
         str | None,
-        typer.Option(metavar="WHO|ALL", help="Delete name, vectors and pictures; ALL: everyone's, and look no more."),
+        typer.Option(metavar="WHO|ALL", help="Delete name, vectors, pictures; ALL: everyone's, and look for no faces."),
     ] = None,
-    everyone: Annotated[bool, typer.Option("--all", help="List also who has no name and fewer than 3 faces.")] = False,
+    everyone: Annotated[bool, typer.Option("--all", help="List people with fewer than 3 faces too.")] = False,
     stills: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write a picture of each that is listed: NUMBER.jpg.")
+        Path | None, typer.Option(metavar="FOLDER", help="Write a picture of each listed person: NUMBER.jpg.")
     ] = None,
     library: LibraryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the people in a library's clips, name and merge them, or forget them."""
+    """List the people in a library's clips; name, merge or forget them."""
     from evenreel.library.people import EVERYONE, forget_everyone, forget_person, merge_people, name_person
 
     place = library or default_library()

@@ -99,7 +99,7 @@ def media_limits(
     """Make the limits of reading one video of the values of options.
 
     Args:
-        timeout: seconds without progress after which a video is set aside.
+        timeout: seconds without progress after which a video is skipped.
         memory: MiB that reading one video may take.
         max_damage: share of a video's pictures that damage may spoil.
     """
@@ -110,10 +110,10 @@ SHARED: dict[str, Any] = {
     "device": DeviceOption,
     "precision": PrecisionOption,
     "workers": Annotated[int, typer.Option(min=0, max=MOST_PROCESSES, help="Reader processes; 0: one a core.")],
-    "retry": Annotated[bool, typer.Option("--retry", help="Try again what was set aside.")],
+    "retry": Annotated[bool, typer.Option("--retry", help="Try again what was skipped.")],
     "accept_licence": Annotated[bool, typer.Option("--accept-licence", help=LICENCE_HELP)],
     "limits": media_limits,
-    "vision": Annotated[bool, typer.Option("--no-vision", help="Words only; loads no model.")],
+    "vision": Annotated[bool, typer.Option("--no-vision", help="Search words only; no model is loaded.")],
     "read_text": Annotated[bool, typer.Option("--no-ocr", help="Do not read on-screen text.")],
     "cluster": Annotated[str, typer.Option(help=CLUSTER_HELP)],
     "resamples": Annotated[int, typer.Option(min=0, max=MOST)],

@@ -110,7 +110,7 @@ def prepare(
 ) -> None:
     """Keep with a checkpoint what `evenreel adapt` needs of its source, so that no source video is needed later.
 
-    Exit status 3 if clips had been set aside.
+    Exit status 3 if clips had been skipped.
     """
     from evenreel.adaptation.prepared import save_prepared
     from evenreel.adaptation.preparing import prepare as prepare_source
@@ -149,7 +149,7 @@ class _Source:
     device: str
 
     def part(self, split: str) -> tuple[SourceSplit, tuple[SetAside, ...]]:
-        """A split, and what had been set aside of it."""
+        """A split, and what had been skipped of it."""
         from evenreel.adaptation.preparing import SourceSplit
         from evenreel.checkpoint import load_features_for
         from evenreel.corpus import select

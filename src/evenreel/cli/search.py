@@ -47,18 +47,17 @@ class Question:
     """What `evenreel search` looks for, and how it ranks clips.
 
     Attributes:
-        query: what is to be seen, read on screen, said or heard; in quotes ('"mind the gap"') words as they are written
-            and no pictures; said:, on-screen:, seen: or sounds: before it chooses one of the four; person:NAME anywhere
-            in it, clips that somebody is in. With 'then' between two of these, clips in which a moment of one comes
-            before one of the other; with 'without', clips that show what follows stand lower.
-        k: how many clips at most.
+        query: what to look for: seen, on screen, said or heard. Put words in quotes ('"mind the gap"') to find them as
+            they are written. Begin with said:, on-screen:, seen: or sounds: to search one of the four. person:NAME
+            finds clips with somebody. 'A, then B' finds A followed by B; 'A without B' ranks clips that show B lower.
+        k: how many clips to show at most.
         where: filter, for example "source = 'camera' and duration_s < 60".
-        image: search by a picture; a sentence beside it says what is to be seen too, such as "at night".
+        image: search by a picture; the query may add to it, such as "at night".
         within_s: with 'then', how many seconds may lie between the two moments; None for 30.
-        right: a clip, CLIP or CLIP@SECONDS, that is what is looked for; can be given several times.
-        wrong: a clip that is not.
-        vision: False searches by words alone and loads no model.
-        rerank: a matcher's checkpoint, folder or hub id, that orders the first clips anew.
+        right: a clip like those you look for, as CLIP or CLIP@SECONDS; may be given several times.
+        wrong: a clip unlike those you look for, likewise.
+        vision: False searches words alone and loads no model.
+        rerank: a matcher that ranks the first clips again: its checkpoint, folder or hub id.
         rerank_depth: how many clips --rerank looks at.
         fold: whether clips that are nearly the same are under the best of them.
 
@@ -84,7 +83,7 @@ class Question:
         if self.is_empty and (self.wrong or self.rerank is not None or self.within_s is not None or not self.vision):
             raise UsageError(
                 "--wrong, --rerank, --within and --no-vision need a sentence, a picture or an example; without any of "
-                "these, the clips that are unlike the rest are shown."
+                "these, the highlights are shown."
             )
         if self.image is not None and (self.right or self.wrong or self.within_s is not None):
             raise UsageError(
@@ -124,7 +123,7 @@ def search(
     snapshot_cache: CacheOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find clips, each with its best moment and the reason; without words, those that are unlike the rest."""
+    """Find clips, each with its best moment and the reason. Without a query: highlights, clips unlike the rest."""
     from evenreel.library import open_library
 
     place = fetched(library or default_library(), snapshot_cache)
@@ -147,9 +146,11 @@ def _show_unlike(found: UnlikeClips, as_json: bool) -> None:
         return
     out = console()
     if not found.clips:
-        out.print("No clip with pictures is there.")
+        out.print("There are no highlights: no clip has pictures.")
+    else:
+        out.print("Highlights, the clips that are most unlike the rest:")
     for rank, clip in enumerate(found.clips, start=1):
-        out.print(f"[bold]{rank:2}. {safe(clip.path)}[/]  at {clock(clip.time_s)}  [dim]apart {clip.apart:.2f}[/]")
+        out.print(f"[bold]{rank:2}. {safe(clip.path)}[/]  at {clock(clip.time_s)}  [dim]distance {clip.apart:.2f}[/]")
     if found.compared < found.total:
         out.print(
             f"[dim]Of {count(found.total, 'clip')}, {found.compared:,} that lie evenly among them were compared.[/]"
@@ -171,22 +172,22 @@ def _search(library: Library, asked: Question, device: str) -> Callable[[int], S
 
 
 USAGE = (
-    "Give a query in quotes, what `evenreel search --json` printed (a .json file, or - for standard input), or "
-    "CLIP START END, such as tram.mp4 0:15 0:22.5."
+    "Give a query in quotes; or what `evenreel search --json` printed (a .json file, or - for standard input); or "
+    "a video's name, start and end, such as tram.mp4 0:15 0:22.5."
 )
 LARGEST_DOCUMENT = 64 * 2**20
 
 
 @dataclass(frozen=True)
 class WantedStretches:
-    """Which stretches of a search are taken away.
+    """Which clips of a search are exported.
 
     Attributes:
-        k: how many clips at most.
+        k: how many clips to export at most.
         where: filter, for example "source = 'camera' and duration_s < 60".
-        vision: False searches by words alone and loads no model.
-        every_moment: take all moments of a clip, not its best alone.
-        others: take the weaker matches too.
+        vision: False searches words alone and loads no model.
+        every_moment: export all moments of a video, not its best alone.
+        others: export the weaker matches too.
     """
 
     k: Annotated[int, OptionForm("-k")] = 10
@@ -200,13 +201,13 @@ def export(
     what: Annotated[list[str], typer.Argument(metavar="WHAT...", help=USAGE)],
     settings: HandoverSettings = from_settings("evenreel.handover:HandoverSettings"),
     wanted: WantedStretches = from_settings(WantedStretches),
-    out: Annotated[Path, typer.Option(help="Folder to write to; nothing in it is replaced.")] = Path(),
+    out: Annotated[Path, typer.Option(help="Folder to write to. No file in it is replaced.")] = Path(),
     library: PlaceOption = None,
     device: DeviceOption = "auto",
     snapshot_cache: CacheOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take found stretches away: cuts, lists for editors, tables, subtitles, a sheet of stills."""
+    """Export clips that a search finds: as video files, lists for editors, tables, subtitles or a sheet of stills."""
     from evenreel.handover.taking import take_away
     from evenreel.library import open_library
 
@@ -269,7 +270,7 @@ def _picked(
         raise UsageError(USAGE)
     picks = picks_of(found, every_moment=wanted.every_moment, others=wanted.others)
     if not picks:
-        raise NotFoundError(f"Nothing fits {query[:200]!r}; --all takes weaker matches too.")
+        raise NotFoundError(f"Nothing fits {query[:200]!r}; --all exports weaker matches too.")
     return query, picks
 
 
@@ -285,24 +286,24 @@ def _show(report: HandoverReport, out: Path, as_json: bool) -> None:
     for name, sentence in report.notes:
         shown.print(f"  [dim]{safe(name)} {safe(sentence)}[/]")
     if report.set_aside:
-        shown.print(f"[yellow]Not taken: {len(report.set_aside)}{'' if report.files else '; nothing was written'}[/]")
+        shown.print(f"[yellow]Skipped: {len(report.set_aside)}{'' if report.files else '; nothing was written'}[/]")
     for one in report.set_aside:
         shown.print(f"  {safe(one.path)}: {safe(one.sentence)}")
 
 
 def transcript(
-    clip: Annotated[str, typer.Argument(help="Id of a clip, as search prints it with --json, or path of a video.")],
+    clip: Annotated[str, typer.Argument(help="Name or path of a video, or id of a clip as search --json prints it.")],
     library: PlaceOption = None,
     form: Annotated[
         Literal["srt", "vtt", "txt", "json"],
-        typer.Option("--format", help="json has all transcripts, with the times of words."),
+        typer.Option("--format", help="Form of the text; json has all transcripts, with the times of words."),
     ] = "txt",
     language: Annotated[
-        str | None, typer.Option(help="Language of the transcript, such as en or pt-BR; the first one otherwise.")
+        str | None, typer.Option(help="Language, such as en or pt-BR. \\[default: the first there is]")
     ] = None,
     snapshot_cache: CacheOption = None,
 ) -> None:
-    """Print what is said in a clip, by its subtitle files and streams."""
+    """Print what is said in a clip, from its subtitles or the speech model."""
     from evenreel.library import open_library
     from evenreel.speech.subtitles import as_srt, as_text, as_vtt, is_in
 

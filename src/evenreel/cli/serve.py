@@ -24,19 +24,19 @@ LEFT_OUT = (
     "cache_bytes", "limits", "image_limits",
 )  # fmt: skip
 """Settings for those who serve from Python."""
-HOST_HELP = "Another name that browsers may call this server by; again for more."
+HOST_HELP = "Another name of this server that browsers may use; may be given several times."
 WORKERS_HELP = (
-    "Processes that answer behind the one port, 1 to 64, each with a model of its own. The limits of connections and "
-    "of waiting searches hold for all together: each has an equal share."
+    "Processes that answer on the one port, 1 to 64, each with its own model. They share the limits of connections and "
+    "of waiting searches equally."
 )
-PROXY_HELP = "Address or network of a reverse proxy, whose X-Forwarded-For is believed, no one else's; again for more."
+PROXY_HELP = "Address or network of a reverse proxy whose X-Forwarded-For is trusted; may be given several times."
 ADDRESS: dict[str, Any] = {
     "port": Annotated[int, typer.Option(min=0, max=65_535)],
     "token": Annotated[str | None, typer.Option(envvar="EVENREEL_TOKEN")],
     "allowed_hosts": Annotated[list[str] | None, typer.Option("--allow-host", help=HOST_HELP)],
     "trusted_proxies": Annotated[list[str] | None, typer.Option("--trusted-proxy", help=PROXY_HELP)],
 }
-HTTP_HELP = "Answer over HTTP, at /mcp of the address; otherwise over standard input and output."
+HTTP_HELP = "Answer over HTTP, at /mcp of the address, instead of over standard input and output."
 
 
 def serve(
@@ -49,7 +49,7 @@ def serve(
         **ADDRESS,
     ),
 ) -> None:
-    """Serve a library as a page and a REST API, until Ctrl-C; without --library, your own, which may be empty yet."""
+    """Serve a library as a page and a REST API until Ctrl-C. Without --library: your own, empty or not."""
     from evenreel.library.index.run import make_empty
     from evenreel.library.store.catalog import is_published
     from evenreel.server import serve as run
@@ -87,7 +87,7 @@ def mcp(
         **ADDRESS,
     ),
 ) -> None:
-    """Let an assistant search a library, open moments of it and read what is said (Model Context Protocol)."""
+    """Let an assistant search a library, open moments and read what is said (Model Context Protocol)."""
     from evenreel.server.assistants import serve_http, serve_pipe
 
     if not http and (settings.host, settings.port) != ("127.0.0.1", DEFAULT_PORT):

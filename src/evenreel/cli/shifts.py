@@ -68,7 +68,7 @@ def shifts(
     """Corrupt the clips of a corpus in twelve ways, and measure what a model finds among them.
 
     R@1 with intervals and what is lost, hubs, and what the hub memory adds. What is made is kept: a broken-off run goes
-    on, and another strength adds to it. Exit status 3: clips were set aside.
+    on, and another strength adds to it. Exit status 3: clips were skipped.
     """
     from evenreel.encoders.loading import check_licence
     from evenreel.provenance import provenance_of

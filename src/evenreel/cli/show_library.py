@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from evenreel.library import LibraryStats
     from evenreel.library.search.result import Hit, MomentHit, SearchResult, TextHit
 
-AGAIN = " (tried again when changed, or with --retry)"  # follows what was set aside, where the next run tries again
-WITHOUT = "Without {} that had been set aside"
+AGAIN = " (tried again when changed, or with --retry)"  # follows what was skipped, where the next run tries again
+WITHOUT = "Without {} that had been skipped"
 MANY_NOTES = 10
-PARTS = {"seen": "what is seen", "on_screen": "words on screen", "both": "both together"}
-"""What the parts of a matcher's score are called."""
+PARTS = {
+    "seen": "visual match", "on_screen": "words on screen", "both": "both together", "about": "name or caption",
+    "then": "followed by",
+}  # fmt: skip
+"""What the parts of a score are called."""
 
 
 def console() -> Console:
@@ -70,9 +73,9 @@ def clock(seconds: float) -> str:
 
 
 def list_aside(
-    set_aside: Sequence[SetAside], lead: str = "Set aside: {}", more: str = "", most: int | None = None
+    set_aside: Sequence[SetAside], lead: str = "Skipped: {}", more: str = "", most: int | None = None
 ) -> None:
-    """Print how many clips of a corpus, or files of a library, were set aside, and a line for each; or nothing."""
+    """Print how many clips of a corpus, or files of a library, were skipped, and a line for each; or nothing."""
     out = console()
     if set_aside and lead:
         number = count(len(set_aside), "clip" if set_aside[0].clip_id else "file")
@@ -115,8 +118,8 @@ def show_result(result: SearchResult, as_json: bool, *, others: bool = False) ->
 
 
 def _show_hit(out: Console, rank: int, hit: Hit) -> None:
-    times = (", then " if hit.steps else ", ").join(map(_stretch, hit.moments))
-    scores = "  ".join(f"{channel} {_decimals(value)}" for channel, value in hit.scores.items())
+    times = (", followed by " if hit.steps else ", ").join(map(_stretch, hit.moments))
+    scores = "  ".join(f"{PARTS.get(channel, channel)} {_decimals(value)}" for channel, value in hit.scores.items())
     out.print(f"[bold]{rank:2}. {safe(hit.path)}[/]  at {times or '0:00'}")
     for text in hit.on_screen:
         out.print(f"      on screen {_span(text.start_s, text.end_s)}: [green]{safe(text.text)}[/]")
@@ -167,7 +170,7 @@ def empty_sentence(stats: LibraryStats) -> str:
     """Return a sentence on why nothing can be found in a library without an indexed file, and what to do about it."""
     found = []
     if aside := len(stats.set_aside):
-        found.append(f"{count(aside, 'file')} {'was' if aside == 1 else 'were'} set aside")
+        found.append(f"{count(aside, 'file')} {'was' if aside == 1 else 'were'} skipped")
     if stats.missing:
         found.append(f"{count(stats.missing, 'file')} {'is' if stats.missing == 1 else 'are'} missing")
     why, remedy = " and ".join(found), f"evenreel info --library {stats.library} says which and why."

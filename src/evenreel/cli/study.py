@@ -213,7 +213,7 @@ class _StudyGroup(TableGroup):
 
 
 def study(name: str) -> Any:
-    """Make a table or figure of a paper on your own clips. Exit status 3 if clips had been set aside."""
+    """Make a table or figure of a paper on your own clips. Exit status 3 if clips had been skipped."""
     group = typer.Typer(name=name, cls=_StudyGroup, help=study.__doc__)
 
     @group.callback(invoke_without_command=True)

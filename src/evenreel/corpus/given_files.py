@@ -121,10 +121,10 @@ class ReleaseFiles:
 
     def _why_unread(self, path: Path) -> str:
         if path in self._beside:
-            return f"{path.name} is not needed beside {self._beside[path]}, and is passed over."
+            return f"{path.name} is not needed beside {self._beside[path]}, and is skipped."
         if path.suffix.lower() in _PICKLES:
             return f"{path.name} is a pickle, which can run code when it is opened, and is not read."
-        return f"{path.name} is no file that {self.benchmark} is read from, and is passed over."
+        return f"{path.name} is no file that {self.benchmark} is read from, and is skipped."
 
 
 def _files(path: Path) -> list[Path]:

@@ -204,7 +204,7 @@ def _orphans(corpus: Corpus, aside: list[SetAside], there: Collection[str]) -> l
     gone = {one.clip_id for one in aside}
     rows = corpus.clips.select("clip_id", "path", "pair_id").iter_rows()
     return [
-        SetAside(clip, path, "failed", f"the real clip that it mirrors, {real}, was set aside")
+        SetAside(clip, path, "failed", f"the real clip that it mirrors, {real}, was skipped")
         for clip, path, real in rows
         if clip in there and real in gone
     ]

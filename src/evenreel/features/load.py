@@ -338,7 +338,7 @@ def _missing(folder: Path, what: str, missing: Sequence[str], of: int) -> str:
 
 def _aside(folder: Path, aside: Sequence[str]) -> str:
     return (
-        f"{len(aside):,} clips were set aside when the features in {folder} were made ({_some(aside)}); leave them out "
+        f"{len(aside):,} clips were skipped when the features in {folder} were made ({_some(aside)}); leave them out "
         "(leave_out_aside), or mend their videos and run `evenreel features` again."
     )
 

@@ -64,7 +64,7 @@ def read_on_screen(
     shards, _ = found.shards(without=("frames", "windows"))
     if missing := next((clip_id for clip_id in clip_ids if clip_id not in shards), None):
         raise FeaturesError(
-            f"The clip {missing} can be used, and was set aside when the features in {folder} were computed; compute "
+            f"The clip {missing} can be used, and was skipped when the features in {folder} were computed; compute "
             "them again."
         )
     windows = [changed_windows(shards[clip_id], clip_id, changes, found.made, fits) for clip_id in clip_ids]

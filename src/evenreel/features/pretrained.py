@@ -44,7 +44,7 @@ def pretrained_means(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ..
     place = {clip_id: row for row, clip_id in enumerate(videos.ids)}
     if missing := next((clip_id for clip_id in clip_ids if clip_id not in place), None):
         raise FeaturesError(
-            f"The clip {missing} can be used, and was set aside when the features in {folder} were computed; compute "
+            f"The clip {missing} can be used, and was skipped when the features in {folder} were computed; compute "
             "them again."
         )
     means = clip_means(videos)[[place[clip_id] for clip_id in clip_ids]]

@@ -1,4 +1,4 @@
-"""Export of found stretches: the forms, and limits."""
+"""Exporting clips: the forms that can be written, and limits."""
 
 from __future__ import annotations
 
@@ -32,14 +32,13 @@ MOST_STRETCHES = 10_000
 
 @dataclass(frozen=True)
 class HandoverSettings:
-    """How stretches are exported.
+    """How clips are exported.
 
     Attributes:
-        forms: what to write: clip (cuts), csv, json, edl (CMX3600), fcpxml, otio, srt or vtt (what is said in each
-            stretch), sheet (a picture with a still of each); may be given several times.
-        exact: frame-accurate cuts, which re-encodes them; without it their packets are copied from the key frame
-            before the start.
-        handles_s: seconds added before and after each stretch.
+        forms: what to write: clip (video files), csv, json, edl (CMX3600), fcpxml, otio, srt or vtt (what is said in
+            each clip), sheet (one picture with a still of each); may be given several times.
+        exact: cut frame-accurately (re-encodes). Otherwise a clip is copied, from the key frame before its start.
+        handles_s: seconds to add before and after each clip.
         language: language of subtitles, such as en or pt-BR; None for the first there is.
 
     Raises:

@@ -231,7 +231,7 @@ class Handover:
             report.note(path.name, f"was re-encoded, as {why}")
         elif not self._settings.exact:
             if early_s > 1 / facts.fps:
-                said_early = f"begins {early_s:.2f} s early, at a key frame; a frame-accurate export (--exact) does not"
+                said_early = f"begins {early_s:.2f} s early, at a key frame (--exact cuts frame-accurately)"
                 report.note(path.name, said_early)
             if late_s > 2 / facts.fps:
                 report.note(path.name, f"ends {late_s:.2f} s late")

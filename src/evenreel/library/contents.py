@@ -149,7 +149,7 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
         clip_id=clip_id,
         name=files[0][1] if files else clip_id,
         files=tuple(ClipFile(name, folder_of(loaded_path(path), known), state) for path, name, state, _ in files),
-        signs=tuple(TextHit(text, (), *span, 1.0) for text, *span in signs if any(map(str.isalnum, text))),
+        signs=tuple(TextHit(text, (), start, end, 1.0) for text, start, end in signs if any(map(str.isalnum, text))),
         metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
         starts_s=starts_s,
         shots=tuple(shots),
@@ -425,13 +425,10 @@ def example_candidates(connection: sqlite3.Connection) -> dict[ExampleKind, list
     found: dict[ExampleKind, list[str]] = {}
     for kind, sql in _CANDIDATES.items():
         texts = (str(text).strip() for (text,) in connection.execute(sql, (LONGEST_EXAMPLE, TRIED)))
-        found[kind] = [text for text in dict.fromkeys(texts) if all(map(is_printable, text)) and _says_something(text)]
+        # With three different letters: what is read as PPPPRR or ★★★★ is a pattern.
+        worded = (text for text in dict.fromkeys(texts) if len(set(filter(str.isalpha, text.casefold()))) > 2)
+        found[kind] = [text for text in worded if all(map(is_printable, text))]
     return found
-
-
-def _says_something(text: str) -> bool:
-    """Whether a text has letters, and is no pattern such as PPPPRR or ★★★★."""
-    return len(set(filter(str.isalpha, text.casefold()))) > 2
 
 
 def examples(connection: sqlite3.Connection) -> Examples:

@@ -218,7 +218,7 @@ def test_vatex_lists_are_not_needed_beside_the_official_files(tmp_path: Path) ->
     done = FORMATS["vatex"]([tmp_path, tmp_path / "ref_captions.json"])
     beside = [notice for notice in done.notices if "not needed beside" in notice.sentence]
     assert [notice.sentence for notice in beside] == [
-        "ref_captions.json is not needed beside vatex_training_v1.0.json, and is passed over."
+        "ref_captions.json is not needed beside vatex_training_v1.0.json, and is skipped."
     ]
     assert not beside[0].left_out
 

@@ -151,7 +151,7 @@ def test_one_vector_a_clip_and_ids_that_are_given(corpus: Corpus, tmp_path: Path
     videos, aside = find_clips(tmp_path / "out", corpus).load()
     assert videos.frames[:, 0].argmax(axis=1).tolist() == [0, 1, 4]
     assert [one.clip_id for one in aside] == ["b"]
-    with pytest.raises(FeaturesError, match="1 clips were set aside"):
+    with pytest.raises(FeaturesError, match="1 clips were skipped"):
         load_video_features(tmp_path / "out", corpus)
 
 
@@ -428,7 +428,7 @@ def test_the_command(corpus: Corpus, tmp_path: Path) -> None:
         f"Features of stored:tbn in {tmp_path / 'corpus' / 'features' / 'tbn'}:",
         "  3 clips (12 frames) of audio 4 + flow 3 + rgb 5 = 12 numbers",
         "  every stream, and every frame of all streams together, is of unit length",
-        "Set aside: 1 clip",
+        "Skipped: 1 clip",
         "  b: there is no array of it in the stream flow (unreadable)",
     ]
 

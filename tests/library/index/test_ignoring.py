@@ -72,7 +72,7 @@ def test_a_pattern_is_kept_by_the_library_and_an_indexed_file_comes_back_without
     [
         (b"\xff\xfe*\x00", "not UTF-8"),
         (b"#" * (MAX_BYTES + 1), "64 KiB"),
-        (b"[z-a]\nclip_01*\n", "line 1 is passed over"),
+        (b"[z-a]\nclip_01*\n", "line 1 is skipped"),
         (b"*a*a*a*a*a*b\nclip_01*\n", "3 are the limit"),
     ],
 )

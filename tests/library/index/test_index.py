@@ -215,7 +215,7 @@ def test_hazard_230_a_film_is_found_by_any_suffix_of_films_and_others_are_named(
         (folder / name).write_bytes(content)
     found = scan([folder])
     assert sorted(Path(file.path).name for file in found.files) == sorted(names)
-    assert "(6 other files (.jpg, .360, .bik, .mod) were passed over)" in found.no_video()
+    assert "(6 other files (.jpg, .360, .bik, .mod) were skipped)" in found.no_video()
 
 
 def test_a_single_file_is_taken_whatever_its_name(videos: Path, library: Path) -> None:

@@ -264,12 +264,13 @@ def test_a_table_that_takes_its_reader_along(
 
 PROGRAM = """
 import sys, time
-import evenreel.cli, evenreel.encoders, evenreel.features.pool
+import evenreel.cli, evenreel.encoders.loading, evenreel.features.pool
 evenreel.cli.FAREWELL_S = evenreel.features.pool.GRACE_S = 0.1
 def slow(*_, **__):
     open(sys.argv[2] + '.model', 'w').close()
     time.sleep(600)
 evenreel.encoders.load_encoder = slow
+evenreel.encoders.loading.locate = lambda *_, **__: None
 evenreel.cli.main()
 """
 

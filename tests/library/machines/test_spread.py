@@ -28,7 +28,7 @@ from tests.library.videos import write_video
 
 def same(report: IndexReport) -> dict[str, object]:
     """A report without how long it took, and frames: a worker knows of no copy that another reads."""
-    return report.to_json() | {"seconds": 0, "frames": 0}
+    return report.to_json() | {"seconds": 0, "frames": 0, "pictures_per_s": None}
 
 
 def spread_out(videos: Path, library: Path, machines: Machines, settings: Any = SETTINGS) -> IndexReport:

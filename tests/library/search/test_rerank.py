@@ -439,7 +439,7 @@ def test_a_terminal_says_where_nothing_was_read_and_shows_no_minus_before_nothin
     hit = replace(HIT, parts=parts, scores={"seen": -0.004, "reranked": -0.001}, none_read=True)
     show_result(SearchResult("gate", (hit,), 1), as_json=False)
     told = capsys.readouterr().out
-    assert "matcher: what is seen 0.25, words on screen 0.00 (none read), both together -0.35; mean 0.00" in told
+    assert "matcher: visual match 0.25, words on screen 0.00 (none read), both together -0.35; mean 0.00" in told
     assert "-0.00" not in told
 
 

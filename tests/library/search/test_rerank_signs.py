@@ -74,7 +74,7 @@ def test_a_terminal_shows_which_words_when_and_the_parts(place: Path) -> None:
     assert "match" in answer
     assert "test_00001_2.mp4" in path
     assert shown.strip().startswith("on screen 0:00") and shown.endswith("RING")
-    assert any("matcher: what is seen 0." in line and "words on screen 0." in line for line in rest)
+    assert any("matcher: visual match 0." in line and "words on screen 0." in line for line in rest)
 
 
 def test_without_reading_the_words_nothing_tells_the_clips_apart_and_that_is_said(place: Path) -> None:

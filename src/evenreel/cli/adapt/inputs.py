@@ -56,7 +56,7 @@ class Given:
         prepared: what `evenreel prepare` kept with the checkpoint; None for nothing.
         encode: encoder of counterfactual captions; None where none is known, or none is needed.
         names: names of clips that have one beside their id, by id.
-        set_aside: clips that had been set aside, with the reasons.
+        set_aside: clips that had been skipped, with the reasons.
         notices: sentences on what else a reader should know.
         uses: other queries or statistics that the features were made with (`evenreel.checkpoint.CorpusFeatures.uses`).
         pictures: function that makes small pictures (JPEG) of clips, by id; None where their files are not known.

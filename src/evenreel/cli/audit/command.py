@@ -68,7 +68,7 @@ class SearchedLibrary:
 
     Attributes:
         library: audit the search of this library.
-        queries: sentences to search the library with: UTF-8, one a line; lines that begin with # are passed over.
+        queries: sentences to search the library with: UTF-8, one a line; lines that begin with # are skipped.
         rerank: for the audit order, a matcher's checkpoint, folder or hub id, that re-ranks the library's searches.
     """
 

@@ -25,7 +25,7 @@ def corrupt_corpus(
     settings: CorruptionSettings = from_settings(CorruptionSettings, leave_out=("videos",)),
     as_json: JsonOption = False,
 ) -> None:
-    """Corrupt every clip in several ways, a corpus each; ids and captions stay. Exit status 3: some were set aside."""
+    """Corrupt every clip in several ways, a corpus each; ids and captions stay. Exit status 3: some were skipped."""
     from evenreel.corpus.annotation import copy_class_names
     from evenreel.edits.corruptions.writing import corrupt_clips
 

@@ -136,7 +136,7 @@ def prompts(
     options: PromptOptions = from_settings(PromptOptions),
     as_json: JsonOption = False,
 ) -> None:
-    """Write what a video generator needs to mirror each real clip. Exit status 3 if clips were set aside."""
+    """Write what a video generator needs to mirror each real clip. Exit status 3 if clips were skipped."""
     from evenreel.corpus import load_corpus
     from evenreel.corpus.prompts import join_captions, setting_of
     from evenreel.edits.conditioning import Conditioning, prepare_requests

@@ -112,7 +112,7 @@ def edit_corpus(
     settings: ClipEditSettings = from_settings(ClipEditSettings, leave_out=("videos",)),
     as_json: JsonOption = False,
 ) -> None:
-    """Paint, write or speak over every clip; ids and captions stay. Exit status 3: some were set aside."""
+    """Paint, write or speak over every clip; ids and captions stay. Exit status 3: some were skipped."""
     from evenreel.corpus import load_texts, save_texts
     from evenreel.corpus.annotation import copy_class_names
     from evenreel.edits.edited_clips import edit_clips

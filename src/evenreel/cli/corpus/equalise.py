@@ -27,7 +27,7 @@ def equalise_corpus(
     ),
     as_json: JsonOption = False,
 ) -> None:
-    """Give all clips one codec, rate, size and, within a pair, length. Exit status 3 if clips were set aside."""
+    """Give all clips one codec, rate, size and, within a pair, length. Exit status 3 if clips were skipped."""
     from evenreel.corpus.annotation import copy_class_names
     from evenreel.edits.equalise import equalise
 

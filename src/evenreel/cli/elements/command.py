@@ -125,7 +125,7 @@ def elements(
         PhraseSources, panel=LISTED, text=Annotated[Path | None, typer.Option(rich_help_panel=MINED)]
     ),
 ) -> None:
-    """Make a scene dictionary, and find in every clip what it shows. Exit status 3 if clips had been set aside."""
+    """Make a scene dictionary, and find in every clip what it shows. Exit status 3 if clips had been skipped."""
     from evenreel.cli.elements.show import Made, show_elements
     from evenreel.corpus import load_corpus
     from evenreel.features import find_clips

@@ -25,7 +25,7 @@ _PHRASES, _MANY = 8, 10
 
 @dataclass(frozen=True, eq=False)
 class LookedAt:
-    """Scene elements of clips, the file that keeps them, and clips that had been set aside."""
+    """Scene elements of clips, the file that keeps them, and clips that had been skipped."""
 
     chosen: ChosenElements
     path: Path

@@ -25,8 +25,8 @@ class PhraseSources:
     """Sources of phrases, of which at most one is given.
 
     Attributes:
-        text: mine this file: UTF-8, a caption a line; lines that begin with # are passed over.
-        entities, activities: UTF-8, a phrase a line, the most important first; lines that begin with # are passed over.
+        text: mine this file: UTF-8, a caption a line; lines that begin with # are skipped.
+        entities, activities: UTF-8, a phrase a line, the most important first; lines that begin with # are skipped.
         packaged: everyday things, for clips without captions.
         dictionary: folder of a dictionary that this command or Python made, for another corpus for example.
     """

@@ -133,7 +133,7 @@ def score(
     ),
     as_json: JsonOption = False,
 ) -> None:
-    """Score every caption with every clip by a matcher, words, or a search. Exit status 3: clips had been set aside."""
+    """Score every caption with every clip by a matcher, words, or a search. Exit status 3: clips had been skipped."""
     from evenreel.corpus import load_corpus, select
 
     check_name(out)

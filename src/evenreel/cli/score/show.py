@@ -61,7 +61,7 @@ def check_table(out: Path, scored: Scored) -> None:
     """
     if out.suffix == ".npy" and scored.set_aside:
         raise UsageError(
-            f"The features leave {count(len(scored.set_aside), 'clip')} out that had been set aside, and an .npy does "
+            f"The features leave {count(len(scored.set_aside), 'clip')} out that had been skipped, and an .npy does "
             "not say which clips it is about; give --out a name that ends in .npz."
         )
     needed, free = SCORE_BYTES * scored.captions * scored.clips, shutil.disk_usage(out.parent).free

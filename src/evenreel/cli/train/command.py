@@ -29,7 +29,7 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Train a matcher, and its towers where the recipe says so. Exit status 3 if clips had to be set aside."""
+    """Train a matcher, and its towers where the recipe says so. Exit status 3 if clips had to be skipped."""
     from evenreel.training.recipe.files import find_recipe, load_recipe
 
     chosen = load_recipe(find_recipe(recipe), changes or ())  # a wrong one is told before torch is imported

@@ -1,4 +1,4 @@
-"""What `evenreel train` writes when a run is over: the checkpoint, the page of curves, what was set aside."""
+"""What `evenreel train` writes when a run is over: the checkpoint, the page of curves, what was skipped."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FinishedRun:
 
 
 def write_results(folder: Path, recipe: Recipe, loaded: LoadedData, trained: TrainedModel) -> About:
-    """Write the checkpoint, the page and the table of what was set aside into the folder of a run.
+    """Write the checkpoint, the page and the table of what was skipped into the folder of a run.
 
     Returns:
         The record that the checkpoint keeps of itself.

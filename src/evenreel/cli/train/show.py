@@ -56,7 +56,7 @@ def show_tower_members(folder: Path, recipe: Recipe, members: Sequence[FinishedR
 
 
 def _show_notices(out: Console, run: FinishedRun) -> None:
-    """What the model knows of other splits, and what was set aside."""
+    """What the model knows of other splits, and what was skipped."""
     for use in run.loaded.uses:
         out.print(f"[yellow]It was trained with {safe(use)}[/]: its scores say so, wherever they are shown.")
     list_aside(run.loaded.set_aside, more=f", all in {safe(run.folder / SET_ASIDE)}", most=MANY)

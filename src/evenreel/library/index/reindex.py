@@ -150,7 +150,7 @@ def _check_all_made(store: Store, encoder: Encoder) -> None:
             f"The new model has no vectors of {count(len(lost), 'clip')}, for example of {next(iter(lost.values()))}; "
             "are the disks connected, can the files be read, and were they indexed since they changed? The old vectors "
             "stay, the new ones made so far are kept, and the same command goes on from there (--retry reads what was "
-            "set aside once more); with --set accept_missing=yes these clips lose their vectors."
+            "skipped once more); with --set accept_missing=yes these clips lose their vectors."
         )
 
 

@@ -75,7 +75,7 @@ class Scan:
         parts.append(count(len(self.ignored), "ignored path"))
         passed = " and ".join(part for part in parts if not part.startswith("0 "))
         were = "was" if passed.startswith("1 ") and " and " not in passed else "were"
-        over = f" ({passed} {were} passed over)" if passed else ""
+        over = f" ({passed} {were} skipped)" if passed else ""
         folders = ", ".join(map(printable, self.roots))
         do = "name a folder that holds some, or a film itself, which may have any suffix"
         return f"There is no video in {folders}{over}, so no library was made; {do}."
@@ -296,7 +296,7 @@ class IgnoreRules:
             if (trouble := pattern_trouble(line)) is None:
                 kept.append(line)
             else:
-                self.troubles.append((printable(path), f"line {number} is passed over: {trouble}"))
+                self.troubles.append((printable(path), f"line {number} is skipped: {trouble}"))
         return (*outer, Ignored(folder, tuple(kept)))
 
 
@@ -394,7 +394,7 @@ def read_tables(beside: Sequence[Path], named: Sequence[Path], limits: MediaLimi
                 if table in named:
                     raise
                 if isinstance(error, NoPathsError):
-                    log.warning("%s has no column with the videos' paths and is passed over", table)
+                    log.warning("%s has no column with the videos' paths and is skipped", table)
                 else:
                     known.set_aside.append(SetAside("", printable(str(table)), "bad_table", str(error)))
                 continue

@@ -51,7 +51,7 @@ from evenreel.library.store.catalog import load_metadata, loaded_path, no_clip
 from evenreel.library.store.vectors import FITS, MAY_FIT, SOUNDS, ExactVectors, as_one_of
 from evenreel.types import Encoder, FloatArray, Metadata
 
-EMPTY = "The library is empty: none of its files is there; `evenreel info` says what was set aside or is missing."
+EMPTY = "The library is empty: none of its files is there; `evenreel info` says which were skipped or are missing."
 NOTHING_KNOWN: Mapping[Channel, str] = {
     "said": "The library knows of nothing that is said: its videos have no subtitles, and none were heard (`evenreel "
     "index --speech MODEL` hears them).",

@@ -355,7 +355,7 @@ def folder_of(path: str, known: Sequence[str]) -> str:
 def no_clip(clip_id: str) -> NotFoundError:
     """Make the error for an id, or a path, that no clip has; of a long one the end is shown, with the file's name."""
     shown = clip_id if len(clip_id) <= 80 else f"…{clip_id[-80:]}"
-    remedy = "" if re.fullmatch("[0-9a-f]{32}", clip_id) else "; give the path of its video"
+    remedy = "" if re.fullmatch("[0-9a-f]{32}", clip_id) else "; give the name or path of its video"
     return NotFoundError(f"The library has no clip {printable(shown)!r}{remedy}.")
 
 

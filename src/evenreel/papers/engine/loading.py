@@ -123,7 +123,7 @@ class StudyCorpus:
         self.set_aside += clips
         if clips:
             self.notices.append(
-                f"Clips of a split that had been set aside when features were computed: {len(clips):,}; neither they "
+                f"Clips of a split that had been skipped when features were computed: {len(clips):,}; neither they "
                 "nor the clips that go with them are measured."
             )
 
