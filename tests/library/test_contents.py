@@ -159,12 +159,6 @@ def test_files_are_found_by_state_and_name(place: Path, asked: dict[str, Any], e
     assert found.total >= len(expected)
 
 
-def test_pages_of_files_make_up_the_whole(opened: Library) -> None:
-    pages = [opened.files(limit=2, offset=offset) for offset in (0, 2, 4)]
-    assert [page.total for page in pages] == [5, 5, 5]
-    assert sum((page.files for page in pages), ()) == opened.files().files
-
-
 @pytest.mark.parametrize("wrong", [{"state": "fine"}, {"limit": 0}, {"order": "-path"}, {"offset": -1}])
 def test_questions_about_files_that_make_no_sense(opened: Library, wrong: dict[str, str | int]) -> None:
     with pytest.raises(UsageError):
