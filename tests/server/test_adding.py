@@ -94,7 +94,7 @@ def test_results_appear_while_it_goes_on_and_it_can_be_paused(
     assert order(here, action="resume")["state"] == "running"
     done = ended(here)
     assert (done["state"], clips(here)) == ("done", 3)
-    assert done["sentence"] == f"{3 - kept} video{'s' if kept == 1 else ''} taken in."
+    assert done["sentence"] == f"{3 - kept} video{'s' if kept == 1 else ''} added."
     assert not (new_home.library / NOTE).exists()
     assert verify(new_home.library) == []
     assert here.get("/api/v1/folders?inside=Videos/Trips").json()["added"]
@@ -153,14 +153,14 @@ def test_hazard_157_no_folder_is_added_twice_and_its_new_videos_are_found(
 ) -> None:
     new_home.gate.touch()
     order(here, **ADD)
-    assert ended(here)["sentence"] == "3 videos taken in."
+    assert ended(here)["sentence"] == "3 videos added."
     for folder in ("Videos", "Videos/Trips"):
         told = order(here, 400, action="start", folder=folder)
         assert told["detail"].endswith("is in the library already; look for new videos in it instead of adding it.")
     shutil.copyfile(rendered / "circle <b>.mp4", new_home.home / "Videos" / "more.mp4")
     (new_home.home / "Videos" / "broken.mp4").write_text("no video")
     order(here, action="start")
-    assert ended(here)["sentence"] == "1 video taken in; 1 file skipped (Library says why)."
+    assert ended(here)["sentence"] == "1 video added; 1 file skipped (Library says why)."
     assert "has its model already" in order(here, 400, action="start", model="fast")["detail"]
 
 
@@ -180,7 +180,7 @@ def test_folders_are_watched_until_that_is_stopped(here: TestClient, new_home: N
     new_home.gate.touch()
     order(here, **{**ADD, "action": "watch"})
     told = until(here, lambda told: told["state"] == "watching")
-    assert (told["watches"], told["sentence"], clips(here)) == (True, "3 videos taken in.", 3)
+    assert (told["watches"], told["sentence"], clips(here)) == (True, "3 videos added.", 3)
     (new_home.home / "Films").mkdir()
     shutil.copyfile(rendered / "circle <b>.mp4", new_home.home / "Videos" / "new.mp4")
     until(here, lambda told: clips(here) == 4)
@@ -640,7 +640,7 @@ def test_a_root_without_a_file_does_not_count(here: TestClient, new_home: NewHom
     new_home.gate.touch()
     assert not here.get("/api/v1/folders?inside=Videos").json()["added"]
     order(here, **ADD)
-    assert ended(here)["sentence"] == "3 videos taken in."
+    assert ended(here)["sentence"] == "3 videos added."
 
 
 def test_speech_is_asked_for_once(here: TestClient, new_home: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -702,7 +702,7 @@ def test_what_was_set_aside_is_tried_again_with_the_stages_that_the_library_has(
     def follow(run: Run, hear: object) -> dict[str, str]:
         seen.append(run.order)
         assert gate.wait(PATIENCE_S)
-        return {"ended": "1 file taken in; 0 files still skipped."}
+        return {"ended": "1 file added; 0 files still skipped."}
 
     monkeypatch.setattr(Run, "follow", follow)
     adder, other = Adder(library), Adder(library)
@@ -711,7 +711,7 @@ def test_what_was_set_aside_is_tried_again_with_the_stages_that_the_library_has(
         assert (other.retry(opened).state, other.retry_state().state) == ("running", "running")  # another worker
     gate.set()
     wait_until(lambda: adder.retry_state().state != "running")
-    told = Retry(state="done", sentence="1 file taken in; 0 files still skipped.")
+    told = Retry(state="done", sentence="1 file added; 0 files still skipped.")
     assert (adder.retry_state(), other.retry_state().state) == (told, "idle")
     (order,) = seen
     assert (order.retry, order.places, order.model, order.reads_text) == (True, (str(served.videos),), None, expected)

@@ -48,8 +48,6 @@ class Take:
 
 @dataclass(frozen=True)
 class CheckedTake:
-    """A take whose stretch lies in its file."""
-
     take: Take
     facts: FileFacts
     stretch: tuple[Fraction, Fraction]  # in seconds of the player's timeline

@@ -468,8 +468,6 @@ _ORDERS: dict[BrowseOrder, str] = {
 
 @dataclass(frozen=True)
 class BrowsedClip:
-    """A clip that is there."""
-
     clip_id: str
     path: str  # its first file by path, among those that pass the filter
     day: str | None  # when it was recorded or, where its file does not say, last changed, such as `2024-05-31`

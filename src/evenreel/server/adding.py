@@ -131,14 +131,13 @@ class Downloading(BaseModel):
 class Indexing(BaseModel):
     """How adding folders goes.
 
-    `state` is `idle`, `running`, `pausing`, `paused`, `watching` (for what changes in the folders), `done` or `failed`;
-    `sentence` says what can be said of it. `watches` says whether it goes on with what changes there. `done` of
-    `total` steps of `stage` are done, None where they cannot be counted; `per_minute` of them are done in a minute and
-    `remaining_s` seconds are left at that pace, None before that is known. `file` is the one that was read last. Where
-    lengths are known, `video_done_s` of `video_s` seconds of video are read, `speed` of them in a second. `share` is
-    what is done of the whole run, 0 to 1, and does not fall; `download` is there while a model is fetched. `models` are
-    those that a library without one can be made with, the best first. Of a run that failed, `details` are what the log
-    says, and `words_only` whether it can go on without a model. `can_add` is false where the library is only read.
+    `watching` is for what changes in the folders, and `watches` whether the run goes on with that. `done` of `total`
+    steps of `stage` are done, None where they cannot be counted; `per_minute` of them in a minute, with `remaining_s`
+    seconds left at that pace, None before that is known. `file` was read last. Where lengths are known, `video_done_s`
+    of `video_s` seconds of video are read, `speed` of them in a second. `share` is of the whole run, 0 to 1, and never
+    falls; `download` is there while a model is fetched. `models` are those that a library without one can be made with,
+    the best first. Of a run that failed, `details` are what the log says, and `words_only` whether it can go on without
+    a model. `can_add` is false where the library is only read.
     """
 
     state: RunState
@@ -164,7 +163,7 @@ class Indexing(BaseModel):
 
 
 class Retry(BaseModel):
-    """A run that tries again what was set aside: `state` is `idle`, `running`, `done` or `failed`."""
+    """A run that tries skipped files again: `state` is `idle`, `running`, `done` or `failed`."""
 
     state: str
     sentence: str
@@ -350,7 +349,6 @@ def is_below(folder: Path, others: Iterable[str]) -> bool:
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """What is in a folder; nothing where it cannot be looked at."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         yield from entries
 
@@ -437,8 +435,6 @@ class Run:
 
 
 class Adder:
-    """Indexes folders, one run at a time, which can be paused; the state is that of the run."""
-
     def __init__(self, library: Path) -> None:
         self._library = library
         self._lock = threading.RLock()
@@ -498,7 +494,6 @@ class Adder:
             return self._told
 
     def resume(self, model: str | None = None) -> Indexing:
-        """Go on with what was begun, as it was or with another model."""
         with self._lock:
             if self._order is None:
                 raise UsageError("Nothing was begun that could go on; add a folder.")
@@ -616,13 +611,12 @@ def _noted(path: Path) -> tuple[RunOrder | None, RunState, int]:
 
 def reads_text(library: Library) -> bool:
     """Return whether on-screen text was read of any clip there is; else it is not to be read of all of them now."""
-    read = [facet.values for facet in library.facets() if facet.column == "has_text"]
-    return not library.stats().clips or any(found.value for values in read for found in values)
+    with library.snapshot() as snapshot:
+        (read,) = snapshot.connection.execute("SELECT max(has_text) FROM clips").fetchone()
+        return read is None or bool(read)
 
 
 class AddingApi:
-    """Routes that browse the home folder, and start, pause and stop adding, for who sits at the server's machine."""
-
     def __init__(self, desk: Desk, library: Path, settings: ServeSettings) -> None:
         self._desk, self._library, self._settings = desk, library, settings
         self.adder = Adder(library)
@@ -631,7 +625,7 @@ class AddingApi:
         """Make the router; without `adds`, what was set aside can still be tried again, also from elsewhere."""
         router = APIRouter(prefix="/api/v1")
         add_reading(router, "/retry", self.adder.retry_state, about("How trying again goes.", Retry))
-        described = about("Try again what was set aside.", Retry)
+        described = about("Try skipped files again.", Retry)
         router.add_api_route("/retry", self.retry, methods=["POST"], status_code=202, **described)
         local = APIRouter(dependencies=[Depends(self.check_local)])
         add_reading(local, "/folders", self.folders, about("Folders that can be added.", FolderListing, 404))

@@ -253,8 +253,6 @@ class _HungUpError(Exception):
 
 
 class Playback:
-    """Opens the files of clips and sends them, in threads of its own."""
-
     def __init__(self, desk: Desk, settings: ServeSettings) -> None:
         self._desk = desk
         self._playing, self._most = 0, max(1, int(settings.connections * MOST_OF_ALL))
@@ -615,7 +613,6 @@ class OneMoment:
     time_s: float
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """Return the one moment, or the last one if the video ends before it."""
         return iter([max(start_s, min(self.time_s, end_s - LAST_S))])
 
     def capped(self, duration_s: float, max_frames: int) -> OneMoment:
