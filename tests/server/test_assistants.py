@@ -86,6 +86,13 @@ def test_who_may_come_over_http_is_decided_as_for_the_page(visitor: TestClient) 
     assert (beside.status_code, "assistants are answered at /mcp" in beside.text) == (404, True)
 
 
+@pytest.mark.parametrize("body", [b"", b"no json", b"[]", b"{" * 50_000, b'{"jsonrpc": "2.0", "id": 1}', b"\xff\xfe"])
+def test_what_is_no_request_is_refused(visitor: TestClient, body: bytes) -> None:
+    headers = {**ACCEPTED, "authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+    assert 400 <= visitor.post("/mcp", content=body, headers=headers).status_code < 500
+    assert visitor.post("/mcp", json=FIRST, headers=headers).status_code == 200
+
+
 @contextlib.contextmanager
 def piped(library: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "evenreel", "mcp", "--library", str(library), "--no-vision", *options]

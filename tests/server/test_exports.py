@@ -7,6 +7,7 @@ import io
 import json
 import os
 import subprocess
+import sys
 import urllib.parse
 import zipfile
 from collections.abc import Iterator
@@ -295,6 +296,11 @@ def test_a_machine_without_a_file_manager_says_so(
     monkeypatch.setattr(exports.shutil, "which", lambda _: None if trouble == "missing" else str(program))
     answer = here.post(folder_of(here, "star"))
     assert (answer.status_code, "copy the path instead" in answer.json()["detail"]) == (400, True)
+
+
+def test_no_name_becomes_an_option_of_the_program(started: list[list[str]]) -> None:
+    exports.show_in_folder(os.path.join(os.sep, "v", "--help", "-a;b.mp4"))
+    assert sys.platform != "linux" or started == [["/usr/bin/xdg-open", "/v/--help"]]
 
 
 def test_a_server_for_others_opens_no_folders() -> None:
