@@ -47,7 +47,7 @@ from evenreel.library.store.catalog import (
 from evenreel.library.store.user_tables import COPY
 from evenreel.library.store.vectors import SOUNDS
 from evenreel.media.workers import FileStamp, watched_digest
-from evenreel.types import Metadata
+from evenreel.types import Metadata, Shown
 
 STATES = ("indexed", "set_aside", "missing")
 
@@ -64,7 +64,7 @@ class ClipFile:
 
 
 @dataclass(frozen=True)
-class ClipDetail:
+class ClipDetail(Shown):
     clip_id: str
     name: str  # name of its first file, indexed ones before others
     files: tuple[ClipFile, ...]
@@ -103,7 +103,7 @@ FileOrder = Literal["path", "name", "-name", "length", "-length", "size", "-size
 
 
 @dataclass(frozen=True)
-class FilePage:
+class FilePage(Shown):
     total: int
     files: tuple[ListedFile, ...]
 
@@ -117,7 +117,7 @@ class Located(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ClipMedia:
+class ClipMedia(Shown):
     container: str
     codec: str
     duration_s: float | None
@@ -293,7 +293,7 @@ def changed() -> MediaError:
 
 
 @dataclass(frozen=True)
-class LibraryStats:
+class LibraryStats(Shown):
     """Counts of what a library holds, and the files that were set aside."""
 
     library: str
@@ -476,7 +476,7 @@ class BrowsedClip:
 
 
 @dataclass(frozen=True)
-class BrowsedPage:
+class BrowsedPage(Shown):
     total: int
     clips: tuple[BrowsedClip, ...]
 
@@ -539,7 +539,7 @@ FacetKind = Literal["values", "range", "days", "folders"]
 
 
 @dataclass(frozen=True)
-class Facet:
+class Facet(Shown):
     """A column that can be filtered by, with its values where they are few, or its range where they are numbers."""
 
     column: str  # name as a filter writes it, in double quotes or with `metadata.` before it where it must be

@@ -611,9 +611,7 @@ def _noted(path: Path) -> tuple[RunOrder | None, RunState, int]:
 
 def reads_text(library: Library) -> bool:
     """Return whether on-screen text was read of any clip there is; else it is not to be read of all of them now."""
-    with library.snapshot() as snapshot:
-        (read,) = snapshot.connection.execute("SELECT max(has_text) FROM clips").fetchone()
-        return read is None or bool(read)
+    return not library.stats().clips or bool(library.browse("has_text", limit=1).clips)
 
 
 class AddingApi:

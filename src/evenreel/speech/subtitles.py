@@ -27,6 +27,7 @@ from evenreel.errors import MediaError
 from evenreel.files import is_printable, name_key
 from evenreel.media.sampling import language_tag
 from evenreel.media.workers import Worker, unreadable
+from evenreel.types import Shown
 from evenreel.wording import count, seconds_of
 
 SpeechSource = Literal["sidecar", "stream", "recognised"]
@@ -81,7 +82,7 @@ Stamp = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Transcript:
+class Transcript(Shown):
     """What one source says of a clip.
 
     A clip whose streams were looked at has a transcript of source `stream` for each that says something, else one
@@ -204,7 +205,7 @@ _FLASH_S = 0.1  # of a cue that nobody reads
 
 
 @dataclass(frozen=True)
-class Subtitles:
+class Subtitles(Shown):
     """What a subtitle file or stream says.
 
     Attributes:
