@@ -220,8 +220,8 @@ def watch(order: RunOrder) -> None:
 def _sentence(report: IndexReport, order: RunOrder) -> str:
     taken, aside = report.indexed + report.recognised, len(report.set_aside)
     if order.retry:
-        return f"{count(taken, 'file')} taken in; {count(aside, 'file')} still skipped."
-    parts = [f"{count(taken, 'video')} taken in" if taken or not report.unchanged else "Nothing is new"]
+        return f"{count(taken, 'file')} added; {count(aside, 'file')} still skipped."
+    parts = [f"{count(taken, 'video')} added" if taken or not report.unchanged else "Nothing is new"]
     if report.heard:
         parts.append(f"speech looked for in {count(report.heard, 'video')}")
     if aside:

@@ -92,6 +92,6 @@ def test_speech_is_a_tick_with_its_price_or_the_reason_why_not(visits: Visits) -
 
 def test_a_server_that_is_busy_for_a_moment_is_asked_again(visits: Visits) -> None:
     visits.expected.append("status of 503")
-    done = Indexing(state="done", folders=["Videos"], sentence="3 videos taken in.")
+    done = Indexing(state="done", folders=["Videos"], sentence="3 videos added.")
     page, _ = opened(visits, Indexing(state="running", folders=["Videos"]), 503, done)
-    expect(page.get_by_role("region", name="Adding videos")).to_contain_text("3 videos taken in.")
+    expect(page.get_by_role("region", name="Adding videos")).to_contain_text("3 videos added.")
