@@ -260,7 +260,7 @@ class _Download:
         left = f"{byte_size(need)} of " if self._done else ""
         log.warning("downloading %s: %s%s to %s", self._repository, left, byte_size(self._total), cache)
         self._before = self._done
-        self._count(0, at_once=True)
+        self._count(0)
         for url, place, size in lacking:
             self._bring_one(url, place, size, cache / ".locks" / home.name / f"{place.name}.lock")
 
@@ -307,10 +307,10 @@ class _Download:
                     if file.tell() > size:  # which its digest will tell
                         return
 
-    def _count(self, more: int, *, at_once: bool = False) -> None:
+    def _count(self, more: int) -> None:
         self._done += more
         now = time.monotonic()
-        if self._told and (at_once or self._done >= self._total or now - self._told_at >= _TELL_S):
+        if self._told and (self._done >= self._total or now - self._told_at >= _TELL_S):
             self._told_at, came = now, self._done - self._before
             known = came > 0 and now - self._began_at >= 1
             left_s = (self._total - self._done) * (now - self._began_at) / came if known else None

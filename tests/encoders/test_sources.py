@@ -143,6 +143,7 @@ def test_without_torch_a_known_export_stands_in_for_its_checkpoint(
     assert locate(DEFAULT_MODEL) == (f"{DEFAULT_MODEL}@{COMMIT}", own)
     monkeypatch.setattr(loading, "installed", lambda package: False)
     assert locate(DEFAULT_MODEL) == locate("default") == (f"{export}@{COMMIT}", graphs)
+    assert f"the model 'default' is {DEFAULT_MODEL}" in caplog.text
     assert f"torch is not installed, so {DEFAULT_MODEL} is used in ONNX form: {export}" in caplog.text
     assert folder_here("default") == graphs
     for name, revision in ((f"{DEFAULT_MODEL}@{COMMIT}", None), (DEFAULT_MODEL, COMMIT)):
@@ -346,6 +347,9 @@ def test_the_table_is_whole() -> None:
     assert {model.name for model in table.models if model.name} == set(table.names) == {"default", "fast", "best"}
     assert {figure.source for model in table.models for figure in model.figures} == set(table.sources)
     assert all(model.licence and model.kind in {"pictures", "windows", "embedder"} for model in table.models)
+    assert [loading.model_id(name) for name in ("fast", "best", "org/x")] == [
+        "google/siglip2-base-patch32-256", "timm/PE-Core-B-16", "org/x"
+    ]  # fmt: skip
 
 
 def test_how_much_is_downloaded_is_known_without_the_network(
@@ -353,6 +357,9 @@ def test_how_much_is_downloaded_is_known_without_the_network(
 ) -> None:
     sizes = {None: 1_500_000_000, "fast": 1_500_000_000, "best": 1_600_000_000, "builtin": 0, "org/tiny": None}
     assert {name: loading.download_bytes(name) for name in sizes} == sizes
+    assert (folder_here("builtin"), folder_here(str(tmp_path)), folder_here("best")) == (BUILTIN_FOLDER, tmp_path, None)
+    with pytest.raises(EncoderError, match="one of the names that `evenreel models` lists"):
+        folder_here("nothing")
     assert speech_bytes("small") == speech_bytes("Systran/faster-whisper-small") == 486_000_000
     assert (speech_bytes("org/tiny"), speech_bytes(None)) == (None, 0)
     monkeypatch.setattr(loading, "installed", lambda package: False)
@@ -375,23 +382,6 @@ def test_what_is_said_of_the_builtin_model_is_true(builtin: TowerEncoder) -> Non
     assert found.parameters_m == pytest.approx(count / 1e6, abs=0.05)
 
 
-def test_a_name_is_understood_wherever_a_model_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    asked: list[str] = []
-
-    def fetch(repository: str, *_: object) -> Path:
-        asked.append(repository)
-        return tmp_path
-
-    monkeypatch.setattr(loading, "fetch", fetch)
-    with caplog.at_level("WARNING", "evenreel"):
-        for name in ("fast", "best"):
-            locate(name)
-    assert list(dict.fromkeys(asked)) == ["google/siglip2-base-patch32-256", "timm/PE-Core-B-16"]
-    assert "the model 'best' is timm/PE-Core-B-16" in caplog.messages
-
-
 def test_a_licence_that_forbids_commercial_use_has_to_be_accepted() -> None:
     refused = [model.id for model in known_models().models if model.non_commercial]
     assert refused
@@ -401,19 +391,6 @@ def test_a_licence_that_forbids_commercial_use_has_to_be_accepted() -> None:
         check_licence(name, accepted=True)
     for name in ("builtin", "default", "some/other", "/a/folder"):
         check_licence(name, accepted=False)
-
-
-def test_what_is_on_this_machine_is_found_without_a_download(
-    checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(loading, "fetch", lambda *_: pytest.fail("something was fetched"))
-    assert folder_here("builtin") == BUILTIN_FOLDER
-    assert folder_here(str(checkpoints["clip"])) == checkpoints["clip"]
-    assert folder_here("org/none") is None
-    assert folder_here("best") is None
-    with pytest.raises(EncoderError, match="one of the names that `evenreel models` lists"):
-        folder_here("nothing")
 
 
 class Counted:

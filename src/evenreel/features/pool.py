@@ -76,8 +76,8 @@ class Download:
     remaining_s: float | None = None  # None before that can be told
 
 
-class StagedProgress(Protocol):
-    """Receives the events of a run that reads video files. Calls come from several threads."""
+class StagedProgress:
+    """Receives the events of a run that reads video files, and ignores them. Calls come from several threads."""
 
     def begin(self, files: int) -> None: ...  # a run over this many files
     def frame(self) -> None: ...  # one more was decoded
@@ -89,17 +89,7 @@ class StagedProgress(Protocol):
     def video(self, progress: VideoProgress) -> None: ...  # how far it has read, a few times a second at most
 
 
-class NoProgress:
-    """A `StagedProgress` that ignores every event."""
-
-    def begin(self, files: int) -> None: ...
-    def frame(self) -> None: ...
-    def file_done(self, path: str) -> None: ...
-    def stage(self, name: str, count: int | None = None) -> None: ...
-    def advance(self, steps: int) -> None: ...
-    def forecast(self, forecast: Forecast) -> None: ...
-    def download(self, progress: Download) -> None: ...
-    def video(self, progress: VideoProgress) -> None: ...
+NoProgress = StagedProgress
 
 
 # readers in parallel --------------------------------------------------------------------------------------------------

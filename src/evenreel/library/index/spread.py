@@ -80,7 +80,7 @@ class SpreadRun:
     """Reading of files by the workers of a Ray cluster; what they made is put here."""
 
     def __init__(self, of: IndexRun, stage: ReadingStage, machines: Machines) -> None:
-        self._store, self._stage, self._machines = of.store, stage, machines
+        self._run, self._store, self._stage, self._machines = of, of.store, stage, machines
 
     def run(self, work: Sequence[FoundFile]) -> None:
         """Read files."""
@@ -139,7 +139,7 @@ class SpreadRun:
                 "nothing of it was stored: have the same model on every machine."
             )
         for note in status.notes:
-            self._stage.speech.tell(printable(file.path), note)
+            self._run.note(file.path, note)
         return Reading(file, shard, stills)
 
 
