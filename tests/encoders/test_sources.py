@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from evenreel.encoders import load_encoder, loading
 from evenreel.encoders.loading import BUILTIN_FOLDER, check_licence, folder_here, known_models, locate, measure_speed
 from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import DownloadError, EncoderError, UsageError
+from evenreel.extras import Download
 from evenreel.speech.recogniser import download_bytes as speech_bytes
 from evenreel.types import Pixels, WindowRule
 from tests.encoders.hub import COMMIT, Hub, go_online, serving
@@ -260,25 +260,28 @@ def test_a_download_is_told_gone_on_with_and_can_be_stopped(
     serve: Callable[..., Hub], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each answer breaks off: it goes on with the rest, in one run as in the next."""
-    hub, told = serve(break_after=50_000), list[tuple[str, int, int, float | None]]()
+    hub, told = serve(break_after=50_000), list[Download]()
 
-    def stop(*progress: Any) -> None:
+    def stop(progress: Download) -> None:
         told.append(progress)
-        if progress[1] > 60_000:
+        if progress.done_bytes > 60_000:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(extras, "_TELL_S", 0.0)
     with pytest.raises(KeyboardInterrupt):
         locate("org/tiny", told=stop)
     earlier = sum(path.stat().st_size for path in cache.rglob("blobs/*"))
-    assert told[0][:2] == ("org/tiny", 0) and earlier > 60_000 and list(cache.rglob("*.incomplete"))
-    told.clear()
-    locate("org/tiny", told=lambda *progress: told.append(progress))
-    assert told[0][1] == earlier
     assert (
-        told[-1][1] == told[-1][2] == sum(entry["size"] for entry in hub.files("org/tiny") if entry["path"] in WANTED)
+        (told[0].model, told[0].done_bytes) == ("org/tiny", 0)
+        and earlier > 60_000
+        and list(cache.rglob("*.incomplete"))
     )
-    assert [one[1] for one in told] == sorted(one[1] for one in told)
+    told.clear()
+    locate("org/tiny", told=told.append)
+    assert told[0].done_bytes == earlier
+    whole = sum(entry["size"] for entry in hub.files("org/tiny") if entry["path"] in WANTED)
+    assert told[-1].done_bytes == told[-1].total_bytes == whole
+    assert [one.done_bytes for one in told] == sorted(one.done_bytes for one in told)
     size = (cache / "models--org--tiny" / "snapshots" / COMMIT / "model.safetensors").stat().st_size
     assert hub.sent["org/tiny", "model.safetensors"] <= size + 16_384  # a piece that was on its way
 

@@ -14,7 +14,8 @@ import pytest
 
 from evenreel import open_library
 from evenreel.errors import EvenreelError, LibraryError, UsageError
-from evenreel.features.pool import Download, NoProgress
+from evenreel.extras import Download
+from evenreel.features.pool import NoProgress
 from evenreel.library import Watcher, verify, watching
 from evenreel.library.watching import FileChanges
 from tests.library.videos import write_video

@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from evenreel.documents import parse_json
 from evenreel.errors import EvenreelError, MediaError
-from evenreel.extras import Told
+from evenreel.extras import Download
 from evenreel.media.workers import watched_digest
 from evenreel.progress import Progress
 
@@ -66,16 +66,6 @@ class VideoProgress:
     file: str = ""  # of which something was read last, printable
 
 
-@dataclass(frozen=True)
-class Download:
-    """How far the download of a model is."""
-
-    model: str  # hub id
-    done_bytes: int  # with those of an earlier try
-    total_bytes: int  # 0 where the hub does not say
-    remaining_s: float | None = None  # None before that can be told
-
-
 class StagedProgress:
     """Receives the events of a run that reads video files, and ignores them. Calls come from several threads."""
 
@@ -121,17 +111,6 @@ class Brake:
 
     def halt(self) -> None:
         self.halted = self.eased = True
-
-
-def telling(progress: StagedProgress, brake: Brake | None = None) -> Told:
-    """Return what a download is told by: it tells the run's progress, and ends where the run is halted."""
-
-    def told(model: str, done_bytes: int, total_bytes: int, remaining_s: float | None) -> None:
-        if brake is not None and brake.halted:
-            raise RunHaltedError
-        progress.download(Download(model, done_bytes, total_bytes, remaining_s))
-
-    return told
 
 
 Item = TypeVar("Item")

@@ -32,6 +32,7 @@ from evenreel.config import (
 )
 from evenreel.encoders import loading
 from evenreel.errors import LibraryError, MediaError, UsageError
+from evenreel.extras import Download
 from evenreel.features import pool
 from evenreel.features.clip_reader import READER, ClipReader, OtherWindowsError, SharedModel, WantedStages
 from evenreel.features.shards import remove_shards, shard_files, shard_path, tidy_shards
@@ -67,7 +68,12 @@ class RunParts:
 
     def fetch_models(self, settings: IndexSettings) -> None:
         """Download what this machine lacks of the models that a run names, before anything is read or written."""
-        told = pool.telling(self.progress, self.brake)
+
+        def told(download: Download) -> None:
+            if self.brake.halted:
+                raise pool.RunHaltedError
+            self.progress.download(download)
+
         if settings.model is not None and settings.model not in self.encoders:
             loading.locate(settings.model, told=told)
         if settings.speech not in (None, AUTO):
