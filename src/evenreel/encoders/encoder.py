@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from evenreel.config import allowed_threads
 from evenreel.documents import brief
-from evenreel.encoders.checkpoint import TOKENIZER, TOKENIZER_SETTINGS, Checkpoint, Preprocessing, read_settings
+from evenreel.encoders.checkpoint import TOKENIZER, TOKENIZER_SETTINGS, Checkpoint, read_settings
 from evenreel.errors import EncoderError, EvenreelError, UsageError
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 
@@ -265,13 +265,9 @@ class OnnxEncoder(BatchedEncoder):
         towers: Callable[[], Any] | None = None,  # loads the encoder of the checkpoint beside the graphs
     ) -> None:
         super().__init__(model.folder, encoder_id, weights_hash, batch_size)
-        self._model, self._load_towers = model, towers
+        assert model.preprocessing is not None  # as `open_onnx` makes it
+        self._model, self._preprocessing, self._load_towers = model, model.preprocessing, towers
         self._towers: Any = None
-
-    @property
-    def _preprocessing(self) -> Preprocessing:
-        assert self._model.preprocessing is not None
-        return self._model.preprocessing
 
     @property
     def dimension(self) -> int:

@@ -83,7 +83,6 @@ class SpreadRun:
         self._run, self._store, self._stage, self._machines = of, of.store, stage, machines
 
     def run(self, work: Sequence[FoundFile]) -> None:
-        """Read files."""
         store, stage, address = self._store, self._stage, self._machines.ray or ""
         check_address(address)
         known = known_files(store.connection, tidy_shards(store.library / SHARDS))
@@ -111,7 +110,6 @@ class SpreadRun:
             clear_arrivals(store.library)
 
     def _take(self, file: FoundFile, status: Status, place: Place) -> None:
-        """Put what became of a file."""
         stage = self._stage
         stage.count_frames(file.path, status.frames)
         if status.frames:
