@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from evenreel.errors import NotFoundError, UsageError
-from evenreel.features.pool import Download, Forecast, VideoProgress
+from evenreel.extras import Download
+from evenreel.features.pool import Forecast, VideoProgress
 from evenreel.library import index_folders, open_library, verify
 from evenreel.library.index.run import resolve
 from evenreel.library.index.scan import scan

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from evenreel.config import AUTO, DEFAULT_MODEL, IndexSettings
 from evenreel.errors import DownloadError, EncoderError, EvenreelError, NotFoundError
-from evenreel.extras import needed_extra
-from evenreel.features.pool import Download, Forecast, NoProgress, VideoProgress, is_held
+from evenreel.extras import Download, needed_extra
+from evenreel.features.pool import Forecast, NoProgress, VideoProgress, is_held
 from evenreel.files import printable
 from evenreel.wording import count
 
