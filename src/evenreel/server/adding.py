@@ -187,7 +187,7 @@ MODELS = [
     ModelChoice(
         name="fast",
         label="Pictures and words, faster",
-        about="Takes 3.3 ms a picture where the other takes 5.8 (Immich, on a CPU), and finds a little less.",
+        about="Takes about half the time for each picture, and finds a little less.",
     ),
     ModelChoice(
         name=WORDS_ONLY,
