@@ -187,7 +187,7 @@ MODELS = [
     ModelChoice(
         name="fast",
         label="Pictures and words, faster",
-        about="Takes about half the time for each picture, and finds a little less.",
+        about="Takes about half the time, and finds a little less.",
     ),
     ModelChoice(
         name=WORDS_ONLY,
