@@ -186,7 +186,7 @@ MODELS = {
     DEFAULT: ("Pictures and words (recommended)", "Knows what is seen, in many languages."),
     "fast": (
         "Pictures and words, faster",
-        "Takes 3.3 ms a picture where the other takes 5.8 (Immich, on a CPU), and finds a little less.",
+        "Takes about half the time, and finds a little less.",
     ),
     WORDS_ONLY: (
         "Words only",

@@ -184,7 +184,8 @@ class ReadingStage(Stage):
 
     def begin_pass(self, title: str, lengths_s: Mapping[str, float]) -> None:
         self.title, self._again = title, title == WORDS and bool(self._counted)
-        self._meter = VideoMeter(title, lengths_s, self._run.progress) if lengths_s else None
+        told = title if self._all.wanted.vision else WORDS
+        self._meter = VideoMeter(told, lengths_s, self._run.progress) if lengths_s else None
         self._unheard = self.speech.unheard() if title == WORDS else set()
         wanted = replace(self._all.wanted, text=False, speech=False) if title == PICTURES else self._all.wanted
         kept = self._all.settings.keep_stills and not self._again
