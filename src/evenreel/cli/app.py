@@ -90,7 +90,7 @@ class TableGroup(TyperGroup):
     longer there what to type in its place.
     """
 
-    table: ClassVar[Mapping[str, Command | CommandGroup]]
+    table: ClassVar[Mapping[str, Any]]
     moved: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, **attributes: Any) -> None:
