@@ -19,7 +19,6 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -76,8 +75,8 @@ def first_hits(python: Path, place: Path) -> int:
     with Hub({EXPORT: default_export(place / "export")}) as hub:
         variables = {"HF_ENDPOINT": hub.address, "HF_HOME": str(place / "hf")}
         command, own = [str(python), "-m", "evenreel"], ["--library", "own"]
-        run([*command, "index", "demo/videos", "--no-ocr", *own], place / "empty", variables)
-        found = run([*command, "search", "a red star", "--json", *own], place / "empty", variables)
+        run([*command, "index", "demo/videos", "--no-ocr", *own], place / "empty", **variables)
+        found = run([*command, "search", "a red star", "--json", *own], place / "empty", **variables)
     return len(json.loads(found)["hits"])
 
 
@@ -109,11 +108,6 @@ def missing_files(wheel: Path) -> list[str]:
     package = REPOSITORY / "src"
     wanted = [path for path in (package / "evenreel").rglob("*") if path.suffix in SUFFIXES and path.is_file()]
     return sorted(name for path in wanted if (name := path.relative_to(package).as_posix()) not in there)
-
-
-def run(command: list[str], cwd: Path | None = None, variables: Mapping[str, str] | None = None) -> str:
-    """Run a command outside of any checkout; what it says of a failure is shown."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | dict(variables or {})
 
 
 def run(command: list[str], cwd: Path | None = None, **more: str) -> str:

@@ -145,7 +145,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: EvaluationSettings(metrics="R@1,R@5"), "'R@1,R@5' is no metric"),
     (lambda: EvaluationSettings(threads=1.5), "threads of the evaluation is 1.5; it must be a whole number"),
     (lambda: EvaluationSettings(partial="no"), "partial of the evaluation is 'no'; it must be true or false"),
-    (lambda: evaluate(SCORES, CORPUS, relevance=None), "give one of clip, text, classes, classes-iou, or degrees"),
+    (lambda: evaluate(SCORES, CORPUS, relevance=None), "give one of clip, text, classes, classes-iou, degrees"),
     (lambda: evaluate(SCORES, CORPUS, relevance=[["a"] * 12] * 12), "numbers, a caption a row and a video a column"),
     (lambda: evaluate(SCORES, CORPUS, progress=True), "progress is True; give a function that takes the share"),
     (lambda: evaluate(SCORES, len), "give a Corpus, the path of one, or a table of captions with the columns"),

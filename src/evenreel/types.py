@@ -5,26 +5,77 @@ Arrays come with the ids of their rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from html import escape
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
+    from numpy.typing import NDArray
+
+    Pixels = NDArray[np.uint8]
+    FloatArray = NDArray[np.float32]
+else:  # whoever writes a record need not load numpy
+    Pixels = FloatArray = Any
+"""Pixels are (H, W, 3) or (N, 3, H, W) RGB, full range."""
 
 Array = TypeVar("Array")
 Changed = TypeVar("Changed")
 
-Pixels = NDArray[np.uint8]
-"""(H, W, 3) or (N, 3, H, W) RGB, full range."""
-
-FloatArray = NDArray[np.float32]
-
 CAMERA = "camera"
 """Source of a clip that nobody generated."""
+
+SHOWN_ROWS, SHOWN_WIDTH = 11, 80  # lines below the name, and characters a line
+
+
+class Shown:
+    """A record whose `repr` is a short table, in a notebook too: of what `_shown` says, a field a row."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        cls.__repr__ = Shown.__repr__  # type: ignore[method-assign]  # which `dataclass` then leaves as it is
+
+    def _shown(self) -> Iterable[Sequence[object]]:
+        return [(name, getattr(self, name)) for name in getattr(self, "__dataclass_fields__", ())]
+
+    def _shown_cells(self) -> list[list[str]]:
+        rows = [[_brief(cell, 36 if len(row) > 2 else SHOWN_WIDTH) for cell in row] for row in self._shown()]
+        more = [[f"... and {len(rows) - SHOWN_ROWS + 1:,} more"]] if len(rows) > SHOWN_ROWS else []
+        return rows[: SHOWN_ROWS - len(more)] + more
+
+    def __repr__(self) -> str:
+        rows = self._shown_cells()
+        widths = [max(map(len, column)) for column in zip_longest(*(row for row in rows if row[1:]), fillvalue="")]
+        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() if row[1:] else row[0] for row in rows)
+        return "\n".join([type(self).__name__, *(_cut(line, SHOWN_WIDTH) for line in lines)])
+
+    def _repr_html_(self) -> str:
+        rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._shown_cells())
+        return f"<b>{type(self).__name__}</b><table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+
+def _brief(value: object, width: int = 36) -> str:
+    """A value in a few words: of what holds many how many, and the first ones."""
+    if isinstance(value, float):
+        words = f"{value:.4g}"
+    elif (shape := getattr(value, "shape", None)) is not None:
+        names = getattr(value, "columns", None)
+        words = f"{type(value).__name__} {tuple(shape)}" + (f": {', '.join(map(str, names))}" if names else "")
+    elif isinstance(value, (Mapping, Sequence, Set)) and not isinstance(value, (str, bytes)):
+        first = ", ".join(map(_brief, islice(value, 4)))
+        words = f"{len(value):,}{': ' * bool(first)}{first}{', ...' * (len(value) > 4)}"
+    else:
+        words = "-" if value is None else type(value).__name__ if isinstance(value, Shown) else str(value)
+    return _cut("".join(one for one in " ".join(words.split()) if one.isprintable()), width)
+
+
+def _cut(words: str, length: int) -> str:
+    return words if len(words) <= length else f"{words[: length - 3]}..."
+
 
 Metadata = dict[str, "str | int | float | bool | None"]
 """What the user says about one video: a flat row of a csv, parquet or jsonl table."""
@@ -139,7 +190,7 @@ class Encoder(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Corpus:
+class Corpus(Shown):
     """Clips and their captions as two tables; made and checked by `evenreel.corpus.make_corpus`.
 
     Attributes:
@@ -154,7 +205,7 @@ class Corpus:
 
 
 @dataclass(frozen=True)
-class ScoreNotes:
+class ScoreNotes(Shown):
     """Notes that scores carry: what they use, what was left out, names; whatever wraps scores passes them on.
 
     `uses` is what went into the values beside the caption and the video itself, `other queries` for example; it is
@@ -207,7 +258,7 @@ class ScoreBlocks(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class Scores(Shown):
     """A similarity matrix with the ids of its rows and columns; implements `ScoreBlocks`.
 
     Minus infinity is never retrieved: it has a rank, behind all others, but is no hit and earns nothing.
@@ -241,7 +292,7 @@ class OnScreen(Generic[Array]):
 
 
 @dataclass(frozen=True, eq=False)
-class VideoFeatures:
+class VideoFeatures(Shown):
     """Features of V videos: frames by a frozen image tower, and on-screen text by its text tower."""
 
     ids: tuple[str, ...]  # V ids of clips
@@ -253,6 +304,8 @@ class VideoFeatures:
 
     def taken(self, rows: NDArray[np.int64] | slice) -> VideoFeatures:
         """Select some videos by their rows."""
+        import numpy as np
+
         return VideoFeatures(
             tuple(self.ids[row] for row in np.arange(len(self.ids))[rows]),
             self.frames[rows],
@@ -288,7 +341,7 @@ class RoleGraph:
 
 
 @dataclass(frozen=True, eq=False)
-class TextFeatures:
+class TextFeatures(Shown):
     """Features of Q captions by a frozen text tower.
 
     D of `words` is 0 beside features that were computed elsewhere, where no tower has read captions.

@@ -56,7 +56,7 @@ def test_hits_show_both_scores(place: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line for line in done.stdout.splitlines() if "reranked" in line]
     assert len(lines) == 3
-    assert all("seen " in line for line in lines)
+    assert all("visual match " in line for line in lines)
 
 
 def test_as_json_the_order_is_that_of_the_matcher(place: Path) -> None:
@@ -97,7 +97,7 @@ def test_towers_that_were_trained_further_are_named_where_they_lie() -> None:
 @pytest.mark.parametrize(
     ("arguments", "kind", "sentence"),
     [
-        (("a red circle", "--rerank", "no/where"), CheckpointError, "cannot be had"),
+        (("a red circle", "--rerank", "no/where"), CheckpointError, "cannot be downloaded"),
         (("a red circle", "--rerank", "checkpoint", "--no-vision"), UsageError, "--rerank needs a sentence and vision"),
     ],
 )

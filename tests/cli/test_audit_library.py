@@ -72,7 +72,7 @@ def test_the_corpus_names_sources_and_pairs_by_clip_id(library: Library) -> None
     (first,) = corpus.clips.filter(clip_id="sora03").to_dicts()
     assert first["path"] == "/v/sora/03.mp4"
     assert (first["start_s"], first["end_s"], first["fps"]) == (0.0, 10.0, 25.0)
-    assert (first["codec"], first["container"], first["width"], first["height"]) == ("H.264", "mp4", 640, 360)
+    assert (first["codec"], first["container"], first["width"], first["height"]) == ("h264", "mp4", 640, 360)
     assert "setting" not in corpus.clips.columns
 
 

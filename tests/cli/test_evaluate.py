@@ -32,6 +32,7 @@ COUNT = 30
 CLIPS = [f"v{i}" for i in range(COUNT)]
 CAPTIONS = [f"c{i}" for i in range(COUNT)]
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 DEFAULT_WORDS = [str(metric) for metric in DEFAULT_METRICS]
 
 
@@ -149,6 +150,21 @@ def test_a_matrix_alone_in_an_empty_folder(place: Path, tmp_path: Path, monkeypa
     assert done.returncode == 0, done.stderr
     assert "2 rows in turn are taken as the captions of a clip" in (tmp_path / "page.html").read_text()
     assert (tmp_path / "q.txt").read_text().splitlines()[2] == "2 0 1 1"
+
+
+def test_the_three_lines_that_stand_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.compile(r"^```(console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    pages = [
+        blocks.findall((DOCS / f"{name}.md").read_text("utf-8")) for name in ("tutorials/fair", "measure", "index")
+    ]
+    made, lines = pages[0][:2]
+    assert pages[1][0] == pages[2][0] == lines
+    exec(made[1], {})
+    for line in lines[1].splitlines():
+        done = here(*line.partition("#")[0].split()[1:])
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "no corpus given" in done.stdout
 
 
 def test_runs_against_judgements_have_one_gallery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,9 @@
-"""What a generator is given of the clips of a corpus, and what becomes of what a callable makes."""
+"""What a generator is given of the clips of a corpus."""
 
 from __future__ import annotations
 
 import csv
-import shutil
-import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,17 +12,12 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from evenreel.corpus import make_corpus, save_corpus
-from evenreel.corpus.counterparts import counterparts
-from evenreel.corpus.prompts import GenerationRequest
+from evenreel.corpus import make_corpus
 from evenreel.edits.conditioning import Conditioning, prepare_requests
-from evenreel.edits.generation import Generate, generate_counterparts
 from evenreel.errors import CorpusError
 from evenreel.media import probe
 from evenreel.planted import write_clip
 from evenreel.types import Corpus
-from tests.features.killed_run import exit_code
-from tests.features.killed_run import generate as run_generator
 from tests.media_files import number_in, numbered_picture
 
 
@@ -116,105 +109,3 @@ def test_where_nothing_can_be_written_is_said(corpus: Corpus, videos: Path, tmp_
         prepare_requests(corpus, tmp_path / "file", Conditioning("image", videos, split="test", workers=1))
     with pytest.raises(CorpusError, match="the splits are: test, train"):
         prepare_requests(corpus, tmp_path, Conditioning(split="tset"))
-
-
-def copying(source: Path, asked: list[str], fails: Callable[[str], bool] = lambda clip_id: False) -> Generate:
-    """A generator that writes one and the same video."""
-
-    def generate(request: GenerationRequest) -> Path | None:
-        asked.append(request.clip_id)
-        assert request.target is not None
-        request.target.write_bytes(b"half a file")
-        if fails(request.clip_id):
-            raise RuntimeError("out of memory")
-        shutil.copyfile(source, request.target)
-        return request.target
-
-    return generate
-
-
-def test_a_generator_is_asked_for_each_clip_and_again_only_for_what_failed(
-    corpus: Corpus, videos: Path, tmp_path: Path
-) -> None:
-    asked: list[str] = []
-    given = Conditioning(videos=videos)
-    generate = copying(videos / "b.mp4", asked, lambda clip_id: clip_id == "b")
-    done = generate_counterparts(corpus, generate, tmp_path, "open", given)
-    assert asked == ["x/a", "b", "broken", "nowhere"]
-    assert (done.made, done.kept, aside(done.set_aside)) == (3, 0, {"b": "failed", "silent": "failed"})
-    assert "RuntimeError: out of memory" in done.set_aside[0].sentence
-    assert counterparts(done.corpus, "open text")["clip_id"].to_list() == ["x/a", "broken", "nowhere"]
-    row = done.corpus.clips.row(by_predicate=pl.col("clip_id") == "x/a@open-text", named=True)
-    assert row["path"] == str(tmp_path / "videos" / "x%2Fa.mp4")
-
-    asked.clear()
-    fused: list[str] = []
-    given = replace(given, fuse=lambda captions: fused.append(captions[0]) or "x")  # type: ignore[func-returns-value]
-    again = generate_counterparts(corpus, copying(videos / "a.mp4", asked), tmp_path, "open", given)
-    assert asked == ["b"]
-    assert fused == ["about b"]
-    assert (again.made, again.kept) == (1, 3)
-    assert counterparts(again.corpus, "open text")["clip_id"].to_list() == ["x/a", "b", "broken", "nowhere"]
-    assert (tmp_path / "videos" / "x%2Fa.mp4").read_bytes() == (videos / "b.mp4").read_bytes()
-    assert list((tmp_path / "unfinished").iterdir()) == []
-
-
-def test_a_generator_that_is_killed_leaves_no_half_video_and_goes_on(
-    corpus: Corpus, videos: Path, tmp_path: Path
-) -> None:
-    save_corpus(corpus, videos)
-    assert exit_code(run_generator, videos, tmp_path, 2) == -signal.SIGKILL
-    assert len(list((tmp_path / "videos").iterdir())) == 2  # one that is finished, one that has no name yet
-    asked: list[str] = []
-    done = generate_counterparts(
-        corpus, copying(videos / "b.mp4", asked), tmp_path, "open", Conditioning(videos=videos)
-    )
-    assert asked == ["b", "broken", "nowhere"]
-    assert (done.made, done.kept) == (3, 1)
-    assert {path.read_bytes() for path in (tmp_path / "videos").iterdir()} == {(videos / "b.mp4").read_bytes()}
-    assert len(list((tmp_path / "videos").iterdir())) == 4
-
-
-def test_what_the_corpus_has_is_not_asked_for(corpus: Corpus, videos: Path, tmp_path: Path) -> None:
-    asked: list[str] = []
-    first = generate_counterparts(
-        corpus, copying(videos / "a.mp4", asked), tmp_path, "open", Conditioning(split="test")
-    )
-    assert asked == ["b"]
-    done = generate_counterparts(first.corpus, copying(videos / "a.mp4", asked), tmp_path, "open", Conditioning())
-    assert asked == ["b", "x/a", "broken", "nowhere"]
-    assert counterparts(done.corpus, "open text")["clip_id"].to_list() == ["b", "x/a", "broken", "nowhere"]
-
-
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (None, "made no video"),
-        ("gone.mp4", "No such file"),
-        ("broken.mp4", "not a video"),
-        ("notes.txt", "no suffix of a video"),
-    ],
-)
-def test_what_is_no_video_is_set_aside(
-    corpus: Corpus, videos: Path, tmp_path: Path, made: str | None, said: str
-) -> None:
-    given = Conditioning(videos=videos, split="test")
-    done = generate_counterparts(corpus, lambda request: videos / made if made else None, tmp_path, "open", given)
-    assert [one.clip_id for one in done.set_aside] == ["b"]
-    assert said in done.set_aside[0].sentence
-    assert done.corpus is corpus
-
-
-def test_a_generator_may_write_elsewhere_and_sees_the_keyframe(corpus: Corpus, videos: Path, tmp_path: Path) -> None:
-    seen: list[int] = []
-
-    def generate(request: GenerationRequest) -> Path:
-        assert request.keyframe is not None
-        seen.append(number_in(np.asarray(Image.open(request.keyframe))))
-        return videos / "a.mp4"
-
-    given = Conditioning("image", videos, split="test")
-    done = generate_counterparts(corpus, generate, tmp_path, "open", given)
-    assert seen == [102]
-    assert counterparts(done.corpus)["group"].to_list() == ["sora", "open image"]
-    assert (videos / "a.mp4").is_file()

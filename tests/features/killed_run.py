@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from pathlib import Path
 
 from evenreel.corpus import load_corpus
-from evenreel.corpus.prompts import GenerationRequest
-from evenreel.edits.conditioning import Conditioning
 from evenreel.edits.equalise import equalise
-from evenreel.edits.generation import generate_counterparts
 from evenreel.edits.settings import EqualiseSettings
 from evenreel.features import FeatureSettings, compute_features
 from tests.features.pixel_encoder import PixelEncoder
@@ -32,17 +28,6 @@ def make_equal(corpus: Path, videos: Path, folder: Path, fatal: int) -> None:
     """Encode all clips anew."""
     _die_at(fatal)
     equalise(load_corpus(corpus), folder, EqualiseSettings(videos, fps=10, fit="crop", workers=1))
-
-
-def generate(videos: Path, folder: Path, fatal: int) -> None:
-    """Have a generator make counterparts that are all the same video."""
-
-    def copy(request: GenerationRequest) -> Path:
-        assert request.target is not None
-        return Path(shutil.copyfile(videos / "b.mp4", request.target))
-
-    _die_at(fatal)
-    generate_counterparts(load_corpus(videos), copy, folder, "open", Conditioning(videos=videos))
 
 
 def exit_code(run: object, *arguments: object) -> int:

@@ -24,10 +24,11 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.clusters import Clusters, clusters_of
 from evenreel.report.result.record import AuditResult
+from evenreel.types import Shown
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Shown):
     """Registry entry of an audit, with the inputs that it needs.
 
     Attributes:

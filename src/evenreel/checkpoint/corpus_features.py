@@ -20,11 +20,11 @@ from evenreel.features.stored.clips import StoredClips
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.batches import row_lengths
 from evenreel.progress import Progress
-from evenreel.types import Corpus, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, Shown, TextFeatures, VideoFeatures
 
 
 @dataclass(frozen=True, eq=False)
-class CorpusFeatures:
+class CorpusFeatures(Shown):
     """Features of a corpus's captions and clips for a matcher to score.
 
     Attributes:

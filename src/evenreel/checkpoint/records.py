@@ -10,6 +10,7 @@ from typing import Any
 from evenreel.features.settings import STORED
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers import Matcher
+from evenreel.types import Shown
 
 ENCODER = "encoder"
 """Folder of the towers inside a checkpoint, where they were trained with the matcher."""
@@ -25,7 +26,7 @@ BEFORE = "before"
 
 
 @dataclass(frozen=True)
-class MatcherSpec:
+class MatcherSpec(Shown):
     """Specification that a matcher is built from.
 
     Attributes:
@@ -76,7 +77,7 @@ class EncoderNote:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class Inputs(Shown):
     """Form of the inputs that a matcher was trained on and should be given.
 
     Attributes:
@@ -130,7 +131,7 @@ class RecordedMetric:
 
 
 @dataclass(frozen=True)
-class About:
+class About(Shown):
     """Origin of a matcher, as config.json and the model card state it.
 
     Attributes:
@@ -174,7 +175,7 @@ class About:
 
 
 @dataclass(frozen=True, eq=False)
-class Pretrained:
+class Pretrained(Shown):
     """A matcher with its specification and its origin, as a checkpoint holds them.
 
     Attributes:

@@ -30,10 +30,7 @@ def mark(
     clip: Annotated[
         str | None, typer.Argument(help="Name or path of a video, or id of a clip as search --json prints it.")
     ] = None,
-    at: Annotated[
-        str | None,
-        typer.Option("--at", help="Time of the moment, such as 75.5 or 1:15.5; otherwise the whole clip is marked."),
-    ] = None,
+    at: Annotated[str | None, typer.Option("--at", help="Time of the moment, such as 75.5 or 1:15.5.")] = None,
     note: Annotated[str | None, typer.Option("--note", help="Write a note; an empty text deletes it.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove it from the favourites; its note stays.")] = False,
     library: LibraryOption = None,
@@ -155,22 +152,14 @@ FORGOTTEN = (
 
 def people(
     name: Annotated[Pair, typer.Option(metavar="WHO NAME", help="Name a person, by number or name.")] = None,
-    merge: Annotated[
-        Pair, typer.Option(metavar="WHO OTHER", help="Merge two people; they keep the name of WHO.")
-    ] = None,
+    merge: Annotated[Pair, typer.Option(metavar="WHO OTHER", help="Merge two people under WHO's name.")] = None,
     forget: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHO|ALL",
-            help="Delete a person's name, vectors and pictures; ALL deletes everyone's and stops looking for faces.",
-        ),
+        typer.Option(metavar="WHO|ALL", help="Delete name, vectors, pictures; ALL: everyone's, and look for no faces."),
     ] = None,
-    everyone: Annotated[
-        bool, typer.Option("--all", help="List people without a name and with fewer than 3 faces too.")
-    ] = False,
+    everyone: Annotated[bool, typer.Option("--all", help="List people with fewer than 3 faces too.")] = False,
     stills: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Write a picture of each listed person, NUMBER.jpg, to a folder."),
+        Path | None, typer.Option(metavar="FOLDER", help="Write a picture of each listed person: NUMBER.jpg.")
     ] = None,
     library: LibraryOption = None,
     as_json: JsonOption = False,

@@ -20,13 +20,7 @@ Sets = Sequence[Sequence[int]]
 def with_classes(
     corpus: Corpus, captions: tuple[Sets, Sets], clips: Mapping[str, tuple[Sequence[int], Sequence[int]]]
 ) -> Corpus:
-    """Return a copy of a corpus with other verb and noun classes.
-
-    Args:
-        corpus: the corpus to copy.
-        captions: verb classes and noun classes of each caption, in the order of the table of captions.
-        clips: (verb classes, noun classes) by clip id; a clip that is missing here gets none.
-    """
+    """Return a copy of a corpus with other verb and noun classes."""
     none: tuple[Sequence[int], Sequence[int]] = ([], [])
     of_clips = [clips.get(clip, none) for clip in corpus.clips["clip_id"]]
     return make_corpus(
@@ -42,11 +36,7 @@ def with_classes(
 
 
 def drop_class_names(folder: Path) -> None:
-    """Delete `classes.parquet`, the names of verb and noun classes, from a corpus folder if it is there.
-
-    Raises:
-        CorpusError: the folder cannot be written.
-    """
+    """Delete `classes.parquet`, the names of verb and noun classes, from a corpus folder if it is there."""
     try:
         (folder / CLASS_NAMES).unlink(missing_ok=True)
     except OSError as error:
@@ -57,9 +47,6 @@ def copy_class_names(origin: Path, folder: Path) -> None:
     """Copy the names of verb and noun classes (`classes.parquet`) from one corpus folder to another.
 
     Where `origin` has none, those in `folder` are deleted.
-
-    Raises:
-        CorpusError: the folder cannot be written.
     """
     if not (origin / CLASS_NAMES).is_file():
         drop_class_names(folder)
@@ -71,17 +58,7 @@ def copy_class_names(origin: Path, folder: Path) -> None:
 
 
 def save_class_names(folder: Path, verbs: Sequence[str], nouns: Sequence[str], tagger: str) -> None:
-    """Write `classes.parquet`: the name of each verb and noun class and the tagger that found it.
-
-    Args:
-        folder: folder of the corpus.
-        verbs: names of the verb classes, by class number.
-        nouns: names of the noun classes, by class number.
-        tagger: name of the part-of-speech tagger.
-
-    Raises:
-        CorpusError: the folder cannot be written.
-    """
+    """Write `classes.parquet`: the name of each verb and noun class and the tagger that found it."""
     rows = [
         (kind, number, name, tagger)
         for kind, names in (("verb", verbs), ("noun", nouns))

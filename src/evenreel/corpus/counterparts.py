@@ -29,10 +29,6 @@ def is_generated() -> pl.Expr:
 def counterparts(corpus: Corpus, group: str | None = None) -> pl.DataFrame:
     """Return the pairs of a real clip and its mirror (the clip generated after it), in the order of the corpus's clips.
 
-    Args:
-        corpus: real and generated clips.
-        group: take mirrors of this group alone; None: of all.
-
     Returns:
         `clip_id`, the real clip; `generated_id`, its mirror; `group`, the generator and its setting. A real clip has as
         many rows as it has mirrors.
@@ -75,17 +71,6 @@ def with_generated(
     and of captions stays the same (Generative Ghost, section 3.3). Clips that have no mirror stay as they are; captions
     of a mirror's own are dropped. The clips replaced at one share are also replaced at a larger one, with the same
     seed.
-
-    Args:
-        corpus: real clips and their mirrors; mirrors are needed unless the share is 0.
-        share: 0 to 1, of all real clips, with and without a mirror.
-        seed: seed of the draw of the clips that are replaced.
-        group: replace by generated clips of this group; None: of the only one that there is.
-        split: change this split alone, and leave all others as they are, with their mirrors; None: the whole corpus.
-
-    Raises:
-        CorpusError: the share is not from 0 to 1, too few clips have a mirror, mirrors are of several groups and none
-            is named, or there is no such group or split.
     """
     if not 0 <= share <= 1:
         raise CorpusError(f"The share of generated clips is {share}; it must be between 0 and 1.")
@@ -104,17 +89,7 @@ def with_generated(
 
 
 def only_paired(corpus: Corpus, group: str | None = None, *, split: str | None = None) -> Corpus:
-    """Keep only the real clips that have a generated mirror of one group, and these mirrors.
-
-    Args:
-        corpus: real clips and their mirrors.
-        group: group of the mirrors to keep; None: the only one that there is.
-        split: leave out clips of this split alone; None: of the whole corpus.
-
-    Raises:
-        CorpusError: no clip has a mirror, several groups have some and none is named, or there is no such group or
-            split.
-    """
+    """Keep only the real clips that have a generated mirror of one group, and these mirrors."""
     within = _of_split(corpus, split)
     pairs = _of_one_group(counterparts(corpus).filter(within), group)
     if pairs.height == 0:

@@ -38,17 +38,8 @@ def assign_distractors(
 
     Where `fits` allows every pair, each distractor is used equally often, give or take one.
 
-    Args:
-        carriers: clip ids.
-        distractors: clip ids.
-        fits: `fits(carrier, distractor)` is true where the carrier may show or say the distractor's words.
-        random: generator of the draws.
-
     Returns:
         The distractor by carrier.
-
-    Raises:
-        CorpusError: a carrier fits no distractor.
 
     >>> assign_distractors(["a", "b"], ["a", "b"], str.__ne__, np.random.default_rng(0))
     {'a': 'b', 'b': 'a'}

@@ -84,16 +84,7 @@ class DomainPair:
 
 
 def load_source(folder: Path, splits: Sequence[str] = (), videos: Path | None = None) -> DomainSide:
-    """Load a corpus as the source of a pair of domains, the one to train on.
-
-    Args:
-        folder: folder of the corpus.
-        splits: splits to take; without any, `train`, and `val` where there is one. `test` becomes `source_test`.
-        videos: folder to prepend to the clips' paths.
-
-    Raises:
-        CorpusError: the corpus cannot be read.
-    """
+    """Load a corpus as the source of a pair of domains, the one to train on."""
     corpus = load_corpus(folder)
     there = set(corpus.clips["split"])
     asked = splits or [name for name in ("train", "val") if name == "train" or name in there]
@@ -104,17 +95,7 @@ def load_source(folder: Path, splits: Sequence[str] = (), videos: Path | None = 
 def load_target(
     folder: Path, split: str = TEST, validation: str | None = None, videos: Path | None = None
 ) -> DomainSide:
-    """Load a corpus as the target of a pair of domains, the one to adapt to and test on.
-
-    Args:
-        folder: folder of the corpus.
-        split: split that becomes `test`.
-        validation: split that becomes `target_val`; None for none.
-        videos: folder to prepend to the clips' paths.
-
-    Raises:
-        CorpusError: the corpus cannot be read, or `split` and `validation` are the same.
-    """
+    """Load a corpus as the target of a pair of domains, the one to adapt to and test on."""
     if split == validation:
         raise CorpusError(f"The split {split!r} of the target cannot be tested on and chosen by; name two splits.")
     names = {split: TEST} if validation is None else {split: TEST, validation: TARGET_VAL}
@@ -126,10 +107,6 @@ def pair_domains(source: DomainSide, target: DomainSide) -> DomainPair:
 
     A clip or caption of the source whose id the target has too is renamed to `source/ID`. A column `domain` that a
     corpus had before becomes `subdomain`. Verb and noun classes are kept only where they mean the same in both.
-
-    Raises:
-        CorpusError: a split is missing or is taken for both sides, or columns of one name have types that cannot be
-            joined.
     """
     _refuse_overlap(source, target)
     notices = [notice for side in (source, target) for notice in _unsplit(side)]
@@ -147,11 +124,7 @@ def pair_domains(source: DomainSide, target: DomainSide) -> DomainPair:
 
 
 def save_pair(pair: DomainPair, out: Path) -> None:
-    """Write a joined corpus to a folder, with its words on screen and the names of its classes.
-
-    Raises:
-        CorpusError: the folder cannot be written.
-    """
+    """Write a joined corpus to a folder, with its words on screen and the names of its classes."""
     save_corpus(pair.corpus, out)
     save_texts(pair.texts, out)
     if pair.classes_of is None:
@@ -161,15 +134,7 @@ def save_pair(pair: DomainPair, out: Path) -> None:
 
 
 def beside_published(name: str, corpus: Corpus) -> Iterator[Notice]:
-    """Iterate over notices of splits whose number of clips differs from a published pair of domains.
-
-    Args:
-        name: name of the pair, such as `video2gif` (MSR-VTT to TGIF).
-        corpus: the joined corpus.
-
-    Raises:
-        CorpusError: no pair is known by the name.
-    """
+    """Iterate over notices of splits whose number of clips differs from a published pair of domains."""
     if name not in PUBLISHED:
         raise CorpusError(f"No pair of domains is published as {name!r}; there are: {', '.join(PUBLISHED)}.")
     there = split_counts(corpus)

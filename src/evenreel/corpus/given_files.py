@@ -44,11 +44,7 @@ class ReleaseFiles:
     """Files and folders given by the user, searched by the names that files have in a benchmark's official release."""
 
     def __init__(self, benchmark: str, paths: Sequence[Path]) -> None:
-        """List the files of all folders.
-
-        Raises:
-            CorpusError: a path does not exist.
-        """
+        """List the files of all folders."""
         self.benchmark = benchmark
         self.paths = tuple(paths)
         for path in paths:
@@ -59,12 +55,7 @@ class ReleaseFiles:
         self._beside: dict[Path, str] = {}
 
     def all(self, *patterns: str, folder: str | None = None) -> list[Path]:
-        """Return every file whose name fits one of some patterns (`*.json`), ignoring case.
-
-        Args:
-            patterns: file name patterns as of `fnmatch`.
-            folder: take only files that lie directly in a folder of this name.
-        """
+        """Return every file whose name fits one of some patterns (`*.json`), ignoring case."""
         found = [f for f in self._fitting(patterns) if folder in (None, f.absolute().parent.name)]
         self._read.update(found)
         return found
@@ -77,22 +68,14 @@ class ReleaseFiles:
         return [f for f in self.files if any(fnmatch(f.name.lower(), p.lower()) for p in patterns)]
 
     def one(self, *patterns: str) -> Path | None:
-        """Return the only file whose name fits one of some patterns; None where there is none.
-
-        Raises:
-            CorpusError: several files fit.
-        """
+        """Return the only file whose name fits one of some patterns; None where there is none."""
         found = self.all(*patterns)
         if len(found) > 1:
             raise CorpusError(self.ambiguous(patterns[0], found))
         return found[0] if found else None
 
     def need(self, *patterns: str) -> Path:
-        """Return the only file whose name fits one of some patterns.
-
-        Raises:
-            CorpusError: no file or several files fit.
-        """
+        """Return the only file whose name fits one of some patterns."""
         found = self.one(*patterns)
         if found is None:
             raise CorpusError(self.lacks(" or ".join(patterns)))
@@ -134,11 +117,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def read_text(path: Path) -> str:
-    """Read a text file in UTF-8.
-
-    Raises:
-        CorpusError: it cannot be read, or is not UTF-8.
-    """
+    """Read a text file in UTF-8."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -148,24 +127,12 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        CorpusError: it cannot be read, or is not JSON.
-    """
+    """Read a JSON file."""
     return parse_json(read_text(path), str(path))
 
 
 def parse_json(text: str, where: str) -> Any:
-    """Parse a JSON text.
-
-    Args:
-        text: one JSON value.
-        where: place of the text (file, line), which begins an error message.
-
-    Raises:
-        CorpusError: it is not JSON, or a string in it holds a lone surrogate (half of a character).
-    """
+    """Parse a JSON text."""
     try:
         value = json.loads(text)
         if _HALF.search(text):
@@ -183,11 +150,7 @@ def parse_json(text: str, where: str) -> Any:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read the lines of a text file, stripped of spaces around them, without empty ones.
-
-    Raises:
-        CorpusError: it cannot be read.
-    """
+    """Read the lines of a text file, stripped of spaces around them, without empty ones."""
     return [line.strip() for line in read_text(path).split("\n") if line.strip()]
 
 
@@ -195,9 +158,6 @@ def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Iterate over the objects of a JSON Lines file, each with its place (file, line) for error messages.
 
     Lines that begin with # are comments.
-
-    Raises:
-        CorpusError: the file cannot be read, or a line is no JSON object.
     """
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip() and not line.startswith("#"):
@@ -208,17 +168,7 @@ def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def csv_rows(
     path: Path, columns: Sequence[str], *, header: bool = True, separator: str = ","
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Iterate over the rows of a csv file as {column: text}, each with its place (file, row) for error messages.
-
-    Args:
-        path: the csv file.
-        columns: columns that must be there; without a header, the names of all columns.
-        header: whether the first line names the columns.
-        separator: sign between two values.
-
-    Raises:
-        CorpusError: the file cannot be read, lacks a column, or a row has more or fewer values than columns.
-    """
+    """Iterate over the rows of a csv file as {column: text}, each with its place (file, row) for error messages."""
     rows = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=separator, strict=True)
     names: list[str] = [] if header else list(columns)
     try:
@@ -251,11 +201,7 @@ def _row(path: Path, line: int, names: list[str], row: list[str]) -> tuple[str, 
 
 
 def tab_rows(path: Path, count: int) -> Iterator[tuple[str, list[str]]]:
-    """Iterate over the rows of a tab-separated file, without quoting, each with its place (file, row) for messages.
-
-    Raises:
-        CorpusError: the file cannot be read, or a row has not `count` values.
-    """
+    """Iterate over the rows of a tab-separated file, without quoting, each with its place (file, row) for messages."""
     for n, line in enumerate(read_text(path).split("\n"), start=1):
         values = line.split("\t")
         while len(values) > count and not values[-1].strip():  # some copies end every line in a tab
@@ -267,17 +213,7 @@ def tab_rows(path: Path, count: int) -> Iterator[tuple[str, list[str]]]:
 
 
 def field(record: object, name: str, kind: type[T], where: str) -> T:
-    """Return a required field of a JSON object, checked to be of a type.
-
-    Args:
-        record: the JSON object.
-        name: name of the field.
-        kind: type that its value must have.
-        where: place of the object (file, row), which begins an error message.
-
-    Raises:
-        CorpusError: the record is no object, lacks the field, or the field has another type.
-    """
+    """Return a required field of a JSON object, checked to be of a type."""
     if not isinstance(record, dict):
         raise CorpusError(f"{where} is {brief(record)}; it must be an object with the field {name}.")
     if name not in record:
@@ -286,28 +222,14 @@ def field(record: object, name: str, kind: type[T], where: str) -> T:
 
 
 def optional(record: object, name: str, kind: type[T], where: str) -> T | None:
-    """Return a field of a JSON object, checked to be of a type; None where it is missing or null.
-
-    Args:
-        record: the JSON object.
-        name: name of the field.
-        kind: type that its value must have.
-        where: place of the object (file, row), which begins an error message.
-
-    Raises:
-        CorpusError: the field is there with another type.
-    """
+    """Return a field of a JSON object, checked to be of a type; None where it is missing or null."""
     if isinstance(record, dict) and record.get(name) is None:
         return None
     return field(record, name, kind, where)
 
 
 def typed(value: object, kind: type[T], where: str) -> T:
-    """Check that a JSON value is of a type, and return it; a whole number passes as a float.
-
-    Raises:
-        CorpusError: it has another type; the message begins with `where`, the place of the value.
-    """
+    """Check that a JSON value is of a type, and return it; a whole number passes as a float."""
     if isinstance(value, int) and not -_LIMIT <= value < _LIMIT:
         raise CorpusError(f"{where} is {brief(value)}; it must be a number below {_LIMIT:,}.")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
@@ -318,20 +240,12 @@ def typed(value: object, kind: type[T], where: str) -> T:
 
 
 def texts(value: object, where: str) -> list[str]:
-    """Check that a JSON value is a list of strings, and return it.
-
-    Raises:
-        CorpusError: it is something else; the message begins with `where`, the place of the value.
-    """
+    """Check that a JSON value is a list of strings, and return it."""
     return [typed(one, str, f"{where} entry {n},") for n, one in enumerate(typed(value, list, where), start=1)]
 
 
 def pair(value: object, kind: type[T], where: str) -> tuple[T, T]:
-    """Check that a JSON value is a list of two values of a type, and return both.
-
-    Raises:
-        CorpusError: it is something else; the message begins with `where`, the place of the value.
-    """
+    """Check that a JSON value is a list of two values of a type, and return both."""
     ends = [typed(one, kind, where) for one in typed(value, list, where)]
     if len(ends) != 2:
         raise CorpusError(f"{where} is {brief(value)}; it must have a start and an end.")
@@ -339,11 +253,7 @@ def pair(value: object, kind: type[T], where: str) -> tuple[T, T]:
 
 
 def number(text: str, where: str) -> float:
-    """Parse the text of a table's cell as a number.
-
-    Raises:
-        CorpusError: it is no number; the message begins with `where`, the place of the cell.
-    """
+    """Parse the text of a table's cell as a number."""
     try:
         return float(text)
     except ValueError:
@@ -351,11 +261,7 @@ def number(text: str, where: str) -> float:
 
 
 def whole(text: str, where: str) -> int:
-    """Parse the text of a table's cell as a whole number.
-
-    Raises:
-        CorpusError: it is no whole number; the message begins with `where`, the place of the cell.
-    """
+    """Parse the text of a table's cell as a whole number."""
     try:
         return typed(int(text), int, where)
     except ValueError:

@@ -11,7 +11,7 @@ import polars as pl
 
 from evenreel.corpus.tables import CAPTION_COLUMNS, CLIP_COLUMNS, make_corpus
 from evenreel.errors import CorpusError
-from evenreel.types import Corpus
+from evenreel.types import Corpus, Shown
 
 Columns = Mapping[str, Any]
 """Values of one row by column: standard columns, and a benchmark's own."""
@@ -33,7 +33,7 @@ class Notice:
 
 
 @dataclass(frozen=True, eq=False)
-class Imported:
+class Imported(Shown):
     """A corpus made from a benchmark's files, with notices about them.
 
     Attributes:
@@ -63,16 +63,7 @@ class Draft:
     _numbered: Counter[str] = field(default_factory=Counter)
 
     def clip(self, clip_id: str, columns: Columns, where: str) -> None:
-        """Add a clip to the draft of a corpus.
-
-        Args:
-            clip_id: id of the clip.
-            columns: its other columns, by name.
-            where: place (file, row) for an error message.
-
-        Raises:
-            CorpusError: the clip is there already, as when a video is in two splits.
-        """
+        """Add a clip to the draft of a corpus."""
         if clip_id in self.clips:
             raise CorpusError(
                 f"{where} names the clip {clip_id!r}, as {self._named[clip_id]} does; a clip belongs in a benchmark "
@@ -99,22 +90,12 @@ class Draft:
         self.notices.append(Notice(sentence, left_out, split))
 
     def leave_out(self, what: str, names: Sequence[str], split: str | None = None) -> None:
-        """Add a notice that something was left out, with the number and the first few names.
-
-        Args:
-            what: says what they are and why they are left out, in words that follow the number.
-            names: ids of what was left out; without any, no notice is added.
-            split: the split that the notice is about.
-        """
+        """Add a notice that something was left out, with the number and the first few names."""
         if names:
             self.note(f"{len(names):,} {what} ({some(names)}).", left_out=True, split=split)
 
     def expect(self, official: Mapping[str, int]) -> None:
-        """Add a notice for each split whose number of clips is not the official one.
-
-        Args:
-            official: numbers of clips by split.
-        """
+        """Add a notice for each split whose number of clips is not the official one."""
         there = Counter(row.get("split") for row in self.clips.values())
         for split, count in official.items():
             if not there[split]:
@@ -124,15 +105,7 @@ class Draft:
                 self.note(short, left_out=True, split=split)
 
     def finish(self, texts: pl.DataFrame | None = None, *, all_captioned: bool = True) -> Imported:
-        """Check the rows of the draft and return the corpus that they make, with all notices.
-
-        Args:
-            texts: table of words on screen.
-            all_captioned: whether to add a notice of the clips that have no caption.
-
-        Raises:
-            CorpusError: the rows break a rule of `make_corpus`.
-        """
+        """Check the rows of the draft and return the corpus that they make, with all notices."""
         self.leave_out(
             "captions are left out because their clip is not listed",
             [row["caption_id"] for row in self.captions if row["clip_id"] not in self.clips],
@@ -173,12 +146,7 @@ def _of(split: str | None) -> str:
 
 
 def table(rows: Sequence[Columns], standard: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """Make a table from rows whose columns may differ; missing values are null.
-
-    Args:
-        rows: values by column name.
-        standard: type of each standard column, which it keeps also where all its values are missing.
-    """
+    """Make a table from rows whose columns may differ; missing values are null."""
     names = list(dict.fromkeys([*standard, *(name for row in rows for name in row)]))
     return pl.DataFrame(
         [pl.Series(name, [row.get(name) for row in rows], dtype=standard.get(name), strict=False) for name in names]

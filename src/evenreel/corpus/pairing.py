@@ -100,14 +100,6 @@ def pair_clips(corpus: Corpus, generated: Sequence[GeneratedClip]) -> Corpus:
     A generated clip gets the split, domain and classes of its real clip and answers that clip's captions; it has no
     caption, length or frame rate of its own. Real clips without a source get the source `camera`.
 
-    Args:
-        corpus: may hold generated clips already, of other groups.
-        generated: at most one for each clip and group.
-
-    Raises:
-        CorpusError: a clip is not in the corpus or is a generated one, has two mirrors of one group, a video is in the
-            corpus already, or an id is taken.
-
     >>> clips = pl.DataFrame({"clip_id": ["a"], "path": ["a.mp4"], "split": ["test"]})
     >>> captions = pl.DataFrame({"caption_id": ["0"], "clip_id": ["a"], "text": ["a ball rolls"]})
     >>> mirror = GeneratedClip("a", "sora/a.mp4", Generator("sora", "text"))
@@ -178,17 +170,6 @@ def find_generated(corpus: Corpus, place: Path, videos: Path, generator: Generat
     the folder without the suffix, or its name alone, also as `evenreel.corpus.prompts.file_name` writes it), or else
     the one whose own video has this name. A csv has `clip_id` and `path`, which begins in the folder of the csv, and
     may have `generated_id`, `source` and `setting`; a row without a path is a clip that has no counterpart.
-
-    Args:
-        corpus: corpus of the real clips.
-        place: a folder, or a csv file.
-        videos: folder in which the paths of the corpus's clips begin; a path inside it is written from there, another
-            one is absolute.
-        generator: generator of the videos; a csv may name it row by row.
-
-    Raises:
-        CorpusError: the place does not exist, a video fits several clips, no generator is named, or the csv is
-            malformed.
     """
     if place.is_dir():
         if generator is None:
@@ -219,11 +200,7 @@ class _RealClips:
         self._file_names, self._videos = FileNames(self._by_file_name), FileNames(self._by_video)
 
     def mirrored_by(self, folder: Path, file: Path) -> str | None:
-        """The clip that a file of a folder is called after; None where it is none.
-
-        Raises:
-            CorpusError: there are several.
-        """
+        """The clip that a file of a folder is called after; None where it is none."""
         name = file.relative_to(folder).with_suffix("").as_posix()
         for called in (name, file.stem):
             if clip_id := self.ids.find(called):

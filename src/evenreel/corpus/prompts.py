@@ -40,7 +40,6 @@ class GenerationRequest:
         prompt: captions of the real clip as one text.
         keyframe: PNG of a frame of the real clip, for the setting `image`.
         first_half: mp4 of the real clip's first half, for the setting `video`.
-        target: mp4 file to write the video to; None where the generator runs elsewhere.
     """
 
     clip_id: str
@@ -48,7 +47,6 @@ class GenerationRequest:
     prompt: str
     keyframe: Path | None = None
     first_half: Path | None = None
-    target: Path | None = None
 
 
 def setting_of(word: str) -> Setting:

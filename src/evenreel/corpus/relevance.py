@@ -13,7 +13,7 @@ from scipy import sparse
 
 from evenreel.config import check_corpus, check_ids
 from evenreel.errors import CorpusError, UsageError
-from evenreel.types import Corpus
+from evenreel.types import Corpus, Shown
 
 OTHER_CLIPS = "other_clips"
 """Column of captions: ids of further clips that answer each, beside its own."""
@@ -34,7 +34,7 @@ class Relevance(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class GradedPairs:
+class GradedPairs(Shown):
     """Degrees of relevance, stored where they are above 0; implements `Relevance`.
 
     Attributes:
@@ -64,7 +64,7 @@ class RelevantPairs(GradedPairs):
 
 
 @dataclass(frozen=True, eq=False)
-class ClassRelevance:
+class ClassRelevance(Shown):
     """Relevance from classes: half the agreement of verbs, half that of nouns; implements `Relevance`.
 
     R(q, v) = (verbs(q, v) + IoU(nouns of q, nouns of v)) / 2, where `verbs` is the IoU of the verb classes too, or 1

@@ -10,7 +10,7 @@ import polars as pl
 
 from evenreel.config import check_corpus
 from evenreel.corpus.tables import CAPTION_COLUMNS, CLIP_COLUMNS
-from evenreel.types import Corpus
+from evenreel.types import Corpus, Shown
 
 UNASSIGNED = "(none)"
 
@@ -34,7 +34,7 @@ class SplitCounts:
 
 
 @dataclass(frozen=True)
-class CorpusSummary:
+class CorpusSummary(Shown):
     """Numbers of clips and captions of a corpus, and the range of lengths.
 
     Attributes:

@@ -16,7 +16,6 @@ from functools import partial
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
 
 import numpy as np
 
@@ -35,7 +34,7 @@ from evenreel.errors import CorpusError, MediaError
 from evenreel.features.manifest import NO_PATH, CorpusClip, clip_aside, clips_of
 from evenreel.features.pool import ClipRun, SetAside
 from evenreel.files import file_at, write_durably
-from evenreel.media.sampling import WHOLE, Part
+from evenreel.media.sampling import Part
 from evenreel.media.workers import Worker
 from evenreel.progress import Progress
 from evenreel.types import Corpus, Pixels
@@ -65,13 +64,6 @@ class Conditioning:
     fuse: Fuse = join_captions
     workers: int = 0
     limits: MediaLimits = field(default_factory=MediaLimits)
-
-
-class CaptionedClip(NamedTuple):
-    """A clip of a corpus with the texts of its captions."""
-
-    clip: CorpusClip
-    captions: list[str]
 
 
 @dataclass(frozen=True)
@@ -107,18 +99,21 @@ def prepare_requests(
         CorpusError: the folder cannot be written, or there is no such split.
     """
     out, given = Path(out), given or Conditioning()
-    wanted = clips_to_mirror(corpus, given)
+    mirrored = corpus if given.split is None else select(corpus, split=given.split)
+    clips = {clip.clip_id: clip for clip in clips_of(mirrored)}
+    wanted = [(clips[clip_id], captions) for clip_id, captions in captions_of_real(mirrored).items()]
     requests: dict[str, GenerationRequest] = {}
     aside: dict[str, SetAside] = {}
     fusing = Lock()  # a language model of the user's need not bear several threads
 
-    def request(maker: RequestMaker, real: CaptionedClip) -> None:
+    def request(maker: RequestMaker, real: tuple[CorpusClip, list[str]]) -> None:
+        clip, captions = real
         with fusing:
-            prompt = fused(real.captions, given.fuse)
-        requests[real.clip.clip_id] = maker.request(real.clip, prompt)
+            prompt = _fused(captions, given.fuse)
+        requests[clip.clip_id] = maker.request(clip, prompt)
 
-    def set_aside(real: CaptionedClip, error: MediaError) -> None:
-        aside[real.clip.clip_id] = clip_aside(real.clip, error)
+    def set_aside(real: tuple[CorpusClip, list[str]], error: MediaError) -> None:
+        aside[real[0].clip_id] = clip_aside(real[0], error)
 
     readers = given.workers or usable_cores()
     ClipRun(partial(RequestMaker, out, given), request, set_aside, readers, progress).run(wanted)
@@ -128,23 +123,7 @@ def prepare_requests(
     return PreparedRequests(out / PROMPTS, ready, tuple(aside[clip_id] for clip_id in order if clip_id in aside))
 
 
-def clips_to_mirror(corpus: Corpus, given: Conditioning) -> list[CaptionedClip]:
-    """Return the real clips that a generator is to mirror, with their captions, in the order of the corpus.
-
-    Raises:
-        CorpusError: there is no such split.
-    """
-    part = corpus if given.split is None else select(corpus, split=given.split)
-    clips = {clip.clip_id: clip for clip in clips_of(part)}
-    return [CaptionedClip(clips[clip_id], captions) for clip_id, captions in captions_of_real(part).items()]
-
-
-def fused(captions: Sequence[str], fuse: Fuse) -> str:
-    """Join the captions of a clip to one text by the function `fuse`, and check the result.
-
-    Raises:
-        MediaError: there is no caption, or they cannot be made one text.
-    """
+def _fused(captions: Sequence[str], fuse: Fuse) -> str:
     if not captions:
         raise MediaError("failed", _NO_CAPTION)
     try:
@@ -186,14 +165,6 @@ class RequestMaker:
         if setting == "video":
             first_half = self._excerpt("first_half", clip, self._folder / FIRST_HALVES / f"{name}.mp4")
         return GenerationRequest(clip.clip_id, setting, prompt, keyframe, first_half)
-
-    def check(self, video: Path) -> None:
-        """Check that a video can be read.
-
-        Raises:
-            MediaError: it cannot be read.
-        """
-        self._read("nothing", video, WHOLE)
 
     def _excerpt(self, excerpt: str, clip: CorpusClip, place: Path) -> Path:
         if not place.is_file():

@@ -87,12 +87,7 @@ OwnScores: TypeAlias = "ScoreBlocks | NDArray[Any]"
 
 
 def own_scores(given: ScoresLike, name: str = "scores") -> OwnScores:
-    """Convert what stands for scores without a corpus.
-
-    Raises:
-        UsageError: it is nothing of `ScoresLike`.
-        ScoresError: it holds no numbers.
-    """
+    """Convert what stands for scores without a corpus."""
     if _are_blocks(given):
         check_scores(given, name)
         return cast("ScoreBlocks", given)
@@ -165,17 +160,7 @@ def _ids(given: Any) -> Any:
 
 
 def as_matrix(given: object, name: str, what: str = _WHAT) -> NDArray[Any]:
-    """Convert an array, a tensor, a list of lists or a table of numbers to a matrix.
-
-    Args:
-        given: the numbers, with two axes.
-        name: name of the argument, for messages.
-        what: name of the numbers, in the plural, for messages.
-
-    Raises:
-        UsageError: it is nothing of these.
-        ScoresError: it has not two axes, or holds something else than numbers.
-    """
+    """Convert an array, a tensor, a list of lists or a table of numbers to a matrix."""
     if is_dataframe(given):
         given = as_dataframe(given, name, _MATRIX).to_numpy()
     is_array = isinstance(given, (list, tuple)) or any(

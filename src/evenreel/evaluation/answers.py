@@ -76,11 +76,7 @@ class Judgements:
     where: str
 
     def of(self, caption_ids: Sequence[str], video_ids: Sequence[str]) -> GradedPairs:
-        """Return the relevance (Q, V) of captions and videos: each grade as a share of the highest one.
-
-        Raises:
-            ScoresError: no pair is of these captions and clips.
-        """
+        """Return the relevance (Q, V) of captions and videos: each grade as a share of the highest one."""
         turned = self.are_of_clips(caption_ids, video_ids)
         sides = [pl.Series(list(ids), dtype=pl.String) for ids in (caption_ids, video_ids)]
         rows, columns = (
@@ -121,9 +117,6 @@ def read_qrels(path: str | PathLike[str]) -> Judgements:
     Lines of TREC, `query 0 item grade`, perhaps compressed (`.gz`); a table (csv, tsv, jsonl, parquet) with a row a
     pair, columns named as those of scores (`query`, `item`) and `grade`, `relevance`, `rel` or `label`, without which
     every pair is an answer; or JSON, `{query: {item: grade}}`. Grades of 0 and below are of no relevance.
-
-    Raises:
-        ScoresError: the file is not there, cannot be read, or judges nothing relevant.
     """
     path = Path(path)
     if not path.is_file():
@@ -167,12 +160,7 @@ def _of_pairs(pairs: pl.DataFrame, where: str) -> Judgements:
 
 
 def judgements_of(relevance: object) -> Judgements | None:
-    """Return the judgements that something stands for; None where it is another kind of relevance.
-
-    Raises:
-        UsageError: it is a word that is neither a kind of relevance nor a file.
-        ScoresError: the judgements cannot be read.
-    """
+    """Return the judgements that something stands for; None where it is another kind of relevance."""
     if isinstance(relevance, Judgements):
         return relevance
     if isinstance(relevance, str) and relevance in (*RELEVANCE, DIAGONAL):
@@ -188,12 +176,7 @@ def judgements_of(relevance: object) -> Judgements | None:
 
 
 def relevance_of(relevance: RelevanceLike, corpus: Corpus, scores: CheckedScores) -> Relevance:
-    """Return the relevance (Q, V) of the captions and videos of scores, in their order.
-
-    Raises:
-        UsageError: it is not known, has another shape than the scores, or degrees outside 0 to 1.
-        ScoresError: it is a table that lacks a caption or a video of the scores, or holds no numbers.
-    """
+    """Return the relevance (Q, V) of the captions and videos of scores, in their order."""
     if isinstance(relevance, str) and relevance in RELEVANCE:
         return RELEVANCE[relevance](corpus, scores.caption_ids, scores.video_ids)
     if (judged := judgements_of(relevance)) is not None:
@@ -238,11 +221,7 @@ class Truth:
     notices: tuple[str, ...]
 
     def fitted(self, scores: OwnScores, where: str, *, partial: bool = False) -> ScoreBlocks:
-        """Return the scores of a system with the ids of the corpus; `partial` leaves out queries without a list.
-
-        Raises:
-            ScoresError: a matrix without ids is of another shape than the first.
-        """
+        """Return the scores of a system with the ids of the corpus; `partial` leaves out queries without a list."""
         captions, clips = self.corpus.captions["caption_id"], self.corpus.clips["clip_id"]
         if isinstance(scores, np.ndarray):
             if self.name == QRELS:
@@ -267,17 +246,7 @@ class Truth:
 
 
 def truth_of(systems: Mapping[str, OwnScores], relevance: object = DIAGONAL, captions_per_clip: int = 1) -> Truth:
-    """Find out what answers what where there is no corpus.
-
-    Args:
-        systems: scores of each system with their own ids, by its name.
-        relevance: `diagonal`, or judgements; see `RelevanceLike`. `clip`, the usual one, is the diagonal too.
-        captions_per_clip: rows of a matrix that follow each other and are captions of one clip.
-
-    Raises:
-        ScoresError: the matrix is not square, is a list of pairs, or the judgements are of other ids.
-        UsageError: the relevance needs a corpus.
-    """
+    """Find out what answers what where there is no corpus."""
     judged = judgements_of(relevance)
     if judged is not None:
         if captions_per_clip != 1:

@@ -67,12 +67,7 @@ class RankingPlan:
     tables: DiscountTables
 
     def calculate(self, scores: NDArray[Any], items: Items) -> Ranked:
-        """Rank b queries by their scores (b, gallery) and compute the columns of the metrics.
-
-        Args:
-            scores: (b, gallery), without NaN.
-            items: relevant items of these queries.
-        """
+        """Rank b queries by their scores (b, gallery) and compute the columns of the metrics."""
         scores = query_by_query(scores)
         found = np.bincount(items.query, minlength=len(scores)) > 0
         ordered = any(metric.needs_order for metric in self.metrics)
@@ -89,12 +84,6 @@ def rank_all(search: Search, plan: RankingPlan, settings: EvaluationSettings, pr
     """Rank every query of a direction, and compute the columns of the metrics.
 
     Scores and relevance are read in this thread alone, each pair once; blocks are copied, so they may share a buffer.
-
-    Args:
-        search: queries, gallery and relevance.
-        plan: columns to compute, and how ties are ranked.
-        settings: `band_bytes` and `threads` are used.
-        progress: called repeatedly with the share that is done, 0 to 1.
     """
     threads = settings.threads or usable_cores()
     waiting: deque[Future[Ranked]] = deque()
@@ -112,12 +101,7 @@ def rank_all(search: Search, plan: RankingPlan, settings: EvaluationSettings, pr
 
 
 def score_pieces(search: Search, band_bytes: int) -> Iterator[tuple[NDArray[Any], Items]]:
-    """Yield scores (b, gallery) and relevant items of a few queries at a time, in order.
-
-    Args:
-        search: queries, gallery and relevance.
-        band_bytes: about how many bytes of scores are read at once.
-    """
+    """Yield scores (b, gallery) and relevant items of a few queries at a time, in order."""
     queries, row_bytes = len(search.query_ids), search.row_scores * SCORE_BYTES
     for band in slices(queries, band_bytes // row_bytes):
         scores = search.read(band)

@@ -29,12 +29,7 @@ class Bank:
     video_ids: tuple[str, ...] | None = None
 
     def notice(self, asked: Sequence[str], what: str = "caption") -> str:
-        """Return a sentence if some queries of the bank are among those that are evaluated; empty otherwise.
-
-        Args:
-            asked: ids of the captions, or clips, that are evaluated.
-            what: `caption` or `clip`.
-        """
+        """Return a sentence if some queries of the bank are among those that are evaluated; empty otherwise."""
         ids = self.caption_ids if what == "caption" else self.video_ids
         own = set(ids or ()).intersection(asked)
         if not own:
@@ -47,17 +42,7 @@ class Bank:
 
 
 def load_bank(path: Path, video_ids: Sequence[str] | None = None, caption_ids: Sequence[str] | None = None) -> Bank:
-    """Load the scores of a bank, with rows and columns in the order of the ids that are given.
-
-    Args:
-        path: `.npz` with `values`, `video_ids` and `caption_ids`, of which only the sides that are given must be there;
-            or `.npy`, which must be in this order already.
-        video_ids: ids that the columns must have, such as the V clips of the gallery; None to take all as they are.
-        caption_ids: ids that the rows must have; None to take all as they are.
-
-    Raises:
-        ScoresError: the file cannot be read, holds no numbers, or lacks a clip or a caption that is asked for.
-    """
+    """Load the scores of a bank, with rows and columns in the order of the ids that are given."""
     check_file(path)
     if path.suffix.lower() == ".npy":
         return Bank(read_matrix(path))

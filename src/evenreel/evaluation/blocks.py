@@ -50,11 +50,7 @@ class CheckedScores:
                 raise ScoresError(f"The scores name the {what} {twice!r} more than once; every {what} has one place.")
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """Read and check the scores (q, v) of some captions and videos.
-
-        Raises:
-            ScoresError: the block has another shape, is not numeric, or holds NaN.
-        """
+        """Read and check the scores (q, v) of some captions and videos."""
         values = as_table(self._scores.block(captions, videos))
         wanted = (captions.stop - captions.start, videos.stop - videos.start)
         if values.shape != wanted:
@@ -79,12 +75,7 @@ class CheckedScores:
 
 
 def as_blocks(scores: ScoreBlocks) -> ScoreBlocks:
-    """Check that scores can be read in blocks: ids are texts, and a table of values has the shape that the ids ask for.
-
-    Raises:
-        UsageError: they are no `ScoreBlocks`, or their ids are no text.
-        ScoresError: their values are no table, or not of as many captions and videos as there are ids.
-    """
+    """Check that scores can be read in blocks: ids are texts, and a table of values has the shape that they ask for."""
     check_scores(scores)
     if not isinstance(scores, Scores):
         return scores
@@ -111,9 +102,6 @@ def aligned(scores: ScoreBlocks, like: ScoreBlocks) -> ScoreBlocks:
     """Reorder scores to the captions and videos of other scores (`like`); further ones are left out.
 
     A table of values is not copied; scores that are computed block by block are computed once, and kept.
-
-    Raises:
-        ScoresError: a caption or a video of the others has no scores; a table does not fit its ids.
     """
     same = list(scores.caption_ids) == list(like.caption_ids) and list(scores.video_ids) == list(like.video_ids)
     return scores if same else _Moved(scores, like)

@@ -22,11 +22,7 @@ FEWEST_IN_GROUP = 30
 
 
 def check_columns(corpus: Corpus, columns: Iterable[str]) -> None:
-    """Check that a corpus has columns to group by.
-
-    Raises:
-        CorpusError: there is no such column, or it holds lists.
-    """
+    """Check that a corpus has columns to group by."""
     for column in columns:
         column_values(corpus, column)
 
@@ -35,14 +31,6 @@ def with_groups(result: DirectionResult, corpus: Corpus, settings: EvaluationSet
     """Add figures of groups of queries to a result, by each column of `settings.by`.
 
     Where a column says nothing of the queries of this direction, a notice says why and there are no groups.
-
-    Args:
-        result: result of one direction.
-        corpus: corpus of its queries.
-        settings: `by`, and the metrics, resamples, seed and confidence of figures and gaps.
-
-    Raises:
-        CorpusError: a column is not there.
     """
     if not settings.by:
         return result

@@ -82,16 +82,8 @@ class Clusters:
 def clusters_of(corpus: Corpus, cluster: str = AUTO) -> Clusters:
     """Assign the clips of a corpus to clusters that intervals and tests resample together.
 
-    Args:
-        corpus: the clips, such as those of one split.
-        cluster: `auto`, `clip`, `video`, or the name of a column of the clips or of the captions, whose value must be
-            the same for all captions of a clip. A clip without a value, or with an empty one, is a cluster by itself.
-
     Returns:
         Clusters numbered in the order of their values, whatever the order of the corpus.
-
-    Raises:
-        CorpusError: there is no such column, no column has the video of a clip, or captions of a clip differ.
     """
     clips = corpus.clips["clip_id"].to_list()
     video = next((name for name in VIDEO_COLUMNS if name in corpus.clips.columns and any(_values(corpus, name))), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from evenreel.config import check_kind, check_named, check_progress, check_setti
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.intervals import difference_interval
 from evenreel.evaluation.metrics import Metric
-from evenreel.evaluation.results import DirectionResult, Evaluation, Interval
+from evenreel.evaluation.results import DirectionResult, Evaluation, Interval, shown_figure
 from evenreel.evaluation.settings import Direction, EvaluationSettings
 from evenreel.evaluation.stats import (
     GroupedColumns,
@@ -26,6 +26,7 @@ from evenreel.evaluation.stats import (
     wilcoxon_test,
 )
 from evenreel.progress import Progress, part_of
+from evenreel.types import Shown
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown):
     """Differences of several systems from a baseline, ordered by direction, then metric, then system.
 
     Attributes:
@@ -75,6 +76,12 @@ class Comparison:
     confidence: float
     resamples: int
     notices: tuple[str, ...] = ()
+
+    def _shown(self) -> Iterable[Sequence[object]]:
+        yield "direction", "metric", "system", "difference", f"{100 * self.confidence:g}% interval", "p (Holm)"
+        for row in self.rows:
+            value, ends = shown_figure(row.difference)
+            yield row.direction, row.metric, row.system, value, ends, row.p_holm
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as a dictionary that JSON can hold, as `--json` prints it."""
@@ -95,11 +102,7 @@ _HOW = "give what evaluate(scores, corpus) returns"
 
 
 def check_evaluations(given: object, name: str) -> None:
-    """Refuse an argument that is no mapping from the names of systems to their evaluations; `name` is its own.
-
-    Raises:
-        UsageError: it is no mapping, or one of its values is no `Evaluation`.
-    """
+    """Refuse an argument that is no mapping from the names of systems to their evaluations; `name` is its own."""
     check_named(given, name, "evaluations by the names of their systems", "evaluation")
     for system, one in cast("Mapping[str, object]", given).items():
         check_kind(one, Evaluation, f"{name}[{system!r}]", _HOW)
@@ -226,16 +229,7 @@ def _aligned(baseline: Evaluation, other: Evaluation, name: str) -> dict[Directi
 
 
 def in_order_of(base: DirectionResult, other: DirectionResult, name: str) -> DirectionResult:
-    """Reorder a system's result so that its queries are in the order of the baseline's.
-
-    Args:
-        base: result of the baseline.
-        other: result to reorder.
-        name: name of the other system, for messages.
-
-    Raises:
-        ScoresError: the systems differ in queries, gallery or protocol.
-    """
+    """Reorder a system's result so that its queries are in the order of the baseline's."""
     place = {one: row for row, one in enumerate(other.query_ids)}
     missing = [one for one in base.query_ids if one not in place]
     if missing or len(place) != len(base.query_ids):

@@ -47,20 +47,9 @@ def from_table(
 ) -> Scores | ListedScores | NDArray[Any]:
     """Make scores from a table with a row a pair, or a row a caption and a column a clip.
 
-    Args:
-        where: name of the table, for messages.
-        table: a column of `QUERY_NAMES`, one of `ITEM_NAMES` and `score`; or ids of the rows, and a column of numbers
-            named after each clip.
-        corpus: corpus of the scores; None where it is not known.
-        partial: leave out queries that have no row.
-        queries: whether captions or clips have lists where ids are those of both; None for the names of the columns.
-
     Returns:
         Scores by their ids, which are not compared with those of the corpus where a row is a caption; or the values
         alone, (Q, V), of a table that names neither its rows nor its columns.
-
-    Raises:
-        ScoresError: a column is missing or holds something else, or an id is not in the corpus.
     """
     query, item = column_of(table, QUERY_NAMES), column_of(table, ITEM_NAMES)
     if query is None or item is None or not lists_pairs(table):
@@ -122,11 +111,7 @@ def _is_numbered(names: Sequence[str]) -> bool:
 
 
 def by_ids(where: str, scores: Scores, corpus: Corpus, notice: Notice) -> Scores:
-    """Return the scores, turned where their ids say that a video is a row; each id known and there once.
-
-    Raises:
-        ScoresError: an id is not in the corpus, or there twice.
-    """
+    """Return the scores, turned where their ids say that a video is a row; each id known and there once."""
     captions, clips = set(corpus.captions["caption_id"]), set(corpus.clips["clip_id"])
     rows, columns = set(scores.caption_ids), set(scores.video_ids)
     ahead, back = rows <= captions and columns <= clips, rows <= clips and columns <= captions
@@ -150,11 +135,7 @@ def by_ids(where: str, scores: Scores, corpus: Corpus, notice: Notice) -> Scores
 
 
 def in_order(where: str, values: NDArray[Any], corpus: Corpus, whole: Corpus, notice: Notice) -> Scores:
-    """Return the scores of a corpus, or of the whole one that it is of, whichever has as many captions and clips.
-
-    Raises:
-        ScoresError: neither has.
-    """
+    """Return the scores of a corpus, or of the whole one that it is of, whichever has as many captions and clips."""
     if values.shape == (whole.captions.height, whole.clips.height):
         corpus = whole
     captions, clips = corpus.captions["caption_id"].to_list(), corpus.clips["clip_id"].to_list()

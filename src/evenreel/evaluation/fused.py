@@ -27,7 +27,7 @@ from evenreel.evaluation.accepted import ScoresLike, as_scores
 from evenreel.evaluation.blocks import CheckedScores, aligned
 from evenreel.evaluation.settings import Direction
 from evenreel.evaluation.trec import query_bands
-from evenreel.types import NO_NOTES, ScoreBlocks, ScoreNotes
+from evenreel.types import NO_NOTES, ScoreBlocks, ScoreNotes, Shown
 
 if TYPE_CHECKING:
     from evenreel.debias.fusion import Fusion
@@ -46,7 +46,7 @@ RANK_CONSTANT = 60
 
 
 @dataclass(frozen=True, eq=False)
-class Validation:
+class Validation(Shown):
     """Scores of the systems to be fused on other captions, from which weights and scales are learned.
 
     Attributes:
@@ -59,7 +59,7 @@ class Validation:
 
 
 @dataclass(frozen=True, eq=False)
-class FusedScores:
+class FusedScores(Shown):
     """Weighted sum of the scores of several systems; implements `ScoreBlocks`.
 
     Attributes:

@@ -61,10 +61,6 @@ def suppressed(values: Matrix, settings: HubMemory) -> NDArray[np.float64]:
     """Lower the scores (Q, V) of hubs: weight each batch of queries by softmaxes over it and the batches before it.
 
     The first batch stays as it is.
-
-    Args:
-        values: (Q, V) scores, finite or minus infinity, which stays; queries in the order in which they come.
-        settings: sizes and temperatures.
     """
     window = 1 + (settings.remembered or max(1, values.shape[1] // 10))
     starts = range(0, len(values), settings.batch)

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from evenreel.errors import ScoresError
 from evenreel.evaluation.settings import Direction
-from evenreel.types import Corpus, ScoreNotes
+from evenreel.types import Corpus, ScoreNotes, Shown
 
 Listing = pl.DataFrame
 """Columns `query`, `item`, `score`, and `number`, that of the line or row it was read from."""
@@ -26,7 +26,7 @@ Place = Callable[[int], str]
 
 
 @dataclass(frozen=True, eq=False)
-class ListedScores:
+class ListedScores(Shown):
     """Scores (Q, V) from ranked lists, of clips for captions or of captions for clips; implements `ScoreBlocks`.
 
     Attributes:
@@ -82,17 +82,6 @@ def make_listed(
     """Make scores from ranked lists, checked against a corpus; a query without a list counts as having found nothing.
 
     The ids show whether captions or clips are the queries.
-
-    Args:
-        listing: the pairs, in any order.
-        corpus: all captions and clips, listed or not; None for those that are listed.
-        place: function from the number of a row to its place for messages, such as `Line 7 of a.run`.
-        partial: whether to leave out queries that have no list.
-        queries: `t2v` for captions, `v2t` for clips, where the ids are those of both.
-
-    Raises:
-        ScoresError: an id is not in the corpus, a pair is listed twice, a score is no number, or the ids fit both ways
-            and `queries` is None.
     """
     if corpus is None:
         turned = queries == "v2t"

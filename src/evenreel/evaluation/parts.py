@@ -23,16 +23,6 @@ def cut_to(
     """Select the scores of a part of a corpus; captions and clips of other parts are left out.
 
     Adjacent rows and columns, as those of a split mostly are, are not copied from a memory-mapped table.
-
-    Args:
-        part: the part to keep, such as one split.
-        scores: scores of captions and clips of the corpus.
-        whole: corpus that `part` is a part of.
-        path: path of the scores, for messages.
-        notice: called with a sentence on what is left out.
-
-    Raises:
-        ScoresError: nothing of the part has scores.
     """
     rows = _places(scores.caption_ids, part.captions["caption_id"])
     columns = _places(scores.video_ids, part.clips["clip_id"])

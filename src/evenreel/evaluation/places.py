@@ -55,12 +55,6 @@ class Places:
 def find_places(scores: NDArray[Any], items: Items, ties: Ties = "expected") -> Places:
     """Find the places of relevant items in the rankings of their queries, as stretches of equal scores.
 
-    Args:
-        scores: (b, n), a query a row, without NaN.
-        items: relevant items of these queries.
-        ties: unless `expected`, each item is a stretch of its own: relevant items come first (`optimistic`) or last
-            (`pessimistic`) among equals, a higher degree nearer to that end.
-
     >>> items = Items(np.array([0, 0]), np.array([1, 2]), np.array([1.0, 0.5]))
     >>> places = find_places(np.array([[9, 5, 5, 5, 1]]), items)
     >>> places.above.tolist(), places.size.tolist(), places.strict.tolist(), places.degrees.tolist()

@@ -25,19 +25,7 @@ def read_predictions(
     partial: bool = False,
     queries: Direction | None = None,
 ) -> ListedScores:
-    """Read predictions of MTEB as scores; pairs that are not listed score minus infinity.
-
-    Args:
-        path: file that `mteb.evaluate(prediction_folder=...)` wrote.
-        corpus: corpus with the task's ids; None for those that are listed.
-        split: split of the task; None where the file has one.
-        subset: subset of the task; None where the file has one.
-        partial: leave out queries that have no list.
-        queries: whether captions (`t2v`) or videos (`v2t`) are the queries, where the ids are those of both.
-
-    Raises:
-        ScoresError: the file is none of MTEB's predictions, has no such part or several, or does not fit the corpus.
-    """
+    """Read predictions of MTEB as scores; pairs that are not listed score minus infinity."""
     document = read_document(path)
     if "scores" in document and "task_name" in document:
         raise ScoresError(
@@ -57,11 +45,7 @@ def read_predictions(
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """Read a file of MTEB, which is a table of names in JSON.
-
-    Raises:
-        ScoresError: the file is no such file.
-    """
+    """Read a file of MTEB, which is a table of names in JSON."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -41,15 +41,8 @@ class QueryGroups:
 def column_values(corpus: Corpus, column: str) -> tuple[pl.DataFrame, bool]:
     """Return the ids and values of a column, and whether it is one of captions and not of clips.
 
-    Args:
-        corpus: corpus of the clips and captions.
-        column: a column of the clips, else of the captions, else `seconds` or `words`.
-
     Returns:
         A table of `id` and `value`, a row a clip or a caption, and whether it is of captions.
-
-    Raises:
-        CorpusError: there is no such column, or it holds lists.
     """
     clips, captions = corpus.clips, corpus.captions
     if column in clips.columns:
@@ -76,16 +69,6 @@ def query_groups(corpus: Corpus, column: str, query_ids: Sequence[str], *, of_ca
     """Group queries by a column of the corpus.
 
     Numbers of more than `MOST_VALUES` values are cut into `BANDS` bands, at the quartiles of those of the queries.
-
-    Args:
-        corpus: corpus of the queries.
-        column: name of the column; see `column_values`.
-        query_ids: ids of n captions or n clips.
-        of_captions: whether they are captions.
-
-    Raises:
-        CorpusError: there is no such column; clips are asked for a column in which their captions differ; or there are
-            over `MOST_GROUPS` groups.
     """
     table, by_caption = column_values(corpus, column)
     if by_caption and not of_captions:

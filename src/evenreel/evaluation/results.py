@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from evenreel.evaluation.first_hit import Hits
 from evenreel.evaluation.metrics import FIRST_RANK, Metric
 from evenreel.evaluation.settings import Direction, Ties
 from evenreel.evaluation.weighted import mean_of
+from evenreel.types import Shown
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class GroupGap:
 
 
 @dataclass(frozen=True)
-class ColumnFigures:
+class ColumnFigures(Shown):
     """Figures of groups by one column.
 
     Attributes:
@@ -75,6 +76,12 @@ class ColumnFigures:
     groups: tuple[GroupFigures, ...]
     gaps: dict[str, GroupGap]
     notices: tuple[str, ...] = ()
+
+    def _shown(self) -> Iterable[Sequence[object]]:
+        metrics = list(next((one.summary for one in self.groups), {}))
+        yield ("group", "queries", *metrics)
+        for one in self.groups:
+            yield one.name, one.queries, *(f"{figure.value:.2f}" for figure in one.summary.values())
 
     def to_frame(self) -> pl.DataFrame:
         """Return the groups as a table for a notebook: a row a group and metric, with numbers of queries and clips."""
@@ -88,7 +95,7 @@ class ColumnFigures:
 
 
 @dataclass(frozen=True, eq=False)
-class DirectionResult:
+class DirectionResult(Shown):
     """Figures of one direction over the n queries that have a relevant item.
 
     Attributes:
@@ -122,6 +129,11 @@ class DirectionResult:
     drawn_by: str = "clips"
     by: dict[str, ColumnFigures] = field(default_factory=dict)
 
+    def _shown(self) -> Iterable[Sequence[object]]:
+        yield "metric", self.direction, "interval"
+        yield from ((word, *shown_figure(figure)) for word, figure in self.summary.items())
+        yield (f"{self.protocol}: {len(self.query_ids):,} queries among {self.gallery_size:,}",)
+
     @property
     def drawn(self) -> int:
         """Number of groups that intervals and tests draw from."""
@@ -138,7 +150,7 @@ class DirectionResult:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(Shown):
     """Figures of one system on one corpus.
 
     Attributes:
@@ -158,6 +170,14 @@ class Evaluation:
     confidence: float
     uses: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+
+    def _shown(self) -> Iterable[Sequence[object]]:
+        yield "metric", *(head for one in self.directions for head in (one, f"{100 * self.confidence:g}% interval"))
+        for word in map(str, self.metrics):
+            yield word, *(cell for one in self.directions.values() for cell in shown_figure(one.summary[word]))
+        for one in self.directions.values():
+            yield (f"{one.direction} {one.protocol}: {len(one.query_ids):,} queries among {one.gallery_size:,}",)
+        yield from ((notice,) for notice in self.notices)
 
     def to_json(self, *, per_query: bool = False) -> dict[str, Any]:
         """Return the evaluation as a dictionary that JSON can hold; `per_query` adds every query's values."""
@@ -180,6 +200,12 @@ class Evaluation:
         ]
         names = {"direction": pl.String, "metric": pl.String}
         return pl.DataFrame(rows, names | dict.fromkeys(("value", "low", "high"), pl.Float64), orient="row")
+
+
+def shown_figure(figure: Interval) -> tuple[str, str]:
+    """Format a figure and the ends of its interval for the `repr` of a result."""
+    ends = "" if figure.low is None or figure.high is None else f"{figure.low:.2f} to {figure.high:.2f}"
+    return f"{figure.value:.2f}", ends
 
 
 def _as_json(result: DirectionResult, per_query: bool) -> dict[str, Any]:

@@ -98,17 +98,8 @@ def read_scores(
 ) -> Scores | ListedScores | NDArray[Any]:
     """Read a file of scores as `load_scores` does, but without fitting a matrix to the corpus.
 
-    Args:
-        path: path of the file.
-        corpus: captions and clips of what lists pairs; None for those that it lists.
-        partial: leave out queries of the corpus that have no list.
-        queries: whether captions or videos have the lists, see `load_scores`.
-
     Returns:
         Scores with the ids of the file, or the numbers alone of a matrix that names none.
-
-    Raises:
-        ScoresError: the file cannot be read.
     """
     kind = path.suffix.lower()
     if kind in _PICKLES:
@@ -178,11 +169,7 @@ def _numbers(path: Path, first: str) -> NDArray[Any]:
 
 
 def read_npz(path: Path) -> Scores:
-    """Read the scores of an `.npz` as `save_scores` writes it; its ids are not compared with those of a corpus.
-
-    Raises:
-        ScoresError: it cannot be read, or lacks an array.
-    """
+    """Read the scores of an `.npz` as `save_scores` writes it; its ids are not compared with those of a corpus."""
     arrays = read_arrays(path)
     if missing := [name for name in _ARRAYS if name not in arrays]:
         raise ScoresError(
@@ -202,11 +189,7 @@ def read_npz(path: Path) -> Scores:
 
 
 def check_file(path: Path) -> None:
-    """Check that a path of scores is a file.
-
-    Raises:
-        ScoresError: nothing is there, or a folder.
-    """
+    """Check that a path of scores is a file."""
     if path.is_dir():
         raise ScoresError(f"{path} is a folder; name a file of scores (npz, npy, parquet, csv or a run).")
     if not path.is_file():
@@ -214,11 +197,7 @@ def check_file(path: Path) -> None:
 
 
 def read_matrix(path: Path) -> NDArray[Any]:
-    """Memory-map a matrix of numbers from a `.npy` file; the numbers are not checked.
-
-    Raises:
-        ScoresError: it cannot be read, or is no matrix of numbers.
-    """
+    """Memory-map a matrix of numbers from a `.npy` file; the numbers are not checked."""
     try:
         values = np.lib.format.open_memmap(path, mode="r")
     except _UNREADABLE as error:
@@ -262,11 +241,7 @@ def _why_broken_npy(path: Path, error: Exception) -> str:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read the arrays of a `.npz` file by their names.
-
-    Raises:
-        ScoresError: it cannot be read, or holds pickles.
-    """
+    """Read the arrays of a `.npz` file by their names."""
     if not zipfile.is_zipfile(path):
         raise ScoresError(f"{path} cannot be read as .npz (it is no zip file).")
     try:
@@ -278,11 +253,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def row_of_text(path: Path, name: str, array: NDArray[Any]) -> list[str]:
-    """Convert a one-dimensional array of ids or labels to a list of texts; whole numbers become their digits.
-
-    Raises:
-        ScoresError: the array is of another kind, or has not one axis.
-    """
+    """Convert a one-dimensional array of ids or labels to a list of texts; whole numbers become their digits."""
     if array.ndim != 1 or (array.dtype.kind not in "Uiu" and array.size):
         way = ": save it with .astype(str)" if array.dtype.kind == "S" else ""
         raise ScoresError(f"The array {name} of {path} is {array.dtype} {array.shape}; it must be a row of text{way}.")
@@ -301,11 +272,7 @@ def _from_parquet(
 
 
 def check_matrix(path: Path, values: NDArray[Any]) -> None:
-    """Check that an array is a matrix of numbers, as scores are.
-
-    Raises:
-        ScoresError: it does not hold numbers, or has not two axes.
-    """
+    """Check that an array is a matrix of numbers, as scores are."""
     if values.ndim != 2 or values.dtype.kind not in "fiub":
         raise ScoresError(
             f"{path} is an array of {values.dtype} with the shape {values.shape}; scores are numbers with two axes."

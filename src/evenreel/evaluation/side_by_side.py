@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from evenreel.evaluation.metrics import Metric, parse_metric
 from evenreel.evaluation.results import Evaluation, Interval
 from evenreel.evaluation.settings import EvaluationSettings
 from evenreel.progress import Progress, part_of
+from evenreel.types import Shown
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class FigureColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class SideBySide:
+class SideBySide(Shown):
     """Figures of several systems on the same queries.
 
     Attributes:
@@ -53,6 +54,11 @@ class SideBySide:
     figures: dict[str, list[Interval]]
     best: dict[FigureColumn, str | None]
     confidence: float
+
+    def _shown(self) -> Iterable[Sequence[object]]:
+        yield ("", *self.figures)
+        for place, column in enumerate(self.columns):
+            yield str(column), *(f"{figures[place].value:.2f}" for figures in self.figures.values())
 
     def to_json(self) -> list[dict[str, Any]]:
         """List the figures as a dictionary for each system and column, as a csv holds them."""
@@ -82,16 +88,6 @@ def side_by_side(
 
     A system is the best of a column where the paired randomisation test, adjusted by Holm for the number of other
     systems, is significant for each of them.
-
-    Args:
-        evaluations: evaluations by name, on the same queries and galleries with the same metrics and rules.
-        settings: `resamples` and `seed` of the tests are used; with 0 resamples nothing is tested.
-        mean: whether with the means of both directions.
-        progress: called repeatedly with the share that is done, 0 to 1.
-
-    Raises:
-        ScoresError: the systems differ in queries, gallery or protocol.
-        UsageError: an argument is of the wrong kind, or there is no system.
     """
     check_evaluations(evaluations, "evaluations")
     check_settings_kind(settings, EvaluationSettings)

@@ -45,15 +45,6 @@ def read_run(
     """Read the scores of a TREC run, also compressed as `.gz`; its ranks are ignored, the scores make the order.
 
     What the scores use is taken from tags that `write_run` has written.
-
-    Args:
-        path: path of the run.
-        corpus: captions and clips of the run; None for those that it lists.
-        partial: whether to leave out queries that have no list.
-        queries: `t2v` for captions, `v2t` for clips, where the ids fit both; see `make_listed`.
-
-    Raises:
-        ScoresError: the file cannot be read, a line is no line of a run, or the lists do not fit the corpus.
     """
     wanted = f"six words of a run, which are query, Q0, item, rank, score and tag. {READABLE}"
     listing = words_of(path, _LINE, "a run", wanted)
@@ -63,17 +54,7 @@ def read_run(
 
 
 def words_of(path: Path, form: str, what: str, wanted: str) -> pl.DataFrame:
-    """Read the lines of a file but for comments, each with its number, in the parts of a regular expression.
-
-    Args:
-        path: the file, perhaps compressed.
-        form: the regular expression of a line.
-        what: what the file is meant to be, for messages.
-        wanted: what a line has, for messages.
-
-    Raises:
-        ScoresError: it cannot be read, has no line, or a line is of another form.
-    """
+    """Read the lines of a file but for comments, each with its number, in the parts of a regular expression."""
     try:
         lines = pl.read_lines(path, row_index_name="number", row_index_offset=1)
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -95,17 +76,6 @@ def write_run(
 
     Equal scores are written in the order of the gallery, but readers break ties by rules of their own. A score of minus
     infinity is not listed. The tag says what the scores use beside caption and video.
-
-    Args:
-        scores: scores to write.
-        path: path of the file; an existing one is replaced.
-        depth: greatest number of items a query.
-        direction: `t2v` with captions as queries, `v2t` with videos.
-
-    Raises:
-        ScoresError: a score is NaN.
-        OutputError: the file cannot be written.
-        UsageError: an id has spaces in it, which a run cannot hold, or the depth is not positive.
     """
     check_scores(scores)
     path = as_path(path, "path")
@@ -136,20 +106,8 @@ def write_qrels(
     never down to 0. Gains that are proportional leave nDCG as it is; for measures of plain relevance tell the reader
     which grade begins to count (`-l 100` of trec_eval for full relevance).
 
-    Args:
-        relevance: relevance of Q captions and V videos.
-        caption_ids: ids of the Q captions.
-        video_ids: ids of the V clips.
-        path: path of the file; an existing one is replaced.
-        direction: `t2v` with captions as queries, `v2t` with videos.
-
     Returns:
         The grade that stands for full relevance: 1 or `GRADES`.
-
-    Raises:
-        ScoresError: the ids are not as many as the relevance has.
-        OutputError: the file cannot be written.
-        UsageError: an id has spaces in it.
     """
     if relevance.shape != (len(caption_ids), len(video_ids)):
         raise ScoresError(
@@ -201,13 +159,7 @@ def _open_run(part: Path, path: Path) -> IO[bytes]:
 def query_bands(
     block: Callable[[slice, slice], NDArray[Any]], shape: tuple[int, int], direction: Direction = "t2v"
 ) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield scores or relevance in bands of queries: the index of a band's first query, and values (b, gallery).
-
-    Args:
-        block: function that returns the values of some captions and videos.
-        shape: numbers of captions and videos, (Q, V).
-        direction: `t2v` with captions as queries, `v2t` with videos.
-    """
+    """Yield scores or relevance in bands of queries: the index of a band's first query, and values (b, gallery)."""
     queries, items = shape
     whole = slice(0, items)
     for band in slices(queries, _BAND_BYTES // (SCORE_BYTES * max(items, 1))):
@@ -215,17 +167,7 @@ def query_bands(
 
 
 def check_numbers(band: NDArray[Any], start: int, queries: Names, gallery: Names) -> None:
-    """Check that the scores (b, gallery) of a band of queries hold no NaN.
-
-    Args:
-        band: the scores.
-        start: index of the band's first query.
-        queries: ids of all queries.
-        gallery: ids of the items.
-
-    Raises:
-        ScoresError: a score is NaN; the message names the pair.
-    """
+    """Check that the scores (b, gallery) of a band of queries hold no NaN."""
     wrong = np.argwhere(np.isnan(band))
     if len(wrong):
         row, column = (int(place) for place in wrong[0])

@@ -76,12 +76,6 @@ class TwoStage:
 def shortlists(cheap: Matrix, depth: int, seed: int = 0, first: int = 0) -> NDArray[np.int64]:
     """Select the K best videos of each caption, the best first; among ties for the last places some are drawn.
 
-    Args:
-        cheap: (q, V) scores.
-        depth: K, at most V.
-        seed: seed of the draw.
-        first: number of the first of these captions, so that the draw of a caption depends on its number alone.
-
     Returns:
         (q, K) indices of columns.
 

@@ -6,12 +6,13 @@ from .load import (
     load_video_features as load_video_features,
 )
 from .manifest import (
+    FeatureReport as FeatureReport,
     FeatureSet as FeatureSet,
     Manifest as Manifest,
     feature_folder as feature_folder,
     read_manifest as read_manifest,
 )
 from .pool import SetAside as SetAside
-from .settings import FeatureReport as FeatureReport, FeatureSettings as FeatureSettings
+from .settings import FeatureSettings as FeatureSettings
 from .stored.clips import StoredClips as StoredClips
 from .stored.store import StoredSettings as StoredSettings, store_features as store_features

@@ -43,6 +43,7 @@ from evenreel.features.folder import CLIPS, RECOMPUTE, Ledger, clip_shard, remov
 from evenreel.features.manifest import (
     NO_PATH,
     CorpusClip,
+    FeatureReport,
     FeatureSet,
     Manifest,
     clip_aside,
@@ -51,7 +52,7 @@ from evenreel.features.manifest import (
     write_manifest,
 )
 from evenreel.features.pool import TRANSIENT, Claims, NoProgress, ReaderPool, SetAside, StagedProgress, writer_lock
-from evenreel.features.settings import FeatureReport, FeatureSettings, Words, precision_of
+from evenreel.features.settings import FeatureSettings, Words, precision_of
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, write_shard
 from evenreel.features.texts import BLOCK_TEXTS, DamagedTextsError, block_files, encode_block, read_block, write_block
 from evenreel.features.windows import with_windows

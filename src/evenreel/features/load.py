@@ -24,7 +24,7 @@ from evenreel.features.texts import Place, find_texts, read_block
 from evenreel.features.windows import Sampled, read_confidence
 from evenreel.files import file_at
 from evenreel.media.workers import content_digest
-from evenreel.types import Corpus, OnScreen, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, OnScreen, Shown, TextFeatures, VideoFeatures
 
 _SHOWN = 5
 
@@ -175,7 +175,7 @@ def pad_videos(
 
 
 @dataclass(frozen=True)
-class FoundClips:
+class FoundClips(Shown):
     """Clips of a corpus in a folder of features.
 
     Attributes:

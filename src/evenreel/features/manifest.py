@@ -8,7 +8,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -22,7 +22,7 @@ from evenreel.features.settings import FLOAT32, Words, precision_of
 from evenreel.features.shards import glance, shard_files
 from evenreel.features.texts import block_files
 from evenreel.media.sampling import Part
-from evenreel.types import Corpus, Encoder, WindowRule
+from evenreel.types import Corpus, Encoder, Shown, WindowRule
 
 FORMAT = 1
 MANIFEST = "features.json"
@@ -60,7 +60,7 @@ class FeatureSet:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class Manifest(Shown):
     """Encoder of the features in a folder, and how they were made.
 
     Attributes:
@@ -288,3 +288,43 @@ def clip_key(digest: str, clip: CorpusClip, made: FeatureSet, precision: str = F
     if made.frame_window is not None:
         named += ["windows of frames", *astuple(made.frame_window)]
     return hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()
+
+
+@dataclass
+class FeatureReport(Shown):
+    """Report of a run that computes features.
+
+    Attributes:
+        folder: folder of the features.
+        encoder_id: name of the encoder.
+        computed: clips that were read.
+        unchanged: clips whose features were there, whole and up to date.
+        frames: frames that were decoded.
+        texts: captions that were encoded, equal ones once.
+        texts_unchanged: distinct captions whose features were there.
+        damaged: damaged files; their content was computed anew.
+        set_aside: every clip of the corpus without features, also those known before.
+        notes: path of a video, and what is unusual about it.
+        seconds: length of the run.
+    """
+
+    folder: str
+    encoder_id: str
+    computed: int = 0
+    unchanged: int = 0
+    frames: int = 0
+    texts: int = 0
+    texts_unchanged: int = 0
+    damaged: list[str] = field(default_factory=list)
+    set_aside: list[SetAside] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def did_nothing(self) -> bool:
+        """Whether all features were there already."""
+        return not (self.computed or self.texts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain data, the form that `--json` prints."""
+        return asdict(self)

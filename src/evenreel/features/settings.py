@@ -1,14 +1,13 @@
-"""Settings of computing the features of a corpus, and the report of a run."""
+"""Settings of computing the features of a corpus."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from evenreel.config import MediaLimits, usable_cores
-from evenreel.features.pool import SetAside
 
 if TYPE_CHECKING:
     from evenreel.types import Encoder
@@ -77,43 +76,3 @@ class FeatureSettings:
 def precision_of(encoder: Encoder) -> str:
     """Return the number format an encoder calculates with; float32 where it does not say."""
     return str(getattr(encoder, "precision", FLOAT32))
-
-
-@dataclass
-class FeatureReport:
-    """Report of a run that computes features.
-
-    Attributes:
-        folder: folder of the features.
-        encoder_id: name of the encoder.
-        computed: clips that were read.
-        unchanged: clips whose features were there, whole and up to date.
-        frames: frames that were decoded.
-        texts: captions that were encoded, equal ones once.
-        texts_unchanged: distinct captions whose features were there.
-        damaged: damaged files; their content was computed anew.
-        set_aside: every clip of the corpus without features, also those known before.
-        notes: path of a video, and what is unusual about it.
-        seconds: length of the run.
-    """
-
-    folder: str
-    encoder_id: str
-    computed: int = 0
-    unchanged: int = 0
-    frames: int = 0
-    texts: int = 0
-    texts_unchanged: int = 0
-    damaged: list[str] = field(default_factory=list)
-    set_aside: list[SetAside] = field(default_factory=list)
-    notes: list[tuple[str, str]] = field(default_factory=list)
-    seconds: float = 0.0
-
-    @property
-    def did_nothing(self) -> bool:
-        """Whether all features were there already."""
-        return not (self.computed or self.texts)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as plain data, the form that `--json` prints."""
-        return asdict(self)

@@ -27,7 +27,7 @@ from evenreel.documents import parse_json
 from evenreel.errors import LibraryError, MediaError
 from evenreel.files import is_temporary, sync_folder, write_durably
 from evenreel.speech.subtitles import Transcript, transcript_of, transcript_record
-from evenreel.types import TextTrack, VideoInfo
+from evenreel.types import Shown, TextTrack, VideoInfo
 
 FORMAT = 1  # of the layout below; a reader refuses a larger one
 SUFFIX = ".safetensors"
@@ -75,7 +75,7 @@ class ClipSounds:
 
 
 @dataclass(frozen=True, eq=False)
-class Shard:
+class Shard(Shown):
     """Stored features of one clip; None stands for what nobody has read, made or looked for."""
 
     clip_id: str  # digest of the file's bytes, of a corpus also of the clip's part of it and the rule; names the shard

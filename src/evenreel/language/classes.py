@@ -14,10 +14,11 @@ from evenreel.errors import UsageError
 from evenreel.language.noun_phrases import later_particle, phrases, verb_particle
 from evenreel.language.synonyms import Synonyms, amounts, caption_synonyms, stop_nouns, stop_verbs
 from evenreel.language.tokens import Tagged, Tagger
+from evenreel.types import Shown
 
 
 @dataclass(frozen=True)
-class ClassRules:
+class ClassRules(Shown):
     """Rules by which words of captions become verb and noun classes.
 
     Attributes:
@@ -37,7 +38,7 @@ class ClassRules:
 
 
 @dataclass(frozen=True)
-class VerbNounClasses:
+class VerbNounClasses(Shown):
     """Verb and noun classes of N captions.
 
     Attributes:
@@ -52,7 +53,7 @@ class VerbNounClasses:
 
 
 @dataclass(frozen=True)
-class ClipClasses:
+class ClipClasses(Shown):
     """Verb and noun classes of V clips, with the class numbers of their captions.
 
     Attributes:

@@ -9,10 +9,11 @@ from importlib import resources
 from pathlib import Path
 
 from evenreel.errors import CorpusError
+from evenreel.types import Shown
 
 
 @dataclass(frozen=True)
-class Synonyms:
+class Synonyms(Shown):
     """Groups of synonymous verbs and nouns; the first word of a group is its name.
 
     Attributes:

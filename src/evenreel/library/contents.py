@@ -46,7 +46,7 @@ from evenreel.library.store.catalog import (
 from evenreel.library.store.user_tables import COPY
 from evenreel.library.store.vectors import SOUNDS
 from evenreel.media.workers import FileStamp, watched_digest
-from evenreel.types import Metadata
+from evenreel.types import Metadata, Shown
 
 STATES = ("indexed", "set_aside", "missing")
 
@@ -63,7 +63,7 @@ class ClipFile:
 
 
 @dataclass(frozen=True)
-class ClipDetail:
+class ClipDetail(Shown):
     clip_id: str
     name: str  # name of its first file, indexed ones before others
     files: tuple[ClipFile, ...]
@@ -102,7 +102,7 @@ FileOrder = Literal["path", "name", "-name", "length", "-length", "size", "-size
 
 
 @dataclass(frozen=True)
-class FilePage:
+class FilePage(Shown):
     total: int
     files: tuple[ListedFile, ...]
 
@@ -119,7 +119,7 @@ class Located(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ClipMedia:
+class ClipMedia(Shown):
     container: str
     codec: str
     duration_s: float | None
@@ -292,7 +292,7 @@ def changed() -> MediaError:
 
 
 @dataclass(frozen=True)
-class LibraryStats:
+class LibraryStats(Shown):
     """Counts of what a library holds, and the files that were set aside."""
 
     library: str
@@ -424,13 +424,10 @@ def example_candidates(connection: sqlite3.Connection) -> dict[ExampleKind, list
     found: dict[ExampleKind, list[str]] = {}
     for kind, sql in _CANDIDATES.items():
         texts = (str(text).strip() for (text,) in connection.execute(sql, (LONGEST_EXAMPLE, TRIED)))
-        found[kind] = [text for text in dict.fromkeys(texts) if all(map(is_printable, text)) and _says_something(text)]
+        # With three different letters: what is read as PPPPRR or ★★★★ is a pattern.
+        worded = (text for text in dict.fromkeys(texts) if len(set(filter(str.isalpha, text.casefold()))) > 2)
+        found[kind] = [text for text in worded if all(map(is_printable, text))]
     return found
-
-
-def _says_something(text: str) -> bool:
-    """Whether a text has letters, and is no pattern such as PPPPRR or ★★★★."""
-    return len(set(filter(str.isalpha, text.casefold()))) > 2
 
 
 def examples(connection: sqlite3.Connection) -> Examples:
@@ -480,7 +477,7 @@ class BrowsedClip:
 
 
 @dataclass(frozen=True)
-class BrowsedPage:
+class BrowsedPage(Shown):
     total: int
     clips: tuple[BrowsedClip, ...]
 
@@ -543,7 +540,7 @@ FacetKind = Literal["values", "range", "days", "folders"]
 
 
 @dataclass(frozen=True)
-class Facet:
+class Facet(Shown):
     """A column that can be filtered by, with its values where they are few, or its range where they are numbers."""
 
     column: str  # name as a filter writes it, in double quotes or with `metadata.` before it where it must be

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from evenreel.arrays import Column, Flags, Indices
 from evenreel.files import printable
 from evenreel.library.search.filters import Filter, passing
+from evenreel.types import Shown
 
 MAX_SOURCES = 20  # sources that are compared one by one, the most frequent of the library; the rest count as one
 RANGES = 6
@@ -180,7 +181,7 @@ class Lengths:
 
 
 @dataclass(frozen=True)
-class Favours:
+class Favours(Shown):
     """Comparison of the shown clips with all clips that pass the filter.
 
     Attributes:

@@ -42,6 +42,7 @@ from evenreel.library.store.user_tables import AT_HOME, FACES
 from evenreel.library.store.vectors import FRAMES, HEADER_BYTES, SOUNDS
 from evenreel.library.store.writer import vectors_path
 from evenreel.progress import Progress
+from evenreel.types import Shown
 from evenreel.version import __version__
 
 FORMAT, MOST_HOURS, EVERY_S = 2, 1_000_000, 5.0
@@ -71,7 +72,7 @@ class PublishSettings:
 
 
 @dataclass(frozen=True)
-class PublishReport:
+class PublishReport(Shown):
     """Place and id of what was published, its bytes, those that had to be sent, and the snapshots that went."""
 
     to: str

@@ -26,7 +26,7 @@ from evenreel.library.index.run import RunParts, check_settings, ignore_rules, i
 from evenreel.library.index.scan import IGNORE_FILE, IndexReport, is_within, read_tables, rescan, scan, tables_beside
 from evenreel.library.store.catalog import CATALOG, is_network_filesystem
 from evenreel.speech.subtitles import is_subtitle
-from evenreel.types import Encoder
+from evenreel.types import Encoder, Shown
 
 SETTLE_S = 2.0  # for which size and times of a file stay the same before it is read: copying pauses for less
 LOOK_S = 0.25  # between two looks at what has settled
@@ -42,7 +42,7 @@ log = logging.getLogger("evenreel")
 
 
 @dataclass(frozen=True)
-class WatchState:
+class WatchState(Shown):
     """What a watcher is doing at a moment.
 
     Attributes:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenreel.similarity.pooling import masked_mean
-from evenreel.types import OnScreen, RoleGraph, TextFeatures, VideoFeatures
+from evenreel.types import OnScreen, RoleGraph, Shown, TextFeatures, VideoFeatures
 
 Batch = TypeVar("Batch", "TextBatch", "VideoBatch")
 Item = TypeVar("Item")
@@ -22,7 +22,7 @@ VectorMap = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class TextBatch:
+class TextBatch(Shown):
     """Features of Q captions as tensors.
 
     Attributes:
@@ -41,7 +41,7 @@ class TextBatch:
 
 
 @dataclass(frozen=True, eq=False)
-class VideoBatch:
+class VideoBatch(Shown):
     """Features of V videos as tensors.
 
     Attributes:
@@ -63,7 +63,7 @@ class VideoBatch:
 
 
 @dataclass(frozen=True, eq=False)
-class Counterparts:
+class Counterparts(Shown):
     """Counterparts of the B videos of a batch: the generated video made after a real one, or the other way round.
 
     Attributes:
@@ -78,7 +78,7 @@ class Counterparts:
 
 
 @dataclass(frozen=True, eq=False)
-class PairBatch:
+class PairBatch(Shown):
     """B pairs of a caption and its video, in the same order.
 
     Attributes:

@@ -17,6 +17,7 @@ from evenreel.planted.folder import RENDERER, page_of
 from evenreel.planted.harder import Harder
 from evenreel.planted.plan import PlantedCorpus, plan_corpus
 from evenreel.planted.shots import PlantSettings
+from evenreel.types import Shown
 
 SHIPPED = Path(str(files("evenreel.planted").joinpath("admission.json")))
 """File in the package that `python -m benchmarks.evidence --save-admissions` writes."""
@@ -25,7 +26,7 @@ FEW_CLIPS = 40
 
 
 @dataclass(frozen=True)
-class Admission:
+class Admission(Shown):
     """Measurements of a planted bias at one strength, by which it is admitted or not.
 
     Attributes:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
 from hashlib import sha256
 from itertools import groupby
@@ -111,6 +111,7 @@ def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
     harder, spoken = plan.settings.harder, plan.settings.spoken
     left_out = {"harder"} if spoken else {"harder", "spoken"}
     settings = {name: value for name, value in asdict(plan.settings).items() if name not in left_out}
+    told = ", ".join(f"{one.name}={getattr(plan, one.name)!r}" for one in fields(plan))
     return {
         "renderer": RENDERER,
         "bias": plan.bias,
@@ -121,7 +122,9 @@ def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
         "partners": plan.partners,
         "settings": {**settings, **harder.changed},
         "statistics": [asdict(each) for each in planted_statistics(plan)],
-        "digest": sha256((repr(plan) + _said_text(plan) + (edit or "") + data_text()).encode()).hexdigest(),
+        "digest": sha256(
+            (f"PlantedCorpus({told})" + _said_text(plan) + (edit or "") + data_text()).encode()
+        ).hexdigest(),
         **({"edit": edit} if edit else {}),
     }
 

@@ -15,7 +15,7 @@ from evenreel.planted.biases import BIASES, BiasName, partners
 from evenreel.planted.harder import check_harder
 from evenreel.planted.scenes import Scene
 from evenreel.planted.shots import PlantSettings, RandomStreams, Shot, World
-from evenreel.types import CAMERA
+from evenreel.types import CAMERA, Shown
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -57,7 +57,7 @@ class PlantedClip:
 
 
 @dataclass(frozen=True)
-class PlantedCorpus:
+class PlantedCorpus(Shown):
     """Plan of a corpus with one bias of known strength.
 
     Attributes:

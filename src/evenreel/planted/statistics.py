@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from evenreel.planted.length import LENGTHS
 from evenreel.planted.plan import SPLITS, PlantedClip, PlantedCorpus, Split
 from evenreel.planted.vocabulary import annotators
-from evenreel.types import CAMERA
+from evenreel.types import CAMERA, Shown
 
 
 @dataclass(frozen=True)
-class PlantedStatistics:
+class PlantedStatistics(Shown):
     """Strength of a planted bias in one split of a corpus, as counted.
 
     Attributes:

@@ -100,13 +100,7 @@ def rank_shares(result: DirectionResult) -> tuple[list[str], NDArray[Any]]:
 
 
 def query_scatter(results: Mapping[str, DirectionResult], labels: Sequence[str], seed: int) -> tuple[go.Figure, int]:
-    """Draw each query's rank in two systems, on logarithmic axes, with its words; and count the queries drawn.
-
-    Args:
-        results: results of two systems by name, that along x first; the queries of both are in the same order.
-        labels: untrusted words for each query, which are escaped.
-        seed: seed of the sample where there are more than `MOST_POINTS`.
-    """
+    """Draw each query's rank in two systems, on logarithmic axes, with its words; and count the queries drawn."""
     import plotly.graph_objects as go
 
     first, second = results.values()
@@ -196,14 +190,7 @@ def in_lines(title: str, width: int) -> str:
 
 
 def panels(titles: Sequence[str], x: str, units: Sequence[str], columns: int = 3) -> go.Layout:
-    """Return the layout of a chart of several panels, each with axes of its own: `x`, `y`, then `x2`, `y2` and so on.
-
-    Args:
-        titles: titles of the panels, in the order they are read.
-        x: title of every horizontal axis.
-        units: title of each vertical axis.
-        columns: greatest number of panels in a row; a narrow page shows fewer.
-    """
+    """Return the layout of a chart of several panels, each with axes of its own: `x`, `y`, `x2`, `y2` and so on."""
     import plotly.graph_objects as go
 
     layout = axes(in_lines(x, _UPWARDS), units[0])

@@ -26,13 +26,7 @@ def groups_table(result: DirectionResult, column: str, metrics: Sequence[Metric]
 
 
 def gaps_table(found: ColumnFigures, metrics: Sequence[Metric], confidence: float) -> Table:
-    """Make the table of a column's gaps between the best and the worst group: a metric a row.
-
-    Args:
-        found: figures of the column's groups.
-        metrics: metrics in the order of the rows; one without a gap is left out.
-        confidence: confidence of the intervals.
-    """
+    """Make the table of a column's gaps between the best and the worst group: a metric a row."""
     rows = []
     for metric in metrics:
         if (gap := found.gaps.get(str(metric))) is None:

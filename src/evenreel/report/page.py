@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evenreel.files import output_file, printable
 from evenreel.provenance import Provenance, provenance_of
+from evenreel.types import Shown
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -45,7 +46,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Shown):
     """A table on a page: rows of words and small pictures, with a cell for each column.
 
     Attributes:
@@ -64,7 +65,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Chart:
+class Chart(Shown):
     """A figure of Plotly on a page, with a plain-text title.
 
     Untrusted words in the figure must be escaped, since its labels interpret some tags. A figure of several panels has
@@ -76,7 +77,7 @@ class Chart:
 
 
 @dataclass(frozen=True, eq=False)
-class Section:
+class Section(Shown):
     """Section of a page: a heading with the parts below it."""
 
     title: str
@@ -84,7 +85,7 @@ class Section:
 
 
 @dataclass(frozen=True, eq=False)
-class Page:
+class Page(Shown):
     """A page: a title, the main result in one or several lines (`lead`), and sections."""
 
     title: str
@@ -108,12 +109,7 @@ def write_page(page: Page, path: Path, made: Provenance | None = None) -> None:
 
 
 def render(page: Page, made: Provenance | None = None) -> str:
-    """Render a page as HTML text.
-
-    Args:
-        page: page to render.
-        made: provenance that is stated at the end; None for the present command and time, without inputs.
-    """
+    """Render a page as HTML text."""
     charts: list[str] = []
     body = "\n".join(
         f"<section>\n<h2>{escape(section.title)}</h2>\n"

@@ -24,14 +24,7 @@ _GROUPS = (
 
 
 def training_page(name: str, lead: str, curves: Mapping[str, Curve], recipe: str) -> Page:
-    """Make the page of a training run.
-
-    Args:
-        name: name of the run.
-        lead: result of the run in a sentence.
-        curves: points (step, value) by the name of the figure, as in metrics.csv.
-        recipe: recipe of the run in YAML.
-    """
+    """Make the page of a training run."""
     sections = []
     if measured := _named(curves, _VALIDATION):
         figure = panel_figure(measured, lambda name: scale_of(parse_metric(name.split()[0])))
@@ -47,22 +40,12 @@ def _named(curves: Mapping[str, Curve], prefix: str) -> dict[str, Curve]:
 
 
 def curve_figure(curves: Mapping[str, Curve], unit: str) -> go.Figure:
-    """Draw a line for each figure over the steps of training; a line of few points shows them.
-
-    Args:
-        curves: points (step, value) by the name of the figure.
-        unit: title of the vertical axis.
-    """
+    """Draw a line for each figure over the steps of training; a line of few points shows them."""
     return go.Figure([_line(*curve, number) for number, curve in enumerate(curves.items())], axes("step", unit))
 
 
 def panel_figure(curves: Mapping[str, Curve], scale: Callable[[str], str]) -> go.Figure:
-    """Draw lines over the steps of training in a panel for each scale, as recalls and ranks need different ones.
-
-    Args:
-        curves: points (step, value) by the name of the figure.
-        scale: function from the name of a figure to the title of its vertical axis; figures of one title share a panel.
-    """
+    """Draw lines over the steps of training in a panel for each scale, as recalls and ranks need different ones."""
     scales: dict[str, list[str]] = {}
     for name in curves:
         scales.setdefault(scale(name), []).append(name)

@@ -159,9 +159,6 @@ def evaluation_notices(evaluation: Evaluation) -> list[str]:
 def merge_sentences(by_system: Mapping[str, Iterable[str]]) -> list[str]:
     """Merge sentences about systems: each once, after the names of the systems that it holds for, in order.
 
-    Args:
-        by_system: sentences by the name of the system; with a single system, names are left out.
-
     >>> merge_sentences({"a": ["Old."], "b": ["Old.", "Odd."], "c": ["Old."]})
     ['All 3 systems: Old.', 'b: Odd.']
     >>> merge_sentences({"a": ["Old."], "b": ["Odd."], "c": ["Odd."]})

@@ -626,8 +626,7 @@ def _noted(path: Path) -> tuple[RunOrder | None, RunState, int]:
 
 def reads_text(library: Library) -> bool:
     """Return whether on-screen text was read of any clip there is; else it is not to be read of all of them now."""
-    read = [facet.values for facet in library.facets() if facet.column == "has_text"]
-    return not library.stats().clips or any(found.value for values in read for found in values)
+    return not library.stats().clips or bool(library.browse("has_text", limit=1).clips)
 
 
 class AddingApi:

@@ -26,7 +26,7 @@ from evenreel.extras import HUB_ID, Told, cached_folder, fetch, installed, locat
 from evenreel.media.sampling import language_tag, same_language
 from evenreel.media.workers import Message, Worker
 from evenreel.speech.subtitles import SpokenWord, Utterance, utterance
-from evenreel.types import FloatArray
+from evenreel.types import FloatArray, Shown
 
 if TYPE_CHECKING:
     from faster_whisper.transcribe import Segment
@@ -363,7 +363,7 @@ def load_speech_reader(name: str, *, revision: str | None = None, device: str = 
 
 
 @dataclass(frozen=True)
-class ClipSpeech:
+class ClipSpeech(Shown):
     """What is said in a clip, in rising time, and sentences about what is unusual in its sound."""
 
     utterances: tuple[Utterance, ...]

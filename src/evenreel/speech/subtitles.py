@@ -27,6 +27,7 @@ from evenreel.errors import MediaError
 from evenreel.files import is_printable, name_key
 from evenreel.media.sampling import language_tag
 from evenreel.media.workers import Worker, unreadable
+from evenreel.types import Shown
 from evenreel.wording import count, seconds_of
 
 SpeechSource = Literal["sidecar", "stream", "recognised"]
@@ -81,7 +82,7 @@ Stamp = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Transcript:
+class Transcript(Shown):
     """What one source says of a clip.
 
     A clip whose streams were looked at has a transcript of source `stream` for each that says something, else one
@@ -149,43 +150,33 @@ def utterance(fields: dict[str, Any]) -> Utterance:
 
 def within(said: Iterable[Utterance], end_s: float | None) -> tuple[Utterance, ...]:
     """Utterances that start before a clip's end, each at its end at the latest; None where that is not known."""
+
+    def ended(one: Any) -> Any:
+        return replace(one, end_s=min(one.end_s, last_s))
+
     last_s = math.inf if end_s is None else end_s
-    inside = [one for one in said if one.start_s < last_s]
-    return tuple(
-        one if one.end_s <= last_s else replace(one, end_s=last_s, words=_until(one, last_s)) for one in inside
-    )
-
-
-def _until(said: Utterance, end_s: float) -> tuple[SpokenWord, ...]:
-    return tuple(replace(word, end_s=min(word.end_s, end_s)) for word in said.words if word.start_s < end_s)
-
-
-_SAME_S = 0.1  # by which the times of a cue differ at most that two subtitles both have
+    inside = (replace(one, words=tuple(ended(w) for w in one.words if w.start_s < last_s)) for one in said)
+    return tuple(ended(one) for one in inside if one.start_s < last_s)
 
 
 def said_once(transcripts: Iterable[Transcript]) -> Iterator[tuple[int, Utterance]]:
-    """Each utterance with the number of its transcript; one that an earlier transcript has too is left out.
-
-    The same words at other times, or in another language, are said once more.
-    """
+    """Each utterance with the number of its transcript; one that was told before, in no other language, is left out."""
     known: dict[tuple[str, int], list[Utterance]] = defaultdict(list)
     for number, transcript in enumerate(transcripts):
-        new = []
         for one in transcript.utterances:
             tick = int(one.start_s / _SAME_S)
             near = itertools.chain.from_iterable(known.get((one.text, tick + step), ()) for step in (-1, 0, 1))
             if not any(_is_same(one, other) for other in near):
-                new.append((one.text, tick, one))
+                known[one.text, tick].append(one)
                 yield number, one
-        for text, tick, one in new:
-            known[text, tick].append(one)
 
 
 def _is_same(one: Utterance, other: Utterance) -> bool:
-    near = abs(one.start_s - other.start_s) <= _SAME_S and abs(one.end_s - other.end_s) <= _SAME_S
+    near = max(abs(one.start_s - other.start_s), abs(one.end_s - other.end_s)) <= _SAME_S
     return near and (one.language == other.language or None in (one.language, other.language))
 
 
+_SAME_S = 0.1  # by which the times of a cue differ at most that two subtitles both have
 SUFFIXES = (".srt", ".vtt", ".ass", ".ssa")  # what the names of subtitle files end in
 LARGEST_BYTES = 10 * 2**20  # two hours of film are some 100 kB, an hour of styled karaoke 5 MB
 MOST_CUES = 100_000  # of one file or stream
@@ -214,7 +205,7 @@ _FLASH_S = 0.1  # of a cue that nobody reads
 
 
 @dataclass(frozen=True)
-class Subtitles:
+class Subtitles(Shown):
     """What a subtitle file or stream says.
 
     Attributes:

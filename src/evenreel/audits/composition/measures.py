@@ -20,7 +20,7 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.language.composition.answers import ANSWERS
 from evenreel.report.result.record import Effect
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks, Shown
 
 QUESTIONS = "multiple choice"
 """What notices call the six edits of `ANSWERS` together."""
@@ -29,7 +29,7 @@ NO_TEXTS: Mapping[str, Corpus] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
-class CompositionMeasures:
+class CompositionMeasures(Shown):
     """Measures of what a ranking reads of captions.
 
     Attributes:

@@ -27,6 +27,7 @@ from evenreel.evaluation.metrics import parse_metrics
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
 from evenreel.report.result.record import ENOUGH, Effect
+from evenreel.types import Shown
 
 CONTROL = "control"
 """The edit that the others are held against."""
@@ -69,7 +70,7 @@ class EditChange:
 
 
 @dataclass(frozen=True, eq=False)
-class PerturbedMeasures:
+class PerturbedMeasures(Shown):
     """Measures of what edits do to a ranking.
 
     Attributes:

@@ -28,7 +28,7 @@ from evenreel.evaluation.first_hit import expected_rank
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
 from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.types import Corpus
+from evenreel.types import Corpus, Shown
 
 WRONG, OWN = "the wrong clip", "its clip"
 """Whose change it is: of a clip that carries words of the caption's clip; of that clip, which carries another's."""
@@ -65,7 +65,7 @@ class OverlayShift:
 
 
 @dataclass(frozen=True, eq=False)
-class OverlayMeasures:
+class OverlayMeasures(Shown):
     """Measures of what overlays do to a ranking.
 
     Attributes:

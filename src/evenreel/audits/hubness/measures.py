@@ -31,7 +31,7 @@ from evenreel.evaluation.intervals import around
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import numbered
 from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.types import Corpus
+from evenreel.types import Corpus, Shown
 
 First = list[tuple[NDArray[np.intp], Column]]
 """For each depth, (b, W) columns of clips and the chance of each to be among the first."""
@@ -92,7 +92,7 @@ class Occurrence:
 
 
 @dataclass(frozen=True, eq=False)
-class HubnessMeasures:
+class HubnessMeasures(Shown):
     """Measures of an audit of hubs.
 
     Attributes:

@@ -26,6 +26,7 @@ from evenreel.corpus.accepted import CorpusLike, as_corpus
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.report.result.record import ENOUGH, Effect
+from evenreel.types import Shown
 
 FAILED = 10
 """A caption fails where the first clip that answers stands behind this rank."""
@@ -58,7 +59,7 @@ class Failures:
 
 
 @dataclass(frozen=True, eq=False)
-class LengthMeasures:
+class LengthMeasures(Shown):
     """Measures of length bias in the rankings of one system.
 
     Attributes:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evenreel.config import as_path, one_or_more
 from evenreel.errors import UsageError
+from evenreel.types import Shown
 
 SHARE = 0.2
 """Of the training clips that the smallest classes hold together, at most (Damen et al. 2022, tail classes)."""
@@ -22,7 +23,7 @@ _COLUMNS = {"verbs": ("verb", "verb_class"), "nouns": ("noun", "noun_class")}
 
 
 @dataclass(frozen=True)
-class TailClasses:
+class TailClasses(Shown):
     """Verb and noun classes of the long tail, which have few training clips.
 
     Attributes:

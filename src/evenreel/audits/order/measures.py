@@ -26,6 +26,7 @@ from evenreel.evaluation.first_hit import Hits
 from evenreel.evaluation.intervals import around, t_interval
 from evenreel.evaluation.results import Interval
 from evenreel.report.result.record import ENOUGH, Effect
+from evenreel.types import Shown
 
 CHANCE = 50.0
 """How often, in percent, a ranking that does not see order prefers the own order beyond the control."""
@@ -47,7 +48,7 @@ cannot be told; there are too few pairs; nothing is known."""
 
 
 @dataclass(frozen=True, eq=False)
-class OrderMeasures:
+class OrderMeasures(Shown):
     """Measures of how the captions of n pairs of a clip and its twin see their order.
 
     Attributes:

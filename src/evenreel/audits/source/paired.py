@@ -45,6 +45,7 @@ from evenreel.evaluation.intervals import figure_intervals
 from evenreel.evaluation.metrics import FIRST_RANK, PerQuery
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.settings import EvaluationSettings
+from evenreel.types import Shown
 
 LocationMode = Literal["expected", "random"]
 
@@ -53,7 +54,7 @@ _FURTHEST = {"relative": 200.0, "location": 200.0, "normalized": 400.0}
 
 
 @dataclass(frozen=True, eq=False)
-class SourceMeasures:
+class SourceMeasures(Shown):
     """Measures of how one group of generated clips and the real clips that they mirror are ranked.
 
     Shares are in percent. Intervals of deltas and of the AUC are over captions and clips, those of figures and win

@@ -9,11 +9,7 @@ from evenreel.errors import UsageError
 
 
 def edited_files(words: Sequence[str], systems: int) -> list[dict[str, Path]]:
-    """Return the files of edited scores by the name of the edit, of each system.
-
-    Raises:
-        UsageError: one has no name, or an edit is not there once for each system.
-    """
+    """Return the files of edited scores by the name of the edit, of each system."""
     files: dict[str, list[Path]] = {}
     for word in words:
         name, sign, path = word.partition("=")
@@ -30,11 +26,7 @@ def edited_files(words: Sequence[str], systems: int) -> list[dict[str, Path]]:
 
 
 def edited_folders(words: Sequence[str], audits: Sequence[str]) -> dict[str, Path]:
-    """Return the folders of corpora with edited captions by the name of the edit.
-
-    Raises:
-        UsageError: one has no name, one is named twice, or no audit reads them.
-    """
+    """Return the folders of corpora with edited captions by the name of the edit."""
     from evenreel.audits import AUDITS
 
     readers = [name for name, one in AUDITS.items() if "edited_texts" in one.takes]

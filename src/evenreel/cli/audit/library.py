@@ -91,20 +91,9 @@ class EncodedQueries(NamedTuple):
 def audit_inputs(library: Library, queries: Sequence[str], *, every_clip: bool = False) -> tuple[Corpus, ScoreBlocks]:
     """Return clips and scores for an audit of a library.
 
-    Args:
-        library: an open library.
-        queries: sentences that people search for there.
-        every_clip: include clips of unknown source, for audits that do not need it, such as that of lengths.
-
     Returns:
         The clips with frames and, unless `every_clip`, a known source, without captions; and the similarity of each
         query (`q1`, `q2`, ...) to each clip's best frame. The `notices` of the scores say how many clips are left out.
-
-    Raises:
-        CorpusError: a known source is required and no clip has one.
-        UsageError: no query, an empty one, no vision, or no clip with frames.
-        EncoderError: the model of the library cannot be loaded.
-        LibraryError: the library is damaged.
     """
     if library.encoder is None:
         raise UsageError(f"The library {library.path} is searched without vision, so no similarity can be audited.")

@@ -35,15 +35,7 @@ def show_audits(
     not_made: Sequence[str] = (),
     made: Provenance | None = None,
 ) -> None:
-    """Print the results of all systems, which audits could not be made and why, and where the page is.
-
-    Args:
-        results: results, with the names of their systems.
-        report: file of the page; None for no page.
-        as_json: whether to print JSON.
-        not_made: sentences on audits that could not be made.
-        made: files that the results were made of, for JSON; None where they are not told.
-    """
+    """Print the results of all systems, which audits could not be made and why, and where the page is."""
     if as_json:
         found = {"audits": [result.to_json() for result in results], "not_made": list(not_made)}
         print_json(found | {"report": report, "provenance": made.to_json() if made else None})

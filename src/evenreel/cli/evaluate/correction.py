@@ -48,11 +48,7 @@ class Correction:
 
     @property
     def method(self) -> Rescoring:
-        """The correction that is named.
-
-        Raises:
-            UsageError: there is none of this name.
-        """
+        """The correction that is named."""
         from evenreel.evaluation.rescoring import RESCORINGS
 
         if self.rescore not in RESCORINGS:
@@ -60,16 +56,7 @@ class Correction:
         return RESCORINGS[self.rescore]
 
     def check(self, directions: Sequence[str], *, alone: bool) -> None:
-        """Check that there is such a correction with such settings, and banks if and only if it uses some.
-
-        Args:
-            directions: directions that are asked for; empty for both.
-            alone: whether one system is measured, and not several.
-
-        Raises:
-            UsageError: there is no such correction or setting; or a bank is missing, unreadable, of no use here or not
-                used.
-        """
+        """Check that there is such a correction with such settings, and banks if and only if it uses some."""
         from evenreel.evaluation.scores import check_file
 
         if self.banks and not (self.rescore and alone):
@@ -113,11 +100,7 @@ class Correction:
             )
 
     def served(self, directions: Sequence[Direction]) -> tuple[Direction, ...]:
-        """Return those of the directions that it corrects with the banks that are given.
-
-        Raises:
-            UsageError: it corrects none of them.
-        """
+        """Return those of the directions that it corrects with the banks that are given."""
         banks = {"t2v": self.bank, "v2t": self.video_bank}
         if found := tuple(one for one in directions if banks[one] or not self.method.needs_bank):
             return found
@@ -136,11 +119,7 @@ class Correction:
         return said + ([sentence] if (sentence := self.method.unsuited(scores, self.settings)) else [])
 
     def apply(self, scores: ScoreBlocks, direction: Direction, notices: list[str]) -> Scores:
-        """Correct the scores for one direction; what is noticed about the banks is added to `notices`.
-
-        Raises:
-            ScoresError: a bank cannot be read, or does not fit.
-        """
+        """Correct the scores for one direction; what is noticed about the banks is added to `notices`."""
         from evenreel.evaluation.rescoring import rescore
 
         assert self.rescore is not None

@@ -60,12 +60,7 @@ class EvaluationFiles:
         return bool(self.latex or self.markdown or self.csv)
 
     def check(self, read: Iterable[Path]) -> None:
-        """Check that every file can be written, before hours are spent on what belongs in it.
-
-        Raises:
-            OutputError: a file cannot be written.
-            UsageError: two files are one, one is among those that are read, or a name has not the ending of its format.
-        """
+        """Check that every file can be written, before hours are spent on what belongs in it."""
         self._check_hub()
         asked = self.all
         places, taken = [path.resolve() for path in asked], {path.resolve() for path in read}
@@ -97,11 +92,7 @@ class EvaluationFiles:
 
 
 def system_names(paths: Sequence[Path]) -> dict[str, Path]:
-    """Return the files of scores by their names, or by their whole paths where two have one name.
-
-    Raises:
-        UsageError: one is named twice.
-    """
+    """Return the files of scores by their names, or by their whole paths where two have one name."""
     short = [path.name for path in paths]
     long = [str(path) for path in paths]
     if len(set(long)) < len(long):
@@ -110,11 +101,7 @@ def system_names(paths: Sequence[Path]) -> dict[str, Path]:
 
 
 def check_place(path: Path) -> None:
-    """Check that a file can be written; folders that it lies in are made.
-
-    Raises:
-        OutputError: the file cannot be written.
-    """
+    """Check that a file can be written; folders that it lies in are made."""
     why = "it is a folder" if path.is_dir() else ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,14 +114,7 @@ def check_place(path: Path) -> None:
 
 
 def write_for_hub(files: EvaluationFiles, path: Path, evaluation: Evaluation, split: str | None) -> None:
-    """Write the figures of one system for the hub, each form where `files` says so.
-
-    Args:
-        files: what to write, and the dataset.
-        path: file of the scores, whose name without ending is taken for the model's.
-        evaluation: its figures.
-        split: split that was measured.
-    """
+    """Write the figures of one system for the hub, each form where `files` says so."""
     from evenreel.files import output_file
     from evenreel.report.hub import HubDataset, eval_results, model_card
 
@@ -164,13 +144,7 @@ def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
 
 
 def write_rows(path: Path, table: pl.DataFrame, names: Sequence[str]) -> None:
-    """Write a table as csv or parquet.
-
-    Args:
-        path: file to write; a name that ends in .csv makes it csv, any other parquet.
-        table: rows.
-        names: columns of text from outside; in a csv, one that a spreadsheet would take for a formula is quoted.
-    """
+    """Write a table as csv or parquet."""
     import polars as pl
 
     from evenreel.corpus.cells import as_cell

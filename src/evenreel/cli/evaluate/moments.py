@@ -35,11 +35,7 @@ class MomentsJob:
     of_rankings: bool
 
     def run(self, paths: Sequence[Path], corpus: Path, split: str | None, as_json: bool) -> None:
-        """Measure every system and both guesses, and print or write what is found.
-
-        Raises:
-            UsageError: options were given that serve rankings of whole clips alone, or a file to write is one to read.
-        """
+        """Measure every system and both guesses, and print or write what is found."""
         from evenreel.cli.evaluate.show_moments import show_moments, write_moments
         from evenreel.corpus import load_corpus, select
         from evenreel.evaluation.moments import MomentSettings, load_predictions, moment_truth

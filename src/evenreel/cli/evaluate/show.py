@@ -41,15 +41,7 @@ def show_evaluation(
     made: Provenance | None = None,
     together: SideBySide | None = None,
 ) -> None:
-    """Print the figures of every system, the first of which is the baseline, and the differences from it.
-
-    Args:
-        evaluations: evaluations by the systems' names.
-        comparison: comparison of the others with the first.
-        as_json: whether to print JSON.
-        made: files that the figures were made of, for JSON; None where they are not told.
-        together: all systems side by side; None where it is not asked for.
-    """
+    """Print the figures of every system, the first of which is the baseline, and the differences from it."""
     if as_json:
         found = {"systems": [{"name": name} | one.to_json() for name, one in evaluations.items()]}
         differences = {"comparison": comparison.to_json() if comparison else None}

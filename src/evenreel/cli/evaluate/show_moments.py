@@ -23,13 +23,7 @@ _NARROWEST = 100
 def show_moments(
     found: Mapping[str, MomentEvaluation], compared: Sequence[MomentDifference], made: Provenance | None
 ) -> None:
-    """Print figures of predicted windows, of systems and of guesses, and differences of systems from the first.
-
-    Args:
-        found: evaluations by name.
-        compared: differences from the first.
-        made: files that the figures were made of; JSON is printed where they are given.
-    """
+    """Print figures of predicted windows, of systems and of guesses, and differences of systems from the first."""
     first = next(iter(found.values()))
     if made is not None:
         differences = [_difference(one) for one in compared]

@@ -24,9 +24,6 @@ def read_activitynet(paths: Sequence[Path]) -> Imported:
     """Read ActivityNet Captions as a corpus for paragraph retrieval.
 
     The columns `timestamps` and `sentences` of the captions keep the single sentences and their times in seconds.
-
-    Raises:
-        CorpusError: no annotations are there, or a file is malformed.
     """
     given = ReleaseFiles("ActivityNet", paths)
     draft = Draft("ActivityNet")

@@ -22,11 +22,7 @@ WINDOW_S = (0.0, 31.0)
 
 
 def read_didemo(paths: Sequence[Path]) -> Imported:
-    """Read DiDeMo for paragraph retrieval, from its official files or from the tables `didemo_SPLIT_label.csv`.
-
-    Raises:
-        CorpusError: no annotations are there, both forms of a split are, or a file is malformed.
-    """
+    """Read DiDeMo for paragraph retrieval, from its official files or from the tables `didemo_SPLIT_label.csv`."""
     given = ReleaseFiles("DiDeMo", paths)
     draft = Draft("DiDeMo")
     for split in OFFICIAL:

@@ -25,9 +25,6 @@ def read_didemo_moments(paths: Sequence[Path]) -> Imported:
 
     The captions' column `windows` has the moment (start, end) in seconds that each annotator gave; the column
     `agreeing` is 3, the number of annotators that count, those who agree best with a prediction.
-
-    Raises:
-        CorpusError: no annotations are there, or a file is malformed.
     """
     given = ReleaseFiles("DiDeMo", paths)
     draft = Draft("DiDeMo moments")

@@ -42,9 +42,6 @@ def read_epic_kitchens(paths: Sequence[Path]) -> Imported:
     """Read the annotations of EPIC-KITCHENS-100 multi-instance retrieval.
 
     The clips' columns `start_frame` and `stop_frame` number the frames of a segment in its video.
-
-    Raises:
-        CorpusError: no segments are there, or a file is malformed.
     """
     given = ReleaseFiles("EPIC-KITCHENS-100", paths)
     draft = Draft("EPIC-KITCHENS-100")

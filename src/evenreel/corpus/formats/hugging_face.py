@@ -37,15 +37,7 @@ _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def read_hugging_face(paths: Sequence[Path]) -> Imported:
-    """Read one data set of the Hugging Face hub.
-
-    Args:
-        paths: one folder, one table, or one hub id such as `owner/name`; an id is downloaded.
-
-    Raises:
-        CorpusError: the path is none of these, the data set cannot be downloaded, it has several configurations, or it
-            holds no captions.
-    """
+    """Read one data set of the Hugging Face hub."""
     if len(paths) != 1:
         raise CorpusError(f"A Hugging Face data set is one folder or one id; {len(paths)} were given.")
     source = paths[0] if paths[0].exists() else _download(paths[0].as_posix())

@@ -34,11 +34,7 @@ LEFT_OUT_BY = {
 
 
 def read_lsmdc(paths: Sequence[Path]) -> Imported:
-    """Read LSMDC; a clip with several sentences has several captions.
-
-    Raises:
-        CorpusError: no table is there, or one is malformed.
-    """
+    """Read LSMDC; a clip with several sentences has several captions."""
     given = ReleaseFiles("LSMDC", paths)
     draft = Draft("LSMDC")
     tables = {split: given.one(*names) for split, names in FILES.items()}

@@ -37,11 +37,7 @@ _NUMBERED = re.compile(r"video([0-9]{1,4})")
 
 
 def read_msrvtt(paths: Sequence[Path]) -> Imported:
-    """Read MSR-VTT in its official split: 6,513 videos to train on, 497 to validate, 2,990 to test, 20 captions each.
-
-    Raises:
-        CorpusError: the captions are missing, or a file is malformed.
-    """
+    """Read MSR-VTT in its official split: 6,513 videos to train on, 497 to validate, 2,990 to test, of 20 captions."""
     given = ReleaseFiles("MSR-VTT", paths)
     draft = Draft("MSR-VTT")
     data = _data(given)
@@ -59,20 +55,12 @@ def read_msrvtt(paths: Sequence[Path]) -> Imported:
 
 
 def read_msrvtt_1ka(paths: Sequence[Path]) -> Imported:
-    """Read MSR-VTT in the split 1k-A: 9,000 videos to train on, 1,000 to test with one caption each.
-
-    Raises:
-        CorpusError: both lists are missing, or a file is malformed.
-    """
+    """Read MSR-VTT in the split 1k-A: 9,000 videos to train on, 1,000 to test with one caption each."""
     return _read_1k(paths, "MSR-VTT 1k-A", "MSRVTT_train.9k.csv", 9000)
 
 
 def read_msrvtt_7k(paths: Sequence[Path]) -> Imported:
-    """Read MSR-VTT in the older form of split 1k-A: the same 1,000 test videos, 7,010 videos to train on.
-
-    Raises:
-        CorpusError: both lists are missing, or a file is malformed.
-    """
+    """Read MSR-VTT in the older form of split 1k-A: the same 1,000 test videos, 7,010 videos to train on."""
     return _read_1k(paths, "MSR-VTT 7k", "MSRVTT_train.7k.csv", 7010)
 
 

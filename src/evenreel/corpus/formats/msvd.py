@@ -17,11 +17,7 @@ OFFICIAL = {"train": 1200, "val": 100, "test": 670}
 
 
 def read_msvd(paths: Sequence[Path]) -> Imported:
-    """Read MSVD as a corpus, from its captions and the lists of its splits.
-
-    Raises:
-        CorpusError: the captions or all lists are missing, or a file is malformed.
-    """
+    """Read MSVD as a corpus, from its captions and the lists of its splits."""
     given = ReleaseFiles("MSVD", paths)
     draft = Draft("MSVD")
     captions = given.need("captions_msvd.json", "raw-captions.json")

@@ -22,9 +22,6 @@ def read_multivent(paths: Sequence[Path]) -> Imported:
     """Read MultiVENT 2.0; a query becomes a caption of its first relevant video.
 
     The column `other_clips` of the captions lists the other relevant videos.
-
-    Raises:
-        CorpusError: queries or judgements are missing, or a file is malformed.
     """
     given = ReleaseFiles("MultiVENT 2.0", paths)
     draft = Draft("MultiVENT 2.0")

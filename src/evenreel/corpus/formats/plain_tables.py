@@ -38,11 +38,7 @@ _SPLIT_NAMES = {"training": "train", "validation": "val", "valid": "val", "dev":
 
 
 def read_tables(paths: Sequence[Path]) -> Imported:
-    """Read a user's own tables of clips and captions.
-
-    Raises:
-        CorpusError: no table is there, a column is missing, a table is there in two forms, or a file is malformed.
-    """
+    """Read a user's own tables of clips and captions."""
     given = ReleaseFiles("A corpus from tables", paths)
     in_folders = tables_among([path for path in given.files if path not in given.paths])
     named = [path for path in given.all("*.json", *(f"*{suffix}" for suffix in SUFFIXES)) if path in given.paths]
@@ -63,11 +59,7 @@ def tables_among(files: Iterable[Path]) -> list[Path]:
 
 
 def with_splits(given: ReleaseFiles, files: Sequence[Path]) -> dict[str, pl.DataFrame]:
-    """Read tables, by file name, and give each the split that its file is named after.
-
-    Raises:
-        CorpusError: a folder has a table in two forms, or one cannot be read.
-    """
+    """Read tables, by file name, and give each the split that its file is named after."""
     first: dict[str, Path] = {}
     for path in files:
         if first.setdefault(str(path.with_suffix("")), path) != path:
@@ -92,15 +84,7 @@ def _read_pair(given: ReleaseFiles, pair: Mapping[str, Sequence[Path]], files: S
 
 
 def from_captions(frames: Mapping[str, pl.DataFrame]) -> Imported:
-    """Make a corpus from tables with a row a caption.
-
-    Args:
-        frames: tables by file name.
-
-    Raises:
-        CorpusError: the columns of clip or text are missing, a row has no clip, a caption is no text, or rows of one
-            clip differ in a column of clips.
-    """
+    """Make a corpus from tables with a row a caption."""
     where = some(list(frames))
     rows = _numbered(_with_ids(_together([_in_form(frame, name) for name, frame in frames.items()], where)))
     of_clips = [name for name in rows.columns if name in CLIP_COLUMNS and name not in CLASS_NAMES] + _constant(rows)
@@ -119,11 +103,7 @@ def from_captions(frames: Mapping[str, pl.DataFrame]) -> Imported:
 
 
 def read_table(path: Path) -> pl.DataFrame:
-    """Read one csv, tsv, json, jsonl or parquet table; values of csv and tsv stay text.
-
-    Raises:
-        CorpusError: it cannot be read, or a row is malformed.
-    """
+    """Read one csv, tsv, json, jsonl or parquet table; values of csv and tsv stay text."""
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise CorpusError(f"{path} is no table; one ends in {', '.join(_READERS)}.")

@@ -32,9 +32,6 @@ def read_qvhighlights(paths: Sequence[Path]) -> Imported:
 
     The captions' columns are `windows`, moments (start, end) in seconds of the clip, and `ratings` of every two
     seconds.
-
-    Raises:
-        CorpusError: no annotations are there, or a file is malformed.
     """
     given = ReleaseFiles("QVHighlights", paths)
     draft = Draft("QVHighlights")

@@ -21,9 +21,6 @@ def read_reannotated_moments(paths: Sequence[Path]) -> Imported:
 
     The files give no durations: a clip runs from 0 to 100, so the captions' `windows` (start, end) are percent of it.
     The column `agreeing` is 1, since any one of the five annotators' windows counts.
-
-    Raises:
-        CorpusError: no annotations are there, or a file is malformed.
     """
     given = ReleaseFiles("moments annotated anew", paths)
     draft = Draft("moments annotated anew")

@@ -25,11 +25,7 @@ VERB, ROOT = "V", "ROOT"
 
 
 def read_role_graphs(paths: Sequence[Path]) -> Imported:
-    """Read the captions and role graphs that HGR annotated; lists of names may also be `.txt` or `.json`.
-
-    Raises:
-        CorpusError: captions or names are missing, names are pickled, or a file is malformed.
-    """
+    """Read the captions and role graphs that HGR annotated; lists of names may also be `.txt` or `.json`."""
     given = ReleaseFiles("HGR", paths)
     draft = Draft("HGR")
     captions = given.need("ref_captions.json")

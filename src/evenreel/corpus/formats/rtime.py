@@ -25,9 +25,6 @@ def read_rtime(paths: Sequence[Path]) -> Imported:
 
     The ids of clips played backwards end in `_reverse`, their column `backwards` is true, and `order_of` names the clip
     that they are played backwards of, for the audit `order`.
-
-    Raises:
-        CorpusError: no annotations are there, or a file is malformed.
     """
     given = ReleaseFiles("RTime", paths)
     draft = Draft("RTime")

@@ -23,11 +23,7 @@ CORNERS = 8
 
 
 def read_textvr(paths: Sequence[Path]) -> Imported:
-    """Read TextVR, and the words on screen where their files are given.
-
-    Raises:
-        CorpusError: no annotations are there, or a file is malformed.
-    """
+    """Read TextVR, and the words on screen where their files are given."""
     given = ReleaseFiles("TextVR", paths)
     draft = Draft("TextVR")
     files = [path for name in FILES.values() if (path := given.one(name))]

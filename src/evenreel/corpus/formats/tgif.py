@@ -20,11 +20,7 @@ SENTENCES = "tgif-v1.0.tsv"
 
 
 def read_tgif(paths: Sequence[Path]) -> Imported:
-    """Read TGIF; where no lists of splits are given, every GIF with a sentence is a clip.
-
-    Raises:
-        CorpusError: neither sentences nor lists are there, or a file is malformed.
-    """
+    """Read TGIF; where no lists of splits are given, every GIF with a sentence is a clip."""
     given = ReleaseFiles("TGIF", paths)
     draft = Draft("TGIF")
     sentences = given.one("tgif-v1.0.tsv", "tgif*.tsv")

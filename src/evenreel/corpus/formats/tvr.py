@@ -27,9 +27,6 @@ def read_tvr(paths: Sequence[Path]) -> Imported:
 
     The captions' column `windows` has the moment (start, end) in seconds; `asks_for` is `v`, `t` or `vt`: whether the
     query is about what is seen, what is said, or both.
-
-    Raises:
-        CorpusError: no annotations are there, or a file is malformed.
     """
     given = ReleaseFiles("TVR", paths)
     draft = Draft("TVR")

@@ -24,11 +24,7 @@ OFFICIAL = {"train": 25991, "val": 3000, "test": 6000}
 
 
 def read_vatex(paths: Sequence[Path]) -> Imported:
-    """Read VATEX, its English captions, from the official files or from `ref_captions.json` and lists of splits.
-
-    Raises:
-        CorpusError: no captions are there, or a file is malformed.
-    """
+    """Read VATEX, its English captions, from the official files or from `ref_captions.json` and lists of splits."""
     given = ReleaseFiles("VATEX", paths)
     draft = Draft("VATEX")
     official = {split: given.one(*names) for split, names in FILES.items()}

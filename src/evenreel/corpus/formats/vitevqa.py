@@ -26,11 +26,7 @@ _TASK = re.compile(r".*_(t1s1|t1s2|t2)(train|val|test|extra)\.json", re.IGNORECA
 
 
 def read_vitevqa(paths: Sequence[Path]) -> Imported:
-    """Read M4-ViteVQA, one task and split, and the words on screen where their files are given.
-
-    Raises:
-        CorpusError: no questions are there, they are of several tasks, or a file is malformed.
-    """
+    """Read M4-ViteVQA, one task and split, and the words on screen where their files are given."""
     given = ReleaseFiles("M4-ViteVQA", paths)
     draft = Draft("M4-ViteVQA")
     files = {path: found for path in given.all("*vqa_*.json") if (found := _TASK.fullmatch(path.name))}

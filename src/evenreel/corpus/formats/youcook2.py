@@ -24,9 +24,6 @@ def read_youcook2(paths: Sequence[Path]) -> Imported:
     """Read YouCook2 from its official annotations or from `validation_youcook.csv`.
 
     A clip is called `VIDEO_N`: the Nth annotated segment of a video, from 0.
-
-    Raises:
-        CorpusError: no annotations are there, both forms are, or a file is malformed.
     """
     given = ReleaseFiles("YouCook2", paths)
     draft = Draft("YouCook2")

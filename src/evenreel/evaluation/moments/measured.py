@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,12 +33,13 @@ from evenreel.evaluation.moments.windows import (
     overlaps,
     rated_precision,
 )
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.results import Interval, shown_figure
+from evenreel.types import Shown
 from evenreel.wording import count
 
 
 @dataclass(frozen=True, eq=False)
-class MomentEvaluation:
+class MomentEvaluation(Shown):
     """Figures of one system's predicted windows on the queries of a corpus.
 
     Attributes:
@@ -59,6 +60,10 @@ class MomentEvaluation:
     confidence: float
     notices: tuple[str, ...] = ()
     all_clips: bool = False
+
+    def _shown(self) -> Iterable[Sequence[object]]:
+        yield "metric", "value", f"{100 * self.confidence:g}% interval"
+        yield from ((word, *shown_figure(figure)) for word, figure in self.summary.items())
 
     def to_json(self, *, per_query: bool = False) -> dict[str, Any]:
         """Return the evaluation as a dictionary that JSON can hold; `per_query` adds every query's values."""

@@ -14,6 +14,7 @@ from evenreel.config import as_path
 from evenreel.corpus.given_files import json_lines, typed
 from evenreel.documents import brief
 from evenreel.errors import CorpusError, ScoresError
+from evenreel.types import Shown
 
 RankedWindows = NDArray[np.float64]
 """(M, 2) start and end of windows in seconds of the clip, the likeliest first."""
@@ -22,7 +23,7 @@ _WINDOWS, _RATINGS = "pred_relevant_windows", "pred_saliency_scores"
 
 
 @dataclass(frozen=True, eq=False)
-class MomentPredictions:
+class MomentPredictions(Shown):
     """Windows that a system predicts for queries, and ratings of stretches of clips.
 
     Attributes:

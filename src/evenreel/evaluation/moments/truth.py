@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evenreel.corpus.accepted import CorpusLike, as_corpus
 from evenreel.errors import CorpusError
 from evenreel.evaluation.moments.windows import Windows
-from evenreel.types import Corpus
+from evenreel.types import Corpus, Shown
 
 WINDOWS, AGREEING, RATINGS = "windows", "agreeing", "ratings"
 """Columns of captions: true windows (list of [start, end] in seconds of the clip); where these are answers of several
@@ -23,7 +23,7 @@ SLACK_S = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class MomentTruth:
+class MomentTruth(Shown):
     """True windows of Q queries, any of which answers the query.
 
     Attributes:

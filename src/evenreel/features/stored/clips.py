@@ -23,7 +23,7 @@ from evenreel.errors import FeaturesError
 from evenreel.features.manifest import CorpusClip, FeatureSet, FeatureStream, Manifest
 from evenreel.features.pool import SetAside
 from evenreel.language.tokens import split_words
-from evenreel.types import Corpus, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, Shown, TextFeatures, VideoFeatures
 
 INDEX = "frames.json"
 MATRICES = ("frames.npy", "frames-2.npy")
@@ -86,7 +86,7 @@ def read_index(folder: Path) -> StoredIndex:
 
 
 @dataclass(frozen=True)
-class StoredClips:
+class StoredClips(Shown):
     """Clips of a corpus in a folder of stored features; used as `evenreel.features.FoundClips` is.
 
     Attributes:

@@ -26,6 +26,7 @@ from evenreel.errors import FeaturesError, MediaError
 from evenreel.features.folder import remove_leftovers, store
 from evenreel.features.manifest import (
     MANIFEST,
+    FeatureReport,
     FeatureSet,
     FeatureStream,
     Manifest,
@@ -34,7 +35,7 @@ from evenreel.features.manifest import (
     put_manifest,
 )
 from evenreel.features.pool import SetAside, writer_lock
-from evenreel.features.settings import FLOAT32, STORED, FeatureReport, stored_rule
+from evenreel.features.settings import FLOAT32, STORED, stored_rule
 from evenreel.features.stored.clips import INDEX, MATRICES, MatrixRows, StoredIndex, joined, read_index
 from evenreel.features.stored.files import ArrayPlace, opened
 from evenreel.files import replacing

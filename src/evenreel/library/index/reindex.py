@@ -34,7 +34,7 @@ from evenreel.library.store import catalog
 from evenreel.library.store.fulltext import remove_about
 from evenreel.library.store.vectors import FRAMES, SOUNDS, Matrix, bank_of, measure_nonsense, update_null_scores
 from evenreel.library.store.writer import Store, drop_vectors, insert_clip, next_generation, open_vectors
-from evenreel.types import Encoder
+from evenreel.types import Encoder, Shown
 from evenreel.wording import count
 
 
@@ -202,7 +202,7 @@ def _merged(store: Store, encoder: Encoder) -> Iterator[Shard]:
 
 
 @dataclass(frozen=True)
-class RemoveReport:
+class RemoveReport(Shown):
     """What a library forgets, or would forget.
 
     Attributes:

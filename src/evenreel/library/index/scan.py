@@ -39,7 +39,7 @@ from evenreel.library.store.catalog import loaded_path
 from evenreel.library.store.writer import FoundFile, Store
 from evenreel.media.workers import FileStamp, Message, Worker, not_regular, unreadable
 from evenreel.speech.subtitles import FOLDERS, is_subtitle
-from evenreel.types import Metadata
+from evenreel.types import Metadata, Shown
 from evenreel.wording import count, other_files, other_separator
 
 if TYPE_CHECKING:
@@ -594,7 +594,7 @@ def _plain(value: object) -> str | int | float | bool | None:
 
 
 @dataclass
-class IndexReport:
+class IndexReport(Shown):
     """Counts and lists of what an index run did.
 
     `missing` counts files that are gone with their content, `moved` gone files whose content another file has.

@@ -30,7 +30,7 @@ from evenreel.library.search.result import FoldedHit, Hit, SearchResult
 from evenreel.library.search.seen import frames_of, times_of
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.store.vectors import HalfArray
-from evenreel.types import FloatArray
+from evenreel.types import FloatArray, Shown
 
 NEIGHBOURS = 0.75  # share of all moments that follow each other in a clip which are nearer than takes may be
 OF_ANY_TWO = 1 / 8  # part of the median distance of two clips, which takes may not exceed
@@ -193,7 +193,7 @@ class UnlikeClip:
 
 
 @dataclass(frozen=True)
-class UnlikeClips:
+class UnlikeClips(Shown):
     """Highlights, in the order in which they were chosen; `compared` of `total` clips were looked at."""
 
     clips: tuple[UnlikeClip, ...]

@@ -6,10 +6,11 @@ knows, as addresses, `evenreel.server.api` adds to it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from evenreel.types import Metadata
+from evenreel.types import Metadata, Shown
 
 Channel = Literal["seen", "on_screen", "said", "about", "sounds"]
 """What finds clips: their frames, their on-screen words, what is said, their names and captions, or their sounds."""
@@ -68,7 +69,7 @@ class FoldedHit:
 
 
 @dataclass(frozen=True)
-class Hit:
+class Hit(Shown):
     """One clip of a search result, with the reason it is there.
 
     `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `said`, `about`, `sounds`): the channel's
@@ -107,7 +108,7 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class SearchResult(Shown):
     """Result of a search: hits, best first.
 
     `matches` counts the clips that pass the filter and are no weaker matches, hits or not; 0 where that was not
@@ -120,6 +121,12 @@ class SearchResult:
     matches: int = 0
     notices: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
+
+    def _shown(self) -> Iterable[Sequence[object]]:
+        yield (f"{self.query!r}: {len(self.hits):,} clips",)
+        for place, hit in enumerate(self.hits, 1):
+            times = f"{hit.moments[0].start_s:.1f} to {hit.moments[0].end_s:.1f} s" if hit.moments else ""
+            yield place, hit.path[-36:], times, hit.score, "weaker match" if hit.weaker else ""
 
     @property
     def answering(self) -> int:

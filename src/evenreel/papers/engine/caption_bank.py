@@ -13,11 +13,11 @@ from evenreel.arrays import Indices
 from evenreel.features import load_text_features
 from evenreel.features.graphs import with_graphs
 from evenreel.features.load import check_text_features
-from evenreel.types import Corpus, TextFeatures
+from evenreel.types import Corpus, Shown, TextFeatures
 
 
 @dataclass(frozen=True, eq=False)
-class CaptionBank:
+class CaptionBank(Shown):
     """Training captions that scores are corrected by, read from disk as they are drawn.
 
     Attributes:

@@ -11,11 +11,11 @@ from evenreel.features import SetAside
 from evenreel.features.facts import ClipFacts
 from evenreel.papers.engine.caption_bank import CaptionBank
 from evenreel.papers.engine.material import CorpusPart, Looking, Model
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks, Shown
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class StudyInputs:
+class StudyInputs(Shown):
     """The corpus that a study is made on; every kind of study has a class that adds what it needs.
 
     Attributes:

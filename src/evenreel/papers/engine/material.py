@@ -21,7 +21,7 @@ from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers.engine.on_screen import ScreenText
-from evenreel.types import Corpus, Pixels, ScoreBlocks, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, Pixels, ScoreBlocks, Shown, TextFeatures, VideoFeatures
 
 if TYPE_CHECKING:
     from evenreel.encoders.loading import LoadedEncoder
@@ -35,7 +35,7 @@ class PartFolders(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class CorpusPart:
+class CorpusPart(Shown):
     """Clips and captions of a corpus with features of all of them, made by `part_of`.
 
     Attributes:
@@ -91,7 +91,7 @@ class CorpusPart:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(Shown):
     """A matcher with the features of the test split that it takes.
 
     Attributes:
@@ -110,7 +110,7 @@ class Model:
 
 
 @dataclass(frozen=True, eq=False)
-class Looking:
+class Looking(Shown):
     """Encoder of a model's features, and a reader of clips' frames, for studies that show what a model sees.
 
     Attributes:

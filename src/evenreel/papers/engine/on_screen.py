@@ -11,7 +11,7 @@ from evenreel.checkpoint.word_changes import changed_texts, changed_words
 from evenreel.features import FoundClips, StoredClips
 from evenreel.features.windows import EMPTY, TEMPLATE
 from evenreel.features.word_changes import WordChanges, changed_signs
-from evenreel.types import TextTrack, VideoFeatures
+from evenreel.types import Shown, TextTrack, VideoFeatures
 
 
 class ClipText(NamedTuple):
@@ -27,7 +27,7 @@ class ClipText(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ScreenText:
+class ScreenText(Shown):
     """On-screen text behind the features of clips: to be read, or changed.
 
     Attributes:

@@ -47,12 +47,7 @@ class Panel:
 
 
 def deltas_by_group(deltas: Mapping[str, Mapping[str, Interval]], unit: str) -> go.Figure:
-    """Draw differences as bars with intervals: a cluster of bars for each group, one bar for each series.
-
-    Args:
-        deltas: figures by series (a metric, such as R@1), then by group (a generator and its setting).
-        unit: title of the vertical axis, which says what values above and below zero mean.
-    """
+    """Draw differences as bars with intervals: a cluster of bars for each group, one bar for each series."""
     import plotly.graph_objects as go
 
     figure = go.Figure(layout=axes("", unit))
@@ -89,25 +84,12 @@ def effect_intervals(effects: Mapping[str, Effect]) -> go.Figure:
 
 
 def share_sweep(parts: Sequence[Panel], share: str, columns: int = 3) -> go.Figure:
-    """Draw lines of figures over a share, with intervals as bands; a series has one colour in all panels.
-
-    Args:
-        parts: panels of the figure.
-        share: title of the horizontal axes, without its unit; shares are in percent.
-        columns: greatest number of panels in a row.
-    """
+    """Draw lines of figures over a share, with intervals as bands; a series has one colour in all panels."""
     return sweep(parts, f"{share}, %", columns, unit=" %")
 
 
 def sweep(parts: Sequence[Panel], across: str, columns: int = 3, unit: str = "") -> go.Figure:
-    """Draw lines of figures over a number, with intervals as bands; a series has one colour in all panels.
-
-    Args:
-        parts: panels of the figure.
-        across: title of the horizontal axes.
-        columns: greatest number of panels in a row.
-        unit: unit of the number, shown when the pointer is on a figure.
-    """
+    """Draw lines of figures over a number, with intervals as bands; a series has one colour in all panels."""
     import plotly.graph_objects as go
 
     layout = panels([one.title for one in parts], plain(across), [plain(one.unit) for one in parts], columns)
@@ -125,16 +107,7 @@ def sweep(parts: Sequence[Panel], across: str, columns: int = 3, unit: str = "")
 
 
 def similarity_histogram(groups: Mapping[str, ArrayLike], unit: str = "cosine similarity", bins: int = 40) -> go.Figure:
-    """Draw the distribution of similarities of pairs as a step line for each group, over the same bins.
-
-    Args:
-        groups: (P,) similarities by the name of the group; the figure holds only counts.
-        unit: title of the axis.
-        bins: number of equal bins, from the smallest to the largest similarity.
-
-    Raises:
-        UsageError: there is nothing to draw, or a similarity is not finite.
-    """
+    """Draw the distribution of similarities of pairs as a step line for each group, over the same bins."""
     import plotly.graph_objects as go
 
     values = {name: np.asarray(one, dtype=np.float64).ravel() for name, one in groups.items()}
@@ -158,17 +131,7 @@ def similarity_histogram(groups: Mapping[str, ArrayLike], unit: str = "cosine si
 
 
 def vector_map(points: NDArray[Any], groups: Sequence[str], names: Sequence[str], seed: int) -> tuple[go.Figure, int]:
-    """Draw vectors as points in a plane, coloured by group, with names on hover; return the number drawn too.
-
-    Args:
-        points: (N, 2) coordinates, by t-SNE for example.
-        groups: name of the group of each of the N points.
-        names: N names of the vectors.
-        seed: seed of the sample where there are more than `MOST_POINTS`.
-
-    Raises:
-        UsageError: the three differ in length.
-    """
+    """Draw vectors as points in a plane, coloured by group, with names on hover; return the number drawn too."""
     import plotly.graph_objects as go
 
     if not len(points) == len(groups) == len(names):

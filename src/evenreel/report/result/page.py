@@ -21,15 +21,7 @@ MOST_ROWS = 200
 
 
 def audit_page(results: Sequence[AuditResult], notices: Sequence[str] = ()) -> Page:
-    """Make one page of the results of one or several audits of one or several systems.
-
-    Args:
-        results: results in reading order; those of several systems have the system's name.
-        notices: notices for all results, such as audits that could not be made.
-
-    Raises:
-        UsageError: there is no result.
-    """
+    """Make one page of the results of one or several audits of one or several systems."""
     if not results:
         raise UsageError("There is no audit to write a page of; give at least one result.")
     titles = list(dict.fromkeys(one.title for one in results))

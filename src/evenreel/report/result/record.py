@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
+
+from evenreel.types import SHOWN_WIDTH, Shown
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -77,7 +80,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class AuditTable:
+class AuditTable(Shown):
     """Table of an audit's result: rows of words and numbers, with a cell for each column.
 
     Attributes:
@@ -93,6 +96,10 @@ class AuditTable:
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
     digits: int = 2
+
+    def _shown(self) -> Iterable[Sequence[object]]:
+        rows = ([f"{one:.{self.digits}f}" if isinstance(one, float) else one for one in row] for row in self.rows)
+        return [(self.title,), self.columns, *rows]
 
     def to_frame(self) -> pl.DataFrame:
         """Return the rows as a table for a notebook; a head that is there before gets that of the figure before it.
@@ -113,7 +120,7 @@ class AuditTable:
 
 
 @dataclass(frozen=True, eq=False)
-class AuditFigure:
+class AuditFigure(Shown):
     """Chart of an audit's result, which is drawn when a page needs it.
 
     Attributes:
@@ -128,7 +135,7 @@ class AuditFigure:
 
 
 @dataclass(frozen=True, eq=False)
-class AuditResult:
+class AuditResult(Shown):
     """Result of an audit of one system's scores.
 
     Attributes:
@@ -154,6 +161,11 @@ class AuditResult:
     method: tuple[str, ...] = ()
     confidence: float = 0.95
     system: str = ""
+
+    def _shown(self) -> Iterable[Sequence[object]]:
+        yield from ((line,) for line in wrap(f"{self.name}: {self.sentence}", SHOWN_WIDTH, max_lines=5))
+        yield from ((f"table: {table.title} ({len(table.rows):,} rows)",) for table in self.tables)
+        yield from ((notice,) for notice in self.notices)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as a dictionary that JSON can hold; numbers that are not finite become null."""

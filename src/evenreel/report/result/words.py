@@ -71,13 +71,6 @@ def effect_interval(effect: Effect) -> str:
 def by_certainty(effect: Effect, few: str, unsure: str, chance: str, found: str) -> str:
     """Choose the words for an effect by how much can be concluded of it.
 
-    Args:
-        effect: the effect.
-        few: words where there is too little data.
-        unsure: words where there is no interval.
-        chance: words where the interval includes the neutral value.
-        found: words where the effect is significant.
-
     >>> by_certainty(Effect("R", 1.0, -0.5, 1.5), "too few", "no interval", "may be chance", "above 0")
     'may be chance'
     """

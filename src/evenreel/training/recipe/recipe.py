@@ -28,6 +28,7 @@ from evenreel.training.recipe.sections import (
     Selection,
     Trim,
 )
+from evenreel.types import Shown
 
 MOST = 10**9
 """Of epochs, steps and the like: beyond every training, and within every counter."""
@@ -40,7 +41,7 @@ class RecipeError(UsageError):
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Shown):
     """Settings of a training run, in sections.
 
     Attributes:
