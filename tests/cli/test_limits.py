@@ -20,7 +20,7 @@ CHECKED_BY_THE_LIBRARY = {
         "corpus classes": "--share", "corpus corrupt": "--strength", "corpus edit": "--share",
         "corpus equalise": "--crf --duration --fps --height --width", "corpus mix": "--share", "audit": "--confidence",
         "evaluate": "--confidence --alpha --beta --scale --temperature --weight", "export": "--handles -k",
-        "fuse": "--weight", "mark": "--at", "mcp": "--rerank-depth",
+        "fuse": "--weight", "mcp": "--rerank-depth",
         "planted": "--clips --long --short --signs --strength", "shifts": "--confidence --strength",
         "search": "--rerank-depth --within -k", "serve": "--rerank-depth",
     }.items()

@@ -49,7 +49,7 @@ def printed(*arguments: str | Path) -> Any:
 def test_favourites_and_notes(place: Path) -> None:
     assert "no favourites and no notes" in told("mark").stdout
     assert told("mark", "videos/boat.mp4").returncode == 0
-    done = told("mark", "videos/boat.mp4", "--note", "the bridge\nat [red]dawn", "--at", "1")
+    done = told("mark", "videos/boat.mp4", "--note", "the bridge\nat [red]dawn", "--at", "0:01")
     assert f"  {place}/videos/boat.mp4  at 0:01\n      the bridge\n      at [red]dawn\n" in done.stdout
     found = printed("search", "boat", "--where", "favourite")
     assert [Path(hit["path"]).name for hit in found["hits"]] == ["boat.mp4"]
@@ -66,8 +66,8 @@ def test_what_is_wrong_is_said_in_a_sentence(place: Path) -> None:
         (("mark", "nobody.mp4"), "The library has no clip"),
         (("mark", "--remove"), "Name the clip"),
         (("mark", "--note", "x"), "Name the clip"),
-        (("mark", "videos/boat.mp4", "--at", "-1"), "no time in a clip"),
-        (("mark", "videos/boat.mp4", "--at", "nan"), "no time in a clip"),
+        (("mark", "videos/boat.mp4", "--at", "-1"), "'-1' is no time"),
+        (("mark", "videos/boat.mp4", "--at", "soon"), "'soon' is no time; write seconds (75.5), 1:15.5 or 1:02:03."),
         (("mark", "videos/boat.mp4", "--at", "900"), "900 s is after the end of the clip, which is 2.00 s long"),
         (("mark", "videos/boat.mp4", "--note", "x" * 10_001), "at most 10,000"),
         (("saved", "add", ""), "empty"),
@@ -94,6 +94,7 @@ def test_saved_searches(place: Path) -> None:
     done = told("saved", "run", "buses")
     assert done.stdout.startswith("buses: 1 new since 20")
     assert "green bus.mp4" in done.stdout and "red bus.mp4" not in done.stdout
+    assert "3 clips found in all (--all shows them)" in told("saved", "run", "buses").stdout
     done = told("saved", "run", "buses", "--all")
     assert "buses: 0 new" in done.stdout and "red bus.mp4" in done.stdout
     assert told("saved", "remove", "buses").stdout == "Removed buses.\n"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from evenreel.errors import NotFoundError, UsageError
-from evenreel.handover import MOST_STRETCHES, HandoverSettings
+from evenreel.handover import MOST_STRETCHES, taking
 from evenreel.handover.frames import FileFacts, FrameRate
 from evenreel.handover.picks import (
     LEAST_S,
@@ -34,7 +34,7 @@ from evenreel.handover.picks import (
     stretches_of,
     widened,
 )
-from evenreel.handover.taking import Handover, SheetCell, as_csv, as_edl, as_fcpxml, as_otio, sheet_jpeg, subtitles
+from evenreel.handover.taking import SheetCell, as_csv, as_edl, as_fcpxml, as_otio, by_rate, sheet_jpeg, subtitles
 from evenreel.media.picture import to_jpeg
 from evenreel.speech import Transcript, Utterance
 
@@ -154,12 +154,12 @@ def test_reels_are_short_and_none_is_of_two_files() -> None:
     assert "* FROM CLIP NAME:  東京.mp4" in lines
 
 
-def test_an_edl_has_one_rate_and_the_others_are_left_out() -> None:
+def test_an_edl_has_one_rate_so_there_is_one_for_each() -> None:
     mixed = [take_of("a", facts(RATES["25"]), range(25)), take_of("b", facts(RATES["50"]), range(50))]
     mixed.append(take_of("c", facts(RATES["25"]), range(25)))
-    report, handover = HandoverReport(), Handover(Any, Any, HandoverSettings(("edl",)))  # type: ignore[arg-type]
-    assert handover._listed("edl", mixed, "t", report).count(b"CLIP NAME") == 2
-    assert [(one.path, "one frame rate" in one.sentence) for one in report.set_aside] == [("b", True)]
+    parts = [(title, [take.take.name for take in part]) for title, part in by_rate(mixed, "t")]
+    assert parts == [("t 25", ["a", "c"]), ("t 50", ["b"])]
+    assert by_rate(mixed[:1], "t") == [("t", mixed[:1])]
 
 
 def test_a_project_of_mixed_rates_holds_each_stretch_at_its_own_rate() -> None:
@@ -195,6 +195,16 @@ def test_each_still_is_whole_in_its_place() -> None:
     teal = (np.abs(picture.astype(int) - TEAL) < 12).all(axis=2)
     assert teal.sum() == pytest.approx(5 * 240 * 180, rel=0.02)  # 4:3 in a place of 320 x 180
     assert teal[56:236, 16:336].sum() == pytest.approx(240 * 180, rel=0.02)
+
+
+def test_a_sheet_without_a_font_of_the_system_is_drawn_with_pillows_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    for name in ("NoSuchFont.ttf", *taking._FONTS):
+        monkeypatch.setattr(taking, "_FONTS", (name,))
+        taking._font.cache_clear()
+        drawn.append(sheet_jpeg([SheetCell(None, "tram.mp4", "0")], "Trams"))
+    taking._font.cache_clear()
+    assert all(Image.open(io.BytesIO(one)).size == (352, 296) for one in drawn)
 
 
 def test_a_table_holds_names_that_look_like_formulas_as_text() -> None:

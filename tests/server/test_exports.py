@@ -274,6 +274,22 @@ def test_nobody_else_is_told_or_opens_anything(here: TestClient, served: Served,
     assert here.get("/api/v1/stats").json()["opens_folders"] is True
 
 
+NO_PATHS = "The list names files without their folder; evenreel serve --open-folders writes full paths"
+
+
+def test_lists_have_full_paths_for_whoever_sits_here(here: TestClient, ids: dict[str, str], served: Served) -> None:
+    wanted, address = (ids["star.mp4"], 1.0, 2.0), (served.videos / "star.mp4").as_uri()
+    for form in ("edl", "fcpxml", "otio"):
+        answer = ask(here, form, wanted)
+        assert address in answer.text and NO_PATHS not in notes_of(answer)
+    with visitor(served, ELSEWHERE, open_folders=True) as stranger:
+        answer = ask(stranger, "edl", wanted)
+        assert address not in answer.text and NO_PATHS not in notes_of(answer)
+    with visitor(served, HERE, open_folders=False) as not_started:
+        answer = ask(not_started, "edl", wanted)
+        assert address not in answer.text and NO_PATHS in notes_of(answer)
+
+
 def test_a_file_that_has_gone_is_a_sentence(here: TestClient, served: Served, started: list[list[str]]) -> None:
     address = folder_of(here, "heart")
     gone = served.videos / "heart.mp4"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ from evenreel.cli.options import DeviceOption, JsonOption, LibraryOption
 from evenreel.cli.show_library import clock, console, print_json, safe, show_result, table_of
 from evenreel.config import default_library
 from evenreel.errors import OutputError, UsageError
-from evenreel.wording import count
+from evenreel.wording import count, seconds_of
 
 if TYPE_CHECKING:
     from evenreel.library.people import Person
@@ -29,7 +30,7 @@ def mark(
     clip: Annotated[
         str | None, typer.Argument(help="Name or path of a video, or id of a clip as search --json prints it.")
     ] = None,
-    at: Annotated[float | None, typer.Option("--at", help="Time of the moment, in seconds.")] = None,
+    at: Annotated[str | None, typer.Option("--at", help="Time of the moment, such as 75.5 or 1:15.5.")] = None,
     note: Annotated[str | None, typer.Option("--note", help="Write a note; an empty text deletes it.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove it from the favourites; its note stays.")] = False,
     library: LibraryOption = None,
@@ -38,10 +39,13 @@ def mark(
     """Mark a clip or a moment as a favourite, or write a note. Without a clip: list favourites and notes."""
     from evenreel.library import open_library
 
+    time_s = None if at is None else seconds_of(at)
+    if at is not None and time_s is None:
+        raise UsageError(f"{at[:40]!r} is no time; write seconds (75.5), 1:15.5 or 1:02:03.")
     with open_library(library or default_library(), vision=False) as opened:
         if clip is not None:
             favourite = False if remove else None if note is not None else True
-            opened.personal.mark(clip, at, favourite=favourite, note=note)
+            opened.personal.mark(clip, time_s, favourite=favourite, note=note)
         elif remove or at is not None or note is not None:
             raise UsageError('Name the clip: evenreel mark CLIP --note "the bridge at dawn".')
         marks = opened.personal.marks()
@@ -92,7 +96,7 @@ def saved_list(library: LibraryOption = None, as_json: JsonOption = False) -> No
     for one in searches:
         named = "" if one.name == one.query else f": {safe(one.query)}"
         where = f"  where {safe(one.where)}" if one.where else ""
-        out.print(f"[bold]{safe(one.name)}[/]{named}{where}  [dim]looked at {safe(one.looked)}[/]")
+        out.print(f"[bold]{safe(one.name)}[/]{named}{where}  [dim]looked at {_when(one.looked)}[/]")
     if not searches:
         out.print('No search is saved; save one with: evenreel saved add "a red bus".')
 
@@ -114,8 +118,9 @@ def saved_run(
     if as_json:
         print_json({"name": found.saved.name, "new": [hit.clip_id for hit in found.new], "result": shown.to_json()})
         return
-    since = f" since {found.saved.looked}" if found.saved.looked else ""
-    console().print(f"{safe(found.saved.name)}: {len(found.new)} new{safe(since)}.")
+    since = f" since {_when(found.saved.looked)}" if found.saved.looked else ""
+    more = "" if everything else f"; {count(found.result.answering, 'clip')} found in all (--all shows them)"
+    console().print(f"{safe(found.saved.name)}: {len(found.new)} new{since}{more}.")
     if shown.hits:
         show_result(shown, as_json)
 
@@ -127,6 +132,10 @@ def saved_remove(name: NameArgument, library: LibraryOption = None) -> None:
     with open_library(library or default_library(), vision=False) as opened:
         opened.personal.remove_search(name)
     console().print(f"Removed {safe(name)}.")
+
+
+def _when(looked: str) -> str:
+    return f"{datetime.fromisoformat(looked).astimezone():%Y-%m-%d %H:%M}"
 
 
 def _plain(saved: SavedSearch) -> dict[str, object]:

@@ -337,5 +337,5 @@ def _nothing(clip: str, found: tuple[Transcript, ...], language: str | None) -> 
     why = f" ({'; '.join(problems)})" if problems else ""
     return (
         f"Nothing is known of what is said in {clip[:200]}{why}; put subtitles beside the video (.srt, .vtt, .ass) and "
-        "run evenreel index again."
+        "run evenreel index again, or have its speech recognised: evenreel index FOLDER --speech small."
     )

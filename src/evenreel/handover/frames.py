@@ -192,7 +192,9 @@ def read_facts(path: str | os.PathLike[str], limits: MediaLimits) -> FileFacts:
     if not steady:
         counted = f"is counted at {float(shown):.6g} frames a second, as its frame rate varies"
     elif shown != fps:
-        counted = f"has {float(fps):.6g} frames a second, which editors do not know; they are counted at {shown}"
+        counted = (
+            f"has {float(fps):.6g} frames a second, which editing programs do not know; they are counted at {shown}"
+        )
     return FileFacts(
         fps=shown,
         own_fps=fps,

@@ -14,9 +14,10 @@ import tempfile
 import urllib.parse
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path, PurePath
 from statistics import mode
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,7 +31,7 @@ from evenreel.files import make_folder, output_file, printable, sync_file, sync_
 from evenreel.handover import A_FILE_EACH, READER, SUFFIXES, HandoverForm, HandoverSettings
 from evenreel.handover.cuts import SUFFIXES as CUT_SUFFIXES
 from evenreel.handover.cuts import formats_for
-from evenreel.handover.frames import FileFacts
+from evenreel.handover.frames import FileFacts, FrameRate
 from evenreel.handover.picks import (
     REASONS,
     CheckedTake,
@@ -138,14 +139,15 @@ class Handover:
             if form in A_FILE_EACH:
                 self._write_each(form, ready, folder, report)
                 continue
-            try:
-                content = self._listed(form, ready, title, report)
-                path = free_path(folder, file_stem(title, "stretches"), SUFFIXES[form])
-                with output_file(path) as part:
-                    part.write_bytes(content)
-                report.files.append(path)
-            except (EvenreelError, OSError) as error:
-                report.leave_out(form, error)
+            for name, listed in by_rate(ready, title) if form == "edl" else [(title, ready)]:
+                try:
+                    content = self._listed(form, listed, title, report)
+                    path = free_path(folder, file_stem(name, "stretches"), SUFFIXES[form])
+                    with output_file(path) as part:
+                        part.write_bytes(content)
+                    report.files.append(path)
+                except (EvenreelError, OSError) as error:
+                    report.leave_out(form, error)
         return report
 
     def _ready(self, takes: Sequence[Take], report: HandoverReport) -> list[CheckedTake]:
@@ -181,12 +183,6 @@ class Handover:
             if len(ready) > MOST_STILLS:
                 report.note("sheet", f"shows the first {MOST_STILLS} of {len(ready):,} stretches, the most that it can")
             return sheet_jpeg([self._cell(take, report) for take in ready[:MOST_STILLS]], title)
-        if form == "edl":
-            rate = mode(take.facts.rate for take in ready)
-            for other in (take for take in ready if take.facts.rate != rate):
-                why = f"it has {other.facts.rate}, and the EDL {rate}: an EDL has one frame rate; export it by itself"
-                report.leave_out(other.take, MediaError("failed", f"{why}, or as otio or fcpxml"))
-            ready = [take for take in ready if take.facts.rate == rate]
         return LISTS[form](ready, title).encode("utf-8", "replace")
 
     def _write_each(
@@ -251,7 +247,7 @@ class Handover:
         if time_s is None or not start_s <= time_s < end_s:
             time_s = (start_s + end_s) / 2
         rate, frames = checked.facts.rate, checked.source_frames
-        times = f"{rate.timecode(frames.start)} – {rate.timecode(frames.stop)}"
+        times = f"{rate.timecode(frames.start)} - {rate.timecode(frames.stop)}"
         still = self._known.still(take.pick.clip_id, time_s)
         if still is None:
             try:
@@ -381,6 +377,16 @@ def as_edl(takes: Sequence[CheckedTake], title: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def by_rate(takes: Sequence[CheckedTake], title: str) -> list[tuple[str, list[CheckedTake]]]:
+    """Part stretches by frame rate, of which an EDL has one; of several, each is named with the title and its rate."""
+    parts: dict[FrameRate, list[CheckedTake]] = {}
+    for take in takes:
+        parts.setdefault(take.facts.rate, []).append(take)
+    if len(parts) == 1:
+        return [(title, list(takes))]
+    return [(f"{title} {float(rate.fps):.5g}{' DF' if rate.drop else ''}", part) for rate, part in parts.items()]
+
+
 def url_of(path: str) -> str:
     """Return the address of a file for lists of editors: `file:` for a full path, else a relative one."""
     pure = PurePath(path)
@@ -487,6 +493,7 @@ class _Resources:
 
 STILL_PX = (320, 180)
 MOST_STILLS = 400  # most stills of one sheet; at four a row it is some 24,000 pixels high then, and JPEG ends at 65,535
+_FONTS = ("Arial Unicode.ttf", "NotoSansCJK-Regular.ttc", "DejaVuSans.ttf", "NotoSans-Regular.ttf", "arial.ttf")
 _GAP, _TEXT = 16, 44
 _PAPER, _INK, _PALE, _DARK = "#ffffff", "#1b1d1f", "#5a6066", "#202326"
 
@@ -521,9 +528,18 @@ def sheet_jpeg(cells: Sequence[SheetCell], title: str) -> bytes:
     return made.getvalue()
 
 
+@cache
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    """Return a font of the system for names in any script, else Pillow's own, which has hardly more than ASCII."""
+    for name in _FONTS:
+        with suppress(OSError):
+            return ImageFont.truetype(name, size)
+    return ImageFont.load_default(size)
+
+
 def _write(draw: ImageDraw.ImageDraw, at: tuple[int, int], text: str, size: int, width: int, ink: str = _INK) -> None:
     """Write a line, with its middle left out where it is too long."""
-    font = ImageFont.load_default(size)
+    font = _font(size)
     shown, kept = text, len(text)
     while draw.textlength(shown, font) > width and kept > 8:
         kept -= 4

@@ -403,8 +403,8 @@ class Video:
             said = f"damaged: {refused}, which spoils {share:.0%} of the pictures"
             self._note(said)
             if share > limit:
-                remedy = "--retry with max_damaged_share; of a corpus --max-damage SHARE"
-                raise MediaError("damaged", f"{said}; at most {limit:.0%} is accepted ({remedy})")
+                remedy = "copy the file again, or read it all the same: --retry --set max_damaged_share=1, of a corpus "
+                raise MediaError("damaged", f"{said}; at most {limit:.0%} is accepted; {remedy}--max-damage 1")
 
     def _note_if_short(self, found_s: float, claimed_s: float) -> None:
         if found_s < claimed_s - _SHORT_BY_S:

@@ -139,7 +139,10 @@ class Exports:
 
     async def _made(self, wanted: ExportRequest, request: Request) -> Response:
         report = HandoverReport()
-        takes = await self._takes(wanted, report)
+        near, opens = is_near(request, self._settings), self._settings.open_folders
+        takes = await self._takes(wanted, report, full_paths=near and opens)
+        if near and not opens and wanted.form in {"edl", "fcpxml", "otio"}:
+            report.note("The list", "names files without their folder; evenreel serve --open-folders writes full paths")
         spoken: dict[str, Sequence[Transcript]] = {}
         if wanted.form in {"srt", "vtt"}:
             ids = {take.pick.clip_id for take in takes}
@@ -180,8 +183,12 @@ class Exports:
             return None
         return made.result()
 
-    async def _takes(self, wanted: ExportRequest, report: HandoverReport) -> list[Take]:
-        """The files of the stretches, compared with what was indexed; the sizes of cuts are checked on the way."""
+    async def _takes(self, wanted: ExportRequest, report: HandoverReport, *, full_paths: bool) -> list[Take]:
+        """The files of the stretches, compared with what was indexed; the sizes of cuts are checked on the way.
+
+        Who sits here is given full paths, so that an editing program finds the files; others get them from the indexed
+        folder on.
+        """
         takes, size, length_s = [], 0.0, 0.0
         for stretch in wanted.stretches:
             pick = Pick(stretch.clip_id, stretch.start_s, stretch.end_s or 0.0, {"words": stretch.words})
@@ -193,8 +200,8 @@ class Exports:
             except NotFoundError as error:
                 report.leave_out(Take(pick, "", "", stretch.clip_id), error)
                 continue
-            shown = PurePath(os.path.relpath(file.path, file.root))
-            takes.append(Take(pick, file.path, str(shown), shown.name, file.stamp))
+            shown = file.path if full_paths else os.path.relpath(file.path, file.root)
+            takes.append(Take(pick, file.path, shown, PurePath(shown).name, file.stamp))
             taken_s = max(0.0, min(pick.end_s, clip.duration_s or pick.end_s) - pick.start_s)
             length_s += taken_s
             size += file.stamp.size * taken_s / (clip.duration_s or 1.0)
@@ -226,6 +233,7 @@ class Exports:
         settings = HandoverSettings((wanted.form,), wanted.exact, language=wanted.language)
         report = Handover(self._worker, known, settings).write(takes, scratch / "made", wanted.title)
         report.set_aside[:0] = missing.set_aside
+        report.notes[:0] = missing.notes
         if not report.files:
             if whole := [one.sentence for one in report.set_aside if not one.clip_id]:
                 raise UsageError(whole[0])
@@ -268,7 +276,7 @@ class Exports:
 
 
 def _sentences(report: HandoverReport) -> list[str]:
-    aside = [f"{one.path} was left out: {one.sentence}" for one in report.set_aside]
+    aside = [f"{one.path} was skipped: {one.sentence}" for one in report.set_aside]
     return aside + [f"{name} {sentence}" for name, sentence in report.notes]
 
 

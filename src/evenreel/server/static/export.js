@@ -10,7 +10,7 @@ const LEAST_S = 2; // a moment of one frame is widened to so much, as `evenreel 
 /** The forms, as the server names them, and what they are for. */
 const FORMS = [
   ["clip", "Video", "one file for each clip"],
-  ["edl", "EDL", "CMX 3600, for editing programs; one frame rate"],
+  ["edl", "EDL", "CMX 3600, for editing programs; one for each frame rate"],
   ["fcpxml", "FCPXML", "for Final Cut Pro and DaVinci Resolve"],
   ["otio", "OTIO", "OpenTimelineIO, for editing programs"],
   ["srt", "Subtitles (SRT)", "the speech in each clip"],
