@@ -24,7 +24,6 @@ from evenreel.handover.picks import (
     LEAST_S,
     LONGEST,
     CheckedTake,
-    HandoverReport,
     Pick,
     Take,
     checked,
