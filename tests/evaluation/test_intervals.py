@@ -21,14 +21,10 @@ from evenreel.evaluation.intervals import (
 )
 from evenreel.evaluation.metrics import parse_metric
 from evenreel.evaluation.results import Interval
+from tests.evaluation.test_stats import columns_of
 
 Array = NDArray[Any]
 WORDS = ("R@1", "R@5", "MeanR", "MRR", "Rsum", "GeoR")
-
-
-def columns_of(ranks: Array) -> dict[str, Array]:
-    ranks = np.asarray(ranks, dtype=float)
-    return {"rank": ranks, "MRR": 100 / ranks, **{f"R@{k}": 100.0 * (ranks <= k) for k in (1, 5, 10)}}
 
 
 def found(word: str, ranks: Array, groups: Array | None = None, confidence: float = 0.95) -> Interval:

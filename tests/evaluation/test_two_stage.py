@@ -6,33 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from evenreel.corpus import make_corpus
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.evaluation.two_stage import TwoStage, places, shortlists
-from evenreel.types import Corpus, ScoreNotes, Scores
+from evenreel.types import ScoreNotes, Scores
+from tests.evaluation.small_corpus import corpus_of, scores_of
 
 Matrix = NDArray[np.float64]
 VALUES = st.sampled_from([-np.inf, -1.0, 0.0, 0.25, 0.5, 2.0])  # few, so that many tie
-
-
-def scores_of(values: Matrix) -> Scores:
-    captions, videos = values.shape
-    return Scores(values, [f"c{row}" for row in range(captions)], [f"v{column}" for column in range(videos)])
-
-
-def corpus_of(captions: int, videos: int) -> Corpus:
-    own = [f"v{row % videos}" for row in range(captions)]
-    return make_corpus(
-        pl.DataFrame({"clip_id": [f"v{column}" for column in range(videos)]}),
-        pl.DataFrame({"caption_id": [f"c{row}" for row in range(captions)], "clip_id": own, "text": ["x"] * captions}),
-    )
 
 
 def both(two: TwoStage) -> NDArray[np.float64]:
@@ -83,7 +69,7 @@ def test_with_all_videos_it_is_evaluated_as_the_dear_score(data: st.DataObject, 
     rows = st.lists(st.lists(VALUES, min_size=videos, max_size=videos), min_size=captions, max_size=captions)
     cheap, dear = (scores_of(np.array(data.draw(rows))) for _ in range(2))
     wanted = EvaluationSettings(metrics=parse_metrics(["R@1", "R@2", "MeanR"]), directions=("t2v",), resamples=0)
-    corpus = corpus_of(captions, videos)
+    corpus = corpus_of([row % videos for row in range(captions)], videos)
     expected = evaluate(dear, corpus, wanted).directions["t2v"].per_query
     for depth in (None, videos, videos + 3):
         found = evaluate(TwoStage(cheap, dear, depth), corpus, wanted).directions["t2v"].per_query

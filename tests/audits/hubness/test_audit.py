@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import settings as limits
@@ -20,36 +20,25 @@ from evenreel.audits.hubness.captions import QueryWords, hub_words, query_words
 from evenreel.audits.hubness.chance import DRAWS, EntryCounts, _distinct
 from evenreel.audits.hubness.figures import occurrence_shares
 from evenreel.audits.hubness.measures import HubnessMeasures, _gini_slope, _skewness_slope
-from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError
 from evenreel.evaluation.concentration import gini, skewness
 from evenreel.language import Token
 from evenreel.report.page import render
 from evenreel.report.result.page import audit_page
 from evenreel.types import Corpus, ScoreNotes, Scores
+from tests.evaluation import small_corpus
+from tests.evaluation.small_corpus import scores_of
 
 Table = np.ndarray
 NONE = -np.inf
 
 
-def scores_of(values: Table) -> Scores:
-    values = np.asarray(values, np.float64)
-    return Scores(values, [f"c{row}" for row in range(len(values))], [f"v{clip}" for clip in range(values.shape[1])])
-
-
-def corpus_of(clips: int, own: list[int] | None = None, texts: list[str] | None = None) -> Corpus:
+def corpus_of(clips: int, own: Sequence[int] = (), texts: list[str] | None = None) -> Corpus:
     """Caption n describes clip own[n]."""
-    own = [] if own is None else own
-    captions = {
-        "caption_id": [f"c{row}" for row in range(len(own))],
-        "clip_id": [f"v{clip}" for clip in own],
-        "text": texts or [f"text {row}" for row in range(len(own))],
-    }
-    schema = {"caption_id": pl.String, "clip_id": pl.String, "text": pl.String}
-    return make_corpus(pl.DataFrame({"clip_id": [f"v{clip}" for clip in range(clips)]}), pl.DataFrame(captions, schema))
+    return small_corpus.corpus_of(own, clips, texts)
 
 
-def measured(values: Table, own: list[int] | None = None, band_bytes: int = 2**26) -> HubnessMeasures:
+def measured(values: Table, own: Sequence[int] = (), band_bytes: int = 2**26) -> HubnessMeasures:
     return measure_hubness(scores_of(values), corpus_of(values.shape[1], own), AuditSettings(band_bytes=band_bytes))
 
 

@@ -15,7 +15,8 @@ from evenreel.audits.order.preference import LIKED, TEXT_OF_CLIP
 from evenreel.corpus import FORMATS
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus, ScoreNotes, Scores
-from tests.audits.order.small_orders import Ranker, both, orders, scores_of
+from tests.audits.order.small_orders import Ranker, both, orders
+from tests.audits.small_pairs import scores_of
 
 PAIRS = 300
 VERBS = ["opens a door", "closes a door", "pours water", "lifts a box", "drops a box"]

@@ -16,8 +16,8 @@ from evenreel.audits import AuditSettings, measure_order
 from evenreel.audits.order.preference import LIKED
 from evenreel.errors import CorpusError, UsageError
 from evenreel.types import Corpus, Scores
-from tests.audits.order.small_orders import Ranker, beside, both, by_both, lead, orders, scores_of, table_of
-from tests.audits.small_pairs import hit
+from tests.audits.order.small_orders import Ranker, beside, both, by_both, lead, orders, table_of
+from tests.audits.small_pairs import hit, scores_of
 
 SOME = AuditSettings(band_bytes=8 * 40)
 """A few rows at a time."""

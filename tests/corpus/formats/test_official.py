@@ -389,22 +389,16 @@ def test_epic_kitchens_train_table_has_a_caption_a_segment(tmp_path: Path) -> No
 
 
 def test_retimed_segments_stand_in_for_the_large_table(tmp_path: Path) -> None:
+    """Without a table of sentences, and with one that lacks a segment."""
     files = {"training.csv": "P01_01_0,P01_01,4,101,3,3,2413\nP01_01_1,P01_01,131,185,6,114,3331\n"}
     done = read("epic-kitchens-100", tmp_path, files)
     assert one(done, "P01_01_1")["frame_count"] == 54
     assert one(done, "P01_01_1")["fps"] == 30
     assert said(done, "EPIC_100_retrieval_train_sentence.csv was not given")
-
-
-def test_retimed_segments_without_a_sentence_are_counted(tmp_path: Path) -> None:
-    files = {
-        "training.csv": "P01_01_0,P01_01,4,101,3,3,2413\nP01_01_1,P01_01,131,185,6,114,3331\n",
-        "EPIC_100_retrieval_train_sentence.csv": "narration_id,narration\nP01_01_0,take plate\n",
-    }
+    files["EPIC_100_retrieval_train_sentence.csv"] = "narration_id,narration\nP01_01_0,take plate\n"
     done = read("epic-kitchens-100", tmp_path, files)
-    silent = [notice for notice in done.notices if notice.sentence.startswith("1 clips of train have no caption")]
-    assert [(notice.left_out, notice.split) for notice in silent] == [(True, "train")]
-    assert "P01_01_1" in silent[0].sentence
+    (silent,) = [notice for notice in done.notices if notice.sentence.startswith("1 clips of train have no caption")]
+    assert (silent.left_out, silent.split) == (True, "train") and "P01_01_1" in silent.sentence
 
 
 QVHIGHLIGHT = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import polars as pl
 
@@ -29,3 +31,8 @@ def made_up_table(train: int = 400, test: int = 100, verbs: int = 4, nouns: int 
     )
     captions = clips.select(pl.col("clip_id").alias("caption_id"), "clip_id", text=pl.lit("words"))
     return make_corpus(clips, captions)
+
+
+def unit(vector: list[float]) -> list[float]:
+    length = math.sqrt(sum(value * value for value in vector))
+    return [value / length for value in vector]

@@ -14,7 +14,7 @@ from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.planted.worlds.vectors import Stream, normals, rotation
-from tests.planted.worlds.tables import made_up_table
+from tests.planted.worlds.tables import made_up_table, unit
 
 CLIPS = annotated_clips(made_up_table(), SplitSizes(300, 20, 40), 0)
 SMALL = BackgroundSettings(
@@ -28,11 +28,6 @@ SMALL = BackgroundSettings(
 
 def drawn(strength: float, seed: int = 0, draw: int = 0) -> FeatureWorld:
     return draw_backgrounds(CLIPS, strength, seed, SMALL, draw)
-
-
-def unit(vector: list[float]) -> list[float]:
-    length = math.sqrt(sum(value * value for value in vector))
-    return [value / length for value in vector]
 
 
 def test_only_backgrounds_of_training_clips_differ_between_strengths() -> None:

@@ -21,7 +21,7 @@ from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.planted.worlds.vectors import Stream, normals, rotation
-from tests.planted.worlds.tables import made_up_table
+from tests.planted.worlds.tables import made_up_table, unit
 
 FRAMES = FrameShares(action=0.3, instance=0.2, background=0.1, length=0.0, time=0.0)
 SMALL = SignSettings(words=16, scenes=WorldSettings(24, 6, frame_shares=FRAMES, word_shares=WordShares(lasting=0.0)))
@@ -144,8 +144,3 @@ def test_the_named_words_stand_in_every_window() -> None:
 def test_classes_of_signs_begin_behind_those_of_nouns() -> None:
     shown = world(0.9).corpus.clips["noun_classes"].list.slice(1).explode()
     assert shown.min() >= SIGN_CLASSES and shown.max() < SIGN_CLASSES + 16
-
-
-def unit(vector: list[float]) -> list[float]:
-    length = math.sqrt(sum(value * value for value in vector))
-    return [value / length for value in vector]
